@@ -1,0 +1,97 @@
+"""Everything agenteval raises on purpose.
+
+::
+
+    AgentevalError                 exit code
+    ├── InputError                 2   a file, key or option is wrong
+    ├── ModelUnavailable           2   no such model here; the message names the ways out
+    ├── StoreError                 3   the database cannot be read or written
+    │   └── StoreLocked            2   another process works on the same experiment
+    ├── ReplyError                 -   a reply came, but not in form (becomes a Failure)
+    ├── BudgetExceeded             3   the cap on calls, tokens or money is reached
+    └── ModelError                 3   no usable reply came
+        ├── Unauthorized           3   key refused: the whole run stops at once
+        ├── BadRequest             3   the endpoint refuses this request; a retry cannot heal it
+        ├── Transient              3   may heal: 408, 409, 429, 5xx, connection
+        │   └── RequestTimeout     3   no answer within the limit
+        └── Filtered               -   the endpoint withheld the reply (becomes a Failure)
+
+A message is one line for a person: what was wrong, where, what is allowed.
+"""
+
+from __future__ import annotations
+
+
+class AgentevalError(Exception):
+    """Root of the tree. `exit_code` is what the command line ends with."""
+
+    exit_code = 2
+
+
+class InputError(AgentevalError):
+    """Bad input. `where` names the file with its line or key."""
+
+    def __init__(self, message: str, where: str | None = None) -> None:
+        super().__init__(f"{where}: {message}" if where else message)
+        self.where = where
+
+
+class ModelUnavailable(AgentevalError):
+    """The model or embedder asked for cannot be had on this machine."""
+
+
+class StoreError(AgentevalError):
+    """The store cannot be opened, read or written."""
+
+    exit_code = 3
+
+
+class StoreLocked(StoreError):
+    """Another process works on the same experiment."""
+
+    exit_code = 2
+
+
+class ReplyError(AgentevalError):
+    """A model's reply is not in the form asked for."""
+
+    exit_code = 3
+
+
+class BudgetExceeded(AgentevalError):
+    """A cap given by the user is reached; nothing further was sent."""
+
+    exit_code = 3
+
+
+class ModelError(AgentevalError):
+    """A request brought no usable reply."""
+
+    exit_code = 3
+
+
+class Unauthorized(ModelError):
+    """401 or 403: every further request would fail alike."""
+
+
+class BadRequest(ModelError):
+    """400, 404, 422, context length: this request cannot succeed as it is."""
+
+
+class Transient(ModelError):
+    """May heal with time. `retry_after` is what the endpoint asked for, in seconds."""
+
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, overload: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.overload = overload
+
+
+class RequestTimeout(Transient):
+    """No complete answer within the time limit."""
+
+
+class Filtered(ModelError):
+    """The endpoint's content filter or the model's refusal withheld the reply."""

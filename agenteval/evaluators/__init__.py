@@ -1,0 +1,1 @@
+"""Evaluator agents: one folder each, none imports another."""

@@ -1,0 +1,128 @@
+"""The contract of an evaluator, and the one place where an exception becomes a Failure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agenteval.errors import (
+    BadRequest,
+    BudgetExceeded,
+    Filtered,
+    ReplyError,
+    RequestTimeout,
+    Transient,
+    Unauthorized,
+)
+from agenteval.records import (
+    CallRecord,
+    CellKey,
+    Criterion,
+    Failure,
+    FailureStatus,
+    Result,
+    Run,
+    Source,
+    View,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What one call judges: one view of a run, on some criteria, for one repeat.
+
+    `attempt` counts earlier tries that ended in a content failure; it keeps a fresh try from
+    being answered by the cache.
+    """
+
+    run: Run
+    view: View
+    criteria: tuple[Criterion, ...]
+    repeat: int = 0
+    variant: str = "original"
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One result per criterion of the unit, in its order, and the record of the call."""
+
+    results: tuple[Result, ...]
+    call: CallRecord
+
+
+class Evaluator(Protocol):
+    """Anything that judges units. Constructors only keep their arguments."""
+
+    @property
+    def source(self) -> Source:
+        """Who judges and how: everything that can change an answer."""
+        ...
+
+    def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
+        """How criteria are spread over calls."""
+        ...
+
+    async def evaluate(self, unit: Unit) -> Outcome:
+        """One result per criterion; `judge` turns what it raises into Failures."""
+        ...
+
+
+def cell_key(unit: Unit, criterion: Criterion, source_key: str) -> CellKey:
+    """Key of the unit's result on one criterion."""
+    return CellKey(
+        run=unit.view.sha256,
+        variant=unit.variant,
+        criterion=criterion.sha256,
+        source=source_key,
+        repeat=unit.repeat,
+    )
+
+
+def fail_all(
+    unit: Unit, source_key: str, status: FailureStatus, message: str, call: CallRecord | None = None
+) -> Outcome:
+    """The same Failure for every criterion of the unit."""
+    failures = tuple(
+        Failure(
+            key=cell_key(unit, criterion, source_key),
+            criterion_id=criterion.id,
+            status=status,
+            message=message[:500],
+        )
+        for criterion in unit.criteria
+    )
+    return Outcome(failures, call or CallRecord(shown=tuple(c.id for c in unit.criteria)))
+
+
+async def judge(evaluator: Evaluator, unit: Unit) -> Outcome:
+    """Evaluate one unit; whatever goes wrong comes back as Failures of the kind it is.
+
+    A refused key (Unauthorized) is raised: it would fail every further unit alike. So are
+    KeyboardInterrupt and cancellation.
+    """
+    source_key = evaluator.source.sha256
+    try:
+        return await evaluator.evaluate(unit)
+    except Unauthorized:
+        raise
+    except Exception as error:  # noqa: BLE001  the one place where a crash becomes a record
+        status, message = classify(error)
+        return fail_all(unit, source_key, status, message)
+
+
+def classify(error: Exception) -> tuple[FailureStatus, str]:
+    """Status and message for an exception."""
+    kinds: tuple[tuple[type[Exception], FailureStatus], ...] = (
+        (RequestTimeout, "error:timeout"),
+        (BudgetExceeded, "error:budget"),
+        (Filtered, "unscored:refusal"),
+        (ReplyError, "unscored:parse"),
+        (Transient, "error:infrastructure"),
+        (BadRequest, "error:infrastructure"),
+    )
+    for kind, status in kinds:
+        if isinstance(error, kind):
+            return status, str(error)
+    return "error:infrastructure", f"unexpected {type(error).__name__}: {error}"

@@ -1,0 +1,210 @@
+"""From a parsed reply to one answer per criterion, whatever shape the judge chose.
+
+Shapes read: {criterion: label}, {criterion: {label, explanation}}, a list of such objects with
+the criterion's name inside, and any of these wrapped once ({"ratings": ...}). Answers for
+criteria nobody asked for are named, never used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agenteval.errors import ReplyError
+from agenteval.evaluators.utility.labels import Match, read_label
+from agenteval.records import Criterion, FailureStatus, slug
+
+LABEL_KEYS = ("label", "value", "level", "rating", "score", "grade", "answer", "accepted_value",
+              "accepted_values", "assessment", "result", "choice")  # fmt: skip
+REASON_KEYS = ("explanation", "reason", "reasoning", "rationale", "justification", "evidence")
+NAME_KEYS = ("criterion", "id", "name", "criteria", "criterion_id", "criterion_name", "metric")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A readable answer on one leaf criterion. `value` is None for N/A and nominal labels."""
+
+    label: str | None
+    value: float | None
+    match: Match
+    explanation: str | None = None
+    probabilities: dict[str, float] | None = None
+    not_applicable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Why one leaf criterion has no answer."""
+
+    status: FailureStatus
+    message: str
+
+
+@dataclass(slots=True)
+class Answers:
+    """Per leaf path an Answer or NoAnswer, and the names of what was not asked for."""
+
+    by_path: dict[str, Answer | NoAnswer] = field(default_factory=dict)
+    extra: list[str] = field(default_factory=list)
+
+    def missing(self) -> list[str]:
+        """Paths without a readable answer."""
+        return [p for p, a in self.by_path.items() if isinstance(a, NoAnswer)]
+
+
+def leaves(criterion: Criterion, prefix: str = "") -> list[tuple[str, Criterion]]:
+    """(path, leaf) of a criterion: itself, or its sub-criteria with paths `parent/child`."""
+    path = f"{prefix}{criterion.id}"
+    if not criterion.sub_criteria:
+        return [(path, criterion)]
+    return [leaf for sub in criterion.sub_criteria for leaf in leaves(sub, f"{path}/")]
+
+
+def looks_like_answers(value: Any, criteria: Sequence[Criterion]) -> bool:
+    """True when the value answers at least one criterion with something label-like."""
+    asked = [leaf for c in criteria for leaf in leaves(c)]
+    names = _names(asked)
+    found = _collect(value, names)
+    return any(_label_of(raw) is not None for raws in found.by_path.values() for raw in raws)
+
+
+def read_answers(value: Any, criteria: Sequence[Criterion]) -> Answers:
+    """One Answer or NoAnswer per leaf of `criteria`; never raises for content."""
+    asked = [leaf for c in criteria for leaf in leaves(c)]
+    found = _collect(value, _names(asked))
+    answers = Answers(extra=sorted(found.extra))
+    for path, leaf in asked:
+        answers.by_path[path] = _read_one(found.by_path.get(path, []), leaf)
+    return answers
+
+
+@dataclass(slots=True)
+class _Found:
+    by_path: dict[str, list[Any]] = field(default_factory=dict)
+    extra: set[str] = field(default_factory=set)
+
+
+def _names(asked: Sequence[tuple[str, Criterion]]) -> dict[str, str]:
+    """Every way to name a leaf, folded, to its path. An ambiguous name names nothing."""
+    names: dict[str, str] = {}
+    ambiguous: set[str] = set()
+    for path, leaf in asked:
+        for name in {slug(path), slug(leaf.id), slug(leaf.name), slug(path.replace("/", " "))}:
+            if names.get(name, path) != path:
+                ambiguous.add(name)
+            names[name] = path
+    exact = {slug(path): path for path, _ in asked}
+    return {n: p for n, p in names.items() if n not in ambiguous} | exact
+
+
+def _collect(value: Any, names: dict[str, str], parents: tuple[str, ...] = ()) -> _Found:
+    found = _Found()
+    if len(parents) > 4:
+        return found
+    for name, raw in _pairs(value):
+        parts = (*parents, name)
+        suffixes = (names.get(slug(" ".join(parts[i:]))) for i in range(len(parts)))
+        path = next((p for p in suffixes if p is not None), None)
+        if path is not None:
+            found.by_path.setdefault(path, []).append(raw)
+            continue
+        inner = _collect(raw, names, parts) if isinstance(raw, dict | list) else _Found()
+        for key, raws in inner.by_path.items():
+            found.by_path.setdefault(key, []).extend(raws)
+        found.extra |= inner.extra if inner.by_path else {name}
+    return found
+
+
+def _pairs(value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, dict):
+        own = _own_name(value)
+        return [(own, value)] if own is not None else [(str(k), v) for k, v in value.items()]
+    if isinstance(value, list):
+        return [pair for item in value if isinstance(item, dict | list) for pair in _pairs(item)]
+    return []
+
+
+def _own_name(value: dict[Any, Any]) -> str | None:
+    """The criterion an object speaks of, when it says so and holds a label."""
+    if not any(k in value for k in LABEL_KEYS):
+        return None
+    name = next((value[k] for k in NAME_KEYS if isinstance(value.get(k), str)), None)
+    return name if isinstance(name, str) else None
+
+
+def _label_of(raw: Any) -> Any:
+    """The label inside an answer, or None. A list of accepted values is a rubric, no answer."""
+    if isinstance(raw, dict):
+        for key in LABEL_KEYS:
+            if key in raw:
+                return None if isinstance(raw[key], list | dict) else raw[key]
+        return raw.get("probabilities")
+    return None if isinstance(raw, list) else raw
+
+
+def _read_one(raws: list[Any], leaf: Criterion) -> Answer | NoAnswer:
+    if not raws or all(_label_of(raw) is None for raw in raws):
+        return NoAnswer("unscored:missing", "the reply does not answer this criterion")
+    read = [_read_raw(raw, leaf) for raw in raws if _label_of(raw) is not None]
+    labels = {(a.label, a.not_applicable, a.value) for a in read if isinstance(a, Answer)}
+    if len(labels) > 1:
+        return NoAnswer("unscored:parse", "the reply answers this criterion twice, differently")
+    return next((a for a in read if isinstance(a, Answer)), read[-1])
+
+
+def _read_raw(raw: Any, leaf: Criterion) -> Answer | NoAnswer:
+    explanation = None
+    if isinstance(raw, dict):
+        texts = [raw[k] for k in REASON_KEYS if isinstance(raw.get(k), str)]
+        explanation = texts[0][:4000] if texts else None
+        if isinstance(raw.get("probabilities"), dict):
+            return _from_probabilities(raw["probabilities"], leaf, explanation)
+    said = _label_of(raw)
+    if leaf.scale == "numeric":
+        return _from_number(said, leaf, explanation)
+    label = read_label(said, leaf.accepted_values, allow_na=leaf.allow_na)
+    if label is None:
+        shown = repr(said)[:80]
+        return NoAnswer("unscored:off_scale", f"{shown} is none of the accepted values")
+    if label.not_applicable or label.value is None:
+        return Answer(None, None, label.match, explanation, not_applicable=True)
+    return Answer(label.value, leaf.value_of(label.value), label.match, explanation)
+
+
+def _from_number(said: Any, leaf: Criterion, explanation: str | None) -> Answer | NoAnswer:
+    if leaf.allow_na and read_label(said, (), allow_na=True):
+        return Answer(None, None, "exact", explanation, not_applicable=True)
+    if leaf.numeric_range is None:
+        raise ReplyError(f"criterion {leaf.id!r} is numeric but has no range")
+    worst, best = leaf.numeric_range
+    valid = isinstance(said, int | float) and not isinstance(said, bool)
+    if not valid or not min(worst, best) <= said <= max(worst, best):
+        return NoAnswer("unscored:off_scale", f"{said!r} is no number from {worst:g} to {best:g}")
+    return Answer(f"{said:g}", (said - worst) / (best - worst), "exact", explanation)
+
+
+def _from_probabilities(
+    raw: dict[Any, Any], leaf: Criterion, explanation: str | None
+) -> Answer | NoAnswer:
+    """Expected value over the accepted values: sum of p times rank / (levels - 1).
+
+    G-Eval (arXiv 2303.16634, section 2) without its rescaling. The masses must sum to 1.
+    """
+    masses: dict[str, float] = {}
+    for name, mass in raw.items():
+        label = read_label(name, leaf.accepted_values)
+        number = isinstance(mass, int | float) and not isinstance(mass, bool) and 0 <= mass <= 1
+        if label is None or label.value is None or label.value in masses or not number:
+            return NoAnswer(
+                "unscored:off_scale", f"{name!r}: {mass!r} is no probability of a level"
+            )
+        masses[label.value] = float(mass)
+    total = sum(masses.values())
+    if abs(total - 1) > 0.02:
+        return NoAnswer("unscored:off_scale", f"the probabilities sum to {total:.3f}, not 1")
+    likely = max(masses, key=lambda k: masses[k])
+    if leaf.scale == "nominal":
+        return Answer(likely, None, "exact", explanation, masses)
+    value = sum(m / total * (leaf.value_of(k) or 0.0) for k, m in masses.items())
+    return Answer(likely, min(1.0, max(0.0, value)), "exact", explanation, masses)

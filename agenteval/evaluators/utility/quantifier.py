@@ -1,0 +1,255 @@
+"""The quantifier: one run, some criteria, one call, one Score or Failure per criterion.
+
+AgentEval (arXiv 2402.09015, section 3): the QuantifierAgent maps a solution to one accepted value
+per criterion. Here the explanation comes before the label, the order of the criteria is permuted
+by seed, a reply out of form gets one repair round, and what is still unreadable stays unscored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from agenteval.errors import BadRequest, ReplyError
+from agenteval.evaluators.base import Outcome, Unit, cell_key, fail_all
+from agenteval.evaluators.utility.aggregate import to_result
+from agenteval.evaluators.utility.answers import (
+    Answers,
+    NoAnswer,
+    leaves,
+    looks_like_answers,
+    read_answers,
+)
+from agenteval.models.client import Client
+from agenteval.models.prompts import load_prompt
+from agenteval.models.reply import parse_reply
+from agenteval.models.wire import NONCE, Reply, Request
+from agenteval.records import CallRecord, Criterion, Source, Task, content_hash
+
+_PACKAGE = "agenteval.evaluators.utility"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class QuantifierOptions:
+    """How a model is asked. All of it is part of the source of every score."""
+
+    one_per_call: bool = False
+    temperature: float | None = 1.0  # None leaves it to the endpoint
+    max_tokens: int | None = 2048
+    repair: bool = True
+    seed: int = 0
+
+
+@dataclass
+class _Round:
+    """What the replies so far gave."""
+
+    answers: Answers
+    reply: Reply
+    rung: str | None
+    replies: list[Reply] = field(default_factory=list)
+    repaired: bool = False
+
+
+class Quantifier:
+    """Scores runs with a chat model."""
+
+    def __init__(
+        self, client: Client, task: Task, options: QuantifierOptions | None = None
+    ) -> None:
+        self.client = client
+        self.task = task
+        self.options = options or QuantifierOptions()
+        self._system = load_prompt(_PACKAGE, "quantifier_system")
+        self._user = load_prompt(_PACKAGE, "quantifier_user")
+        self._repair = load_prompt(_PACKAGE, "quantifier_repair")
+        self._source = self._make_source()
+        self._source_key = self._source.sha256
+
+    def _make_source(self) -> Source:
+        parameters = {
+            "one_per_call": self.options.one_per_call,
+            "temperature": self.options.temperature,
+            "max_tokens": self.options.max_tokens,
+            "repair": self.options.repair,
+            "task": content_hash([self.task.name, self.task.description]),
+            "endpoint": self.client.transport.endpoint,
+        }
+        prompts = [self._system.sha256, self._user.sha256, self._repair.sha256]
+        return Source(
+            evaluator="utility.quantifier",
+            version=_VERSION,
+            model=self.client.model,
+            prompt_sha256=content_hash(prompts),
+            parameters=parameters,
+            seed=self.options.seed,
+        )
+
+    @property
+    def source(self) -> Source:
+        """Model, prompts, parameters and seed of this judge."""
+        return self._source
+
+    def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
+        """All criteria in one call, or one per call."""
+        if self.options.one_per_call:
+            return [(c,) for c in criteria]
+        return [tuple(criteria)] if criteria else []
+
+    def request(self, unit: Unit) -> tuple[Request, tuple[str, ...]]:
+        """The request for a unit, and the leaf paths in the order shown."""
+        shown = self._order(unit)
+        values: dict[str, Any] = {
+            "nonce": NONCE,
+            "any_na": any(c.allow_na for _, c in shown),
+            "task_name": self.task.name,
+            "task_description": self.task.description,
+            "criteria": shown,
+            "ids": [path for path, _ in shown],
+            "problem": unit.view.problem,
+            "trajectory": unit.view.trajectory,
+            "reference": unit.view.reference,
+        }
+        messages = (
+            {"role": "system", "content": self._system.render(**values)},
+            {"role": "user", "content": self._user.render(**values)},
+        )
+        request = Request(
+            messages=messages,
+            schema=reply_schema(shown),
+            parameters=self._parameters(unit),
+            repeat=unit.repeat,
+            attempt=unit.attempt,
+            role="quantifier",
+            run_id=unit.run.id,
+        )
+        return request, tuple(path for path, _ in shown)
+
+    def _order(self, unit: Unit) -> list[tuple[str, Criterion]]:
+        """Leaves in an order drawn from seed, run and repeat, so that position cannot bias."""
+        flat = [leaf for c in unit.criteria for leaf in leaves(c)]
+        words = [self.options.seed, unit.repeat, int(unit.view.sha256[:8], 16)]
+        order = np.random.default_rng(words).permutation(len(flat))
+        return [flat[i] for i in order]
+
+    def _parameters(self, unit: Unit) -> dict[str, Any]:
+        parameters: dict[str, Any] = {"seed": (self.options.seed * 100_003 + unit.repeat) % 2**31}
+        if self.options.temperature is not None:
+            parameters["temperature"] = self.options.temperature
+        if self.options.max_tokens is not None:
+            parameters["max_tokens"] = self.options.max_tokens
+        return parameters
+
+    async def evaluate(self, unit: Unit) -> Outcome:
+        """One Score or Failure per criterion; raises the ModelError of a failed first request."""
+        request, shown = self.request(unit)
+        reply = await self.client.complete(request)
+        if reply.refusal or reply.finish == "content_filter":
+            message = reply.refusal or "withheld by the endpoint's content filter"
+            call = _call_record(shown, [reply], None)
+            return fail_all(unit, self._source_key, "unscored:refusal", message, call)
+        state = _Round(*_read(reply, unit.criteria), replies=[reply])
+        if state.answers.missing() and self.options.repair:
+            await self._repair_round(unit, request, state)
+        results = tuple(
+            to_result(c, cell_key(unit, c, self._source_key), state.answers, state.rung)
+            for c in unit.criteria
+        )
+        call = _call_record(shown, state.replies, state.rung, state.answers.extra)
+        return Outcome(results, call)
+
+    async def _repair_round(self, unit: Unit, request: Request, state: _Round) -> None:
+        """Ask once more, naming what was wrong. Answers already readable are not changed."""
+        bad = state.answers.missing()
+        problems = [f"{path}: {_reason(state.answers, path)}" for path in bad]
+        text = self._repair.render(problems=problems, ids=list(state.answers.by_path))
+        again = Request(
+            messages=(
+                *request.messages,
+                {"role": "assistant", "content": state.reply.text[:8000] or "(empty)"},
+                {"role": "user", "content": text},
+            ),
+            schema=request.schema,
+            parameters=request.parameters,
+            repeat=request.repeat,
+            attempt=request.attempt,
+            role="quantifier:repair",
+            run_id=request.run_id,
+        )
+        try:
+            reply = await self.client.complete(again)
+        except BadRequest:
+            return  # the repair cannot be asked for here (a recording, a full context): as it was
+        state.replies.append(reply)
+        state.repaired = True
+        second, _, rung = _read(reply, unit.criteria)
+        for path in bad:
+            if not isinstance(second.by_path[path], NoAnswer):
+                state.answers.by_path[path] = second.by_path[path]
+                state.rung = f"repair:{rung}"
+
+
+def _reason(answers: Answers, path: str) -> str:
+    answer = answers.by_path[path]
+    return answer.message if isinstance(answer, NoAnswer) else ""
+
+
+def _read(reply: Reply, criteria: Sequence[Criterion]) -> tuple[Answers, Reply, str | None]:
+    """Answers of a reply; when nothing can be parsed, every leaf is `unscored:parse`."""
+    try:
+        parsed = parse_reply(reply.text, lambda value: looks_like_answers(value, criteria))
+    except ReplyError as error:
+        cut = " (cut off by the length limit)" if reply.finish == "length" else ""
+        failed = NoAnswer("unscored:parse", f"{error}{cut}")
+        return Answers({p: failed for c in criteria for p, _ in leaves(c)}), reply, None
+    return read_answers(parsed.value, criteria), reply, parsed.rung
+
+
+def _call_record(
+    shown: tuple[str, ...], replies: list[Reply], rung: str | None, extra: Sequence[str] = ()
+) -> CallRecord:
+    fresh = [r for r in replies if not r.cached]
+    usage = sum((r.usage for r in fresh[1:]), start=fresh[0].usage) if fresh else None
+    record = CallRecord(
+        shown=shown,
+        replies=tuple(r.key for r in replies),
+        raw=replies[-1].text,
+        rung=rung,
+        extra=tuple(extra),
+        attempts=sum(r.attempts for r in fresh),
+        repaired=len(replies) > 1,
+        cache_hit=not fresh,
+        latency=sum(r.latency for r in fresh) if fresh else None,
+    )
+    return record if usage is None else record.model_copy(update={"usage": usage})
+
+
+def reply_schema(shown: Sequence[tuple[str, Criterion]]) -> dict[str, Any]:
+    """JSON schema of the reply: one object per leaf path, explanation before label."""
+    return {
+        "type": "object",
+        "properties": {path: _entry_schema(c) for path, c in shown},
+        "required": [path for path, _ in shown],
+        "additionalProperties": False,
+    }
+
+
+def _entry_schema(criterion: Criterion) -> dict[str, Any]:
+    label: dict[str, Any]
+    if criterion.scale == "numeric":
+        label = {"type": "number"}
+        if criterion.allow_na:
+            label = {"anyOf": [label, {"enum": ["not applicable"]}]}
+    else:
+        values = list(criterion.accepted_values)
+        label = {"type": "string", "enum": values + ["not applicable"] * criterion.allow_na}
+    return {
+        "type": "object",
+        "properties": {"explanation": {"type": "string"}, "label": label},
+        "required": ["explanation", "label"],
+        "additionalProperties": False,
+    }

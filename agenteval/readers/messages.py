@@ -1,0 +1,217 @@
+"""Lists of messages, in the forms of OpenAI, its relatives and AutoGen AgentChat, to Messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from agenteval.errors import InputError
+from agenteval.readers.decode import decode_arguments
+from agenteval.readers.fields import json_text
+from agenteval.records import Message, ToolCall
+from agenteval.records.run import Role
+
+ROLES: dict[str, Role] = {
+    "system": "system", "developer": "system",
+    "user": "user", "human": "user",
+    "assistant": "assistant", "ai": "assistant", "gpt": "assistant", "model": "assistant",
+    "bot": "assistant", "agent": "assistant",
+    "tool": "tool", "function": "tool", "observation": "tool", "ipython": "tool",
+}  # fmt: skip
+_READ = {
+    "role", "from", "content", "value", "text", "name", "tool_calls", "tool_call_id",
+    "function_call", "refusal",
+}  # fmt: skip
+_PLACEHOLDERS = {
+    "image": "[image]", "image_url": "[image]", "input_image": "[image]",
+    "audio": "[audio]", "input_audio": "[audio]", "file": "[file]", "input_file": "[file]",
+    "document": "[file]", "video": "[video]", "video_url": "[video]",
+}  # fmt: skip
+# Word by which AutoGen agents end a conversation; alone it is no answer.
+STOP_WORD = "TERMINATE"
+
+
+@dataclass
+class Conversation:
+    """Messages read from one list.
+
+    `answer` is the text of the last message that answers (None when there is none), `extras` holds
+    what the messages said beyond the fields of Message, by position in the source list.
+    """
+
+    messages: list[Message] = field(default_factory=list)
+    answer: str | None = None
+    extras: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def first_user(self) -> str | None:
+        """Text of the first user message."""
+        return next((m.content for m in self.messages if m.role == "user"), None)
+
+
+def role_of(item: Any) -> Role | None:
+    """Role of a message-like object (`role`, ShareGPT's `from`, LangChain's `type`), else None."""
+    if not isinstance(item, dict):
+        return None
+    for key in ("role", "from", "type"):
+        value = item.get(key)
+        if isinstance(value, str):
+            return ROLES.get(value.lower())
+    return None
+
+
+def is_message_list(value: Any) -> bool:
+    """Whether `value` is a non-empty list of messages whose roles are all known."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(
+            role_of(item) is not None and ("content" in item or len(item.keys() & _READ) > 1)
+            for item in value
+        )
+    )
+
+
+def parse_messages(value: list[Any], key: str, place: str) -> Conversation:
+    """Messages of a list in OpenAI's form. Raises InputError naming the message that is wrong."""
+    talk = Conversation()
+    for i, item in enumerate(value):
+        where = f"{key}[{i}]"
+        role = role_of(item)
+        if role is None:
+            known = ", ".join(ROLES)
+            raise InputError(f"{where} has no known role (known: {known})", place)
+        read = _parse(item, role, where, place)
+        talk.messages.extend(read)
+        if extras := {k: v for k, v in item.items() if k not in _READ and not _is_role(k, v)}:
+            talk.extras[str(i)] = extras
+        for message in read:
+            if message.role == "assistant" and is_answer(message.content):
+                talk.answer = message.content
+    return talk
+
+
+def is_answer(text: str) -> bool:
+    """Whether text says anything beyond AutoGen's stop word."""
+    return text.strip().rstrip(".").strip() not in ("", STOP_WORD)
+
+
+def _is_role(key: str, value: Any) -> bool:
+    return key == "type" and isinstance(value, str) and (value.lower() in ROLES or value == "message")
+
+
+def _parse(item: dict[str, Any], role: Role, where: str, place: str) -> list[Message]:
+    raw = next((item[k] for k in ("content", "value", "text") if item.get(k) is not None), None)
+    parts = Parts()
+    parts.add(raw)
+    if isinstance(item.get("refusal"), str) and item["refusal"]:
+        parts.texts.append(item["refusal"])
+    calls = list(parts.calls)
+    if isinstance(item.get("function_call"), dict):
+        calls.append(tool_call(item["function_call"], f"{where}.function_call", place, parse=True))
+    calls.extend(_tool_calls(item.get("tool_calls"), where, place))
+    messages = list(parts.results)
+    if parts.texts or calls or not messages:
+        name, call_id = item.get("name"), item.get("tool_call_id")
+        messages.append(
+            Message(
+                role=role,
+                content="\n".join(parts.texts),
+                name=name if isinstance(name, str) and name else None,
+                tool_calls=tuple(calls),
+                tool_call_id=call_id if isinstance(call_id, str) else None,
+            )
+        )
+    return messages
+
+
+def _tool_calls(value: Any, where: str, place: str) -> list[ToolCall]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise InputError(f"{where}.tool_calls is no list", place)
+    calls = []
+    for i, item in enumerate(value):
+        at = f"{where}.tool_calls[{i}]"
+        if not isinstance(item, dict):
+            raise InputError(f"{at} is no object", place)
+        inner = item.get("function")
+        if isinstance(inner, dict):  # OpenAI: the arguments are JSON inside a string
+            calls.append(tool_call({**inner, "id": item.get("id")}, at, place, parse=True))
+        else:  # our own form and LangChain's: the arguments are a value
+            calls.append(tool_call(item, at, place, parse=False))
+    return calls
+
+
+def tool_call(item: dict[str, Any], where: str, place: str, *, parse: bool) -> ToolCall:
+    """A ToolCall from `name`, `arguments` (or `args`, `input`) and `id`.
+
+    `parse` says that arguments given as a string are JSON; invalid JSON stays as raw text.
+    Raises InputError when there is no name.
+    """
+    name = item.get("name")
+    if not isinstance(name, str):
+        raise InputError(f"{where} has no name", place)
+    arguments = next((item[k] for k in ("arguments", "args", "input") if k in item), None)
+    if parse and isinstance(arguments, str):
+        arguments = decode_arguments(arguments)
+    call_id = item.get("id")
+    return ToolCall(
+        name=name, arguments=arguments, id=call_id if isinstance(call_id, str) else None
+    )
+
+
+@dataclass
+class Parts:
+    """Content of a message taken apart: texts, and calls or results that stand inside it."""
+
+    texts: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    results: list[Message] = field(default_factory=list)
+
+    def add(self, value: Any) -> None:
+        """Take in a content value: text, null, a part, or a list of parts."""
+        if value is None:
+            return
+        if isinstance(value, str):
+            self.texts.append(value)
+        elif isinstance(value, list):
+            for item in value:
+                self.add(item)
+        elif isinstance(value, dict):
+            self._part(value)
+        else:
+            self.texts.append(json_text(value))
+
+    def _part(self, part: dict[str, Any]) -> None:
+        kind = part.get("type")
+        if kind == "tool_use" and isinstance(part.get("name"), str):
+            self.calls.append(tool_call(part, "", "", parse=False))
+        elif kind == "tool_result":
+            inner = Parts()
+            inner.add(part.get("content"))
+            call_id = part.get("tool_use_id")
+            self.results.append(
+                Message(
+                    role="tool",
+                    content="\n".join(inner.texts),
+                    tool_call_id=call_id if isinstance(call_id, str) else None,
+                )
+            )
+        elif isinstance(kind, str) and kind in _PLACEHOLDERS:
+            self.texts.append(_PLACEHOLDERS[kind])
+        elif text := _part_text(part):
+            self.texts.append(text)
+        else:  # never dropped in silence: the judge sees that something stood here
+            self.texts.append(f"[{kind}]" if isinstance(kind, str) else json_text(part))
+
+
+def _part_text(part: dict[str, Any]) -> str | None:
+    return next(
+        (part[k] for k in ("text", "refusal", "thinking", "reasoning") if _filled(part.get(k))),
+        None,
+    )
+
+
+def _filled(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)

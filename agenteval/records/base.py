@@ -1,0 +1,30 @@
+"""What all records share: frozen, strict about unknown fields, no NaN, a content hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Record(BaseModel):
+    """Immutable noun. Unknown fields are errors; NaN and infinity are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def canonical_json(value: Any) -> str:
+    """One text per value: sorted keys, no spaces, no NaN.
+
+    Raises ValueError for NaN or infinity and TypeError for values JSON does not know.
+    """
+    return json.dumps(
+        value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
+
+
+def content_hash(value: Any) -> str:
+    """sha256 (hex) of the canonical JSON of `value`; lone surrogates are kept apart, not lost."""
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()

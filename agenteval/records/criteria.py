@@ -1,0 +1,142 @@
+"""Criterion and CriteriaSet: the dimensions of utility and their ordered grades."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Literal
+
+from pydantic import Field, JsonValue, model_validator
+
+from agenteval.records.base import Record, content_hash
+
+Scale = Literal["ordinal", "binary", "numeric", "nominal"]
+Order = Literal["worst_to_best", "unclear"]
+Direction = Literal["lower", "none", "higher", "unknown"]
+Aggregation = Literal["mean", "min"]
+
+SCHEMA_VERSION = 1
+
+
+def slug(name: str) -> str:
+    """Stable id from a name: ASCII letters, digits and single hyphens, at most 80 characters."""
+    text = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    text = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:80].strip("-")
+    return text or "criterion-" + content_hash(name)[:8]
+
+
+class Provenance(Record):
+    """Where a criterion comes from."""
+
+    origin: str = "user"  # critic, bank, reviewed, user
+    seeds: tuple[int, ...] = ()  # seeds that proposed it or a paraphrase of it
+    model: str | None = None
+    prompt_sha256: str | None = None
+    concept: str | None = None  # id in the bank
+    aliases: tuple[dict[str, JsonValue], ...] = ()  # what was merged into it
+
+
+class Criterion(Record):
+    """One dimension of utility.
+
+    `accepted_values` run from worst to best when `order` says so; their rank over levels - 1 is
+    the value of a score. A nominal criterion has no order and is never averaged. A criterion with
+    `sub_criteria` is scored through them and aggregated by `aggregation`.
+    """
+
+    id: str = ""
+    name: str = Field(min_length=1)
+    description: str = ""
+    accepted_values: tuple[str, ...] = ()
+    scale: Scale = "ordinal"
+    order: Order = "worst_to_best"
+    allow_na: bool = False
+    hint: str | None = None
+    numeric_range: tuple[float, float] | None = None  # worst, best; numeric scale only
+    sub_criteria: tuple[Criterion, ...] = ()
+    aggregation: Aggregation = "mean"
+    expect: dict[str, Direction] = Field(default_factory=dict)
+    provenance: Provenance = Provenance()
+    verification: dict[str, JsonValue] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_id(cls, data: object) -> object:
+        if isinstance(data, dict) and not data.get("id") and data.get("name"):
+            return {**data, "id": slug(str(data["name"]))}
+        return data
+
+    @model_validator(mode="after")
+    def _levels(self) -> Criterion:
+        if self.sub_criteria:
+            return self
+        if self.scale == "numeric":
+            if self.numeric_range is None or self.numeric_range[0] == self.numeric_range[1]:
+                raise ValueError(f"criterion {self.name!r}: a numeric scale needs two bounds")
+            return self
+        if len(self.accepted_values) < 2:
+            raise ValueError(
+                f"criterion {self.name!r} has {len(self.accepted_values)} accepted value(s); "
+                "a scale needs at least two"
+            )
+        folded = [" ".join(v.casefold().split()) for v in self.accepted_values]
+        if len(set(folded)) < len(folded) or not all(folded):
+            raise ValueError(f"criterion {self.name!r} has empty or repeated accepted values")
+        return self
+
+    @property
+    def sha256(self) -> str:
+        """Content hash (hex) of what changes a judgement: texts, levels, scale, parts.
+
+        Provenance, verification and expected directions are left out: they do not reach the judge.
+        """
+        return content_hash(self._judged())
+
+    def _judged(self) -> dict[str, object]:
+        return {
+            "id": self.id,
+            "name": self.name,
+            "description": self.description,
+            "accepted_values": self.accepted_values,
+            "scale": self.scale,
+            "allow_na": self.allow_na,
+            "hint": self.hint,
+            "numeric_range": self.numeric_range,
+            "sub_criteria": [c._judged() for c in self.sub_criteria],
+            "aggregation": self.aggregation,
+            "concept": self.provenance.concept,
+        }
+
+    def value_of(self, label: str) -> float | None:
+        """Value in [0, 1] of an accepted value (rank over levels - 1); None on a nominal scale.
+
+        Raises ValueError when `label` is not an accepted value.
+        """
+        rank = self.accepted_values.index(label)
+        if self.scale == "nominal":
+            return None
+        return rank / (len(self.accepted_values) - 1)
+
+
+class CriteriaSet(Record):
+    """The criteria of one task, as stored in `criteria/<task>.json`."""
+
+    schema_version: int = Field(default=SCHEMA_VERSION, alias="schema")
+    task: str = ""
+    criteria: tuple[Criterion, ...]
+
+    model_config = {**Record.model_config, "populate_by_name": True}
+
+    @model_validator(mode="after")
+    def _unique(self) -> CriteriaSet:
+        seen: set[str] = set()
+        for criterion in self.criteria:
+            if criterion.id in seen:
+                raise ValueError(f"two criteria have the id {criterion.id!r}")
+            seen.add(criterion.id)
+        return self
+
+    @property
+    def sha256(self) -> str:
+        """Content hash (hex) over the criteria in their order."""
+        return content_hash([c.sha256 for c in self.criteria])

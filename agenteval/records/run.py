@@ -1,0 +1,108 @@
+"""Run: one execution of one system on one input, and the nouns it is made of."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, JsonValue, field_validator
+
+from agenteval.records.base import Record, content_hash
+
+Role = Literal["system", "user", "assistant", "tool"]
+SpanKind = Literal["agent", "llm", "tool", "chain", "user"]
+
+
+class Usage(Record):
+    """Tokens and money of one or more requests. `None` means the endpoint did not say."""
+
+    requests: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None  # in the currency of the configured prices
+
+    def __add__(self, other: Usage) -> Usage:
+        def add(a: Any, b: Any) -> Any:
+            return b if a is None else a if b is None else a + b
+
+        return Usage(
+            requests=self.requests + other.requests,
+            prompt_tokens=add(self.prompt_tokens, other.prompt_tokens),
+            completion_tokens=add(self.completion_tokens, other.completion_tokens),
+            cost=add(self.cost, other.cost),
+        )
+
+
+class ToolCall(Record):
+    """A call an agent asked for. `arguments` is the raw text when it was not valid JSON."""
+
+    name: str
+    arguments: JsonValue = None
+    id: str | None = None
+
+
+class Message(Record):
+    """One turn of a conversation."""
+
+    role: Role
+    content: str = ""
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+class Span(Record):
+    """One node of a run's trace; times are seconds since the epoch."""
+
+    id: str
+    parent_id: str | None = None
+    name: str = ""
+    kind: SpanKind = "chain"
+    start: float | None = None
+    end: float | None = None
+    status: Literal["ok", "error", "unset"] = "unset"
+    attributes: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class Run(Record):
+    """One execution of one system on one input.
+
+    `success` and `reference` are gold: they are withheld from every judge unless asked for.
+    `input` is the case: runs of several systems on the same input are compared as pairs.
+    """
+
+    id: str = Field(min_length=1)
+    task: str = ""
+    system: str = "unnamed"
+    input: str = ""
+    output: str = ""
+    messages: tuple[Message, ...] = ()
+    success: bool | None = None
+    reference: str | None = None
+    spans: tuple[Span, ...] = ()
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @field_validator("id")
+    @classmethod
+    def _printable(cls, value: str) -> str:
+        if any(ord(c) < 32 or ord(c) == 127 for c in value):
+            raise ValueError("a run id must not hold control characters")
+        return value
+
+
+class View(Record):
+    """What a judge sees of a run, and nothing else.
+
+    `problem` is the input, `trajectory` the rendered work of the system, `reference` is set only
+    when the user asked to show it. `sha256` identifies the view: the same view is never judged
+    twice by the same source.
+    """
+
+    run_id: str
+    problem: str
+    trajectory: str
+    reference: str | None = None
+
+    @property
+    def sha256(self) -> str:
+        """Content hash (hex) over the run id and everything shown."""
+        return content_hash(self.model_dump())

@@ -1,0 +1,105 @@
+"""Score and Failure: one judgement, or the reason why there is none. Source: who judged, and how."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from agenteval.records.base import Record, content_hash
+from agenteval.records.run import Usage
+
+ScoreStatus = Literal["scored", "not_applicable", "relative", "degenerate"]
+FailureStatus = Literal[
+    "unscored:parse",
+    "unscored:missing",
+    "unscored:off_scale",
+    "unscored:refusal",
+    "unscored:unsupported",
+    "error:infrastructure",
+    "error:timeout",
+    "error:budget",
+]
+INFRASTRUCTURE: frozenset[str] = frozenset(
+    {"error:infrastructure", "error:timeout", "error:budget"}
+)
+
+
+class Source(Record):
+    """Everything about the judge that can change its answer; its hash is part of every cell."""
+
+    evaluator: str
+    version: int
+    model: str
+    prompt_sha256: str | None = None
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    seed: int = 0
+
+    @property
+    def sha256(self) -> str:
+        """Content hash (hex)."""
+        return content_hash(self.model_dump())
+
+
+class CellKey(Record):
+    """Key of one result: what was judged, on which criterion, by whom, which repeat."""
+
+    run: str  # View.sha256
+    variant: str = "original"  # or a perturbation with its seed
+    criterion: str  # Criterion.sha256
+    source: str  # Source.sha256
+    repeat: int = Field(ge=0)
+
+
+class Score(Record):
+    """One judgement.
+
+    `value` lies in [0, 1] for `scored` and `degenerate`; it is None for `not_applicable`, for
+    nominal labels and for `relative` evidence, which is comparable only between runs of one
+    problem and becomes a number at analysis. `rung` is the step of the reply ladder that was
+    needed; `match` tells whether the label was exact or had to be read tolerantly.
+    """
+
+    key: CellKey
+    criterion_id: str
+    status: ScoreStatus = "scored"
+    label: str | None = None
+    value: float | None = Field(default=None, ge=0, le=1)
+    probabilities: dict[str, float] | None = None
+    explanation: str | None = None
+    evidence: dict[str, JsonValue] = Field(default_factory=dict)
+    rung: str | None = None
+    match: Literal["exact", "tolerant"] | None = None
+
+
+class Failure(Record):
+    """A judgement that could not be made. It has no value and never gets one."""
+
+    key: CellKey
+    criterion_id: str
+    status: FailureStatus
+    message: str = ""
+    rung: str | None = None
+
+    @property
+    def retry_on_resume(self) -> bool:
+        """True for failures of the infrastructure, which a later attempt can heal."""
+        return self.status in INFRASTRUCTURE
+
+
+class CallRecord(Record):
+    """One call: which criteria were shown in which order, what came back, what it took."""
+
+    shown: tuple[str, ...] = ()  # criterion ids in the order shown
+    replies: tuple[str, ...] = ()  # keys of the stored replies
+    raw: str | None = None  # text of the last reply
+    rung: str | None = None
+    extra: tuple[str, ...] = ()  # names answered that nobody asked for
+    attempts: int = 0
+    repaired: bool = False
+    cache_hit: bool = False
+    usage: Usage = Usage()
+    latency: float | None = None  # seconds
+
+
+Result = Score | Failure

@@ -1,0 +1,127 @@
+"""The mean of a sample with its confidence interval, over values or over cases."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and what is known about it.
+
+    `mean`, `low`, `high`, `se` are in the unit of the values, None when they cannot be known.
+    `n` counts values, `n_clusters` the independent units (None when values are the units).
+    `method` says how the interval was made, `reason` why it is missing or collapsed.
+    """
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    se: float | None
+    n: int
+    n_clusters: int | None
+    method: str
+    reason: str | None = None
+
+
+def mean_interval(
+    values: Sequence[float],
+    clusters: Sequence[Hashable] | None = None,
+    *,
+    level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
+) -> Interval:
+    """Mean of all values with a two-sided `level` t interval.
+
+    Without `clusters` the values are independent: se = s / sqrt(n), n - 1 degrees of freedom.
+    With `clusters` (one label per value, for instance the case it belongs to) every value has
+    equal weight and the standard error is cluster-robust:
+    se^2 = C / (C - 1) * sum_c (sum_{i in c} (x_i - mean))^2 / n^2 with C - 1 degrees of freedom
+    (Miller, "Adding Error Bars to Evals", arXiv 2411.00640, appendix A, with the small-sample
+    factor C / (C - 1), which makes clusters of one value the ordinary standard error).
+
+    The order of the values never changes a digit. Fewer than two independent units give no
+    interval, with the reason in words. `bounds` clips low and high, and `method` says so where
+    that changed something. For few yes/no values a t interval is too narrow near 0 and 1.
+
+    Raises ValueError for values that are not finite or lie outside `bounds`, for a `level`
+    outside (0, 1) and for `clusters` of another length.
+    """
+    data = [float(v) for v in values]
+    _check(data, clusters, level, bounds)
+    groups = None if clusters is None else _groups(data, clusters)
+    units = len(data) if groups is None else len(groups)
+    n_clusters = None if groups is None else units
+    method = f"t, {units - 1} df" if groups is None else f"cluster-robust t, {units - 1} df"
+    if not data:
+        return Interval(None, None, None, None, 0, n_clusters, "none", "no values")
+    lowest, highest = min(data), max(data)
+    mean = lowest if lowest == highest else math.fsum(data) / len(data)
+    if units < 2:
+        unit = "value" if groups is None else "case"
+        reason = f"one {unit}: no interval"
+        return Interval(mean, None, None, None, len(data), n_clusters, "none", reason)
+    if lowest == highest:
+        reason = "no variation"
+        return Interval(mean, mean, mean, 0.0, len(data), n_clusters, method, reason)
+    se = _standard_error(data, groups, mean)
+    if se <= 1e-12 * max(abs(lowest), abs(highest)):  # rounding noise of a true zero
+        reason = "no variation between cases"
+        return Interval(mean, mean, mean, 0.0, len(data), n_clusters, method, reason)
+    half = _t_quantile(units - 1, level) * se
+    low, high, note = _clipped(mean - half, mean + half, bounds)
+    return Interval(mean, low, high, se, len(data), n_clusters, method + note)
+
+
+def _check(
+    data: list[float],
+    clusters: Sequence[Hashable] | None,
+    level: float,
+    bounds: tuple[float, float] | None,
+) -> None:
+    if not all(math.isfinite(v) for v in data):
+        raise ValueError("values must be finite; leave missing ones out and count them")
+    if clusters is not None and len(clusters) != len(data):
+        raise ValueError(f"{len(data)} values but {len(clusters)} cluster labels")
+    if not 0 < level < 1:
+        raise ValueError(f"level {level} is not between 0 and 1")
+    if bounds is None:
+        return
+    if not bounds[0] < bounds[1]:
+        raise ValueError(f"bounds {bounds} are not in order")
+    if data and not (bounds[0] <= min(data) and max(data) <= bounds[1]):
+        raise ValueError(f"a value lies outside the bounds {bounds}")
+
+
+def _groups(data: list[float], clusters: Sequence[Hashable]) -> list[list[float]]:
+    members: defaultdict[Hashable, list[float]] = defaultdict(list)
+    for value, cluster in zip(data, clusters, strict=True):
+        members[cluster].append(value)
+    return list(members.values())
+
+
+def _standard_error(data: list[float], groups: list[list[float]] | None, mean: float) -> float:
+    if groups is None:
+        sums = [v - mean for v in data]
+    else:
+        sums = [math.fsum(v - mean for v in group) for group in groups]
+    units = len(sums)
+    return math.sqrt(units / (units - 1) * math.fsum(s * s for s in sums)) / len(data)
+
+
+def _t_quantile(df: int, level: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, (1 + level) / 2))
+
+
+def _clipped(
+    low: float, high: float, bounds: tuple[float, float] | None
+) -> tuple[float, float, str]:
+    if bounds is None or (bounds[0] <= low and high <= bounds[1]):
+        return low, high, ""
+    note = f", clipped to [{bounds[0]:g}, {bounds[1]:g}]"
+    return max(low, bounds[0]), min(high, bounds[1]), note

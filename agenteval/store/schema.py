@@ -1,0 +1,103 @@
+"""Tables of the store. The file is documented in docs/store.md, so any SQLite tool can read it."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+)
+
+SCHEMA_VERSION = 1
+
+metadata = MetaData()
+
+meta = Table(
+    "meta",
+    metadata,
+    Column("key", String, primary_key=True),
+    Column("value", LargeBinary, nullable=False),
+)
+
+# One row per view of a run: what a judge saw, and what analysis needs to know of the run.
+runs = Table(
+    "runs",
+    metadata,
+    Column("run_key", String, primary_key=True),  # sha256 of the view
+    Column("run_id", String, nullable=False),
+    Column("task", String, nullable=False),
+    Column("system", String, nullable=False),
+    Column("case_key", String, nullable=False),  # sha256 of the input: runs on one case share it
+    Column("success", Integer),  # 1, 0 or NULL
+    Column("problem", Text, nullable=False),
+    Column("trajectory", Text, nullable=False),
+    Column("reference_shown", Integer, nullable=False),
+)
+
+criteria = Table(
+    "criteria",
+    metadata,
+    Column("criterion_key", String, primary_key=True),
+    Column("criterion_id", String, nullable=False),
+    Column("record", Text, nullable=False),  # Criterion as JSON
+)
+
+sources = Table(
+    "sources",
+    metadata,
+    Column("source_key", String, primary_key=True),
+    Column("evaluator", String, nullable=False),
+    Column("model", String, nullable=False),
+    Column("record", Text, nullable=False),  # Source as JSON
+)
+
+# One request (or one embedded computation) and what it took; it covers several cells.
+calls = Table(
+    "calls",
+    metadata,
+    Column("call_id", String, primary_key=True),
+    Column("run_key", String, ForeignKey("runs.run_key"), nullable=False),
+    Column("variant", String, nullable=False),
+    Column("source_key", String, ForeignKey("sources.source_key"), nullable=False),
+    Column("repeat", Integer, nullable=False),
+    Column("record", Text, nullable=False),  # CallRecord as JSON
+    Column("requests", Integer, nullable=False),
+    Column("prompt_tokens", Integer),
+    Column("completion_tokens", Integer),
+    Column("cost", Float),
+)
+Index("calls_by_source", calls.c.source_key)
+
+# One result. A Score has a value or says why it has none; a Failure has a status with a colon.
+cells = Table(
+    "cells",
+    metadata,
+    Column("run_key", String, ForeignKey("runs.run_key"), nullable=False),
+    Column("variant", String, nullable=False),
+    Column("criterion_key", String, ForeignKey("criteria.criterion_key"), nullable=False),
+    Column("source_key", String, ForeignKey("sources.source_key"), nullable=False),
+    Column("repeat", Integer, nullable=False),
+    Column("status", String, nullable=False),
+    Column("label", String),
+    Column("value", Float),
+    Column("detail", Text, nullable=False),  # the rest of the Score or Failure as JSON
+    Column("tries", Integer, nullable=False, default=1),
+    Column("call_id", String, ForeignKey("calls.call_id"), nullable=False),
+    PrimaryKeyConstraint("source_key", "run_key", "variant", "criterion_key", "repeat"),
+)
+
+# Paid replies by the hash of their request, so that nothing is paid for twice.
+replies = Table(
+    "replies",
+    metadata,
+    Column("key", String, primary_key=True),
+    Column("reply", Text, nullable=False),  # JSON
+)
