@@ -55,7 +55,7 @@ class Client:
     length, filtered or refused are returned as what they are and are not cached.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the parts of a client, each optional
         self,
         transport: Transport,
         *,
@@ -73,7 +73,7 @@ class Client:
         self.cache = cache
         self.budget = budget or Budget()
         self.limiter = limiter or Limiter(8)
-        self.retry = retry
+        self.retry = retry or RetryPolicy()
         self.timeout = timeout
         self.secret = secret
         self.recorder = recorder

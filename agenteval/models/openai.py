@@ -21,6 +21,8 @@ from agenteval.records import Usage
 _MODES = ("json_schema", "json_object", "text")
 _RETRYABLE = {408, 409, 425, 429}
 _FORM_WORDS = ("response_format", "json_schema", "json_object", "structured output")
+# Parameters that some endpoints refuse by name, and what to send in their place.
+_OPTIONAL = {"seed": None, "temperature": None, "max_tokens": "max_completion_tokens"}
 
 
 class OpenAITransport:
@@ -35,6 +37,7 @@ class OpenAITransport:
         self._key = api_key
         self._connections = connections
         self._mode = 0
+        self._refused: set[str] = set()
         self._sdk: Any = None
 
     def _client(self) -> Any:
@@ -54,10 +57,19 @@ class OpenAITransport:
             try:
                 return await self._post(request, mode)
             except BadRequest as error:
-                refused_form = any(word in str(error).lower() for word in _FORM_WORDS)
-                if mode == "text" or not refused_form:
+                if not self._simplify(str(error).lower(), mode, request):
                     raise
-                self._mode = max(self._mode, _MODES.index(mode) + 1)
+
+    def _simplify(self, refusal: str, mode: str, request: Request) -> bool:
+        """Give up what the endpoint names as unsupported. False when there is nothing to give."""
+        if mode != "text" and any(word in refusal for word in _FORM_WORDS):
+            self._mode = max(self._mode, _MODES.index(mode) + 1)
+            return True
+        for name in _OPTIONAL:
+            if name in request.parameters and name not in self._refused and name in refusal:
+                self._refused.add(name)
+                return True
+        return False
 
     async def _post(self, request: Request, mode: str) -> Reply:
         import httpx2
@@ -75,7 +87,7 @@ class OpenAITransport:
             reason = _one_line(error.__cause__ or error)
             raise Transient(f"{self.endpoint}: cannot connect ({reason})") from error
         except openai.APIStatusError as error:
-            raise _status_error(self.endpoint, error) from error
+            raise status_error(self.endpoint, error) from error
         except httpx2.HTTPError as error:  # the connection broke while the body was read
             raise Transient(f"{self.endpoint}: connection lost ({_one_line(error)})") from error
         return read_completion(payload, mode, time.monotonic() - started, self.endpoint)
@@ -84,7 +96,7 @@ class OpenAITransport:
         body: dict[str, Any] = {
             "model": self.model,
             "messages": list(request.messages),
-            **request.parameters,
+            **self._parameters(request),
         }
         if mode == "json_schema":
             schema = {"name": request.role or "answer", "schema": request.schema, "strict": True}
@@ -96,6 +108,13 @@ class OpenAITransport:
             if request.tool_choice is not None:
                 body["tool_choice"] = request.tool_choice
         return body
+
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        kept = {k: v for k, v in request.parameters.items() if k not in self._refused}
+        for name in self._refused & set(request.parameters):
+            if other := _OPTIONAL[name]:
+                kept[other] = request.parameters[name]
+        return kept
 
     async def close(self) -> None:
         """Close the SDK's connections."""
@@ -157,7 +176,8 @@ def _usage(value: Any) -> Usage:
     )
 
 
-def _status_error(endpoint: str, error: Any) -> ModelError:
+def status_error(endpoint: str, error: Any) -> ModelError:
+    """The ModelError for an exception of the SDK that carries an HTTP status."""
     status = int(error.status_code)
     message = f"{endpoint}: HTTP {status} ({_one_line(error.message)})"
     if status in (401, 403):

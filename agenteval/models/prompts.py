@@ -61,7 +61,10 @@ def load_prompt(package: str, name: str) -> Prompt:
 
     source = files(package).joinpath("prompts").joinpath(f"{name}.md").read_text("utf-8")
     environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # noqa: S701  no HTML
     )
     environment.filters["data"] = data_block
     return Prompt(

@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from agenteval.errors import ModelUnavailable
-from agenteval.models.wheels import download
+from agenteval.models.embedded.fetch import download
 
 _CHUNK = 1 << 20
 

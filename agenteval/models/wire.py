@@ -81,7 +81,7 @@ class Reply:
     finish: str = "stop"
     refusal: str | None = None
     tool_calls: tuple[dict[str, Any], ...] = ()
-    usage: Usage = Usage(requests=1)
+    usage: Usage = Usage(requests=1)  # noqa: RUF009  frozen
     logprobs: tuple[dict[str, Any], ...] | None = None
     mode: str = "text"
     model: str | None = None

@@ -1,1 +1,19 @@
+"""Readers: from the files of other tools to Runs, and from a Run to what a judge sees of it."""
 
+from agenteval.readers.guard import degenerate
+from agenteval.readers.leaks import Leak, find_leaks
+from agenteval.readers.limits import Limits
+from agenteval.readers.read import ReadResult, read_runs
+from agenteval.readers.sources import Skipped
+from agenteval.readers.view import make_view
+
+__all__ = [
+    "Leak",
+    "Limits",
+    "ReadResult",
+    "Skipped",
+    "degenerate",
+    "find_leaks",
+    "make_view",
+    "read_runs",
+]

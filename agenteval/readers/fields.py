@@ -1,9 +1,9 @@
 """Names that other tools give to the fields of a run, and how their values are read.
 
-Names were gathered from the documents of inspect_ai, promptfoo, pydantic-evals, Langfuse, LangSmith,
-ragas, DeepEval and OpenAI evals. They are compared in snake case, so `expectedOutput` is
-`expected_output`. Where several names of one field occur, the earlier in the list wins, null loses
-to any value, and the others go to the metadata.
+Names were gathered from the documents of inspect_ai, promptfoo, pydantic-evals, Langfuse,
+LangSmith, ragas, DeepEval and OpenAI evals. They are compared in snake case, so `expectedOutput`
+is `expected_output`. Where several names of one field occur, the earlier in the list wins, null
+loses to any value, and the others go to the metadata.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def json_text(value: Any) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """Text of a value: strings as they are, null as nothing, a list of one as its item, else JSON."""
+    """Strings as they are, null as nothing, a list of one as its item, all else as JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -156,7 +156,7 @@ def plain_text(value: Any) -> str:
 
 
 def withhold(value: Any, gold: frozenset[str], path: str, kept: dict[str, Any]) -> Any:
-    """`value` without the keys named in `gold`, at any depth; they are moved into `kept` by path."""
+    """`value` without the keys in `gold`, at any depth; they are moved into `kept` by path."""
     if isinstance(value, list):
         return [withhold(item, gold, f"{path}[{i}]", kept) for i, item in enumerate(value)]
     if not isinstance(value, dict):

@@ -21,6 +21,9 @@ class Limits:
     max_runs: int = 1_000_000
 
 
+DEFAULT_LIMITS = Limits()
+
+
 @dataclass
 class Notes:
     """Warnings of one reading, each text once with the first place and the number of places."""

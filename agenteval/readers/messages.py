@@ -97,7 +97,9 @@ def is_answer(text: str) -> bool:
 
 
 def _is_role(key: str, value: Any) -> bool:
-    return key == "type" and isinstance(value, str) and (value.lower() in ROLES or value == "message")
+    return (
+        key == "type" and isinstance(value, str) and (value.lower() in ROLES or value == "message")
+    )
 
 
 def _parse(item: dict[str, Any], role: Role, where: str, place: str) -> list[Message]:
@@ -117,7 +119,7 @@ def _parse(item: dict[str, Any], role: Role, where: str, place: str) -> list[Mes
             Message(
                 role=role,
                 content="\n".join(parts.texts),
-                name=name if isinstance(name, str) and name else None,
+                name=name if isinstance(name, str) else None,
                 tool_calls=tuple(calls),
                 tool_call_id=call_id if isinstance(call_id, str) else None,
             )
@@ -200,18 +202,14 @@ class Parts:
             )
         elif isinstance(kind, str) and kind in _PLACEHOLDERS:
             self.texts.append(_PLACEHOLDERS[kind])
-        elif text := _part_text(part):
+        elif (text := _part_text(part)) is not None:
             self.texts.append(text)
         else:  # never dropped in silence: the judge sees that something stood here
             self.texts.append(f"[{kind}]" if isinstance(kind, str) else json_text(part))
 
 
 def _part_text(part: dict[str, Any]) -> str | None:
-    return next(
-        (part[k] for k in ("text", "refusal", "thinking", "reasoning") if _filled(part.get(k))),
-        None,
-    )
-
-
-def _filled(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
+    if "type" not in part and len(part) > 1:  # an object of the system's own, not a part
+        return None
+    keys = ("text", "refusal", "thinking", "reasoning")
+    return next((part[k] for k in keys if isinstance(part.get(k), str)), None)

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import Literal
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from agenteval.records.base import Record, content_hash
 
@@ -125,7 +125,7 @@ class CriteriaSet(Record):
     task: str = ""
     criteria: tuple[Criterion, ...]
 
-    model_config = {**Record.model_config, "populate_by_name": True}
+    model_config = ConfigDict(populate_by_name=True)
 
     @model_validator(mode="after")
     def _unique(self) -> CriteriaSet:

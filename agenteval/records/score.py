@@ -1,4 +1,4 @@
-"""Score and Failure: one judgement, or the reason why there is none. Source: who judged, and how."""
+"""Score and Failure: one judgement, or why there is none. Source: who judged, and how."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class GroupWriter:
                     self._commit([unit])
             else:
                 batch[0].done.set_exception(StoreError(explain(error, self._engine)))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001
             # A defect must not leave anybody waiting for ever; the waiter gets it as it is.
             for unit in batch:
                 if not unit.done.done():

@@ -60,8 +60,8 @@ def http_bytes(
         reason = HTTPStatus(status).phrase
     except ValueError:
         reason = "Unknown"
-    head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: {content_type}\r\n"
-    for name, value in (headers or {}).items():
+    head = f"HTTP/1.1 {status} {reason}\r\n"
+    for name, value in ({"content-type": content_type} | dict(headers or {})).items():
         head += f"{name}: {_moving_date(value)}\r\n"
     return f"{head}content-length: {len(body)}\r\n\r\n".encode("latin-1") + body
 
@@ -140,6 +140,8 @@ class Fault:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise InputError(f"unknown fault {self.kind!r}; known: {', '.join(sorted(KINDS))}")
+        if not (isinstance(self.headers, Mapping) and isinstance(self.body, str | None)):
+            raise InputError(f"fault {self.kind}: headers must be an object and body a text")
         if not 200 <= self.status <= 599:
             raise InputError(f"fault {self.kind}: status {self.status} is not within 200 to 599")
         if not 0 <= self.seconds <= MAX_SECONDS:
@@ -243,9 +245,9 @@ def _length(_fault: Fault, good: Body) -> Steps:
     return _choice(good, "length", content=text[: len(text) // 2])
 
 
-def _refusal(fault: Fault, _good: Body) -> Steps:
+def _refusal(fault: Fault, good: Body) -> Steps:
     words = fault.body if fault.body is not None else "I'm sorry, I can't help with that."
-    return _choice(_good, "stop", content=None, refusal=words)
+    return _choice(good, "stop", content=None, refusal=words)
 
 
 def _content(fault: Fault, good: Body) -> Steps:
@@ -283,7 +285,7 @@ KINDS: Mapping[str, Kind] = {
 HEALING: tuple[Fault, ...] = (
     Fault("status", 429, headers={"retry-after-ms": "50"}),
     Fault("status", 500),
-    Fault("status", 502, body="<html><h1>502 Bad Gateway</h1></html>"),
+    Fault("status", 502, body="<h1>Bad Gateway</h1>", headers={"content-type": "text/html"}),
     Fault("status", 503, headers={"retry-after": "0"}),
     Fault("reset"),
     Fault("half_body"),
@@ -310,32 +312,36 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When one of `faults` strikes; every condition given must hold.
+    """When `fault` (of several one, drawn evenly) strikes; every condition given must hold.
 
     probability: drawn anew each time a request is asked. first: only the first N times that each
     request is asked. at: only the server's requests with these ordinals (from 0, in order of
     arrival, so it depends on timing when requests are concurrent). match: a regular expression
-    found in the text of the request. With several faults one is drawn evenly. Raises InputError
-    for a value out of bounds.
+    found in the text of the request. Raises InputError for a value out of bounds.
     """
 
-    faults: tuple[Fault, ...]
+    fault: Fault | tuple[Fault, ...]
     probability: float = 1.0
     first: int | None = None
     at: tuple[int, ...] | None = None
     match: str | None = None
 
     def __post_init__(self) -> None:
-        if not self.faults:
+        if not self._faults():
             raise InputError("a rule needs at least one fault")
+        if not all(isinstance(k, int) for k in (self.first or 0, *(self.at or ()))):
+            raise InputError("rule: first and at count requests, so they must be integers")
         if not 0 <= self.probability <= 1:
             raise InputError(f"rule: probability {self.probability} is not within 0 to 1")
         if self.match is not None:
             compiled(self.match)
 
+    def _faults(self) -> tuple[Fault, ...]:
+        return self.fault if isinstance(self.fault, tuple) else (self.fault,)
+
     def strikes(self, asked: Asked, index: int) -> Fault | None:
         """The fault for this request, or None. `index` keeps the draws of rules apart."""
-        faults = self.faults if asked.chat else [f for f in self.faults if not _chat_only(f)]
+        faults = [f for f in self._faults() if asked.chat or not KINDS[f.kind].chat_only]
         if not faults or (self.first is not None and asked.n >= self.first):
             return None
         if self.at is not None and asked.ordinal not in self.at:
@@ -348,10 +354,6 @@ class Rule:
         return faults[int(draw("which", asked.seed, index, asked.key, asked.n) * len(faults))]
 
 
-def _chat_only(fault: Fault) -> bool:
-    return KINDS[fault.kind].chat_only
-
-
 def compiled(pattern: str) -> re.Pattern[str]:
     """The regular expression. Raises InputError when it is none."""
     try:
@@ -362,24 +364,24 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 def as_rules(faults: Sequence[Fault | Rule]) -> tuple[Rule, ...]:
     """Rules in order, the first that strikes wins; a bare Fault strikes always."""
-    return tuple(Rule((f,)) if isinstance(f, Fault) else f for f in faults)
+    return tuple(Rule(f) if isinstance(f, Fault) else f for f in faults)
 
 
 def rule_from_json(value: object, where: str) -> Rule:
     """A rule as a script writes it: {"fault": {"kind": …}, "probability": …, "first": …}.
 
-    `faults` takes a list. Raises InputError naming `where` for anything else.
+    `fault` may be a list. Raises InputError naming `where` for anything else.
     """
-    if not isinstance(value, dict):
-        raise InputError("a rule must be an object", where)
-    rest = dict(value)
-    raw = rest.pop("faults", None) or [rest.pop("fault", None)]
-    known = {f.name for f in fields(Rule)} - {"faults"}
-    if unknown := set(rest) - known:
-        raise InputError(f"unknown key {sorted(unknown)[0]!r}; allowed: {sorted(known)}", where)
-    if rest.get("at") is not None:
-        rest["at"] = tuple(rest["at"])
+    if not isinstance(value, dict) or not value.get("fault"):
+        raise InputError("a rule must be an object with a fault", where)
+    known = {f.name for f in fields(Rule)}
+    if unknown := set(value) - known:
+        raise InputError(f"unknown key {min(unknown)!r}; allowed: {sorted(known)}", where)
+    rest = {k: v for k, v in value.items() if k != "fault"}
+    raw = value["fault"] if isinstance(value["fault"], list) else [value["fault"]]
     try:
+        if rest.get("at") is not None:
+            rest["at"] = tuple(rest["at"])
         return Rule(tuple(Fault(**one) for one in raw), **rest)
     except (TypeError, InputError) as error:
         raise InputError(str(error), where) from None

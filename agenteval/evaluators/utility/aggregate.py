@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import fsum
 
+from pydantic import JsonValue
+
 from agenteval.evaluators.utility.answers import Answer, Answers, NoAnswer, leaves
 from agenteval.records import CellKey, Criterion, Failure, Result, Score
 
@@ -47,6 +49,9 @@ def _aggregate(
 ) -> Score:
     values = [a.value for a in parts.values() if a.value is not None]
     pick = min if criterion.aggregation == "min" else lambda v: fsum(v) / len(v)
+    labels: dict[str, JsonValue] = {
+        p: "not applicable" if a.not_applicable else a.label for p, a in parts.items()
+    }
     reasons = [f"{p}: {a.explanation}" for p, a in parts.items() if a.explanation]
     return Score(
         key=key,
@@ -54,11 +59,7 @@ def _aggregate(
         status="scored" if values else "not_applicable",
         value=pick(values) if values else None,
         explanation="\n".join(reasons) or None,
-        evidence={
-            "parts": {
-                p: "not applicable" if a.not_applicable else a.label for p, a in parts.items()
-            }
-        },
+        evidence={"parts": labels},
         rung=rung,
         match="exact" if all(a.match == "exact" for a in parts.values()) else "tolerant",
     )

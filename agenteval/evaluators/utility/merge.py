@@ -2,14 +2,15 @@
 
 What is the same:
 
-* tau = 1: criteria with equal names (case, underscores and spacing aside), whatever their
-  descriptions; no embedder is needed. This is how the published curves count at tau = 1.
-* tau < 1: criteria whose "name: description" is equal (case, underscores and spacing aside), and
-  clusters of texts in which every pair has a cosine of at least tau (complete linkage, no
-  chaining). Equal names with unlike descriptions stay apart here and get numbered ids.
+* Criteria with equal names (case, underscores and spacing aside) at every tau, whatever their
+  descriptions. At tau = 1 nothing else is, and no embedder is needed: so the published curves
+  count at tau = 1, and no curve for a lower tau can lie above it.
+* Below tau = 1 also names that are paraphrases: complete linkage over the texts
+  "name: description", so that in a cluster every two criteria of different names have a cosine of
+  at least tau, whichever wordings of the two are compared. No chaining.
 
-Criteria whose scales differ in kind (graded, numeric, nominal) never merge. The result does not
-depend on the order of the input.
+Criteria whose scales differ in kind (graded, numeric, nominal) never merge, not even with equal
+names: they get numbered ids. The result does not depend on the order of the input.
 """
 
 from __future__ import annotations
@@ -35,14 +36,11 @@ class _Item:
     """A criterion with what is needed to compare it, independent of where it stood."""
 
     criterion: Criterion
-    key: tuple[str, ...]  # equal keys fold: kind, name and, below tau 1, description
+    name: tuple[str, str]  # kind of scale and folded name: equal ones always merge
+    wording: tuple[str, str, str]  # with the folded description: equal ones have one vector
     text: str
     sha: str
-
-    @property
-    def rank(self) -> tuple[str, ...]:
-        """Canonical place: by content, ties by hash; equal ranks are the same record."""
-        return (*self.key, self.sha, content_hash(self.criterion.model_dump(mode="json")))
+    rank: tuple[str, ...]  # canonical place: content, then hashes; equal ranks are equal records
 
 
 def merge_criteria(
@@ -128,7 +126,7 @@ def _threshold(embedder: Embedder | None, tau: float | None) -> float:
 @dataclass(frozen=True)
 class _Cluster:
     items: list[_Item]  # canonical order
-    rows: list[int]  # row of `vectors` per item
+    rows: list[int]  # row of `vectors` per item; empty at tau = 1
     vectors: Vectors | None  # None at tau = 1
 
 
@@ -137,48 +135,53 @@ def _fold(text: str) -> str:
     return " ".join(folded.split())
 
 
-def _item(criterion: Criterion, by_name: bool) -> _Item:
-    key = [_KIND[criterion.scale], _fold(criterion.name)]
-    if not by_name:
-        key.append(_fold(criterion.description))
-    text = f"{criterion.name}: {criterion.description}"
-    return _Item(criterion, tuple(key), text.removesuffix(": "), criterion.sha256)
+def _item(criterion: Criterion) -> _Item:
+    name = (_KIND[criterion.scale], _fold(criterion.name))
+    wording = (*name, _fold(criterion.description))
+    text = f"{criterion.name}: {criterion.description}".removesuffix(": ")
+    sha = criterion.sha256
+    rank = (*wording, sha, content_hash(criterion.model_dump(mode="json")))
+    return _Item(criterion, name, wording, text, sha, rank)
 
 
 def _partition(
     criteria: Iterable[Criterion], embedder: Embedder | None, tau: float
 ) -> list[_Cluster]:
     """The clusters, in canonical order of their first members."""
-    items = sorted((_item(c, by_name=tau == 1) for c in criteria), key=lambda item: item.rank)
-    groups: defaultdict[tuple[str, ...], list[_Item]] = defaultdict(list)
+    items = sorted(map(_item, criteria), key=lambda item: item.rank)
+    names: defaultdict[tuple[str, str], list[_Item]] = defaultdict(list)
     for item in items:
-        groups[item.key].append(item)
-    if tau == 1 or embedder is None or not groups:
-        return [_Cluster(group, [0] * len(group), None) for group in groups.values()]
-    # one text speaks for all that are equal: the canonically first
-    vectors = embedder.embed([group[0].text for group in groups.values()])
-    kinds: defaultdict[str, list[int]] = defaultdict(list)
-    for row, key in enumerate(groups):
-        kinds[key[0]].append(row)
-    folded = list(groups.values())
+        names[item.name].append(item)
+    if tau == 1 or embedder is None or not items:
+        return [_Cluster(members, [], None) for members in names.values()]
+    texts: dict[tuple[str, str, str], str] = {}
+    for item in items:  # of equal wordings the canonically first is embedded
+        texts.setdefault(item.wording, item.text)
+    vectors = embedder.embed(list(texts.values()))
+    row = {wording: number for number, wording in enumerate(texts)}
     return [
-        _Cluster(
-            [item for row in rows for item in folded[row]],
-            [row for row in rows for _ in folded[row]],
-            vectors,
-        )
-        for of_kind in kinds.values()
-        for rows in _linked(of_kind, vectors, tau)
+        _Cluster(members, [row[item.wording] for item in members], vectors)
+        for members in _linked(names, row, vectors, tau)
     ]
 
 
-def _linked(rows: list[int], vectors: Vectors, tau: float) -> list[list[int]]:
+def _linked(
+    names: dict[tuple[str, str], list[_Item]],
+    row: dict[tuple[str, str, str], int],
+    vectors: Vectors,
+    tau: float,
+) -> list[list[_Item]]:
+    """Members of each cluster of names, linked within each kind of scale."""
     from agenteval.stats.cluster import complete_link
 
-    found: defaultdict[int, list[int]] = defaultdict(list)
-    labels = complete_link(vectors[rows], tau)
-    for row, label in zip(rows, labels.tolist(), strict=True):
-        found[label].append(row)
+    found: defaultdict[tuple[str, int], list[_Item]] = defaultdict(list)
+    for kind in sorted({kind for kind, _ in names}):
+        groups = [members for name, members in names.items() if name[0] == kind]
+        rows = [sorted({row[item.wording] for item in members}) for members in groups]
+        part = vectors[[number for group in rows for number in group]]
+        labels = complete_link(part, tau, sizes=[len(group) for group in rows])
+        for members, label in zip(groups, labels.tolist(), strict=True):
+            found[kind, label] += members
     return list(found.values())
 
 

@@ -1,0 +1,1 @@
+"""Data that travel with the package: criteria bank and calibration constants."""

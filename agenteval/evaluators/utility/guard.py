@@ -1,0 +1,61 @@
+"""Degenerate answers are the system's failure: they get the worst level by rule, not by a judge.
+
+An empty answer or an echo of the question can win praise from a judge (arXiv 2507.08794), so no
+judge is asked. The status `degenerate` keeps these scores apart, so that means can be shown with
+and without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agenteval.evaluators.base import Evaluator, Outcome, Unit, cell_key
+from agenteval.readers import degenerate
+from agenteval.records import CallRecord, Criterion, Score, Source
+
+RULE = "degenerate-answer/1"
+
+
+class Guarded:
+    """An evaluator behind the rule; its source names the rule."""
+
+    def __init__(self, inner: Evaluator) -> None:
+        self.inner = inner
+        source = inner.source
+        self._source = source.model_copy(
+            update={"parameters": {**source.parameters, "guard": RULE}}
+        )
+        self._source_key = self._source.sha256
+
+    @property
+    def source(self) -> Source:
+        """The inner source and the name of the rule."""
+        return self._source
+
+    def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
+        """As the inner evaluator spreads them."""
+        return self.inner.batches(criteria)
+
+    async def evaluate(self, unit: Unit) -> Outcome:
+        """The worst level for a degenerate run, else what the inner evaluator says."""
+        reason = degenerate(unit.run)
+        if reason is None:
+            outcome = await self.inner.evaluate(unit)
+            results = tuple(
+                r.model_copy(update={"key": cell_key(unit, c, self._source_key)})
+                for c, r in zip(unit.criteria, outcome.results, strict=True)
+            )
+            return Outcome(results, outcome.call)
+        scores = tuple(self._worst(unit, c, reason) for c in unit.criteria)
+        return Outcome(scores, CallRecord(shown=tuple(c.id for c in unit.criteria)))
+
+    def _worst(self, unit: Unit, criterion: Criterion, reason: str) -> Score:
+        ordered = criterion.scale in ("ordinal", "binary") and criterion.accepted_values
+        return Score(
+            key=cell_key(unit, criterion, self._source_key),
+            criterion_id=criterion.id,
+            status="degenerate",
+            label=criterion.accepted_values[0] if ordered else None,
+            value=None if criterion.scale == "nominal" else 0.0,
+            evidence={"rule": RULE, "reason": reason},
+        )

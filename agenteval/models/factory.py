@@ -1,0 +1,111 @@
+"""From what a user writes to a model: `provider:model`, `embedded`, `replay:FILE`, `autogen:FILE`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from agenteval.errors import InputError
+from agenteval.models.wire import Transport
+
+# name: (base URL, environment variable of the key or None)
+PROVIDERS: dict[str, tuple[str, str | None]] = {
+    "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "anthropic": ("https://api.anthropic.com/v1/", "ANTHROPIC_API_KEY"),
+    "gemini": ("https://generativelanguage.googleapis.com/v1beta/openai/", "GEMINI_API_KEY"),
+    "mistral": ("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "deepseek": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "together": ("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    "ollama": ("http://127.0.0.1:11434/v1", None),
+    "lmstudio": ("http://127.0.0.1:1234/v1", None),
+}
+
+Kind = Literal["embedded", "chat"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """What was asked for: the embedded model (with a file or the default), or a chat model."""
+
+    kind: Kind
+    name: str
+    provider: str = ""
+    base_url: str | None = None
+    api_key: str | None = None
+    path: Path | None = None
+
+    def __repr__(self) -> str:  # the key never reaches a log or a traceback
+        return f"ModelChoice({self.kind}, {self.name!r}, {self.base_url!r})"
+
+
+def choose_model(spec: str | None, base_url: str | None = None) -> ModelChoice:
+    """The model meant by `--model` and `--base-url`, else by the environment, else `embedded`.
+
+    Environment: AGENTEVAL_MODEL, AGENTEVAL_BASE_URL, AGENTEVAL_API_KEY, and the providers' own
+    key variables. Raises InputError for an unknown provider or a missing key or file.
+    """
+    base_url = base_url or os.environ.get("AGENTEVAL_BASE_URL") or None
+    spec = spec or os.environ.get("AGENTEVAL_MODEL") or ("" if base_url else "embedded")
+    if not spec:
+        raise InputError("a base URL needs a model as well", "--model")
+    provider, name = _split(spec)
+    if provider == "embedded" or (provider == "" and name == "embedded" and not base_url):
+        path = Path(name).expanduser() if provider else None
+        return ModelChoice("embedded", spec, "embedded", path=path)
+    if provider in ("replay", "autogen"):
+        return ModelChoice("chat", spec, provider, path=_existing(name, spec))
+    if base_url:
+        key = os.environ.get("AGENTEVAL_API_KEY") or _provider_key(provider)
+        return ModelChoice("chat", name, provider or "openai", base_url, key)
+    if not provider:
+        raise InputError(
+            f"no provider in {spec!r}; write it as PROVIDER:MODEL with one of "
+            f"{', '.join(PROVIDERS)}, or give --base-url; `embedded` needs neither",
+            "--model",
+        )
+    url, variable = PROVIDERS[provider]
+    key = os.environ.get("AGENTEVAL_API_KEY") or _provider_key(provider)
+    if variable and not key:
+        raise InputError(f"{provider} needs a key in {variable} or AGENTEVAL_API_KEY", "--model")
+    return ModelChoice("chat", name, provider, url, key)
+
+
+def _split(spec: str) -> tuple[str, str]:
+    """(provider, model); the provider is empty when the text before : or / is not a known one."""
+    known = {*PROVIDERS, "embedded", "replay", "autogen"}
+    for mark in (":", "/"):
+        head, found, tail = spec.partition(mark)
+        if found and head.lower() in known and tail:
+            return head.lower(), tail
+    return "", spec
+
+
+def _provider_key(provider: str) -> str | None:
+    variable = PROVIDERS.get(provider or "openai", ("", None))[1]
+    return os.environ.get(variable) if variable else None
+
+
+def _existing(name: str, spec: str) -> Path:
+    path = Path(name).expanduser()
+    if not path.is_file():
+        raise InputError(f"no file {path}", f"--model {spec}")
+    return path
+
+
+def make_transport(choice: ModelChoice) -> Transport:
+    """The transport of a chat model. Raises InputError for a file it cannot use."""
+    if choice.provider == "replay" and choice.path:
+        from agenteval.models.replay import ReplayTransport
+
+        return ReplayTransport(choice.path)
+    if choice.provider == "autogen" and choice.path:
+        from agenteval.models.autogen import AutogenTransport
+
+        return AutogenTransport.from_config(choice.path)
+    from agenteval.models.openai import OpenAITransport
+
+    return OpenAITransport(choice.name, base_url=choice.base_url, api_key=choice.api_key)

@@ -1,0 +1,211 @@
+"""Plan what is missing, run it, keep what comes: runs × criteria × repeats − what the store has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from agenteval.evaluators.base import Evaluator, Outcome, Unit, judge
+from agenteval.records import Criterion, Failure, Run, Usage, View, content_hash
+from agenteval.store import CellState, Store
+
+Item = tuple[Run, View]
+
+_BREAKER = 8  # infrastructure failures in a row, with no success yet in between
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a command will do. Cells are results, calls are requests before any repair."""
+
+    items: tuple[Item, ...]
+    criteria: tuple[Criterion, ...]
+    repeats: int
+    variant: str
+    units: tuple[Unit, ...]
+    cells: int
+    done: int  # cells with a Score
+    failed: int  # cells with a Failure that is not tried again now
+
+    @property
+    def open(self) -> int:
+        """Cells that the units will judge."""
+        return sum(len(u.criteria) for u in self.units)
+
+
+@dataclass(slots=True)
+class Progress:
+    """Counts while a plan runs. `failures` counts cells by status."""
+
+    calls_total: int
+    calls_done: int = 0
+    cells_scored: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run of a plan ended. `stopped` says why when calls were left out."""
+
+    progress: Progress
+    stopped: str | None = None
+    left_out: int = 0
+
+
+def make_plan(
+    evaluator: Evaluator,
+    items: Sequence[Item],
+    criteria: Sequence[Criterion],
+    store: Store,
+    *,
+    repeats: int,
+    variant: str = "original",
+    retry_failed: bool = False,
+) -> Plan:
+    """Units for every cell the store lacks, repeats outermost.
+
+    A stored Score is never planned again; an infrastructure failure always is; a content failure
+    only with `retry_failed`, as a fresh attempt.
+    """
+    states = store.states(evaluator.source)
+    units: list[Unit] = []
+    done = failed = 0
+    for repeat in range(repeats):
+        for run, view in items:
+            missing: list[tuple[Criterion, int]] = []
+            for criterion in criteria:
+                state = states.get((view.sha256, variant, criterion.sha256, repeat))
+                attempt = _attempt(state, retry_failed)
+                if attempt is not None:
+                    missing.append((criterion, attempt))
+                elif state is not None and state.failed:
+                    failed += 1
+                else:
+                    done += 1
+            units.extend(_units(evaluator, run, view, missing, repeat, variant))
+    return Plan(
+        items=tuple(items),
+        criteria=tuple(criteria),
+        repeats=repeats,
+        variant=variant,
+        units=tuple(units),
+        cells=len(items) * len(criteria) * repeats,
+        done=done,
+        failed=failed,
+    )
+
+
+def _attempt(state: CellState | None, retry_failed: bool) -> int | None:
+    """Attempt number for a cell to be judged now, or None when it stays as it is."""
+    if state is None or state.open_on_resume:
+        return 0
+    if state.failed and retry_failed:
+        return state.tries
+    return None
+
+
+def _units(  # noqa: PLR0913
+    evaluator: Evaluator,
+    run: Run,
+    view: View,
+    missing: Sequence[tuple[Criterion, int]],
+    repeat: int,
+    variant: str,
+) -> Iterator[Unit]:
+    """Calls for the missing criteria of one run and repeat; attempts are not mixed in a call."""
+    for attempt in sorted({a for _, a in missing}):
+        wanted = [c for c, a in missing if a == attempt]
+        for batch in evaluator.batches(wanted):
+            yield Unit(run, view, batch, repeat, variant, attempt)
+
+
+def experiment_of(evaluator: Evaluator, task: str) -> str:
+    """Name (hash) of the experiment that a second process must not work on meanwhile."""
+    return content_hash([evaluator.source.sha256, task])
+
+
+async def execute(
+    plan: Plan,
+    evaluator: Evaluator,
+    store: Store,
+    *,
+    workers: int,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Ended:
+    """Run the plan's units with `workers` in parallel; each result is durable before it counts.
+
+    Stops early, with a reason, when the budget is used up or the endpoint fails throughout.
+    Raises Unauthorized when the key is refused, StoreError when results cannot be kept.
+    """
+    store.register(plan.items, plan.criteria, evaluator.source)
+    engine = _Engine(evaluator, store, Progress(len(plan.units)), on_progress)
+    pending = iter(plan.units)
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(workers, len(plan.units))):
+                group.create_task(engine.work(pending))
+    except BaseExceptionGroup as many:
+        raise _first(many) from None
+    left = len(plan.units) - engine.progress.calls_done
+    return Ended(engine.progress, engine.stopped, left)
+
+
+@dataclass
+class _Engine:
+    evaluator: Evaluator
+    store: Store
+    progress: Progress
+    on_progress: Callable[[Progress], None]
+    stopped: str | None = None
+    _bad_in_a_row: int = 0
+
+    async def work(self, pending: Iterator[Unit]) -> None:
+        for unit in pending:
+            if self.stopped:
+                return
+            outcome = await judge(self.evaluator, unit)
+            if self._out_of_budget(outcome):
+                return
+            await self.store.commit(outcome.results, outcome.call)
+            self._count(outcome)
+
+    def _out_of_budget(self, outcome: Outcome) -> bool:
+        """A call the budget forbade was never made: nothing to store, nothing more to ask."""
+        first = outcome.results[0]
+        if isinstance(first, Failure) and first.status == "error:budget":
+            self.stopped = first.message
+            return True
+        return False
+
+    def _count(self, outcome: Outcome) -> None:
+        self.progress.calls_done += 1
+        self.progress.usage = self.progress.usage + outcome.call.usage
+        failures = [r for r in outcome.results if isinstance(r, Failure)]
+        self.progress.cells_scored += len(outcome.results) - len(failures)
+        self.progress.failures.update(f.status for f in failures)
+        broken = bool(failures) and failures[0].retry_on_resume
+        self._bad_in_a_row = self._bad_in_a_row + 1 if broken else 0
+        if self._bad_in_a_row >= _BREAKER and self.progress.cells_scored == 0:
+            self.stopped = f"{_BREAKER} calls in a row failed: {failures[0].message}"
+        self.on_progress(self.progress)
+
+
+def _first(many: BaseExceptionGroup[BaseException]) -> BaseException:
+    """One exception to show: a refused key or a full disk says it all."""
+    error: BaseException = many
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+__all__ = [
+    "Ended",
+    "Plan",
+    "Progress",
+    "execute",
+    "experiment_of",
+    "make_plan",
+]

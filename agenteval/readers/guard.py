@@ -1,0 +1,87 @@
+"""degenerate: tells answers that are empty in substance, so that no judge is asked about them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+
+from agenteval.records import Run
+
+_OPENERS = frozenset(
+    {
+        "answer", "the answer", "the answer is", "my answer", "my answer is", "final answer",
+        "the final answer", "the final answer is", "solution", "the solution", "my solution",
+        "here is the solution", "here is my solution", "here is the answer", "response", "output",
+        "result", "conclusion", "explanation", "reasoning", "thought", "thoughts",
+        "thought process", "thinking", "analysis", "approach", "step 1", "step by step",
+        "let's think step by step", "let us think step by step", "terminate",
+    }
+)  # fmt: skip
+# Signs that can be a whole answer ("which sign belongs between 3 and 5?").
+_SIGNS = frozenset({"<", ">", "=", "+", "-", "*", "/", "<=", ">=", "!=", "=="})
+_LONG = 200
+_SHARE = 0.9
+_ECHO_WORDS = 3
+
+
+def degenerate(run: Run) -> str | None:
+    """Why the run's answer is empty or degenerate; None when it is not.
+
+    Judged on all texts of the assistant and the output together. The rules, in order:
+
+    1. nothing but white space, punctuation and control characters (symbols such as an emoji or an
+       infinity sign, and a lone comparison or arithmetic sign, are answers),
+    2. only stock openers ("Answer:", "Thought process:", "Final answer", TERMINATE),
+    3. only the input again, once or several times, compared without case, spacing and outer
+       punctuation; the input must have at least 3 words, since "Paris" can answer "Paris?",
+    4. at least 200 characters, more than 90 % of them (white space aside) one character or
+       repetitions of one word.
+
+    A short answer ("42", "yes") is none of these. A run that called tools, or has spans, without
+    saying anything has acted and is left to the judge. Gold fields are not consulted.
+    """
+    texts = [m.content for m in run.messages if m.role == "assistant"]
+    if run.output.strip() not in [text.strip() for text in texts]:
+        texts.append(run.output)
+    text = "\n".join(t for t in texts if t.strip())
+    if not _says_something(text):
+        acted = run.spans or any(m.tool_calls for m in run.messages)
+        return None if acted else "nothing but white space and punctuation"
+    if all(_bare(line) in _OPENERS for line in text.splitlines() if _says_something(line)):
+        return "only a stock opener"
+    if _is_echo([t for t in texts if t.strip()], run.input):
+        return "only an echo of the input"
+    return _repetition(text)
+
+
+def _says_something(text: str) -> bool:
+    if text.strip() in _SIGNS:
+        return True
+    return any(c.isalnum() or (ord(c) > 127 and unicodedata.category(c)[0] == "S") for c in text)
+
+
+def _bare(text: str) -> str:
+    """Lower case, single spaces, without punctuation and ASCII symbols at both ends."""
+    return re.sub(r"^[\W_]+|[\W_]+$", "", " ".join(text.casefold().replace("’", "'").split()))
+
+
+def _is_echo(texts: list[str], problem: str) -> bool:
+    echoed = _bare(problem)
+    if len(echoed.split()) < _ECHO_WORDS:
+        return False
+    return all(not _bare(part) for text in texts for part in _bare(text).split(echoed))
+
+
+def _repetition(text: str) -> str | None:
+    if len(text) < _LONG:
+        return None
+    words = text.split()
+    solid = "".join(words)
+    _, count = Counter(solid).most_common(1)[0]
+    if count > _SHARE * len(solid):
+        return "one character repeated"
+    word, count = max(Counter(words).items(), key=lambda pair: pair[1] * len(pair[0]))
+    if count > 1 and count * len(word) > _SHARE * len(solid):
+        return "one word repeated"
+    return None

@@ -1,0 +1,152 @@
+"""find_leaks: warns when the verdict or the gold answer still stands in what the judge sees."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from agenteval.readers.view import FINAL, HEADING
+from agenteval.records import Run, View
+
+Kind = Literal["verdict", "reference", "gold_key"]
+
+
+@dataclass(frozen=True)
+class Leak:
+    """One suspicious passage: `excerpt` is at most 120 characters, `where` names the speaker."""
+
+    kind: Kind
+    excerpt: str
+    where: str
+
+
+_VERDICT_KEY = re.compile(r"\b(?:is_?correct|check_result)\b[\"'`*]*\s*(?:[:=]|\bis\b)\s*\S", re.I)
+_GRADED = re.compile(
+    r"\b(?:verdict|graded|grading(?: result)?|correctness)\b[\"'`*]*\s*(?:[:=]|\bas\b|\bis\b)"
+    r"\s*[\"'`*]*(?:true|false|pass(?:ed)?|fail(?:ed)?|correct|incorrect|right|wrong)\b",
+    re.I,
+)
+_JUDGED = re.compile(
+    r"\b(?:the|your|this|his|her|its|final|agent's|model's|student's) (?:final )?"
+    r"(?:answer|solution|response|result) (?:is|was) (?:judged |marked |graded )?(?:not )?"
+    r"(?:correct|incorrect|right|wrong)\b",
+    re.I,
+)
+# In the same sentence before a judgement these make it a condition or a task, not a verdict.
+_CONDITION = re.compile(
+    r"\b(?:if|whether|when|once|unless|until|check|verify|confirm|ensure|sure|decide|determine|assume|"
+    r"suppose|think|believe)\b[^.!?\n]*$",
+    re.I,
+)
+_GOLD_NAMES = (
+    "correct_ans|correct_answer|ground_truth|gold_answer|gold_label|expected_answer|"
+    "reference_answer|target_answer|answer_key"
+)
+_GOLD_KEY = re.compile(rf"\b(?:{_GOLD_NAMES})\b[\"'`*]*\s*[:=]\s*\S", re.I)
+_QUOTED_KEY = re.compile(rf"[\"'](?:is_correct|check_result|{_GOLD_NAMES})[\"']\s*:\s*\S", re.I)
+_ANNOUNCED = re.compile(
+    r"\b(?:expected (?:final )?(?:answer|output|result|response)|ground[ -]truth(?: answer)?|"
+    r"gold(?:en|-standard)? (?:answer|label)|correct (?:final )?answer|right answer|"
+    r"reference (?:answer|solution)|true answer|model answer)\b[\"'`*]*\s*"
+    r"(?:is|was|should be|would be|=|:)[\"'`*:]*\s*",
+    re.I,
+)
+_WRAPPING = re.compile(r"^(?:[\s$\"'`*({\[]|\\boxed|\\\(|\\\[|\\text)+")
+
+
+def find_leaks(run: Run, view: View) -> list[Leak]:
+    """Passages of `view` that tell the judge the verdict or the gold answer, in order.
+
+    The rule. What the agent itself says is its work: it may state the right answer and may call it
+    correct, so assistant turns and the final output are searched only for quoted gold keys with a
+    value (`"is_correct": true`), the mark of a result log that was taken for an answer. In the
+    problem, system, user and tool texts these are leaks:
+
+    - verdict: `is_correct` or `check_result` with a value; "verdict", "graded" or "correctness"
+      with a word of judgement; "the (your, this) answer is (not) correct, wrong, ..." unless the
+      sentence makes it a condition or a task ("check whether ..."). A problem may speak of correct
+      answers, so there this last form is not searched.
+    - gold_key: a compound gold name (`correct_ans`, `ground_truth`, `expected_answer`, ...) with a
+      value. Plain words such as "solution" or "target" are not flagged.
+    - reference: an announcement ("expected answer: X", "the ground truth is X", "correct answer is
+      X") where X begins with `run.reference` (case, spacing, $ and \\boxed aside).
+
+    A reference that merely occurs is never flagged, nor one announced in another notation.
+    """
+    leaks: list[Leak] = []
+    for speaker, where, text in _segments(run, view):
+        spans: list[tuple[int, int]] = []
+        for kind, start, end in _hits(speaker, text, run.reference):
+            if not any(start < e and s < end for s, e in spans):
+                spans.append((start, end))
+                leaks.append(Leak(kind, _excerpt(text, start, end), where))
+    return leaks
+
+
+def _segments(run: Run, view: View) -> Iterator[tuple[str, str, str]]:
+    """Speaker, place and text of the problem and of every turn."""
+    yield "problem", "problem", view.problem
+    if not run.messages and (run.output or not run.spans):  # one text, no headings of ours
+        yield "assistant", "trajectory", view.trajectory
+        return
+    speaker, where, lines, turn = "assistant", "trajectory", list[str](), 0
+    for line in view.trajectory.split("\n"):
+        heading = HEADING.match(line)
+        if heading is None:
+            lines.append(line)
+            continue
+        yield speaker, where, "\n".join(lines)
+        turn += 1
+        speaker = "assistant" if line == FINAL else heading[1]
+        where, lines = f"turn {turn} {line}", []
+    yield speaker, where, "\n".join(lines)
+
+
+def _hits(speaker: str, text: str, reference: str | None) -> Iterator[tuple[Kind, int, int]]:
+    if speaker == "assistant":
+        for match in _QUOTED_KEY.finditer(text):
+            verdict = "is_correct" in match[0].lower() or "check_result" in match[0].lower()
+            yield ("verdict" if verdict else "gold_key"), *match.span()
+        return
+    patterns: list[tuple[Kind, re.Pattern[str]]]
+    patterns = [("verdict", _VERDICT_KEY), ("verdict", _GRADED), ("gold_key", _GOLD_KEY)]
+    for kind, pattern in patterns:
+        for match in pattern.finditer(text):
+            yield kind, *match.span()
+    if speaker != "problem":
+        yield from _judgements(text)
+    if reference is not None and _folded(reference):
+        yield from _announcements(text, reference)
+
+
+def _judgements(text: str) -> Iterator[tuple[Kind, int, int]]:
+    for match in _JUDGED.finditer(text):
+        if not _CONDITION.search(text[max(0, match.start() - 200) : match.start()]):
+            yield "verdict", *match.span()
+
+
+def _announcements(text: str, reference: str) -> Iterator[tuple[Kind, int, int]]:
+    for match in _ANNOUNCED.finditer(text):
+        if _begins_with(text[match.end() : match.end() + 2 * len(reference) + 80], reference):
+            yield "reference", match.start(), match.end() + len(reference)
+
+
+def _begins_with(text: str, reference: str) -> bool:
+    """Whether `text` begins with the reference as a whole word."""
+    said, gold = _folded(text), _folded(reference)
+    if not said.startswith(gold):
+        return False
+    after = said[len(gold) : len(gold) + 2]
+    inside_number = len(after) == 2 and after[0] in ".," and after[1].isdigit()
+    return not (gold[-1].isalnum() and after[:1].isalnum()) and not inside_number
+
+
+def _folded(text: str) -> str:
+    return " ".join(_WRAPPING.sub("", text).casefold().split())
+
+
+def _excerpt(text: str, start: int, end: int) -> str:
+    short = " ".join(text[max(0, start - 30) : end + 30].split())
+    return short if len(short) <= 120 else short[:117] + "..."

@@ -1,0 +1,138 @@
+"""make_view: the one function that renders what a judge sees of a run."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import JsonValue
+
+from agenteval.errors import InputError
+from agenteval.readers.fields import json_text
+from agenteval.readers.messages import is_answer
+from agenteval.records import Message, Run, Span, ToolCall, View
+
+MIN_CHARS = 200
+FINAL = "[final output]"
+# Lines that only this module may write; `leaks` reads the speaker of a text from them.
+HEADING = re.compile(
+    r"^\[(?:(?:span )?(system|user|assistant|tool)(?:: [^\]\n]*)?|final output)\]$"
+)
+_FAKE = re.compile(
+    r"^(?=\[(?:(?:span )?(?:system|user|assistant|tool)\b|tool call\]|final output\]))", re.M
+)
+# The attributes of a span that hold its result, in OpenInference, OpenTelemetry and plain form.
+_SPAN_OUTPUT = ("output.value", "gen_ai.output.messages", "gen_ai.completion", "output")
+_SPAN_ERROR = ("exception.message", "error.message")
+
+
+def make_view(run: Run, *, with_reference: bool = False, max_chars: int = 200_000) -> View:
+    """What a judge sees of `run`: the problem, the trajectory and, only if asked, the reference.
+
+    The problem is the input. The trajectory is the messages as turns under "[role]" or
+    "[role: name]", tool calls as "[tool call] name arguments". The opening user message is left out
+    where it equals the input. The output follows under "[final output]" unless the last message
+    that says anything (AutoGen's TERMINATE says nothing) is the output already. Without messages
+    the trajectory is the output alone; without both it is the spans' names and results, by start
+    time. Success, metadata, other attributes of spans and (by default) the reference are never
+    shown.
+
+    Lines of a message that look like a heading get a backslash in front, so that a text cannot
+    pretend to be another speaker. No text is longer than `max_chars` characters: the middle is cut
+    out and a mark says how much. Raises InputError when `max_chars` is below MIN_CHARS.
+    """
+    if max_chars < MIN_CHARS:
+        raise InputError(f"max_chars is {max_chars}; at least {MIN_CHARS} are needed")
+    reference = run.reference if with_reference else None
+    return View(
+        run_id=run.id,
+        problem=_cut(run.input, max_chars),
+        trajectory=_cut(_trajectory(run), max_chars),
+        reference=None if reference is None else _cut(reference, max_chars),
+    )
+
+
+def _trajectory(run: Run) -> str:
+    if not run.messages:
+        return run.output if run.output or not run.spans else _spans(run.spans)
+    messages = _without_problem(run)
+    turns = [_turn(message) for message in messages]
+    last = next((m for m in reversed(messages) if is_answer(m.content) or m.tool_calls), None)
+    said = last is not None and last.content.strip() == run.output.strip()
+    if run.output.strip() and not said:
+        turns.append(f"{FINAL}\n{_plain(run.output)}")
+    return "\n\n".join(turns)
+
+
+def _without_problem(run: Run) -> list[Message]:
+    """The messages, less the opening one of the user (after system messages) if it is the input."""
+    for i, message in enumerate(run.messages):
+        if message.role == "user" and message.content.strip() == run.input.strip():
+            return [*run.messages[:i], *run.messages[i + 1 :]]
+        if message.role != "system":
+            break
+    return list(run.messages)
+
+
+def _turn(message: Message) -> str:
+    lines = [_heading(message.role, message.name)]
+    if message.content:
+        lines.append(_plain(message.content))
+    lines.extend(_call(call) for call in message.tool_calls)
+    return "\n".join(lines)
+
+
+def _heading(role: str, name: str | None) -> str:
+    clean = " ".join((name or "").replace("]", " ").split())[:80]
+    return f"[{role}: {clean}]" if clean else f"[{role}]"
+
+
+def _call(call: ToolCall) -> str:
+    arguments = "" if call.arguments is None else " " + _plain(_as_text(call.arguments))
+    return f"[tool call] {' '.join(call.name.split())}{arguments}"
+
+
+def _as_text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json_text(value)
+
+
+def _plain(text: str) -> str:
+    """Text whose lines cannot be taken for headings."""
+    return _FAKE.sub(r"\\", text) if "[" in text else text
+
+
+def _spans(spans: tuple[Span, ...]) -> str:
+    ordered = sorted(enumerate(spans), key=lambda p: (p[1].start is None, p[1].start or 0, p[0]))
+    turns = []
+    for _, span in ordered:
+        role = {"user": "user", "tool": "tool"}.get(span.kind, "assistant")
+        label = f"{span.kind} {span.name}" if span.kind not in ("user", "tool") else span.name
+        lines = ["[span " + _heading(role, label)[1:]]
+        if span.status == "error":
+            lines.append("status: error")
+        lines.extend(_plain(text) for text in _results(span))
+        turns.append("\n".join(lines))
+    return "\n\n".join(turns)
+
+
+def _results(span: Span) -> list[str]:
+    texts = []
+    for names in (_SPAN_OUTPUT, _SPAN_ERROR):
+        value = next(
+            (span.attributes[n] for n in names if span.attributes.get(n) is not None), None
+        )
+        if value is not None and _as_text(value):
+            texts.append(_as_text(value))
+    return texts
+
+
+def _cut(text: str, max_chars: int) -> str:
+    """`text`, or its beginning and end around a mark, at most `max_chars` characters in all."""
+    if len(text) <= max_chars:
+        return text
+    keep = max_chars - len(_mark(len(text)))
+    head, tail = keep - keep // 2, keep // 2
+    return text[:head] + _mark(len(text) - keep) + text[len(text) - tail :]
+
+
+def _mark(cut: int) -> str:
+    return f"\n[... {cut:,} characters cut out here ...]\n"

