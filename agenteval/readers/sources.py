@@ -80,7 +80,7 @@ def _walk(folder: Path, skipped: list[Skipped]) -> Iterator[Path]:
     for entry in entries:
         if entry.name.startswith("."):
             continue
-        if entry.is_symlink() and entry.is_dir():
+        if entry.is_symlink() and os.path.isdir(entry.path):  # False for a loop of links
             skipped.append(Skipped(entry.path, "a link to a folder"))
         elif entry.is_dir(follow_symlinks=False):
             yield from _walk(Path(entry.path), skipped)

@@ -528,6 +528,7 @@ class Engine:
         self.settings = settings
         self.error: Exception | None = None  # raised by the answer callable
         self.in_flight = 0
+        self.connections = 0  # open now
         self.reset()
 
     def reset(self) -> None:
@@ -667,6 +668,7 @@ class Engine:
             "in_flight": self.in_flight,
             "max_in_flight": self.max_in_flight,
             "in_flight_seconds": self._area,
+            "connections": self.connections,
             "elapsed_seconds": time.monotonic() - self._started,
             "cpu_seconds": time.process_time() - self._cpu,
             "identities": len(self.per_request),
@@ -741,10 +743,12 @@ class Connection(asyncio.Protocol):
         self.transport = transport
         self.loop = asyncio.get_running_loop()
         self.peers.add(self)
+        self.engine.connections += 1
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Asyncio's callback."""
         self.peers.discard(self)
+        self.engine.connections -= 1
         if self.timer is not None:
             self.timer.cancel()
         if self.exchange is not None:
@@ -1058,21 +1062,25 @@ def load_script(path: Path) -> Settings:
     known = {"rules", "answers", "latency", "seed", "ceiling", "ceiling_retry_after"}
     if not isinstance(value, dict) or set(value) - known:
         raise InputError(f"want an object with keys among {sorted(known)}", str(path))
-    rules = value.pop("rules", [])
+    rules, answers = value.pop("rules", []), value.pop("answers", [])
+    if not (isinstance(rules, list) and isinstance(answers, list)):
+        raise InputError("rules and answers must be lists", str(path))
     made = [rule_from_json(r, f"{path}: rules[{i}]") for i, r in enumerate(rules)]
-    answers = value.pop("answers", [])
-    latency = parse_latency(str(value.pop("latency", 0)))
-    answer = _scripted(answers, str(path)) if answers else None
-    return Settings(answer=answer, faults=tuple(made), latency=latency, **value)
+    try:
+        latency = parse_latency(str(value.pop("latency", 0)))
+        answer = _scripted(answers) if answers else None
+        return Settings(answer=answer, faults=tuple(made), latency=latency, **value)
+    except InputError as error:
+        raise InputError(str(error), str(path)) from None
 
 
-def _scripted(answers: list[Any], where: str) -> Answer:
+def _scripted(answers: list[Any]) -> Answer:
     table: list[tuple[re.Pattern[str], list[str | Body]]] = []
     for i, row in enumerate(answers):
         replies = row.get("replies") if isinstance(row, dict) else None
         good = isinstance(replies, list) and all(isinstance(r, str | dict) for r in replies)
         if not (good and replies and set(row) <= {"match", "replies"}):
-            raise InputError(f"answers[{i}]: want match and a non-empty list replies", where)
+            raise InputError(f"answers[{i}]: want match and a non-empty list replies")
         table.append((compiled(row.get("match", "")), replies))
 
     def answer(body: Body, n: int) -> str | Body | Default:

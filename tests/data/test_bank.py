@@ -101,7 +101,8 @@ def test_size_groups_and_required_ids(concepts: list[dict[str, Any]]) -> None:
 def test_every_concept_has_exactly_the_documented_fields(concepts: list[dict[str, Any]]) -> None:
     fields = {"id", "group", "phrasings", "scale", "accepted_values", "hint", "expect"}
     for concept in concepts:
-        assert set(concept) == fields, concept["id"]
+        assert set(concept) - {"allow_na"} == fields, concept["id"]
+        assert concept.get("allow_na", True) is True, concept["id"]
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", concept["id"])
         assert len(concept["hint"].split()) >= 8, concept["id"]
         for phrasing in concept["phrasings"]:

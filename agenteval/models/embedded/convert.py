@@ -142,10 +142,8 @@ def shape_of(fields: Mapping[str, Any], tensors: Mapping[str, Array]) -> Shape:
         what = "a mixture of experts" if experts else "scaled rotary positions"
         raise ModelUnavailable(f"likelihood does not support {what} (architecture {arch})")
     try:
-        width, heads = (
-            int(fields[f"{arch}.embedding_length"]),
-            int(fields[f"{arch}.attention.head_count"]),
-        )
+        width = int(fields[f"{arch}.embedding_length"])
+        heads = int(fields[f"{arch}.attention.head_count"])
         return Shape(
             vocabulary=tensors["token_embd.weight"].shape[0],
             layers=int(fields[f"{arch}.block_count"]),
@@ -195,9 +193,7 @@ def arrange(tensors: Mapping[str, Array], shape: Shape, arch: str) -> dict[str, 
     return made
 
 
-def _arrange_layer(
-    left: dict[str, Array], layer: int, shape: Shape, arch: str
-) -> dict[str, Array]:
+def _arrange_layer(left: dict[str, Array], layer: int, shape: Shape, arch: str) -> dict[str, Array]:
     def take(name: str) -> Array:
         return left.pop(f"blk.{layer}.{name}")
 
@@ -221,7 +217,7 @@ def _arrange_layer(
 
 
 def _half_split(rows: Array, heads: int) -> Array:
-    """Rows (heads x size) from the order 0, h, 1, h+1, ... to 0, 1, ..., h, h+1, ..., h = size/2."""
+    """Rows of each head from the order 0, h, 1, h+1, ... to 0, 1, 2, ... (h is half a head)."""
     size = rows.shape[0] // heads
     paired = rows.reshape(heads, size // 2, 2, *rows.shape[1:])
     return np.ascontiguousarray(paired.swapaxes(1, 2).reshape(rows.shape))

@@ -63,9 +63,7 @@ class Decoder:
         import torch
 
         found = []
-        for states, wanted in zip(
-            hidden.split(_HEAD_ROWS), targets.split(_HEAD_ROWS), strict=True
-        ):
+        for states, wanted in zip(hidden.split(_HEAD_ROWS), targets.split(_HEAD_ROWS), strict=True):
             logits = states @ self._head.T
             chosen = logits.gather(1, wanted[:, None])[:, 0]
             found.append(chosen.double() - logits.logsumexp(dim=1).double())

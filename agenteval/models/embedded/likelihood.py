@@ -81,9 +81,9 @@ class LikelihoodModel:
         path = Path(gguf_path)
         convert.require_gguf(path)
         try:
+            import safetensors  # noqa: F401
+            import tokenizers  # noqa: F401
             import torch
-
-            from agenteval.models.embedded.decoder import Decoder
         except ImportError as error:
             raise ModelUnavailable(
                 f"likelihood needs torch ({error}): install agenteval[local]"
@@ -93,14 +93,13 @@ class LikelihoodModel:
         digest = remembered_sha256(path, cache_dir)
         root = cache_root(cache_dir) / "likelihood"
         folder = convert.converted(path, digest, root)
-        try:
-            decoder, tokenizer = Decoder(convert.read_shape(folder), folder), _tokenizer(folder)
-        except Exception as error:  # noqa: BLE001 - a damaged cache raises many kinds; made anew
+        opened = _open(folder)
+        if opened is None:  # damaged in the cache: made anew, once
             shutil.rmtree(folder)
-            folder = convert.converted(path, digest, root)
-            decoder, tokenizer = Decoder(convert.read_shape(folder), folder), _tokenizer(folder)
-            del error
-        return cls(decoder, tokenizer, digest)
+            opened = _open(convert.converted(path, digest, root))
+        if opened is None:
+            raise ModelUnavailable(f"the converted model in {folder} cannot be read")
+        return cls(*opened, digest)
 
     def token_logprobs(self, prefix: str, text: str) -> TokenLogprobs:
         """Log-probabilities of the tokens of `text` after `prefix`.
@@ -127,9 +126,7 @@ class LikelihoodModel:
             for batch in plan.batches(wanted):
                 for window, values in zip(batch.windows, self._score(batch), strict=True):
                     found[window.item][window.at : window.at + len(values)] = values
-        return [
-            _result(values, spans) for values, (_, spans) in zip(found, encoded, strict=True)
-        ]
+        return [_result(values, spans) for values, (_, spans) in zip(found, encoded, strict=True)]
 
     def count_tokens(self, text: str) -> int:
         """Number of tokens of a text."""
@@ -158,8 +155,18 @@ class LikelihoodModel:
         return np.split(values, np.cumsum(counts)[:-1])
 
 
-def _tokenizer(folder: Path) -> Tokenizer:
-    return Tokenizer((folder / "tokenizer.json").read_text("utf-8"))
+def _open(folder: Path) -> tuple[Any, Tokenizer] | None:
+    """Decoder and tokenizer of a converted model; None when a file of it is damaged."""
+    from safetensors import SafetensorError
+
+    from agenteval.models.embedded.decoder import Decoder
+
+    try:
+        shape = convert.read_shape(folder)
+        tokenizer = Tokenizer((folder / "tokenizer.json").read_text("utf-8"))
+        return Decoder(shape, folder), tokenizer
+    except (SafetensorError, OSError, ValueError, TypeError):
+        return None
 
 
 def _result(values: NDArray[np.float64], spans: Sequence[tuple[int, int]]) -> TokenLogprobs:

@@ -9,6 +9,7 @@ character offsets.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,9 +40,7 @@ def build(fields: Mapping[str, Any]) -> Any:
     vocabulary = {token: index for index, token in enumerate(tokens)}
     if len(vocabulary) != len(tokens):
         raise ModelUnavailable("the vocabulary of this GGUF file holds a token twice")
-    tokenizer = Tokenizer(
-        BPE(vocab=vocabulary, merges=merges, ignore_merges=pre == "llama-bpe")  # type: ignore[arg-type]
-    )
+    tokenizer = Tokenizer(BPE(vocab=vocabulary, merges=merges, ignore_merges=pre == "llama-bpe"))
     tokenizer.pre_tokenizer = _pre_tokenizer(str(pre))
     kinds = fields.get("tokenizer.ggml.token_type") or []
     for token, token_kind in zip(tokens, kinds, strict=False):
@@ -73,8 +72,10 @@ class Tokenizer:
     """Two views of one vocabulary: prompts, where control tokens count, and texts, where not."""
 
     def __init__(self, serialised: str) -> None:
+        """`serialised` is the JSON form. Raises ValueError when it cannot be read."""
         from tokenizers import Tokenizer as Rust
 
+        json.loads(serialised)  # the library itself raises a bare Exception
         self._prompt = Rust.from_str(serialised)
         self._text = Rust.from_str(serialised)
         # What an agent wrote must not become a control token, or it could end its own turn.

@@ -1,0 +1,58 @@
+"""The command line: parse, call a library function, show. Errors are one line and a code.
+
+Exit codes: 0 fine; 1 a gate was not met; 2 wrong use or bad input; 3 infrastructure, or too many
+unscored; 4 not enough data; 5 the judge is not trustworthy; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from agenteval.cli import criteria, demo, doctor, export, init, models, quantify, show
+from agenteval.errors import AgentevalError
+
+app = typer.Typer(
+    name="agenteval",
+    help="Find out whether an LLM agent is useful, and whether the judge that says so can be "
+    "trusted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("demo")(demo.demo)
+app.command("init")(init.init)
+app.command("criteria")(criteria.criteria)
+app.command("quantify")(quantify.quantify)
+app.command("show")(show.show)
+app.command("export")(export.export)
+app.command("doctor")(doctor.doctor)
+app.add_typer(models.app, name="models")
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version.", is_eager=True),
+) -> None:
+    if version:
+        from importlib.metadata import version as installed
+
+        typer.echo(installed("agenteval"))
+        raise typer.Exit
+
+
+def main() -> None:
+    """Entry point of the script `agenteval`."""
+    try:
+        app()
+    except AgentevalError as error:
+        sys.stderr.write(f"agenteval: {_one_line(error)}\n")
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.exit(0)  # the reader of a pipe has seen enough
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

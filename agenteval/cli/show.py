@@ -1,0 +1,114 @@
+"""agenteval show: the table again, or everything about one run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from agenteval.cli import options
+from agenteval.cli.console import clean, out, print_json
+from agenteval.errors import InputError
+from agenteval.records import Source
+
+
+def show(  # noqa: PLR0917
+    run: Annotated[str | None, typer.Option(help="Show one run: levels and explanations.")] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Start of a source's hash; default: the latest.")
+    ] = None,
+    sources: Annotated[bool, typer.Option("--sources", help="List the judges in the store.")] = False,
+    levels: Annotated[
+        bool, typer.Option("--levels", help="Means in levels (0 = worst) instead of 0 to 1.")
+    ] = False,
+    store: options.StorePath = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Print the stored scores: the table, the judges, or one run with its explanations."""
+    from agenteval.store import Store, default_path
+
+    with Store(store or default_path(), create=False) as opened:
+        known = opened.sources()
+        if sources:
+            _list_sources(opened, known, as_json)
+            return
+        key, record = pick_source(known, source)
+        if run is not None:
+            _show_run(opened, key, run, as_json)
+            return
+        from agenteval.cli.table import print_table, table_json
+
+        report = stored_report(opened, key, record)
+        print_json(table_json(report)) if as_json else print_table(report, levels=levels)
+
+
+def stored_report(opened: Any, key: str, record: Source) -> Any:
+    """The report over everything a source has judged in the store."""
+    from agenteval.analysis import load_ratings
+    from agenteval.cli.table import Report
+
+    ratings = load_ratings(opened, key)
+    ids = {r.criterion_id for r in ratings}
+    used = {c.id: c for k, c in opened.criteria_of(key).items() if c.id in ids}
+    return Report(
+        source=record,
+        criteria=tuple(used.values()),
+        ratings=tuple(ratings),
+        usage=opened.usage(key),
+        store=str(opened.path),
+    )
+
+
+def pick_source(known: list[tuple[str, Source]], start: str | None) -> tuple[str, Source]:
+    """The source whose hash starts so, or the latest. Raises InputError when there is none."""
+    if not known:
+        raise InputError("the store holds no scores yet; run `agenteval quantify`", "--store")
+    hits = [k for k in known if k[0].startswith(start or "")]
+    if start is not None and len(hits) != 1:
+        listed = ", ".join(k[:12] for k, _ in known)
+        raise InputError(f"{len(hits)} sources start with {start!r}; there are {listed}", "--source")
+    return hits[-1]
+
+
+def _list_sources(opened: Any, known: list[tuple[str, Source]], as_json: bool) -> None:
+    rows = [
+        {"source": k, "model": s.model, "evaluator": s.evaluator, "seed": s.seed,
+         "requests": opened.usage(k).requests}
+        for k, s in known
+    ]  # fmt: skip
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        out().print(
+            f"[bold]{str(row['source'])[:12]}[/bold]  {clean(row['model'])}  "
+            f"{row['evaluator']}  seed {row['seed']}  {row['requests']} requests"
+        )
+
+
+def _show_run(opened: Any, key: str, run: str, as_json: bool) -> None:
+    from agenteval.analysis import load_ratings
+
+    ratings = [r for r in load_ratings(opened, key) if r.run_id == run]
+    if not ratings:
+        raise InputError(f"no scores of run {run!r} by this judge", "--run")
+    results = {
+        (r.criterion_id, r.key.repeat): r
+        for r in opened.results(key)
+        if opened.runs()[r.key.run]["run_id"] == run
+    }
+    if as_json:
+        print_json([r.model_dump(mode="json") for r in results.values()])
+        return
+    first = ratings[0]
+    label = {True: "success", False: "failed", None: "success unknown"}[first.success]
+    out().print(f"[bold]{clean(run)}[/bold]  system {clean(first.system)}  {label}")
+    for rating in sorted(ratings, key=lambda r: (r.criterion_id, r.repeat)):
+        result = results[rating.criterion_id, rating.repeat]
+        value = "" if rating.value is None else f"{rating.value:.2f}"
+        said = rating.label or rating.status
+        why = rating.message or getattr(result, "explanation", None) or ""
+        out().print(
+            f"  {clean(rating.criterion_id):<28} repeat {rating.repeat}  {value:>5}  "
+            f"[bold]{clean(said)}[/bold]  {clean(why)}"
+        )

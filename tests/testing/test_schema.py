@@ -1,0 +1,148 @@
+"""The default answer is a valid instance of the schema asked for: pydantic is the judge."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from scipy import stats
+
+from agenteval.testing.server import Picks, Refused, embeddings, identity, instance
+
+
+class Grade(Enum):
+    BAD = "schlecht"
+    FAIR = "fair"
+    GOOD = 'very "good"'
+
+
+class Cell(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=False)
+    explanation: str = Field(min_length=20, max_length=30)
+    label: Grade
+    probability: Annotated[float, Field(gt=0, lt=1)]
+    level: Annotated[int, Field(ge=1, le=5)]
+    even: Annotated[int, Field(gt=2, lt=9, multiple_of=2)]
+    maybe: int | None
+    kind: Literal["a"] | Literal["b"]
+
+
+class Node(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: str
+    cell: Cell | None
+    children: list[Node]
+    pair: tuple[int, str]
+    more: dict[str, int] = {}
+
+
+LEAVES = st.sampled_from(
+    [bool, int, str, Grade, Cell, type(None), Literal[1, 2, "x"], Annotated[int, Field(lt=-3)]]
+)
+TYPES: st.SearchStrategy[Any] = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        inner.map(lambda t: list[t]),
+        st.tuples(inner, inner).map(lambda p: p[0] | p[1] if type in map(type, p) else p[0]),
+        st.tuples(inner, st.integers(2, 4)).map(
+            lambda p: Annotated[list[p[0]], Field(min_length=p[1], max_length=p[1] + 1)]
+        ),
+    ),
+    max_leaves=4,
+)
+
+
+@given(kind=TYPES, seed=st.integers(0, 10**6))
+@settings(max_examples=150, deadline=None)
+def test_instances_are_valid(kind: Any, seed: int) -> None:
+    adapter = TypeAdapter(kind)
+    text = instance(adapter.json_schema(), Picks(seed))
+    adapter.validate_json(text)
+    assert text == instance(adapter.json_schema(), Picks(seed))
+
+
+def test_recursive_models_come_to_an_end_for_every_seed() -> None:
+    for seed in range(200):
+        Node.model_validate_json(instance(Node.model_json_schema(), Picks(seed)))
+
+
+def test_labels_are_drawn_evenly_and_keep_their_spelling() -> None:
+    schema = TypeAdapter(Grade).json_schema()
+    counts = Counter(json.loads(instance(schema, Picks(i))) for i in range(3000))
+    assert set(counts) == {"schlecht", "fair", 'very "good"'}
+    assert stats.chisquare(list(counts.values())).pvalue > 0.001
+
+
+def test_a_list_over_named_choices_answers_each_once() -> None:
+    def one(name: str) -> dict[str, Any]:
+        label = {"enum": ["no", "yes"]}
+        return {"type": "object", "properties": {"criterion": {"const": name}, "label": label}}
+
+    names = ["clarity", "accuracy", "efficiency"]
+    schema = {"type": "array", "items": {"anyOf": [one(n) for n in names]}, "minItems": 3}
+    assert [x["criterion"] for x in json.loads(instance(schema, Picks(1)))] == names
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "pattern": "^a+$"},
+        {"type": "object", "properties": {}, "required": ["x"]},
+        {"$ref": "#/$defs/missing"},
+        {"$ref": "#"},
+        {"type": "colour"},
+        {"type": "integer", "minimum": 3, "maximum": 2},
+        {"type": "number", "minimum": 3, "maximum": 2},
+        {"type": "array", "minItems": 3, "maxItems": 2},
+        {"type": "string", "minLength": 10**9},
+        False,
+        "object",
+    ],
+)
+def test_what_cannot_be_served_is_said(schema: Any) -> None:
+    with pytest.raises(Refused):
+        instance(schema, Picks(1))
+
+
+BODIES = st.dictionaries(st.sampled_from("abcdef"), st.integers() | st.text(), max_size=5)
+
+
+@given(body=BODIES, user=st.text(), data=st.data())
+def test_identity_ignores_order_user_and_metadata_only(
+    body: dict[str, Any], user: str, data: st.DataObject
+) -> None:
+    shuffled = dict(data.draw(st.permutations(list(body.items()))))
+    assert identity("/p", body) == identity("/p", {**shuffled, "user": user, "metadata": {"a": 1}})
+    assert identity("/p", body) != identity("/q", body)
+    assert identity("/p", body) != identity("/p", {**body, "g": 1})
+
+
+def test_identity_without_the_nonce() -> None:
+    a, b = ({"messages": [{"content": f"<<BEGIN x {c * 24}>> text"}]} for c in "ab")
+    assert identity("/p", a) != identity("/p", b)
+    assert identity("/p", a, ["[0-9a-f]{24}"]) == identity("/p", b, ["[0-9a-f]{24}"])
+
+
+@given(st.text(min_size=1), st.integers(1, 600))
+def test_embeddings_are_unit_vectors(text: str, size: int) -> None:
+    made = embeddings({"model": "m", "input": [text, text + "!"], "dimensions": size}, 9)
+    first, second = (item["embedding"] for item in made["data"])
+    assert len(first) == size
+    assert sum(x * x for x in first) == pytest.approx(1)
+    assert first != second or size == 1
+
+
+def test_unrelated_texts_are_nearly_orthogonal() -> None:
+    made = embeddings({"model": "m", "input": [f"text {i}" for i in range(40)]}, 384)
+    rows = [item["embedding"] for item in made["data"]]
+    cosines = [
+        sum(x * y for x, y in zip(a, b, strict=True)) for a in rows for b in rows if a is not b
+    ]
+    # standard deviation 1/sqrt(384) = .051; 780 pairs stay within 5 of them
+    assert max(map(abs, cosines)) < 5 / 384**0.5
