@@ -55,7 +55,7 @@ class Ended:
     left_out: int = 0
 
 
-def make_plan(
+def make_plan(  # noqa: PLR0913  each is one dimension of the plan
     evaluator: Evaluator,
     items: Sequence[Item],
     criteria: Sequence[Criterion],
@@ -107,7 +107,7 @@ def _attempt(state: CellState | None, retry_failed: bool) -> int | None:
     return None
 
 
-def _units(  # noqa: PLR0913
+def _units(
     evaluator: Evaluator,
     run: Run,
     view: View,

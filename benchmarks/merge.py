@@ -1,10 +1,12 @@
 """Merging many criteria: seconds, peak memory, and a check of the clusters.
 
-    python benchmarks/merge.py [--n 10000] [--tau 0.7] [--embed]
+    python benchmarks/merge.py [--n 10000] [--tau 0.7] [--embed | --dense]
 
 Without --embed the vectors are planted: a direction per concept and noise around it. With --embed
-the texts go through the default embedder, and its time counts. The target for 10,000 criteria is
-120 seconds and 2 GB, embedding included. Ends with 1 when a target or the check is missed.
+the texts go through the default embedder, and its time counts. With --dense every name is distinct
+and nearly all are alike: one connected component, the worst case for memory. The target for 10,000
+criteria is 120 seconds and 2 GB, embedding included. Ends with 1 when a target or the check is
+missed.
 """
 
 from __future__ import annotations
@@ -57,8 +59,11 @@ NAMES = ["{q} of the {p}", "{p} {q}", "{q} in the {p}", "Quality of the {p}: {q}
 OPENINGS = ["Judges", "The degree to which one can see", "Looks at", "Rates", "Says"]
 
 
-def generate(n: int) -> list[Criterion]:
-    """`n` criteria of 50 seeds: combinations of qualities, parts and phrasings, then repeats."""
+def generate(n: int, *, numbered: bool) -> list[Criterion]:
+    """`n` criteria of 50 seeds: combinations of qualities, parts and phrasings, then repeats.
+
+    `numbered` makes every name distinct.
+    """
     rng = np.random.default_rng(0)
     wordings = list(itertools.product(QUALITIES, PARTS, NAMES, OPENINGS))
     order = rng.permutation(len(wordings))
@@ -67,7 +72,7 @@ def generate(n: int) -> list[Criterion]:
         (quality, about), part, name, opening = wordings[order[i % len(wordings)]]
         result.append(
             Criterion(
-                name=name.format(q=quality, p=part).capitalize(),
+                name=name.format(q=quality, p=part).capitalize() + f" {i}" * numbered,
                 description=f"{opening} {about.format(part=part)}.",
                 accepted_values=("poor", "fair", "good"),
                 provenance=Provenance(origin="critic", seeds=(int(rng.integers(50)),)),
@@ -77,26 +82,32 @@ def generate(n: int) -> list[Criterion]:
 
 
 class Planted:
-    """Directions around one centre per 20 texts; noise puts pairs on both sides of 0.7."""
+    """A centre per name, `centres` in all; the noise puts pairs on both sides of 0.7."""
 
     name = "planted"
     default_tau = 0.7
     tau_is_measured = False
 
-    def __init__(self, n: int, dimensions: int = 384) -> None:
-        self.centres = max(1, n // 20)
+    def __init__(self, centres: int, dimensions: int = 384) -> None:
+        self.centres = centres
         self.dimensions = dimensions
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit rows (n, 384), a function of the text alone."""
+        """Unit rows (n, dimensions), a function of the text alone."""
         rows = np.stack([self._direction(text) for text in texts])
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         return rows.astype(np.float32)
 
     def _direction(self, text: str) -> np.ndarray:
-        number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
-        centre = np.random.default_rng(number % self.centres).normal(size=self.dimensions)
-        return centre + np.random.default_rng(number).normal(scale=0.6, size=self.dimensions)
+        name = text.rpartition(": ")[0]
+        centre = np.random.default_rng(number_of(name) % self.centres).normal(size=self.dimensions)
+        noise = np.random.default_rng(number_of(text)).normal(size=self.dimensions)
+        return centre + 0.6 * noise
+
+
+def number_of(text: str) -> int:
+    """A number that depends on the text alone."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
 class Remembering:
@@ -129,7 +140,7 @@ def check(merged: list[Criterion], rows: dict[str, np.ndarray], tau: float) -> t
             for d in (criterion.model_dump(), *criterion.provenance.aliases)
         }
         for left, right in itertools.combinations(sorted(texts), 2):
-            if left.split(": ")[:-1] != right.split(": ")[:-1]:
+            if left.rpartition(": ")[0] != right.rpartition(": ")[0]:
                 least = min(least, float(rows[left] @ rows[right]))
                 checked += 1
         if checked >= SAMPLE:
@@ -144,10 +155,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--n", type=int, default=10_000)
     parser.add_argument("--tau", type=float)
-    parser.add_argument("--embed", action="store_true", help="use the default embedder")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--embed", action="store_true", help="use the default embedder")
+    kind.add_argument("--dense", action="store_true", help="one component, distinct names")
     options = parser.parse_args()
-    criteria = generate(options.n)
-    embedder = Remembering(make_embedder(None) if options.embed else Planted(options.n))
+    criteria = generate(options.n, numbered=options.dense)
+    planted = Planted(1 if options.dense else max(1, options.n // 20))
+    embedder = Remembering(make_embedder(None) if options.embed else planted)
     tau = embedder.default_tau if options.tau is None else options.tau
     start = time.perf_counter()
     merged = merge_criteria(criteria, embedder, tau=tau)

@@ -57,4 +57,6 @@ def init(
     files = {"runs.jsonl": _RUN, "README.md": _README.format(name=name)}
     for file, text in {**files, "task.yaml": _TASK.format(name=name)}.items():
         write_atomically(target / file, text)
-    out().print(f"{target}: fill in task.yaml and runs.jsonl, then `agenteval criteria --task {name}`")
+    out().print(
+        f"{target}: fill in task.yaml and runs.jsonl, then `agenteval criteria --task {name}`"
+    )

@@ -36,7 +36,9 @@ def list_models(as_json: options.AsJson = False) -> None:
         return
     for row in rows:
         for key, value in row.items():
-            out().print(f"[bold]{clean(key):>8}[/bold]  {clean('not here' if value is None else value)}")
+            out().print(
+                f"[bold]{clean(key):>8}[/bold]  {clean('not here' if value is None else value)}"
+            )
 
 
 @app.command("serve")

@@ -36,12 +36,8 @@ MaxCalls = Annotated[
 MaxCost = Annotated[
     float | None, typer.Option(help="Stop before this much money is spent.", min=0.0)
 ]
-PriceIn = Annotated[
-    float | None, typer.Option(help="Price of a million prompt tokens.", min=0.0)
-]
-PriceOut = Annotated[
-    float | None, typer.Option(help="Price of a million reply tokens.", min=0.0)
-]
+PriceIn = Annotated[float | None, typer.Option(help="Price of a million prompt tokens.", min=0.0)]
+PriceOut = Annotated[float | None, typer.Option(help="Price of a million reply tokens.", min=0.0)]
 Temperature = Annotated[
     float | None, typer.Option(help="Sampling temperature; -1 leaves it to the endpoint.")
 ]

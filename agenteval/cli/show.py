@@ -12,12 +12,14 @@ from agenteval.errors import InputError
 from agenteval.records import Source
 
 
-def show(  # noqa: PLR0917
+def show(
     run: Annotated[str | None, typer.Option(help="Show one run: levels and explanations.")] = None,
     source: Annotated[
         str | None, typer.Option(help="Start of a source's hash; default: the latest.")
     ] = None,
-    sources: Annotated[bool, typer.Option("--sources", help="List the judges in the store.")] = False,
+    sources: Annotated[
+        bool, typer.Option("--sources", help="List the judges in the store.")
+    ] = False,
     levels: Annotated[
         bool, typer.Option("--levels", help="Means in levels (0 = worst) instead of 0 to 1.")
     ] = False,
@@ -66,7 +68,9 @@ def pick_source(known: list[tuple[str, Source]], start: str | None) -> tuple[str
     hits = [k for k in known if k[0].startswith(start or "")]
     if start is not None and len(hits) != 1:
         listed = ", ".join(k[:12] for k, _ in known)
-        raise InputError(f"{len(hits)} sources start with {start!r}; there are {listed}", "--source")
+        raise InputError(
+            f"{len(hits)} sources start with {start!r}; there are {listed}", "--source"
+        )
     return hits[-1]
 
 

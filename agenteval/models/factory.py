@@ -1,4 +1,4 @@
-"""From what a user writes to a model: `provider:model`, `embedded`, `replay:FILE`, `autogen:FILE`."""
+"""The model a user means: `provider:model`, `embedded`, `replay:FILE`, `autogen:FILE`."""
 
 from __future__ import annotations
 

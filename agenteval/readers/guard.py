@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 
@@ -20,6 +19,7 @@ _OPENERS = frozenset(
 )  # fmt: skip
 # Signs that can be a whole answer ("which sign belongs between 3 and 5?").
 _SIGNS = frozenset({"<", ">", "=", "+", "-", "*", "/", "<=", ">=", "!=", "=="})
+_COMPARISONS = frozenset({"<", ">", "<=", ">=", "!=", "=="})
 _LONG = 200
 _SHARE = 0.9
 _ECHO_WORDS = 3
@@ -48,29 +48,41 @@ def degenerate(run: Run) -> str | None:
     if not _says_something(text):
         acted = run.spans or any(m.tool_calls for m in run.messages)
         return None if acted else "nothing but white space and punctuation"
-    if all(_bare(line) in _OPENERS for line in text.splitlines() if _says_something(line)):
+    if all(_is_opener(line) for line in text.splitlines() if _says_something(line)):
         return "only a stock opener"
-    if _is_echo([t for t in texts if t.strip()], run.input):
+    if _is_echo(text, run.input):
         return "only an echo of the input"
     return _repetition(text)
 
 
 def _says_something(text: str) -> bool:
-    if text.strip() in _SIGNS:
-        return True
-    return any(c.isalnum() or (ord(c) > 127 and unicodedata.category(c)[0] == "S") for c in text)
+    return text.strip() in _SIGNS or any(map(_says, text))
+
+
+def _says(character: str) -> bool:
+    """Letters, digits and symbols beyond ASCII say something; punctuation does not."""
+    return character.isalnum() or (
+        ord(character) > 127 and unicodedata.category(character)[0] == "S"
+    )
+
+
+def _is_opener(line: str) -> bool:
+    return _bare(line) in _OPENERS and line.split()[-1] not in _COMPARISONS
 
 
 def _bare(text: str) -> str:
-    """Lower case, single spaces, without punctuation and ASCII symbols at both ends."""
-    return re.sub(r"^[\W_]+|[\W_]+$", "", " ".join(text.casefold().replace("’", "'").split()))
+    """Lower case, single spaces, without what says nothing at both ends."""
+    folded = " ".join(text.casefold().replace("’", "'").split())
+    speaking = [i for i, c in enumerate(folded) if _says(c)]
+    return folded[speaking[0] : speaking[-1] + 1] if speaking else ""
 
 
-def _is_echo(texts: list[str], problem: str) -> bool:
+def _is_echo(text: str, problem: str) -> bool:
     echoed = _bare(problem)
     if len(echoed.split()) < _ECHO_WORDS:
         return False
-    return all(not _bare(part) for text in texts for part in _bare(text).split(echoed))
+    parts = " ".join(text.casefold().replace("’", "'").split()).split(echoed)
+    return len(parts) > 1 and not any(map(_says_something, parts))
 
 
 def _repetition(text: str) -> str | None:

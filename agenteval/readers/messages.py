@@ -121,7 +121,7 @@ def _parse(item: dict[str, Any], role: Role, where: str, place: str) -> list[Mes
         messages.append(
             Message(
                 role=role,
-                content="\n".join(parts.texts),
+                content="\n".join(filter(None, parts.texts)),
                 name=name if isinstance(name, str) else None,
                 tool_calls=tuple(calls),
                 tool_call_id=call_id if isinstance(call_id, str) else None,

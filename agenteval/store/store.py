@@ -194,16 +194,14 @@ class Store:
         with self.engine.connect() as connection:
             return [(k, Source.model_validate_json(r)) for k, r in connection.execute(query)]
 
-    def criteria(self, keys: Iterable[str] | None = None) -> dict[str, Criterion]:
-        """Criteria by their content hash."""
-        query = select(schema.criteria.c.criterion_key, schema.criteria.c.record)
-        wanted = None if keys is None else set(keys)
+    def criteria_of(self, source_key: str) -> dict[str, Criterion]:
+        """Criteria that a source has judged, by content hash, in the order of first use."""
+        used = select(schema.cells.c.criterion_key).where(schema.cells.c.source_key == source_key)
+        query = select(schema.criteria.c.criterion_key, schema.criteria.c.record).where(
+            schema.criteria.c.criterion_key.in_(used)
+        )
         with self.engine.connect() as connection:
-            return {
-                key: Criterion.model_validate_json(record)
-                for key, record in connection.execute(query)
-                if wanted is None or key in wanted
-            }
+            return {k: Criterion.model_validate_json(r) for k, r in connection.execute(query)}
 
     def runs(self) -> dict[str, dict[str, Any]]:
         """Rows of the table runs, without the long texts, by run key."""

@@ -927,7 +927,14 @@ class Server:
 
     async def _main(self) -> None:
         self._ready, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self._ready.set_exception_handler(self._broken)
         await run(self.engine, 0, self._stop, self._listening)
+
+    def _broken(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        # A defect of the server itself: asyncio would only log it.
+        error = context.get("exception") or RuntimeError(str(context.get("message")))
+        self.engine.error = self.engine.error or error
+        loop.default_exception_handler(context)
 
     def _listening(self, port: int) -> None:
         self.base_url = f"http://127.0.0.1:{port}/v1"

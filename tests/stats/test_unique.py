@@ -73,7 +73,7 @@ def test_resampled_mean_meets_the_expectation() -> None:
 
 def _zipf(n: int) -> np.ndarray:
     weight = 1 / np.arange(1, n + 1)
-    return weight / weight.sum()
+    return np.asarray(weight / weight.sum())
 
 
 @settings(deadline=None)

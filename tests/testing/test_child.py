@@ -64,14 +64,14 @@ def test_signals_end_it_cleanly(number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("pipe", ["stdin", "stdout"])
 def test_it_dies_with_its_killed_parent(pipe: str) -> None:
-    other = "stdout" if pipe == "stdin" else "stdin"
-    # The parent holds one pipe to the server; the server's line goes to our pipe or the parent's.
-    kept = {"stdin": "None", "stdout": "None", other: "subprocess.DEVNULL", pipe: "subprocess.PIPE"}
-    if pipe == "stdin":
-        kept["stdout"] = "None"
+    # The dying parent alone holds one pipe; with "stdin" the server's output goes to our own pipe.
+    pipes = {
+        "stdin": "stdin=subprocess.PIPE, stdout=None",
+        "stdout": "stdin=subprocess.DEVNULL, stdout=subprocess.PIPE",
+    }
     code = (
         "import subprocess, time\n"
-        f"p = subprocess.Popen({COMMAND!r}, stdin={kept['stdin']}, stdout={kept['stdout']})\n"
+        f"p = subprocess.Popen({COMMAND!r}, {pipes[pipe]})\n"
         "print('pid', p.pid, flush=True)\n"
         "time.sleep(60)\n"
     )

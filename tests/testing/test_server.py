@@ -38,8 +38,8 @@ def client(server: Server, **options: Any) -> Iterator[openai.OpenAI]:
 
 
 def ask(sdk: openai.OpenAI, text: str = "hello", **more: Any) -> Any:
-    messages = [{"role": "user", "content": text}]
-    return sdk.chat.completions.create(model="m", messages=messages, **more)  # type: ignore[call-overload]
+    messages: Any = [{"role": "user", "content": text}]
+    return sdk.chat.completions.create(model="m", messages=messages, **more)
 
 
 # ---- Endpoints -----------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def test_the_answer_callable_sees_the_body_and_how_often_it_was_asked() -> None:
 
 def test_an_answer_may_be_a_fault_a_default_or_a_whole_response() -> None:
     whole = {"id": "x", "choices": [], "model": "other"}
-    script = [Fault("status", 503), DEFAULT, whole]
+    script: list[Any] = [Fault("status", 503), DEFAULT, whole]
     with serve(answer=lambda body, n: script[n]) as server, client(server) as sdk:
         with pytest.raises(openai.InternalServerError):
             ask(sdk)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,10 +50,12 @@ class HashEmbedder:
             seed = int.from_bytes(hashlib.sha256(text.casefold().encode()).digest()[:8], "big")
             rows.append(np.random.default_rng(seed).normal(size=4))
         array = np.array(rows)
-        return (array / np.linalg.norm(array, axis=1, keepdims=True)).astype(np.float32)
+        return np.asarray(array / np.linalg.norm(array, axis=1, keepdims=True), np.float32)
 
 
-def criterion(name: str, description: str = "", seeds: tuple[int, ...] = (), **more) -> Criterion:
+def criterion(
+    name: str, description: str = "", seeds: tuple[int, ...] = (), **more: Any
+) -> Criterion:
     fields = {"accepted_values": LEVELS, "provenance": Provenance(seeds=seeds), **more}
     return Criterion(name=name, description=description, **fields)
 
@@ -127,7 +131,9 @@ def test_neighbours_merge_and_a_chain_is_cut() -> None:
         ({"scale": "numeric", "numeric_range": (0, 9)}, {"scale": "nominal"}),
     ],
 )
-def test_unlike_scales_never_merge_and_ids_stay_unique(left: dict, right: dict) -> None:
+def test_unlike_scales_never_merge_and_ids_stay_unique(
+    left: dict[str, Any], right: dict[str, Any]
+) -> None:
     given = [criterion("A", "same", **left), criterion("A", "same", **right)]
     for embedder, tau in ((None, 1.0), (TableEmbedder({"A: same": 0}), 0.7)):
         merged = merge_criteria(given, embedder, tau=tau)
@@ -146,7 +152,11 @@ def test_binary_and_ordinal_are_one_kind() -> None:
 def test_the_medoid_represents() -> None:
     # mean cosines to the cluster: 20 degrees lies between 0 and 30
     table = TableEmbedder({"A": 0, "B": 20, "C": 30})
-    given = [criterion("A", seeds=(1, 2, 3)), criterion("B", seeds=(4,)), criterion("C", seeds=(5,))]
+    given = [
+        criterion("A", seeds=(1, 2, 3)),
+        criterion("B", seeds=(4,)),
+        criterion("C", seeds=(5,)),
+    ]
     (merged,) = merge_criteria(given, table, tau=0.7)
     assert merged.name == "B"
     cosines = {str(a["name"]): a["cosine"] for a in merged.provenance.aliases}
@@ -290,7 +300,9 @@ taus = st.sampled_from([0.3, 0.5, 0.7, 0.9, 1.0])
 
 @settings(deadline=None)
 @given(criteria_lists, taus, st.randoms(use_true_random=False))
-def test_order_of_input_changes_nothing(given_, tau, rng) -> None:
+def test_order_of_input_changes_nothing(
+    given_: list[Criterion], tau: float, rng: random.Random
+) -> None:
     shuffled = list(given_)
     rng.shuffle(shuffled)
     assert merge_criteria(shuffled, HashEmbedder(), tau=tau) == merge_criteria(
@@ -300,7 +312,7 @@ def test_order_of_input_changes_nothing(given_, tau, rng) -> None:
 
 @settings(deadline=None)
 @given(criteria_lists, taus)
-def test_no_criterion_and_no_seed_is_lost(given_, tau) -> None:
+def test_no_criterion_and_no_seed_is_lost(given_: list[Criterion], tau: float) -> None:
     merged = merge_criteria(given_, HashEmbedder(), tau=tau)
     kept = sorted(pair for c in merged for pair in members(c))
     assert kept == sorted((c.name, c.description) for c in given_)
@@ -316,7 +328,9 @@ def text_of(pair: tuple[str, str]) -> str:
 
 @settings(deadline=None)
 @given(criteria_lists, st.sampled_from([0.3, 0.5, 0.7, 0.9]))
-def test_every_pair_of_names_in_a_cluster_is_at_least_tau(given_, tau) -> None:
+def test_every_pair_of_names_in_a_cluster_is_at_least_tau(
+    given_: list[Criterion], tau: float
+) -> None:
     for merged in merge_criteria(given_, HashEmbedder(), tau=tau):
         inside = members(merged)
         rows = HashEmbedder().embed([text_of(pair) for pair in inside])
@@ -329,7 +343,7 @@ def test_every_pair_of_names_in_a_cluster_is_at_least_tau(given_, tau) -> None:
 
 @settings(deadline=None)
 @given(st.lists(criteria_lists, min_size=1, max_size=4))
-def test_a_higher_tau_never_counts_fewer(sets) -> None:
+def test_a_higher_tau_never_counts_fewer(sets: list[list[Criterion]]) -> None:
     numbers = [len(count_unique(sets, HashEmbedder(), tau=t)) for t in (0.2, 0.5, 0.8, 0.95, 1)]
     assert numbers == sorted(numbers)
 

@@ -1,0 +1,194 @@
+"""agenteval criteria: propose, merge, check, write, show."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agenteval.cli import options
+from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
+from agenteval.errors import ModelError
+
+if TYPE_CHECKING:
+    from agenteval.assemble import Limits
+    from agenteval.models.factory import ModelChoice
+    from agenteval.proposals import Proposals
+    from agenteval.records import Task
+
+
+def criteria(
+    task: Annotated[str, typer.Option("--task", help="Name of a task, or its folder.")],
+    seeds: Annotated[
+        int, typer.Option(help="How many critics, each with its own seed.", min=1)
+    ] = 5,
+    seed: options.Seed = 0,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    tau: Annotated[
+        float | None,
+        typer.Option(
+            help="Cosine from which two criteria merge; 1: only equal names.", min=0, max=1
+        ),
+    ] = None,
+    embedder: Annotated[
+        str | None, typer.Option(help="sentence-transformers name or path, or endpoint:NAME.")
+    ] = None,
+    no_examples: Annotated[
+        bool, typer.Option("--no-examples", help="Task-based: show the description only.")
+    ] = False,
+    sub_criteria: Annotated[
+        bool, typer.Option("--sub-criteria", help="Have a second agent divide the criteria.")
+    ] = False,
+    bank: Annotated[
+        bool, typer.Option("--bank", help="Show the critic the nearest entries of the bank.")
+    ] = False,
+    min_seeds: Annotated[
+        int, typer.Option(help="Keep what at least so many seeds proposed.", min=1)
+    ] = 1,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Default: criteria/TASK.json.")
+    ] = None,
+    temperature: options.Temperature = 1.0,
+    concurrency: options.Concurrency = 8,
+    max_calls: options.MaxCalls = None,
+    max_cost: options.MaxCost = None,
+    price_in: options.PriceIn = None,
+    price_out: options.PriceOut = None,
+    timeout: options.Timeout = 120.0,
+    store: options.StorePath = None,
+    record: options.Record = None,
+    dry_run: options.DryRun = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json."""
+    from agenteval.assemble import Limits
+    from agenteval.models.factory import choose_model
+    from agenteval.models.limits import Price
+    from agenteval.proposals import CriticOptions
+    from agenteval.readers.tasks import find_task
+
+    Verbosity.level = -1 if quiet else Verbosity.level
+    folder = find_task(task)
+    choice = choose_model(model, base_url)
+    price = None if price_in is None and price_out is None else Price(price_in or 0, price_out or 0)
+    wanted = CriticOptions(
+        seeds=tuple(range(seed, seed + seeds)),
+        tau=tau,
+        embedder=embedder,
+        base_url=base_url,
+        use_examples=bool(folder.task.examples) and not no_examples,
+        sub_criteria=sub_criteria,
+        bank=bank,
+        min_seeds=min_seeds,
+        temperature=None if temperature is None or temperature < 0 else temperature,
+    )
+    limits = Limits(concurrency, max_calls, max_cost, price, timeout)
+    if dry_run:
+        _say_cost(choice, wanted, folder.task)
+        return
+    target = output or Path("criteria") / f"{folder.task.name}.json"
+    found = _propose(choice, wanted, folder.task, limits, store, record)
+    _show(found, target, as_json)
+
+
+def _propose(
+    choice: ModelChoice,
+    wanted: Any,
+    task: Task,
+    limits: Limits,
+    store: Path | None,
+    record: Path | None,
+) -> Proposals:
+    from rich.status import Status
+
+    from agenteval.cli.console import err
+    from agenteval.proposals import propose
+
+    title = f"{len(wanted.seeds)} critics on task {task.name}"
+    if Verbosity.level < 0 or not err().is_terminal:
+        note(title)
+        return asyncio.run(propose(choice, wanted, task, limits, store=store, record=record))
+    with Status(title, console=err()):
+        return asyncio.run(propose(choice, wanted, task, limits, store=store, record=record))
+
+
+def _say_cost(choice: ModelChoice, wanted: Any, task: Task) -> None:
+    mode = "solution-based" if wanted.use_examples else "task-based"
+    out().print(clean(f"task: {task.name}, {mode}; seeds: {len(wanted.seeds)}"))
+    if choice.kind == "embedded":
+        out().print("requests: none; the embedded critic retrieves from the bank on this machine")
+        return
+    calls = len(wanted.seeds) * (2 if wanted.sub_criteria else 1)
+    out().print(f"requests: {calls} (a reply out of form costs one more each)")
+
+
+def _show(found: Proposals, target: Path, as_json: bool) -> None:
+    from agenteval.evaluators.utility.criteria_file import save_criteria
+
+    for failure in found.failures:
+        warn(f"seed {failure.seed}: {failure.status}: {failure.message}")
+    if not found.criteria.criteria:
+        raise ModelError("no seed gave a readable criterion; nothing was written")
+    save_criteria(target, found.criteria)
+    if as_json:
+        print_json(found.to_json())
+        return
+    _table(found)
+    _curve(found)
+    warn_list("check these before spending on scores:", [
+        f"{i.criterion_id}: {i.message}" for i in found.issues
+    ])  # fmt: skip
+    out().print(f"written to [bold]{clean(target)}[/bold]; read it, edit it, then quantify")
+
+
+def _table(found: Proposals) -> None:
+    from rich import box
+    from rich.table import Table
+
+    out().print(
+        f"[bold]{clean(found.model)}[/bold]  {clean(found.criteria.task)}, {found.mode}, "
+        f"{found.seeds_answered} of {found.seeds_asked} seeds answered; "
+        f"{found.proposed} proposals merged to {len(found.criteria.criteria)} criteria "
+        f"at τ = {found.tau:g} ({clean(found.embedder)})"
+    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table.add_column("criterion", ratio=2)
+    table.add_column("description", ratio=4)
+    table.add_column("accepted values, worst to best", ratio=4)
+    table.add_column("seeds", justify="right", no_wrap=True)
+    table.add_column("also called", ratio=2)
+    for c in found.criteria.criteria:
+        names = sorted({str(a.get("name")) for a in c.provenance.aliases} - {c.name})
+        values = "by its parts" if c.sub_criteria else " < ".join(c.accepted_values)
+        table.add_row(
+            clean(c.name),
+            clean(c.description),
+            clean(values),
+            f"{len(c.provenance.seeds)}",
+            clean(", ".join(names)),
+        )
+        for sub in c.sub_criteria:
+            table.add_row(
+                clean(f"  · {sub.name}"),
+                clean(sub.description),
+                clean(" < ".join(sub.accepted_values)),
+                "",
+                "",
+            )
+    out().print(table)
+
+
+def _curve(found: Proposals) -> None:
+    """Unique criteria against the number of seeds: does another seed still bring something new?"""
+    if found.seeds_answered < 2:
+        return
+    wanted = sorted({1, 2, 3, 5, 10, 20, 50, found.seeds_answered})
+    picks = [m for m in wanted if m <= found.seeds_answered]
+    out().print("unique criteria by number of seeds  " + "  ".join(f"M={m}" for m in picks))
+    for tau, curve in found.curves.items():
+        parts = [f"{curve.mean[m - 1]:.1f}" for m in picks]
+        out().print(f"  τ = {tau:<5g} " + "  ".join(parts))

@@ -1,0 +1,124 @@
+"""agenteval doctor: what is configured, what answers, which versions."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+import typer
+
+from agenteval.cli import options
+from agenteval.cli.console import clean, out, print_json
+from agenteval.errors import AgentevalError
+
+_PACKAGES = (
+    "agenteval",
+    "autogen-agentchat",
+    "autogen-ext",
+    "openai",
+    "pydantic",
+    "sqlalchemy",
+    "sentence-transformers",
+    "torch",
+    "xllamacpp",
+)
+_LOCAL = ("torch", "sentence_transformers", "xllamacpp", "gguf", "tokenizers")
+
+Check = tuple[str, bool | None, str]  # name, fine (None: only information), what was found
+
+
+def doctor(
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    store: options.StorePath = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Check versions, the local model, the configured judge and the store. Exit 3 if one fails."""
+    checks = [*_versions(), *_local(), *_model(model, base_url), *_store(store)]
+    if as_json:
+        print_json([{"check": n, "fine": ok, "found": found} for n, ok, found in checks])
+    else:
+        marks = {True: "[green]ok  [/green]", False: "[red]fail[/red]", None: "    "}
+        for name, fine, found in checks:
+            out().print(f"{marks[fine]} [bold]{clean(name)}[/bold]  {clean(found)}", soft_wrap=True)
+    raise typer.Exit(3 if any(fine is False for _, fine, _ in checks) else 0)
+
+
+def _versions() -> Iterator[Check]:
+    yield "python", None, platform.python_version()
+    for package in _PACKAGES:
+        try:
+            yield package, None, version(package)
+        except PackageNotFoundError:
+            yield package, None, "not installed"
+
+
+def _local() -> Iterator[Check]:
+    missing = [name for name in _LOCAL if find_spec(name) is None]
+    if missing:
+        yield "local extra", None, f"missing {', '.join(missing)}: pip install 'agenteval[local]'"
+        return
+    yield "local extra", True, "installed"
+    from agenteval.models import weights
+
+    path = weights.locate()
+    found = str(path) if path else "not here: agenteval models pull"
+    yield "embedded model", True if path else None, found
+
+
+def _model(spec: str | None, base_url: str | None) -> Iterator[Check]:
+    from agenteval.models.factory import choose_model
+
+    try:
+        choice = choose_model(spec, base_url)
+        if choice.kind == "embedded":
+            yield "judge", None, "embedded (likelihood); name another with --model"
+            return
+        yield "judge", True, asyncio.run(_ask(choice))
+    except AgentevalError as error:
+        yield "judge", False, str(error)
+
+
+async def _ask(choice: object) -> str:
+    """One short question, without retries: does the endpoint answer, and how fast?"""
+    from agenteval.assemble import Limits, make_client
+    from agenteval.models.client import RetryPolicy
+    from agenteval.models.factory import ModelChoice
+    from agenteval.models.wire import Request
+
+    if not isinstance(choice, ModelChoice):
+        raise TypeError(choice)
+    client = make_client(choice, Limits(timeout=30.0), None)
+    client.retry = RetryPolicy(attempts=1)
+    request = Request(
+        messages=({"role": "user", "content": "Reply with the word: ready"},),
+        parameters={"max_tokens": 16},
+        role="doctor",
+    )
+    try:
+        reply = await client.complete(request)
+    finally:
+        await client.close()
+    return f"{choice.name} answers in {reply.latency:.2f} s ({choice.base_url or choice.provider})"
+
+
+def _store(store: Path | None) -> Iterator[Check]:
+    from agenteval.store import Store, default_path
+
+    path = Path(store or default_path())
+    if not path.is_file():
+        yield "store", None, f"{path} (made by the first quantify)"
+        return
+    try:
+        with Store(path, create=False) as opened:
+            yield (
+                "store",
+                True,
+                f"{path}: {len(opened.runs())} runs, {len(opened.sources())} judges",
+            )
+    except AgentevalError as error:
+        yield "store", False, str(error)
