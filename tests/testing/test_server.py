@@ -270,6 +270,7 @@ def test_the_sdk_heeds_retry_after_and_succeeds_at_the_third_try() -> None:
         seen = server.requests
     assert [r.outcome for r in seen] == ["status", "status", "ok"]
     assert [r.n for r in seen] == [0, 1, 2]
+    assert list(server.engine.per_request.values()) == [[3, 1]]
     gaps = [b.received - a.received for a, b in itertools.pairwise(seen)]
     assert min(gaps) >= 0.12
 

@@ -49,7 +49,7 @@ def test_every_token_is_scored_once_after_what_precedes_it(
     assert [t for w in found for t in w.targets] == tokens
     for window in found:
         assert window.targets[0] == window.at
-        assert 1 <= len(window.context)
+        assert len(window.context) >= 1
         assert len(window.context) + len(window.targets) <= limit
         seen = [token for token in window.context if token >= 0]
         assert seen == tokens[window.at - len(seen) : window.at]

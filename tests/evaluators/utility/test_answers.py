@@ -1,0 +1,148 @@
+"""Every shape in which a judge may answer; expectations written by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agenteval.evaluators.utility.answers import (
+    Answer,
+    NoAnswer,
+    leaves,
+    looks_like_answers,
+    read_answers,
+)
+from agenteval.records import Criterion
+
+CLARITY = Criterion(name="Clarity", accepted_values=("unclear", "fair", "clear"))
+ACCURACY = Criterion(
+    id="accuracy", name="Final Accuracy", accepted_values=("wrong", "right"), allow_na=True
+)
+BOTH = (CLARITY, ACCURACY)
+
+
+def labels(value: Any, criteria: tuple[Criterion, ...] = BOTH) -> dict[str, str | None]:
+    read = read_answers(value, criteria).by_path
+    return {p: a.label if isinstance(a, Answer) else a.status for p, a in read.items()}
+
+
+GOOD = {"clarity": "fair", "accuracy": "right"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"clarity": "fair", "accuracy": "right"},
+        {"Clarity": "fair", "Final Accuracy": "right"},
+        {"CLARITY": "Fair", "final_accuracy": "RIGHT"},
+        {"clarity": {"label": "fair"}, "accuracy": {"explanation": "x", "label": "right"}},
+        {
+            "clarity": {"description": "d", "accepted_values": "fair"},
+            "accuracy": {"rating": "right"},
+        },
+        {"ratings": {"clarity": "fair", "accuracy": "right"}},
+        {"evaluation": {"scores": {"clarity": {"value": "fair"}, "accuracy": {"score": "right"}}}},
+        [{"criterion": "Clarity", "label": "fair"}, {"name": "accuracy", "value": "right"}],
+        [{"clarity": "fair"}, {"accuracy": "right"}],
+        {"results": [{"id": "clarity", "level": "fair"}, {"id": "accuracy", "grade": "right"}]},
+        {"clarity": "fair", "Clarity": "fair", "accuracy": "right"},  # said twice, the same
+    ],
+)
+def test_shapes(value: Any) -> None:
+    assert labels(value) == GOOD
+    assert looks_like_answers(value, BOTH)
+
+
+def test_values_are_ranks_over_levels_minus_one() -> None:
+    read = read_answers({"clarity": "fair", "accuracy": "right"}, BOTH).by_path
+    clarity, accuracy = read["clarity"], read["accuracy"]
+    assert isinstance(clarity, Answer)
+    assert isinstance(accuracy, Answer)
+    assert (clarity.value, accuracy.value) == (0.5, 1.0)
+
+
+def test_missing_off_scale_and_extra_are_told_apart() -> None:
+    answers = read_answers({"clarity": "mostly fair", "humour": "good"}, BOTH)
+    assert labels({"clarity": "mostly fair", "humour": "good"}) == {
+        "clarity": "unscored:off_scale",
+        "accuracy": "unscored:missing",
+    }
+    assert answers.extra == ["humour"]
+    assert answers.missing() == ["clarity", "accuracy"]
+
+
+def test_two_different_answers_are_no_answer() -> None:
+    value = [{"criterion": "clarity", "label": "fair"}, {"criterion": "clarity", "label": "clear"}]
+    assert labels(value)["clarity"] == "unscored:parse"
+
+
+def test_not_applicable_only_where_allowed() -> None:
+    value = {"clarity": "not applicable", "accuracy": "N/A"}
+    assert labels(value) == {"clarity": "unscored:off_scale", "accuracy": None}
+    answer = read_answers(value, BOTH).by_path["accuracy"]
+    assert isinstance(answer, Answer)
+    assert answer.not_applicable
+
+
+@pytest.mark.parametrize("bad", [True, 1, 0.5, None, [], {}, {"label": ["fair"]}, {"label": None}])
+def test_other_types_are_never_a_label(bad: Any) -> None:
+    assert labels({"clarity": bad})["clarity"] in ("unscored:off_scale", "unscored:missing")
+
+
+def test_a_repeated_rubric_is_no_answer() -> None:
+    rubric = {"clarity": {"description": "d", "accepted_values": ["unclear", "fair", "clear"]}}
+    assert not looks_like_answers(rubric, BOTH)
+    assert labels(rubric)["clarity"] == "unscored:missing"
+
+
+def test_probabilities_give_the_expected_value() -> None:
+    value = {"clarity": {"probabilities": {"unclear": 0.2, "fair": 0.3, "clear": 0.5}}}
+    answer = read_answers(value, (CLARITY,)).by_path["clarity"]
+    assert isinstance(answer, Answer)
+    assert answer.value == pytest.approx(0.2 * 0 + 0.3 * 0.5 + 0.5 * 1)
+    assert answer.label == "clear"
+
+
+@pytest.mark.parametrize(
+    "masses",
+    [
+        {"unclear": 0.2, "fair": 0.3},  # does not sum to 1
+        {"unclear": -0.5, "fair": 1.5},
+        {"good": 1.0},
+        {"fair": True},
+        {"fair": 0.5, "Fair": 0.5},
+    ],
+)
+def test_bad_probabilities_are_off_scale(masses: dict[str, Any]) -> None:
+    assert labels({"clarity": {"probabilities": masses}})["clarity"] == "unscored:off_scale"
+
+
+def test_numeric_scale_with_either_direction() -> None:
+    seconds = Criterion(name="Seconds", scale="numeric", numeric_range=(60.0, 0.0))
+    answer = read_answers({"seconds": 15}, (seconds,)).by_path["seconds"]
+    assert isinstance(answer, Answer)
+    assert answer.value == pytest.approx(0.75)
+    for bad in (61, -1, "15", True, None):
+        assert isinstance(read_answers({"seconds": bad}, (seconds,)).by_path["seconds"], NoAnswer)
+
+
+def test_sub_criteria_are_leaves_with_paths() -> None:
+    parent = Criterion(
+        name="Quality",
+        sub_criteria=(CLARITY, Criterion(name="Tone", accepted_values=("rude", "kind"))),
+    )
+    assert [p for p, _ in leaves(parent)] == ["quality/clarity", "quality/tone"]
+    for value in (
+        {"quality": {"clarity": "clear", "tone": "kind"}},
+        {"quality/clarity": "clear", "quality/tone": "kind"},
+        {"ratings": {"quality": {"clarity": {"label": "clear"}, "tone": {"label": "kind"}}}},
+    ):
+        assert labels(value, (parent,)) == {"quality/clarity": "clear", "quality/tone": "kind"}
+
+
+def test_two_parts_of_one_name_are_told_apart_by_their_parents() -> None:
+    first = Criterion(name="Plan", sub_criteria=(CLARITY,))
+    second = Criterion(name="Answer", sub_criteria=(CLARITY,))
+    value = {"plan": {"clarity": "clear"}, "answer": {"clarity": "unclear"}}
+    assert labels(value, (first, second)) == {"plan/clarity": "clear", "answer/clarity": "unclear"}
