@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,6 +102,8 @@ def _propose(
     store: Path | None,
     record: Path | None,
 ) -> Proposals:
+    import asyncio
+
     from rich.status import Status
 
     from agenteval.cli.console import err

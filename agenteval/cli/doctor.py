@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import platform
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 
 import typer
@@ -49,6 +45,9 @@ def doctor(
 
 
 def _versions() -> Iterator[Check]:
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
     yield "python", None, platform.python_version()
     for package in _PACKAGES:
         try:
@@ -58,6 +57,8 @@ def _versions() -> Iterator[Check]:
 
 
 def _local() -> Iterator[Check]:
+    from importlib.util import find_spec
+
     missing = [name for name in _LOCAL if find_spec(name) is None]
     if missing:
         yield "local extra", None, f"missing {', '.join(missing)}: pip install 'agenteval[local]'"
@@ -71,6 +72,8 @@ def _local() -> Iterator[Check]:
 
 
 def _model(spec: str | None, base_url: str | None) -> Iterator[Check]:
+    import asyncio
+
     from agenteval.models.factory import choose_model
 
     try:

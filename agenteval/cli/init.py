@@ -10,7 +10,6 @@ import typer
 
 from agenteval.cli.console import out
 from agenteval.errors import InputError
-from agenteval.files import write_atomically
 
 _TASK = """\
 # What the system under evaluation does, in the words of somebody who depends on it.
@@ -49,6 +48,8 @@ def init(
     folder: Annotated[Path, typer.Option(help="Where tasks live.")] = Path("tasks"),
 ) -> None:
     """Make the folder of a new task: task.yaml, runs.jsonl and README.md to fill in."""
+    from agenteval.files import write_atomically
+
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", name):
         raise InputError("use letters, digits, hyphens and underscores, at most 64", "NAME")
     target = folder / name

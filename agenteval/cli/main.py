@@ -43,10 +43,10 @@ def _root(
         raise typer.Exit
 
 
-def main() -> None:
-    """Entry point of the script `agenteval`."""
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of the script `agenteval`; always ends in SystemExit."""
     try:
-        app()
+        app(arguments)
     except AgentevalError as error:
         sys.stderr.write(f"agenteval: {_one_line(error)}\n")
         sys.exit(error.exit_code)

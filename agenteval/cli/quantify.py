@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -195,6 +194,8 @@ def _run(
     plan: Plan, evaluator: Evaluator, client: Client | None, store: Store, job: _Job
 ) -> Ended | None:
     """Run the plan; None when it was interrupted."""
+    import asyncio
+
     from agenteval.cli.progress import live
     from agenteval.pipeline import execute
 

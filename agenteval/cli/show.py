@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import clean, out, print_json
 from agenteval.errors import InputError
-from agenteval.records import Source
+
+if TYPE_CHECKING:
+    from agenteval.records import Source
 
 
 def show(

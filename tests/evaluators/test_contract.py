@@ -1,0 +1,116 @@
+"""The contract every evaluator must pass, whatever goes wrong inside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from agenteval.errors import (
+    BadRequest,
+    BudgetExceeded,
+    Filtered,
+    ReplyError,
+    RequestTimeout,
+    Transient,
+    Unauthorized,
+)
+from agenteval.evaluators.base import Evaluator, Outcome, Unit, judge
+from agenteval.evaluators.utility.guard import Guarded
+from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.models.wire import Reply, Request
+from agenteval.readers import make_view
+from agenteval.records import Criterion, Failure, Run, Score, Source, Task
+from agenteval.testing.scripted import ScriptedTransport
+
+CRITERIA = (
+    Criterion(name="Clarity", accepted_values=("unclear", "fair", "clear")),
+    Criterion(name="Accuracy", accepted_values=("wrong", "right"), allow_na=True),
+    Criterion(name="Kind", accepted_values=("proof", "sum"), scale="nominal"),
+)
+RUN = Run(id="r", task="t", input="2 + 2?", output="It is 4 because 2 and 2 make 4.")
+UNIT = Unit(RUN, make_view(RUN), CRITERIA)
+
+Answer = Callable[[Request], str | Reply | Exception]
+
+
+def _chat(answer: Answer) -> Evaluator:
+    client = Client(ScriptedTransport(answer), retry=RetryPolicy(attempts=1))
+    return Quantifier(client, Task(name="t", description="d"), QuantifierOptions())
+
+
+EVALUATORS: dict[str, Callable[[Answer], Evaluator]] = {
+    "quantifier": _chat,
+    "guarded quantifier": lambda answer: Guarded(_chat(answer)),
+}
+GOOD = json.dumps({"clarity": "clear", "accuracy": "right", "kind": "sum"})
+
+ANSWERS: dict[str, tuple[str | Reply | Exception, set[str]]] = {
+    "good": (GOOD, {"scored"}),
+    "prose": ("It is good.", {"unscored:parse"}),
+    "empty": ("", {"unscored:parse"}),
+    "null": ("null", {"unscored:parse"}),
+    "empty object": ("{}", {"unscored:parse", "unscored:missing"}),
+    "numbers": ('{"clarity": 1, "accuracy": 0, "kind": 2}', {"unscored:off_scale"}),
+    "booleans": ('{"clarity": true, "accuracy": false, "kind": true}', {"unscored:off_scale"}),
+    "another scale": (
+        '{"clarity": "good", "accuracy": "good", "kind": "good"}',
+        {"unscored:off_scale"},
+    ),
+    "refusal": (Reply(text="", refusal="no"), {"unscored:refusal"}),
+    "filtered": (Filtered("no"), {"unscored:refusal"}),
+    "timeout": (RequestTimeout("slow"), {"error:timeout"}),
+    "server error": (Transient("500"), {"error:infrastructure"}),
+    "bad request": (BadRequest("400"), {"error:infrastructure"}),
+    "budget": (BudgetExceeded("cap"), {"error:budget"}),
+    "reply error": (ReplyError("odd"), {"unscored:parse"}),
+    "crash": (RuntimeError("bug"), {"error:infrastructure"}),
+    "recursion": (RecursionError("deep"), {"error:infrastructure"}),
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+@pytest.mark.parametrize("name", EVALUATORS)
+async def test_one_result_per_criterion_and_no_failure_has_a_value(name: str, case: str) -> None:
+    answer, expected = ANSWERS[case]
+    evaluator = EVALUATORS[name](lambda _: answer)
+    outcome = await judge(evaluator, UNIT)
+    check(evaluator, outcome)
+    assert {r.status for r in outcome.results} <= expected
+
+
+@pytest.mark.parametrize("name", EVALUATORS)
+async def test_a_refused_key_stops_everything(name: str) -> None:
+    evaluator = EVALUATORS[name](lambda _: Unauthorized("401"))
+    with pytest.raises(Unauthorized):
+        await judge(evaluator, UNIT)
+
+
+def check(evaluator: Evaluator, outcome: Outcome) -> None:
+    """What must hold of every outcome."""
+    assert isinstance(evaluator.source, Source)
+    assert evaluator.source.sha256 == evaluator.source.sha256
+    assert [r.criterion_id for r in outcome.results] == [c.id for c in UNIT.criteria]
+    for criterion, result in zip(UNIT.criteria, outcome.results, strict=True):
+        assert result.key.run == UNIT.view.sha256
+        assert result.key.criterion == criterion.sha256
+        assert result.key.source == evaluator.source.sha256
+        assert result.key.repeat == UNIT.repeat
+        if isinstance(result, Failure):
+            assert ":" in result.status
+            assert not hasattr(result, "value")
+            assert result.message
+        else:
+            assert isinstance(result, Score)
+            assert ":" not in result.status
+            scored = result.status == "scored" and criterion.scale != "nominal"
+            assert (result.value is not None) == scored or result.status == "degenerate"
+    json.dumps([r.model_dump(mode="json") for r in outcome.results], allow_nan=False)
+
+
+def test_batches_cover_every_criterion_once() -> None:
+    for make in EVALUATORS.values():
+        batches = make(lambda _: "").batches(CRITERIA)
+        assert sorted(c.id for b in batches for c in b) == sorted(c.id for c in CRITERIA)
