@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agenteval.errors import InputError
 from agenteval.readers import make_view, read_runs
 from agenteval.records import Run, ToolCall
 
@@ -166,5 +167,5 @@ def test_broken_event_is_named(tmp_path: Path) -> None:
     event = {"source": "a", "type": "ToolCallRequestEvent", "content": "no list"}
     path = tmp_path / "x.json"
     path.write_text(json.dumps({"messages": [event]}))
-    with pytest.raises(Exception, match=r"messages\[0\]\.content is no list of objects"):
+    with pytest.raises(InputError, match=r"messages\[0\]\.content is no list of objects"):
         read_runs(path)

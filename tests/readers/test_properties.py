@@ -35,8 +35,21 @@ names = st.sampled_from(
     sorted({name for field in FIELDS.values() for name in field} | set(VERDICT))
 )
 kinds = st.sampled_from(
-    """user assistant tool TextMessage ToolCallRequestEvent ToolCallExecutionEvent text tool_use
-    tool_result image StopMessage CodeExecutionEvent ModelClientStreamingChunkEvent""".split()
+    [
+        "user",
+        "assistant",
+        "tool",
+        "TextMessage",
+        "ToolCallRequestEvent",
+        "ToolCallExecutionEvent",
+        "text",
+        "tool_use",
+        "tool_result",
+        "image",
+        "StopMessage",
+        "CodeExecutionEvent",
+        "ModelClientStreamingChunkEvent",
+    ]
 )
 words = kinds | st.sampled_from(["true", "pass", "TERMINATE"])
 nasty = st.recursive(
@@ -44,21 +57,42 @@ nasty = st.recursive(
     lambda x: st.lists(x, max_size=4) | st.dictionaries(names | text, x, max_size=6),
     max_leaves=25,
 )
+bits = st.recursive(  # smaller, since many of them make one record
+    scalar | words,
+    lambda x: st.lists(x, max_size=2) | st.dictionaries(names, x, max_size=2),
+    max_leaves=4,
+)
 part_keys = st.sampled_from(
-    """content text type name id function arguments function_call tool_calls refusal call_id
-    is_error models_usage result""".split()
+    [
+        "content",
+        "text",
+        "type",
+        "name",
+        "id",
+        "function",
+        "arguments",
+        "function_call",
+        "tool_calls",
+        "refusal",
+        "call_id",
+        "is_error",
+        "models_usage",
+        "result",
+    ]
 )
 message_like = st.builds(
     lambda head, rest: {**rest, **head},
     st.fixed_dictionaries({"role": kinds}) | st.fixed_dictionaries({"source": text, "type": kinds}),
-    st.dictionaries(part_keys, nasty | st.lists(st.dictionaries(part_keys, nasty, max_size=4))),
+    st.dictionaries(
+        part_keys, bits | st.lists(st.dictionaries(part_keys, bits, max_size=4), max_size=3)
+    ),
 )
 talks = st.lists(message_like, min_size=1, max_size=4)
 records = st.builds(
     lambda a, b: {**a, **b},
-    st.dictionaries(names, nasty | talks, max_size=5),
+    st.dictionaries(names, bits | talks, max_size=5),
     st.fixed_dictionaries(
-        {}, optional={"messages": talks, "output": nasty | talks, "problem": text}
+        {}, optional={"messages": talks, "output": bits | talks, "problem": text}
     ),
 )
 

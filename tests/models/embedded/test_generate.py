@@ -238,11 +238,11 @@ def test_threads_respect_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.local
 def test_real_weights(real_model: Path) -> None:
-    question = [{"role": "user", "content": "What is the capital of France?"}]
+    question = [{"role": "user", "content": "What is 2 + 3?"}]
     with LocalServer(real_model) as running:
         body = {"messages": question, "max_tokens": 40, "temperature": 0, "seed": 1}
         reply = running.chat(body)
-        assert "Paris" in content(reply)
+        assert "5" in content(reply)
         body = {"messages": question, "max_tokens": 30, "temperature": 0.9, "seed": 5}
         assert content(running.chat(body)) == content(running.chat(body))
         answer = json.loads(content(running.chat({"messages": ASK, "response_format": FORMAT})))

@@ -244,8 +244,8 @@ def test_real_weights_agree_with_llama_cpp(real: LikelihoodModel, real_model: Pa
     spelled = [text[a:b] for a, b in zip(found.starts, found.ends, strict=True)]
     assert spelled == [token["token"] for token in told]
     theirs = np.array([token["logprob"] for token in told])
-    assert np.abs(found.logprobs - theirs).mean() < 0.05
-    assert found.logprobs.sum() == pytest.approx(theirs.sum(), rel=0.05)
+    assert np.abs(found.logprobs - theirs).mean() < 0.1
+    assert abs((found.logprobs - theirs).mean()) < 0.03
 
 
 @pytest.mark.local

@@ -1,0 +1,81 @@
+"""Run the command line in this process, in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.cli.console import Verbosity
+from agenteval.cli.main import main
+
+ENVIRONMENT = ("AGENTEVAL_MODEL", "AGENTEVAL_BASE_URL", "AGENTEVAL_API_KEY", "AGENTEVAL_STORE",
+               "AGENTEVAL_TASKS", "AGENTEVAL_CRITERIA", "OPENAI_API_KEY")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+def cli(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Cli]:
+    """Call `cli("quantify", ...)`; works in tmp_path, without any AGENTEVAL variable set."""
+    monkeypatch.chdir(tmp_path)
+    for name in ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments: object) -> Result:
+        Verbosity.level = 0
+        with pytest.raises(SystemExit) as ended:
+            main([str(a) for a in arguments])
+        captured = capsys.readouterr()
+        code = ended.value.code
+        return Result(code if isinstance(code, int) else 0, captured.out, captured.err)
+
+    yield run
+    assert os.getcwd() == str(tmp_path)
+
+
+TASK = "name: sums\ndescription: Add the numbers and explain the result.\n"
+CRITERIA = [
+    {"name": "Clarity", "description": "Is it easy to follow?",
+     "accepted_values": ["unclear", "partly clear", "clear"]},
+    {"name": "Accuracy", "description": "Is the result right?",
+     "accepted_values": ["incorrect", "partially correct", "correct"]},
+]  # fmt: skip
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with a task, criteria and six runs of two systems."""
+    task = tmp_path / "tasks" / "sums"
+    task.mkdir(parents=True)
+    (task / "task.yaml").write_text(TASK)
+    (tmp_path / "criteria").mkdir()
+    (tmp_path / "criteria" / "sums.json").write_text(json.dumps(CRITERIA))
+    lines = [
+        {"id": f"{system}-{i}", "task": "sums", "system": system, "input": f"What is {i} + {i}?",
+         "output": f"The sum of {i} and {i} is {2 * i}, by adding {system}.", "success": i != 2}
+        for system in ("alpha", "beta") for i in (1, 2, 3)
+    ]  # fmt: skip
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
+    return tmp_path

@@ -1,0 +1,54 @@
+"""Start-up, help, version, init."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from agenteval.readers.tasks import load_task
+from tests.cli.conftest import Cli
+
+HEAVY = ("autogen_core", "autogen_agentchat", "autogen_ext", "openai", "sentence_transformers",
+         "torch", "transformers", "sklearn", "matplotlib", "scipy", "sqlalchemy", "numpy",
+         "pydantic", "xllamacpp")  # fmt: skip
+
+
+def test_help_and_import_load_nothing_heavy() -> None:
+    code = (
+        "import sys, contextlib, io\n"
+        "import agenteval\n"
+        "from agenteval.cli.main import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        "    main(['--help'])\n"
+        f"print([m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_version_and_help(cli: Cli) -> None:
+    import agenteval
+
+    assert cli("--version").out.strip() == "0.1.0"
+    for command in ("demo", "init", "criteria", "quantify", "show", "export", "doctor", "models"):
+        assert command in cli("--help").out
+        assert cli(command, "--help").code == 0
+    assert len(agenteval.__all__) <= 25
+    assert all(getattr(agenteval, name) is not None for name in agenteval.__all__)
+
+
+def test_init_makes_a_folder_that_reads_back(cli: Cli, tmp_path: Path) -> None:
+    assert cli("init", "letters").code == 0
+    assert load_task(tmp_path / "tasks" / "letters" / "task.yaml").name == "letters"
+    assert (
+        cli("quantify", "tasks/letters/runs.jsonl", "--dry-run", "--criteria", "x.json").code == 2
+    )
+    again = cli("init", "letters")
+    assert again.code == 2
+    assert "exists already" in again.err
+
+
+def test_unknown_option_is_wrong_use(cli: Cli) -> None:
+    assert cli("quantify", "--nonsense").code == 2
+    assert cli("nonsense").code == 2

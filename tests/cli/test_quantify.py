@@ -1,0 +1,241 @@
+"""quantify from end to end against a real server on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.testing import serve
+from tests.cli.conftest import Cli
+
+LABELS = {"clarity": "clear", "accuracy": "correct"}
+
+
+def answer(body: dict[str, Any], n: int) -> str:
+    """Clear and right, but wrong where the run failed (i = 2)."""
+    wrong = "What is 2 + 2?" in body["messages"][1]["content"]
+    labels = {**LABELS, "accuracy": "incorrect" if wrong else "correct"}
+    return json.dumps({k: {"explanation": f"{k}.", "label": v} for k, v in labels.items()})
+
+
+def test_the_table_and_its_numbers(cli: Cli, project: Path) -> None:
+    with serve(answer) as server:
+        result = cli(
+            "quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url, "--json"
+        )
+    assert result.code == 0, result.err
+    rows = {(r["criterion"], r["system"]): r for r in result.json["rows"]}
+    accuracy = rows["accuracy", "all systems"]
+    assert accuracy["overall"]["mean"] == pytest.approx(4 / 6)
+    assert accuracy["success"]["mean"] == 1.0
+    assert accuracy["failed"]["mean"] == 0.0
+    assert (accuracy["overall"]["n"], accuracy["overall"]["n_clusters"]) == (6, 3)
+    assert rows["clarity", "alpha"]["overall"]["mean"] == 1.0
+    assert result.json["failures"] == {}
+    assert result.json["usage"]["requests"] == 6
+    assert "criteria: criteria/sums.json (2)" in result.err
+
+
+def test_again_asks_nobody_and_prints_the_same(cli: Cli, project: Path) -> None:
+    with serve(answer) as server:
+        arguments = ("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
+        first = cli(*arguments, "--repeats", 2, "-q")
+        asked = server.count
+        second = cli(*arguments, "--repeats", 2, "-q")
+        assert server.count == asked == 12
+        shown = cli("show")
+    assert first.out == second.out
+    assert first.out.splitlines()[1:] == shown.out.splitlines()[1:]
+    assert "Accuracy" in first.out
+
+
+def test_more_repeats_only_add(cli: Cli, project: Path) -> None:
+    with serve(answer) as server:
+        arguments = ("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
+        cli(*arguments, "--repeats", 1)
+        cli(*arguments, "--repeats", 3)
+        assert server.count == 18
+
+
+def test_the_judge_never_sees_gold(cli: Cli, project: Path) -> None:
+    line = {"id": "x", "task": "sums", "question": "What is 1 + 1?", "response": "Two, by adding.",
+            "is_correct": True, "correct_ans": "GOLDEN", "solution": "GOLDEN",
+            "check_result": "V"}  # fmt: skip
+    (project / "gold.jsonl").write_text(json.dumps(line) + "\n")
+    with serve(answer) as server:
+        arguments = ("quantify", "gold.jsonl", "--model", "m", "--base-url", server.base_url)
+        assert cli(*arguments).code == 0
+        assert "GOLDEN" not in json.dumps(server.requests[0].body)
+        assert cli(*arguments, "--with-reference").code == 0
+        assert "GOLDEN" in json.dumps(server.requests[1].body)
+        assert server.count == 2  # another view is another cell
+
+
+def test_a_model_that_never_answers_in_form_ends_with_3(cli: Cli, project: Path) -> None:
+    with serve(lambda body, n: "Looks good to me!") as server:
+        arguments = ("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
+        result = cli(*arguments)
+        assert result.code == 3
+        assert "12 of 12 cells are unscored" in result.err
+        assert "unscored:parse" in result.out
+        asked = server.count
+        assert cli(*arguments).code == 3
+        assert server.count == asked  # content failures stay unless asked for
+        cli(*arguments, "--retry-failed")
+        assert server.count > asked
+
+
+def test_a_wrong_key_stops_at_once_with_one_line(cli: Cli, project: Path) -> None:
+    from agenteval.testing import Fault
+
+    with serve(answer, faults=[Fault.status(401)]) as server:
+        result = cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
+        assert server.count <= 14
+    assert result.code == 3
+    assert "HTTP 401" in result.err
+    assert "Traceback" not in result.err
+
+
+def test_a_dead_endpoint_says_so(cli: Cli, project: Path) -> None:
+    result = cli("quantify", "runs.jsonl", "--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    assert result.code == 3
+    assert "cannot connect" in result.err
+
+
+def test_max_calls_is_kept_and_counts_earlier_sessions(cli: Cli, project: Path) -> None:
+    with serve(answer, latency=0.02) as server:
+        arguments = ("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
+        result = cli(*arguments, "--max-calls", 4)
+        assert result.code == 3
+        assert server.count == 4
+        assert "the cap of 4 calls is reached" in result.err
+        cli(*arguments, "--max-calls", 4)
+        assert server.count == 4
+        assert cli(*arguments, "--max-calls", 6).code == 0
+        assert server.count == 6
+
+
+def test_dry_run_asks_nobody_and_leaves_nothing(cli: Cli, project: Path) -> None:
+    with serve(answer) as server:
+        result = cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
+                     "--dry-run", "--price-in", 1, "--price-out", 2)  # fmt: skip
+        assert server.count == 0
+    assert result.code == 0
+    assert "calls: 6" in result.out
+    assert "12" in result.out
+    cost = re.search(r"cost, estimated: ([\d.]+)", result.out)
+    assert cost is not None
+    assert float(cost.group(1)) > 0
+    assert not (project / "agenteval.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("prepare", "arguments", "message"),
+    [
+        ("", ["quantify", "nowhere.jsonl"], "nowhere.jsonl"),
+        ("{broken", ["quantify", "bad.jsonl"], "bad.jsonl:1"),
+        ('{"id": "a", "output": "x"}\n{"id": "a", "output": "y"}',
+         ["quantify", "bad.jsonl"], "bad.jsonl"),
+        ("", ["quantify", "bad.jsonl"], "bad.jsonl"),
+        ("{}", ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "bad.jsonl"),
+        ('[{"name": "X", "accepted_values": ["only"]}]',
+         ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "has 1 accepted value"),
+        ('[{"name": "X", "accepted_values": ["blue", "red", "green"]}]',
+         ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "unclear whether"),
+        ("[\n{,}]", ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "bad.jsonl:2"),
+        ("", ["quantify", "runs.jsonl", "--task", "smus"], "did you mean sums"),
+        ("", ["quantify", "runs.jsonl", "--model", "gpt-4o"], "no provider"),
+        ("", ["quantify", "runs.jsonl", "--model", "openai:gpt-4o"], "OPENAI_API_KEY"),
+        ("", ["quantify", "runs.jsonl", "--model", "replay:none.jsonl"], "no file"),
+        ("", ["quantify", "runs.jsonl", "--model", "m", "--base-url", "http://127.0.0.1:9/v1",
+              "--max-cost", "1"], "--price-in"),
+        ("", ["show"], "no store here yet"),
+        ("", ["criteria", "--task", "nothing"], "no task 'nothing'"),
+        ("", ["export", "out.xls"], "no store here yet"),
+        ("", ["init", "../x"], "letters"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_exit_2(
+    cli: Cli, project: Path, prepare: str, arguments: list[str], message: str
+) -> None:
+    (project / "bad.jsonl").write_text(prepare)
+    before = set(project.rglob("*"))
+    result = cli(*arguments)
+    assert result.code == 2, result
+    last = [line for line in result.err.splitlines() if line.startswith("agenteval: ")]
+    assert len(last) == 1, result.err
+    assert message in last[0]
+    assert "Traceback" not in result.err
+    left = {p.name for p in project.rglob("*")} - {p.name for p in before}
+    assert left <= {"agenteval.db", "agenteval.db-wal", "agenteval.db-shm"}
+
+
+def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same_table(project: Path) -> None:
+    lines = [
+        {"id": f"r{i}", "task": "sums", "system": "s", "input": f"What is {i} + {i}?",
+         "output": f"It is {2 * i} as {i} and {i} make that.", "success": i % 2 == 0}
+        for i in range(60)
+    ]  # fmt: skip
+    (project / "many.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
+    with serve(answer, latency=0.03, key=_identity) as server:
+        whole = _command(project, server.base_url, "whole.db").communicate()[0]
+        counted = server.count
+        assert counted == 120
+        for _ in range(3):
+            process = _command(project, server.base_url, "killed.db")
+            time.sleep(2.0)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        again = _command(project, server.base_url, "killed.db").communicate()[0]
+        asked = server.count - counted
+    strip = re.compile(rb'"usage":.*?\}', re.S)
+    assert strip.sub(b"", again) == strip.sub(b"", whole)
+    assert 120 <= asked <= 120 + 3 * 12  # at most what was in flight at each kill is asked again
+
+
+def _identity(body: dict[str, Any]) -> str:
+    return f"{body['seed']}{body['messages'][1]['content'][-200:]}"
+
+
+def _command(project: Path, url: str, store: str) -> subprocess.Popen[bytes]:
+    arguments = ["quantify", "many.jsonl", "--model", "m", "--base-url", url, "--store", store,
+                 "--repeats", "2", "-j", "4", "--json", "-q"]  # fmt: skip
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("AGENTEVAL_")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "agenteval", *arguments],
+        cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def test_export_and_show_one_run(cli: Cli, project: Path) -> None:
+    with serve(answer) as server:
+        cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
+    assert cli("export", "out.csv").code == 0
+    assert cli("export", "out.jsonl").code == 0
+    assert cli("export", "out.xls").code == 2
+    rows = [json.loads(x) for x in (project / "out.jsonl").read_text().splitlines()]
+    assert Counter(r["label"] for r in rows) == {"clear": 6, "correct": 4, "incorrect": 2}
+    shown = cli("show", "--run", "alpha-2")
+    assert "incorrect" in shown.out
+    assert "accuracy." in shown.out
+    assert cli("show", "--run", "nobody").code == 2
+    assert "utility.quantifier" in cli("show", "--sources").out
+
+
+def test_replay_of_a_recording_gives_the_same_table(cli: Cli, project: Path) -> None:
+    with serve(answer) as server:
+        live = cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
+                   "--record", "rec.jsonl", "--json")  # fmt: skip
+    replayed = cli("quantify", "runs.jsonl", "--model", "replay:rec.jsonl", "--json")
+    assert replayed.code == 0, replayed.err
+    assert replayed.json["rows"] == live.json["rows"]
