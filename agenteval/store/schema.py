@@ -40,6 +40,7 @@ runs = Table(
     Column("problem", Text, nullable=False),
     Column("trajectory", Text, nullable=False),
     Column("reference_shown", Integer, nullable=False),
+    Column("used", Float, nullable=False),  # last registered, seconds since 1970: tells versions
 )
 
 criteria = Table(
@@ -48,6 +49,7 @@ criteria = Table(
     Column("criterion_key", String, primary_key=True),
     Column("criterion_id", String, nullable=False),
     Column("record", Text, nullable=False),  # Criterion as JSON
+    Column("used", Float, nullable=False),
 )
 
 sources = Table(
@@ -57,6 +59,7 @@ sources = Table(
     Column("evaluator", String, nullable=False),
     Column("model", String, nullable=False),
     Column("record", Text, nullable=False),  # Source as JSON
+    Column("used", Float, nullable=False),
 )
 
 # One request (or one embedded computation) and what it took; it covers several cells.
@@ -89,7 +92,8 @@ cells = Table(
     Column("label", String),
     Column("value", Float),
     Column("detail", Text, nullable=False),  # the rest of the Score or Failure as JSON
-    Column("tries", Integer, nullable=False, default=1),
+    Column("tries", Integer, nullable=False, default=1),  # calls so far, this result included
+    Column("attempt", Integer, nullable=False, default=0),  # content failures asked anew before
     Column("call_id", String, ForeignKey("calls.call_id"), nullable=False),
     PrimaryKeyConstraint("source_key", "run_key", "variant", "criterion_key", "repeat"),
 )

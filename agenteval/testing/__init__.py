@@ -1,17 +1,20 @@
-"""For tests and benchmarks: a scriptable server that speaks the OpenAI protocol.
+"""For tests and benchmarks: a scriptable loopback server that speaks the OpenAI protocol.
 
-`serve` runs it in a thread, `spawn` and `python -m agenteval.testing.server` as a process. No
-other package of agenteval imports this one.
+In a test, in a thread of its own::
+
+    with serve(answer=lambda body, n: "yes", faults=[Rule(Fault("reset"), first=2)]) as s:
+        client = openai.OpenAI(base_url=s.base_url, api_key="none")
+
+As a process: `spawn`, or `python -m agenteval.testing.server`. No other package of agenteval
+imports this one.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-from agenteval.testing.faults import HEALING, KINDS, RETRY_AFTER_FORMS, Fault, Latency, Rule
-
-if TYPE_CHECKING:
-    from agenteval.testing.server import DEFAULT, Child, Server, serve, spawn
+from agenteval.testing.child import Child, spawn
+from agenteval.testing.engine import DEFAULT
+from agenteval.testing.faults import HEALING, KINDS, Fault
+from agenteval.testing.plan import Latency, Rule
+from agenteval.testing.thread import Server, serve
+from agenteval.testing.wire import RETRY_AFTER_FORMS
 
 __all__ = [
     "DEFAULT",
@@ -26,12 +29,3 @@ __all__ = [
     "serve",
     "spawn",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    # Late, because `python -m agenteval.testing.server` must not find its module imported already.
-    if name in __all__:
-        from agenteval.testing import server
-
-        return getattr(server, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

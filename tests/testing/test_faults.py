@@ -12,19 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from agenteval.errors import InputError
-from agenteval.testing.faults import (
-    HEALING,
-    KINDS,
-    RETRY_AFTER_FORMS,
-    Asked,
-    Fault,
-    Latency,
-    Rule,
-    draw,
-    http_bytes,
-    parse_latency,
-    rule_from_json,
-)
+from agenteval.testing.faults import HEALING, KINDS, Fault
+from agenteval.testing.plan import Asked, Latency, Rule, draw, parse_latency, rule_from_json
+from agenteval.testing.wire import RETRY_AFTER_FORMS, http_bytes
 
 
 def asked(

@@ -162,7 +162,7 @@ def test_reset_is_a_tcp_reset_and_half_a_body_is_an_early_end() -> None:
 
 
 def test_an_unfinished_request_is_dropped_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agenteval.testing.server.PARTIAL_SECONDS", 0.0)
+    monkeypatch.setattr("agenteval.testing.http.PARTIAL_SECONDS", 0.0)
     with serve() as server, connect(server) as connection:
         connection.settimeout(15)
         connection.sendall(post()[:40])

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from scipy import stats
 
-from agenteval.testing.server import Picks, Refused, embeddings, identity, instance
+from agenteval.testing.answers import embeddings
+from agenteval.testing.engine import identity
+from agenteval.testing.schema import Picks, instance
+from agenteval.testing.wire import Refused
 
 
 class Grade(Enum):

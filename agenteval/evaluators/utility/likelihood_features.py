@@ -38,7 +38,7 @@ Ints = NDArray[np.int64]
 START_TOKENS = 3
 WORST_SHARE = 0.25
 STATISTICS = ("mean", "start", "mean+start", "worst", "numbers", "answer", "tokens")
-# Written for any task; which one is used makes no difference that should matter, so repeats vary it.
+# Written for any task. Which one is used should make no difference, so repeats vary it.
 INSTRUCTIONS = (
     "{problem}",
     "Please deal with the following task, completely and clearly.\n\n{problem}",
@@ -77,7 +77,7 @@ def prompt(problem: str, paraphrase: int) -> str:
 class Features:
     """The scored tokens of one text; every statistic is computed from them.
 
-    logprobs: (n,) nats. sentence: (n,) index of the token's sentence, 0 to sentences - 1, ascending.
+    logprobs: (n,) nats. sentence: (n,) index of the token's sentence, ascending from 0.
     start, number: (n,) whether it is one of the first three of its sentence, holds a digit.
     """
 

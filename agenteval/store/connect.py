@@ -1,0 +1,78 @@
+"""Open the database: one SQLite file in WAL mode, with transactions that we begin ourselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import SQLAlchemyError
+
+from agenteval.errors import InputError
+
+BUSY_SECONDS = 30  # how long a writer waits for another process's transaction
+_URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.]+:/")
+
+
+def store_path(path: str | Path) -> Path:
+    """Absolute path of the store, links followed, so that one file has one name.
+
+    Raises InputError for a URL: the store is a file.
+    """
+    if _URL.match(str(path)):
+        raise InputError("the store is an SQLite file; give a path", str(path))
+    return Path(path).expanduser().resolve()
+
+
+def make_engine(path: Path) -> Engine:
+    """Engine on the file. Nothing is written to it before `prepare` has recognised it."""
+    url = URL.create("sqlite", database=str(path))  # a path may hold ?, # and %
+    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+
+    @event.listens_for(engine, "connect")
+    def _connected(connection: Any, _: Any) -> None:
+        # The driver's own BEGIN comes late and not before CREATE TABLE; ours comes when we say so.
+        connection.isolation_level = None
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        writing_now = connection.get_execution_options().get("writing")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing_now else "BEGIN")
+
+    return engine
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that holds the write lock from its start: durable at the end, or undone."""
+    with engine.connect().execution_options(writing=True) as connection, connection.begin():
+        yield connection
+
+
+def use_wal(engine: Engine) -> None:
+    """Readers and the writer do not block each other. A disk that cannot do it keeps its mode."""
+    raw = engine.raw_connection()
+    try:
+        raw.cursor().execute("PRAGMA journal_mode=WAL")
+    finally:
+        raw.close()
+
+
+def explain(error: BaseException, engine: Engine) -> str:
+    """One line for a person from a database error."""
+    cause = getattr(error, "orig", None) or error
+    text = " ".join(str(cause).split()) or type(cause).__name__
+    place = engine.url.database or str(engine.url)
+    if "disk is full" in text or "disk I/O error" in text:
+        return f"{place}: cannot write ({text}); free some space and run the command again"
+    if "database is locked" in text:
+        return f"{place}: another process has been writing for {BUSY_SECONDS} s; try again later"
+    if "file is not a database" in text:
+        return f"{place}: not an agenteval store ({text})"
+    known = isinstance(error, SQLAlchemyError | OSError)
+    return f"{place}: {text}" if known else f"{place}: cannot store this ({text})"

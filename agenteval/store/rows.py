@@ -1,0 +1,132 @@
+"""Records to rows and back. Texts that SQLite cannot hold are escaped, never refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agenteval.records import (
+    CallRecord,
+    CellKey,
+    Criterion,
+    Failure,
+    Result,
+    Run,
+    Score,
+    Source,
+    View,
+    content_hash,
+)
+
+# ASCII: a lone surrogate in a reply would otherwise stop the driver.
+encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
+
+_SCORE_DETAIL = ("probabilities", "explanation", "evidence", "rung", "match")
+_FAILURE_DETAIL = ("message", "rung")
+
+
+def text(value: str) -> str:
+    """`value` as SQLite can hold it: half characters (lone surrogates) become escapes."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "backslashreplace").decode()
+    return value
+
+
+def run_row(run: Run, view: View, used: float) -> dict[str, Any]:
+    """Row of the table runs. `used` is the time of registering, in seconds since the epoch."""
+    return {
+        "run_key": view.sha256,
+        "run_id": text(run.id),
+        "task": text(run.task),
+        "system": text(run.system),
+        "case_key": content_hash(run.input) if run.input else content_hash(["run", run.id]),
+        "success": None if run.success is None else int(run.success),
+        "problem": text(view.problem),
+        "trajectory": text(view.trajectory),
+        "reference_shown": int(view.reference is not None),
+        "used": used,
+    }
+
+
+def criterion_row(criterion: Criterion, used: float) -> dict[str, Any]:
+    """Row of the table criteria."""
+    return {
+        "criterion_key": criterion.sha256,
+        "criterion_id": text(criterion.id),
+        "record": encode(criterion.model_dump(mode="json")),
+        "used": used,
+    }
+
+
+def source_row(source: Source, used: float) -> dict[str, Any]:
+    """Row of the table sources."""
+    return {
+        "source_key": source.sha256,
+        "evaluator": text(source.evaluator),
+        "model": text(source.model),
+        "record": encode(source.model_dump(mode="json")),
+        "used": used,
+    }
+
+
+def call_row(call_id: str, key: CellKey, call: CallRecord) -> dict[str, Any]:
+    """Row of the table calls; run, variant, source and repeat are those of `key`."""
+    usage = call.usage
+    return {
+        "call_id": call_id,
+        "run_key": key.run,
+        "variant": key.variant,
+        "source_key": key.source,
+        "repeat": key.repeat,
+        "record": encode(call.model_dump(mode="json")),
+        "requests": usage.requests,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost": usage.cost,
+    }
+
+
+def cell_row(call_id: str, result: Result, attempt: int) -> dict[str, Any]:
+    """Row of the table cells."""
+    key = result.key
+    scored = isinstance(result, Score)
+    names = _SCORE_DETAIL if scored else _FAILURE_DETAIL
+    detail = {name: value for name in names if (value := getattr(result, name))}
+    return {
+        "run_key": key.run,
+        "variant": key.variant,
+        "criterion_key": key.criterion,
+        "source_key": key.source,
+        "repeat": key.repeat,
+        "status": result.status,
+        "label": text(result.label) if scored and result.label is not None else None,
+        "value": result.value if scored else None,
+        "detail": encode(detail),
+        "tries": 1,
+        "attempt": attempt,
+        "call_id": call_id,
+    }
+
+
+def to_result(row: Any) -> Result:
+    """Score or Failure of a row of cells with its criterion_id."""
+    key = CellKey(
+        run=row.run_key,
+        variant=row.variant,
+        criterion=row.criterion_key,
+        source=row.source_key,
+        repeat=row.repeat,
+    )
+    detail = json.loads(row.detail)
+    if ":" in row.status:
+        return Failure(key=key, criterion_id=row.criterion_id, status=row.status, **detail)
+    return Score(
+        key=key,
+        criterion_id=row.criterion_id,
+        status=row.status,
+        label=row.label,
+        value=row.value,
+        **detail,
+    )
