@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -62,20 +63,40 @@ def load_ratings(
 ) -> list[Rating]:
     """Ratings of a source on the original runs, restricted to what is asked for.
 
-    Evidence that is comparable only within a problem is turned into ranks here, among the runs
-    that are asked for.
+    Where runs or criteria are not named and the store holds several versions of one (an edited
+    scale, a run shown with its reference), only the version used last is taken: old and new never
+    mix. Evidence that is comparable only within a problem is turned into ranks here, among the
+    runs that are asked for.
     """
     runs = store.runs()
-    wanted_runs = set(runs) if run_keys is None else set(run_keys)
-    wanted = None if criterion_keys is None else set(criterion_keys)
+    results = [
+        result
+        for result in store.results(source_key, variant="original")
+        if repeats is None or result.key.repeat < repeats
+    ]
+    wanted_criteria = (
+        _newest_criteria(store, source_key) if criterion_keys is None else (set(criterion_keys))
+    )
+    wanted_runs = _newest_runs(runs, results) if run_keys is None else set(run_keys)
     ratings = [
         _rating(result, runs[result.key.run])
-        for result in store.results(source_key, variant="original")
-        if result.key.run in wanted_runs
-        and (wanted is None or result.key.criterion in wanted)
-        and (repeats is None or result.key.repeat < repeats)
+        for result in results
+        if result.key.run in wanted_runs and result.key.criterion in wanted_criteria
     ]
     return rank_within_problems(ratings)
+
+
+def _newest_criteria(store: Store, source_key: str) -> set[str]:
+    """Keys of the version used last of every criterion that the source has judged."""
+    by_id = {criterion.id: key for key, criterion in store.criteria_of(source_key).items()}
+    return set(by_id.values())
+
+
+def _newest_runs(runs: Mapping[str, Mapping[str, Any]], results: Sequence[Result]) -> set[str]:
+    """Keys of the version used last of every judged run; `runs` are in the order of use."""
+    judged = {result.key.run for result in results}
+    by_id = {(r["task"], r["run_id"]): key for key, r in runs.items() if key in judged}
+    return set(by_id.values())
 
 
 def _rating(result: Result, run: Mapping[str, Any]) -> Rating:
@@ -99,28 +120,45 @@ def rank_within_problems(ratings: Sequence[Rating]) -> list[Rating]:
     """Give `relative` ratings a value: the share of the other runs of the problem that are worse.
 
     Ties count half, so the mean over a problem is 1/2. A run with false arithmetic ranks below
-    every run without. A problem with one run has nothing to compare: `unscored:unsupported`.
+    every run without. What cannot be compared, a problem's only run or a run without such
+    evidence, becomes `unscored:unsupported`.
     """
-    groups: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+    groups: dict[tuple[str, str, int], list[tuple[int, _Strength]]] = defaultdict(list)
+    result = list(ratings)
     for i, rating in enumerate(ratings):
         if rating.status == "relative":
-            groups[rating.criterion_id, rating.case, rating.repeat].append(i)
-    result = list(ratings)
+            strength = _strength(rating)
+            if strength is None:
+                result[i] = _unsupported(rating, "there is no evidence to compare")
+            else:
+                groups[rating.criterion_id, rating.case, rating.repeat].append((i, strength))
     for members in groups.values():
-        keys = [_strength(ratings[i]) for i in members]
-        for i, own in zip(members, keys, strict=True):
+        in_order = sorted(strength for _, strength in members)
+        for i, own in members:
             if len(members) < 2:
-                message = "unsupported: the problem has one run, and this evidence only compares"
-                result[i] = replace(ratings[i], status="unscored:unsupported", message=message)
+                why = "the problem has one run, and this evidence only compares"
+                result[i] = _unsupported(ratings[i], why)
                 continue
-            worse = sum(1.0 if k < own else 0.5 if k == own else 0.0 for k in keys) - 0.5
-            result[i] = replace(ratings[i], value=worse / (len(members) - 1))
+            worse, not_better = bisect_left(in_order, own), bisect_right(in_order, own)
+            # Worse runs count 1, the other runs of the tie 1/2.
+            share = (worse + (not_better - worse - 1) / 2) / (len(members) - 1)
+            result[i] = replace(ratings[i], value=share)
     return result
 
 
-def _strength(rating: Rating) -> tuple[bool, float]:
-    clean = not rating.evidence.get("arithmetic_wrong")
-    return clean, float(rating.evidence["number_loglik"])
+_Strength = tuple[bool, float]
+
+
+def _strength(rating: Rating) -> _Strength | None:
+    """Runs with sound arithmetic first, then by the mean log-likelihood of the numbers."""
+    loglik = rating.evidence.get("number_loglik")
+    if isinstance(loglik, bool) or not isinstance(loglik, int | float):
+        return None
+    return not rating.evidence.get("arithmetic_wrong"), float(loglik)
+
+
+def _unsupported(rating: Rating, why: str) -> Rating:
+    return replace(rating, status="unscored:unsupported", message=f"unsupported: {why}")
 
 
 def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[Row]:

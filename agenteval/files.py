@@ -3,50 +3,58 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from agenteval.errors import InputError
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write through a temporary file in the same folder, durable before it gets its name.
+    """Write UTF-8 through a temporary file in the same folder, durable before it gets its name.
 
-    Raises InputError when the folder cannot be written; the old file is untouched then.
+    Raises InputError when the folder cannot be written or the text is not Unicode; the old file
+    is untouched then.
     """
-    target = path.resolve()
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Path of a temporary file beside `path`; at the end of the block it takes its place.
+
+    The mode of an existing file and a symbolic link at `path` are kept. When the block raises,
+    the old file stays as it is and the temporary one is removed. Raises InputError for what the
+    system refuses.
+    """
     temporary: Path | None = None
     try:
+        target = path.resolve()
         target.parent.mkdir(parents=True, exist_ok=True)
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        temporary = Path(name)
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(mode)
+        temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.partial")
+        temporary.touch(mode=0o666, exist_ok=False)  # the system applies the umask
+        if target.exists():
+            temporary.chmod(target.stat().st_mode & 0o777)
+        yield temporary
+        _sync(temporary, os.O_RDWR)
         temporary.replace(target)
         temporary = None
-        _sync_folder(target.parent)
+        if os.name == "posix":  # the new name must survive a power cut as well
+            _sync(target.parent, os.O_RDONLY)
     except OSError as error:
         raise InputError(f"cannot write ({error.strerror or error})", str(path)) from error
+    except UnicodeEncodeError as error:
+        raise InputError(f"cannot write ({error.reason} in the text)", str(path)) from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
 
 
-def _umask() -> int:
-    current = os.umask(0o022)
-    os.umask(current)
-    return current
-
-
-def _sync_folder(folder: Path) -> None:
-    """The new name must survive a power cut as well. Windows cannot and need not do this."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

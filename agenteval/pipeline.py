@@ -7,13 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from agenteval.errors import StoreError, Unauthorized
 from agenteval.evaluators.base import Evaluator, Outcome, Unit, judge
 from agenteval.records import Criterion, Failure, Run, Usage, View, content_hash
 from agenteval.store import CellState, Store
 
 Item = tuple[Run, View]
 
-_BREAKER = 8  # infrastructure failures in a row, with no success yet in between
+_BREAKER = 8  # calls that fail in a row before anything has worked: it never will
+_OUTAGE = 32  # the same after successes: more than a short outage with many calls in flight
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +75,13 @@ def make_plan(  # noqa: PLR0913  each is one dimension of the plan
     states = store.states(evaluator.source)
     units: list[Unit] = []
     done = failed = 0
+    keyed_items = [(run, view, view.sha256) for run, view in items]
+    keyed_criteria = [(criterion, criterion.sha256) for criterion in criteria]
     for repeat in range(repeats):
-        for run, view in items:
+        for run, view, run_key in keyed_items:
             missing: list[tuple[Criterion, int]] = []
-            for criterion in criteria:
-                state = states.get((view.sha256, variant, criterion.sha256, repeat))
+            for criterion, criterion_key in keyed_criteria:
+                state = states.get((run_key, variant, criterion_key, repeat))
                 attempt = _attempt(state, retry_failed)
                 if attempt is not None:
                     missing.append((criterion, attempt))
@@ -99,11 +103,17 @@ def make_plan(  # noqa: PLR0913  each is one dimension of the plan
 
 
 def _attempt(state: CellState | None, retry_failed: bool) -> int | None:
-    """Attempt number for a cell to be judged now, or None when it stays as it is."""
-    if state is None or state.open_on_resume:
+    """Attempt number for a cell to be judged now, or None when it stays as it is.
+
+    A failed request repeats its attempt, so that replies it had paid for are found again; a reply
+    that was not in form needs a new one.
+    """
+    if state is None:
         return 0
+    if state.open_on_resume:
+        return state.attempt
     if state.failed and retry_failed:
-        return state.tries
+        return state.attempt + 1
     return None
 
 
@@ -137,8 +147,11 @@ async def execute(
 ) -> Ended:
     """Run the plan's units with `workers` in parallel; each result is durable before it counts.
 
-    Stops early, with a reason, when the budget is used up or the endpoint fails throughout.
-    Raises Unauthorized when the key is refused, StoreError when results cannot be kept.
+    Stops early, with a reason, when the budget is used up, when the first 8 calls fail for the
+    infrastructure, or 32 in a row later. What is under way then is finished and stored. A short
+    plan of which nothing has ever worked ends with the reason as well.
+    Raises Unauthorized when the key is refused, StoreError when results cannot be kept; what was
+    stored before stays.
     """
     store.register(plan.items, plan.criteria, evaluator.source)
     engine = _Engine(evaluator, store, Progress(len(plan.units)), on_progress)
@@ -150,7 +163,8 @@ async def execute(
     except BaseExceptionGroup as many:
         raise _first(many) from None
     left = len(plan.units) - engine.progress.calls_done
-    return Ended(engine.progress, engine.stopped, left)
+    stopped = engine.stopped or (None if plan.done else engine.nothing_worked())
+    return Ended(engine.progress, stopped, left)
 
 
 @dataclass
@@ -161,6 +175,14 @@ class _Engine:
     on_progress: Callable[[Progress], None]
     stopped: str | None = None
     _bad_in_a_row: int = 0
+    _answered: bool = False
+    _last_failure: str = ""
+
+    def nothing_worked(self) -> str | None:
+        """The reason when every call failed for the infrastructure; None when one did not."""
+        if self._answered or not self._bad_in_a_row:
+            return None
+        return f"every call failed: {self._last_failure}"
 
     async def work(self, pending: Iterator[Unit]) -> None:
         for unit in pending:
@@ -169,14 +191,14 @@ class _Engine:
             outcome = await judge(self.evaluator, unit)
             if self._out_of_budget(outcome):
                 return
-            await self.store.commit(outcome.results, outcome.call)
+            await self.store.commit(outcome.results, outcome.call, attempt=unit.attempt)
             self._count(outcome)
 
     def _out_of_budget(self, outcome: Outcome) -> bool:
         """A call the budget forbade was never made: nothing to store, nothing more to ask."""
         first = outcome.results[0]
         if isinstance(first, Failure) and first.status == "error:budget":
-            self.stopped = first.message
+            self.stopped = self.stopped or first.message
             return True
         return False
 
@@ -188,17 +210,30 @@ class _Engine:
         self.progress.failures.update(f.status for f in failures)
         broken = bool(failures) and failures[0].retry_on_resume
         self._bad_in_a_row = self._bad_in_a_row + 1 if broken else 0
-        if self._bad_in_a_row >= _BREAKER and self.progress.cells_scored == 0:
-            self.stopped = f"{_BREAKER} calls in a row failed: {failures[0].message}"
+        self._answered = self._answered or not broken
+        self._last_failure = failures[0].message if broken else ""
+        limit = _OUTAGE if self._answered else _BREAKER
+        if self._bad_in_a_row >= limit and self.stopped is None:
+            self.stopped = f"{limit} calls in a row failed: {self._last_failure}"
         self.on_progress(self.progress)
 
 
 def _first(many: BaseExceptionGroup[BaseException]) -> BaseException:
-    """One exception to show: a refused key or a full disk says it all."""
-    error: BaseException = many
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+    """One exception to show: a refused key or a full disk says it all, else the first."""
+    errors = list(_leaves(many))
+    for kind in (Unauthorized, StoreError):
+        for error in errors:
+            if isinstance(error, kind):
+                return error
+    return errors[0]
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
 
 
 __all__ = [

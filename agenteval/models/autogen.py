@@ -6,81 +6,110 @@ Imported lazily: it loads autogen-core.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from autogen_core import CancellationToken, FunctionCall
+from autogen_core import CancellationToken
 from autogen_core.models import (
-    AssistantMessage,
     ChatCompletionClient,
     CreateResult,
-    FunctionExecutionResultMessage,
     LLMMessage,
     ModelInfo,
     RequestUsage,
-    SystemMessage,
-    UserMessage,
 )
 from autogen_core.tools import Tool, ToolSchema
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from agenteval.errors import BadRequest, InputError, ModelError, Transient
+from agenteval.errors import AgentevalError, BadRequest, InputError, ModelError, Transient
+from agenteval.models.autogen_wire import (
+    autogen_finish,
+    function_call,
+    schema_of,
+    to_autogen,
+    to_wire,
+    tool_choice,
+    tool_schema,
+    wire_call,
+    wire_choice,
+    wire_tool,
+)
 from agenteval.models.client import Client, estimate_tokens
-from agenteval.models.wire import Reply, Request, WireMessage
-from agenteval.records import Usage
+from agenteval.models.wire import Reply, Request, hide, one_line, printable, public_url
+from agenteval.records import Usage, content_hash
 
 _FINISH = {"stop": "stop", "length": "length", "content_filter": "content_filter",
            "function_calls": "tool_calls"}  # fmt: skip
+_SECRET_WORDS = ("key", "token", "secret", "password", "authorization")
+_NOT_SECRET = ("max_tokens", "max_completion_tokens")
 
 
 class AutogenTransport:
     """Sends through an AutoGen `ChatCompletionClient`, given as an object or a component config.
 
-    Raises InputError when the config names no model client that can be loaded.
+    `endpoint` names the class and, for a config, a hash of it without its secrets. The wrapped
+    client's own retries are turned off where it has the setting: every request is to be counted.
     """
 
-    def __init__(self, client: ChatCompletionClient, name: str) -> None:
+    def __init__(
+        self, client: ChatCompletionClient, name: str, *, config: Mapping[str, Any] | None = None
+    ) -> None:
         self._client = client
+        self._secrets = tuple(_secrets(config or {}))
         self.model = name
         self.endpoint = f"autogen:{type(client).__name__}"
+        if config is not None:
+            self.endpoint += f":{content_hash(_without_secrets(config))[:16]}"
 
     @classmethod
     def from_config(cls, path: Path) -> AutogenTransport:
-        """Load a component config (JSON), as written by `dump_component`."""
+        """Load a component config (JSON), as written by `dump_component`.
+
+        Raises InputError when it names no model client that can be loaded.
+        """
+        config: Any = None
         try:
-            config = json.loads(path.read_text(encoding="utf-8"))
-            client = ChatCompletionClient.load_component(config)
-        except (OSError, ValueError, TypeError, KeyError, ImportError, AttributeError) as error:
-            raise InputError(
-                f"not the config of an AutoGen model client ({error})", str(path)
-            ) from error
-        settings = config.get("config") if isinstance(config, dict) else None
-        model = settings.get("model") if isinstance(settings, dict) else None
-        return cls(client, f"autogen:{model or path.stem}")
+            config = json.loads(path.read_text(encoding="utf-8-sig"))
+            client = ChatCompletionClient.load_component(_without_retries(config))
+        except Exception as error:  # noqa: BLE001  a component may raise anything when it is built
+            reason = one_line(hide(_reason(error), _secrets(config)))
+            message = f"not the config of an AutoGen model client ({reason})"
+            raise InputError(message, str(path)) from None
+        model = config["config"].get("model")
+        return cls(client, f"autogen:{model or path.stem}", config=config)
 
     async def send(self, request: Request) -> Reply:
         """One attempt. Errors of the wrapped client are sorted by their HTTP status."""
         json_output = bool(request.schema) and self._client.model_info.get("json_output", False)
         extra = {k: v for k, v in request.parameters.items() if v is not None}
+        tools = [tool_schema(t) for t in request.tools]
+        choice = {"tool_choice": tool_choice(request)} if tools else {}
         try:
             result = await self._client.create(
-                [_to_autogen(m) for m in request.messages],
+                [to_autogen(m, request.messages) for m in request.messages],
+                tools=tools,
                 json_output=json_output or None,
                 extra_create_args=extra,
+                **choice,
             )
-        except Exception as error:
-            raise _sorted_error(error) from error
+        except AgentevalError:
+            raise
+        except Exception as error:  # noqa: BLE001  each client raises its own SDK's
+            raise _sorted_error(error, self._secrets) from None  # the cause may hold the key
         text = result.content if isinstance(result.content, str) else ""
         return Reply(
-            text=text,
+            text=printable(text),
             finish=_FINISH.get(result.finish_reason, "unknown"),
-            tool_calls=tuple(_wire_call(c) for c in result.content if not isinstance(c, str)),
+            tool_calls=tuple(wire_call(c) for c in result.content if not isinstance(c, str)),
             usage=Usage(
                 requests=1,
-                prompt_tokens=result.usage.prompt_tokens,
-                completion_tokens=result.usage.completion_tokens,
+                # AutoGen writes 0 where the endpoint did not say; no prompt has 0 tokens
+                prompt_tokens=result.usage.prompt_tokens or None,
+                completion_tokens=result.usage.completion_tokens
+                if result.usage.prompt_tokens
+                else None,
             ),
             mode="json_object" if json_output else "text",
         )
@@ -90,33 +119,56 @@ class AutogenTransport:
         await self._client.close()
 
 
-def _sorted_error(error: Exception) -> ModelError:
+def _without_retries(config: Any) -> Any:
+    """The config with `max_retries` 0 where the client takes it and the user has not set it."""
+    provider = str(config["provider"])
+    if not isinstance(config.get("config"), dict):
+        raise TypeError("it has no member `config`")
+    if not any(f"autogen_ext.models.{name}." in provider for name in ("openai", "anthropic")):
+        return config
+    return {**config, "config": {"max_retries": 0, **config["config"]}}
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ValidationError):  # its text repeats the input, which may hold a key
+        places = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+        return "; ".join(places)
+    return f"{type(error).__name__}: {error}"
+
+
+def _is_secret(name: str) -> bool:
+    return name not in _NOT_SECRET and any(word in name.lower() for word in _SECRET_WORDS)
+
+
+def _secrets(value: Any, inside: bool = False) -> Iterator[str]:
+    """Every text below a member whose name speaks of a key."""
+    if isinstance(value, str) and inside:
+        yield value
+    elif isinstance(value, Mapping):
+        for name, member in value.items():
+            yield from _secrets(member, inside or _is_secret(str(name)))
+    elif isinstance(value, list):
+        for member in value:
+            yield from _secrets(member, inside)
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _without_secrets(v) for k, v in value.items() if not _is_secret(str(k))}
+    if isinstance(value, list):
+        return [_without_secrets(v) for v in value]
+    return public_url(value) if isinstance(value, str) and "://" in value else value
+
+
+def _sorted_error(error: Exception, secrets: Sequence[str] = ()) -> ModelError:
     from agenteval.models.openai import status_error
 
     status = getattr(error, "status_code", None)
-    if isinstance(status, int):
-        return status_error("autogen", error)
-    kind = type(error).__name__
-    message = f"autogen: {kind}: {' '.join(str(error).split())[:300]}"
+    if isinstance(status, int) and status >= 400:
+        return status_error("autogen", error, tuple(secrets))
+    message = f"autogen: {type(error).__name__}: {one_line(hide(str(error), secrets))}"
     lasting = isinstance(error, TypeError | ValueError | KeyError | NotImplementedError)
     return BadRequest(message) if lasting else Transient(message)
-
-
-def _to_autogen(message: WireMessage) -> LLMMessage:
-    content = str(message.get("content") or "")
-    if message["role"] == "system":
-        return SystemMessage(content=content)
-    if message["role"] == "assistant":
-        return AssistantMessage(content=content, source="assistant")
-    return UserMessage(content=content, source=str(message.get("name") or "user"))
-
-
-def _wire_call(call: FunctionCall) -> dict[str, Any]:
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": call.arguments},
-    }
 
 
 class _NoConfig(BaseModel):
@@ -146,25 +198,26 @@ class AgentevalChatClient(ChatCompletionClient):
         cancellation_token: CancellationToken | None = None,
     ) -> CreateResult:
         """One completion. Raises the ModelError of the Client."""
-        is_model = isinstance(json_output, type) and issubclass(json_output, BaseModel)
-        schema = json_output.model_json_schema() if is_model else None  # type: ignore[union-attr]
         request = Request(
-            messages=tuple(w for m in messages for w in _to_wire(m)),
-            schema=schema or ({"type": "object"} if json_output is True else None),
+            messages=tuple(w for m in messages for w in to_wire(m)),
+            schema=schema_of(json_output),
             parameters=dict(extra_create_args),
             repeat=self._repeat,
-            tools=tuple(_wire_tool(t) for t in tools),
-            tool_choice=_wire_choice(tool_choice) if tools else None,
+            tools=tuple(wire_tool(t) for t in tools),
+            tool_choice=wire_choice(tool_choice) if tools else None,
             role=self._role,
         )
-        reply = await self._client.complete(request)
+        answer = asyncio.ensure_future(self._client.complete(request))
+        if cancellation_token is not None:
+            cancellation_token.link_future(answer)
+        reply = await answer
         self._last = RequestUsage(
             prompt_tokens=reply.usage.prompt_tokens or 0,
             completion_tokens=reply.usage.completion_tokens or 0,
         )
         return CreateResult(
-            finish_reason=_autogen_finish(reply),
-            content=[_function_call(c) for c in reply.tool_calls] or reply.text,
+            finish_reason=autogen_finish(reply),
+            content=[function_call(c) for c in reply.tool_calls] or reply.text,
             usage=self._last,
             cached=reply.cached,
         )
@@ -207,7 +260,7 @@ class AgentevalChatClient(ChatCompletionClient):
         self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = ()
     ) -> int:
         """Estimate (an upper one); no tokenizer is downloaded for it."""
-        return estimate_tokens(Request(messages=tuple(w for m in messages for w in _to_wire(m))))
+        return estimate_tokens(Request(messages=tuple(w for m in messages for w in to_wire(m))))
 
     def remaining_tokens(
         self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = ()
@@ -216,7 +269,7 @@ class AgentevalChatClient(ChatCompletionClient):
         return 128_000 - self.count_tokens(messages, tools=tools)
 
     @property
-    def capabilities(self) -> ModelInfo:  # type: ignore[override]
+    def capabilities(self) -> ModelInfo:
         """Deprecated name of `model_info`."""
         return self.model_info
 
@@ -230,48 +283,3 @@ class AgentevalChatClient(ChatCompletionClient):
             family="unknown",
             structured_output=True,
         )
-
-
-def _to_wire(message: LLMMessage) -> list[WireMessage]:
-    if isinstance(message, SystemMessage):
-        return [{"role": "system", "content": message.content}]
-    if isinstance(message, FunctionExecutionResultMessage):
-        return [
-            {"role": "tool", "tool_call_id": r.call_id, "content": r.content}
-            for r in message.content
-        ]
-    if isinstance(message, AssistantMessage):
-        if isinstance(message.content, str):
-            return [{"role": "assistant", "content": message.content}]
-        calls = [_wire_call(c) for c in message.content]
-        return [{"role": "assistant", "content": message.thought or "", "tool_calls": calls}]
-    if isinstance(message.content, str):
-        return [{"role": "user", "content": message.content}]
-    texts = [part if isinstance(part, str) else "[image]" for part in message.content]
-    return [{"role": "user", "content": "\n".join(texts)}]
-
-
-def _wire_tool(tool: Tool | ToolSchema) -> dict[str, Any]:
-    schema = tool.schema if isinstance(tool, Tool) else tool
-    return {"type": "function", "function": dict(schema)}
-
-
-def _wire_choice(choice: Any) -> str | dict[str, Any]:
-    if isinstance(choice, str):
-        return choice
-    return {"type": "function", "function": {"name": choice.name}}
-
-
-def _function_call(call: dict[str, Any]) -> FunctionCall:
-    function = call.get("function") or {}
-    return FunctionCall(
-        id=str(call.get("id") or ""),
-        name=str(function.get("name") or ""),
-        arguments=str(function.get("arguments") or "{}"),
-    )
-
-
-def _autogen_finish(reply: Reply) -> Any:
-    if reply.tool_calls:
-        return "function_calls"
-    return reply.finish if reply.finish in ("stop", "length", "content_filter") else "unknown"

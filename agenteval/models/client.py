@@ -1,4 +1,4 @@
-"""The one way to a model: cache, budget, concurrency, retries, usage; in this order, only here."""
+"""The one way to a model: cache, concurrency, budget, retries, usage; in this order, only here."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import tenacity
-
-from agenteval.errors import RequestTimeout, Transient
+from agenteval.errors import BadRequest, RequestTimeout, Transient, Unauthorized
 from agenteval.models.limits import Budget, Limiter
-from agenteval.models.wire import Reply, Request, Transport
-from agenteval.records import Usage
+from agenteval.models.wire import Reply, Request, Simplified, Transport
+from agenteval.records import Usage, canonical_json
 
 
 class ReplyCache(Protocol):
@@ -39,13 +37,30 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Bounds of the retries of one request; times in seconds."""
+    """Bounds of the retries of one request; times in seconds.
+
+    `total` runs from the first attempt, not from the time spent in the queue before it. An
+    endpoint that asks for more than `retry_after_longest` is not waited for.
+    """
 
     attempts: int = 6
     total: float = 600.0
     first: float = 0.5
     longest: float = 30.0
     retry_after_longest: float = 120.0
+
+
+@dataclass(slots=True)
+class _Effort:
+    """What one request has taken so far."""
+
+    prompt: int  # most tokens it can have
+    completion: int
+    attempts: int = 0
+    failures: int = 0
+    usage: Usage = Usage()  # noqa: RUF009  frozen
+    started: float | None = None
+    latency: float = 0.0  # of the last attempt
 
 
 class Client:
@@ -67,17 +82,19 @@ class Client:
         secret: bytes = b"",
         recorder: Recorder | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
         seed: int = 0,
     ) -> None:
         self.transport = transport
         self.cache = cache
         self.budget = budget or Budget()
         self.limiter = limiter or Limiter(8)
-        self.retry = retry or RetryPolicy()
+        self.retry = retry
         self.timeout = timeout
         self.secret = secret
         self.recorder = recorder
         self._sleep = sleep
+        self._clock = clock
         self._jitter = random.Random(seed)  # noqa: S311  spreads retries, guards nothing
 
     @property
@@ -92,29 +109,18 @@ class Client:
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request. See the class for what it raises."""
-        key = request.key(self.transport.endpoint, self.transport.model)
+        key, size = request.identify(self.transport.endpoint, self.transport.model)
         if (reply := self._cached(key)) is not None:
             return reply
-        sent = request.with_nonce(key, self.secret)
-        held_tokens = estimate_tokens(sent)
-        started = time.monotonic()
-        attempts = 0
-
-        async def attempt() -> Reply:
-            nonlocal attempts
-            async with self.limiter:
-                held = self.budget.reserve(held_tokens, max_completion(sent))
-                attempts += 1
-                usage: Usage | None = None
-                try:
-                    reply = await self._send_once(sent)
-                    usage = reply.usage
-                finally:
-                    counted = self.budget.settle(held, usage)
-                return replace(reply, usage=counted)
-
-        reply = await self._with_retries(attempt)
-        reply = replace(reply, key=key, attempts=attempts, latency=time.monotonic() - started)
+        effort = _Effort(size, max_completion(request))
+        reply = await self._ask(request.with_nonce(key, self.secret), effort)
+        reply = replace(
+            reply,
+            key=key,
+            usage=effort.usage,
+            attempts=effort.attempts,
+            latency=effort.latency,
+        )
         self._keep(request, key, reply)
         return reply
 
@@ -126,12 +132,50 @@ class Client:
         except (KeyError, TypeError, ValueError):
             return None  # a damaged entry is a miss; the fresh reply replaces it
 
-    async def _send_once(self, request: Request) -> Reply:
+    async def _ask(self, request: Request, effort: _Effort) -> Reply:
+        """Attempts until one is answered; the pauses between them hold no slot."""
+        while True:
+            try:
+                async with self.limiter:
+                    return await self._attempt(request, effort)
+            except Simplified:
+                continue
+            except Transient as error:
+                effort.failures += 1
+                pause = self._pause(error, effort)
+                if pause is None:
+                    raise
+            await self._sleep(pause)
+
+    async def _attempt(self, request: Request, effort: _Effort) -> Reply:
+        held = await self.budget.hold(effort.prompt, effort.completion)
+        began = self._clock()
+        if effort.started is None:
+            effort.started = began
+        effort.attempts += 1
+        usage, charged = None, True
+        try:
+            reply = await self._send(request)
+            usage = reply.usage
+            effort.latency = self._clock() - began
+            return reply
+        except (Unauthorized, BadRequest, Simplified):
+            charged = False
+            raise
+        except Transient as error:
+            charged = not error.overload
+            raise
+        finally:
+            counted = self.budget.settle(held, usage, charged=charged)
+            effort.usage = effort.usage + counted
+
+    async def _send(self, request: Request) -> Reply:
         try:
             async with asyncio.timeout(self.timeout):
                 reply = await self.transport.send(request)
         except TimeoutError:
-            raise RequestTimeout(f"no complete answer within {self.timeout:g} s") from None
+            message = f"{self.transport.endpoint}: no complete answer within {self.timeout:g} s"
+            raise RequestTimeout(message) from None
         except Transient as error:
             if error.overload:
                 self.limiter.overloaded()
@@ -139,31 +183,22 @@ class Client:
         self.limiter.answered()
         return reply
 
-    async def _with_retries(self, attempt: Callable[[], Awaitable[Reply]]) -> Reply:
-        retrying = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception(self._can_heal),
-            stop=tenacity.stop_after_attempt(self.retry.attempts)
-            | tenacity.stop_before_delay(self.retry.total),
-            wait=self._wait,
-            sleep=self._sleep,
-            reraise=True,
-        )
-        result: Reply = await retrying(attempt)
-        return result
+    def _pause(self, error: Transient, effort: _Effort) -> float | None:
+        """Seconds to the next attempt, or None when there is to be none.
 
-    def _can_heal(self, error: BaseException) -> bool:
-        if not isinstance(error, Transient):
-            return False
-        asked = error.retry_after
-        return asked is None or asked <= self.retry.retry_after_longest
-
-    def _wait(self, state: tenacity.RetryCallState) -> float:
-        """Full jitter, random(0, min(cap, first * 2^n)), unless the endpoint named a time."""
-        error = state.outcome.exception() if state.outcome else None
-        if isinstance(error, Transient) and error.retry_after is not None:
-            return error.retry_after + self._jitter.uniform(0, 0.1 * error.retry_after + 0.01)
-        cap = min(self.retry.longest, self.retry.first * 2.0 ** (state.attempt_number - 1))
-        return self._jitter.uniform(0, cap)
+        Full jitter, random(0, min(longest, first · 2^n)) (Brooker, "Exponential Backoff And
+        Jitter", AWS 2015), and never less than what the endpoint asked for.
+        """
+        asked = error.retry_after or 0.0
+        if effort.failures >= self.retry.attempts or asked > self.retry.retry_after_longest:
+            return None
+        cap = min(self.retry.longest, self.retry.first * 2.0 ** (effort.failures - 1))
+        pause = self._jitter.uniform(0, cap)
+        if error.retry_after is not None:
+            pause = max(pause, asked + self._jitter.uniform(0, 0.1 * asked + 0.01))
+        assert effort.started is not None
+        late = self._clock() - effort.started + pause >= self.retry.total
+        return None if late else pause
 
     def _keep(self, request: Request, key: str, reply: Reply) -> None:
         if reply.finish not in ("stop", "tool_calls", "unknown") or reply.refusal:
@@ -181,11 +216,13 @@ class Client:
 def estimate_tokens(request: Request) -> int:
     """Rough number of prompt tokens: UTF-8 bytes / 3, an overestimate for English prose.
 
-    It bounds reservations and feeds `--dry-run`; what is reported as used comes from endpoints.
+    It feeds `--dry-run` and AutoGen; reservations use a true bound (`Request.identify`), and what
+    is reported as used comes from endpoints.
     """
-    size = sum(
-        len(str(m.get("content") or "").encode("utf-8", "replace")) for m in request.messages
-    )
+    texts = [str(m.get("content") or "") for m in request.messages]
+    texts += [canonical_json(m["tool_calls"]) for m in request.messages if m.get("tool_calls")]
+    texts += [canonical_json(part) for part in (request.schema, *request.tools) if part]
+    size = sum(len(text.encode("utf-8", "replace")) for text in texts)
     return size // 3 + 8 * len(request.messages) + 3
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from agenteval.errors import InputError
-from agenteval.models.wire import Transport
+from agenteval.models.wire import Transport, public_url
 
 # name: (base URL, environment variable of the key or None)
 PROVIDERS: dict[str, tuple[str, str | None]] = {
@@ -39,7 +39,8 @@ class ModelChoice:
     path: Path | None = None
 
     def __repr__(self) -> str:  # the key never reaches a log or a traceback
-        return f"ModelChoice({self.kind}, {self.name!r}, {self.base_url!r})"
+        url = self.base_url and public_url(self.base_url)
+        return f"ModelChoice({self.kind}, {self.name!r}, {url!r})"
 
 
 def choose_model(spec: str | None, base_url: str | None = None) -> ModelChoice:
@@ -48,18 +49,22 @@ def choose_model(spec: str | None, base_url: str | None = None) -> ModelChoice:
     Environment: AGENTEVAL_MODEL, AGENTEVAL_BASE_URL, AGENTEVAL_API_KEY, and the providers' own
     key variables. Raises InputError for an unknown provider or a missing key or file.
     """
-    base_url = base_url or os.environ.get("AGENTEVAL_BASE_URL") or None
-    spec = spec or os.environ.get("AGENTEVAL_MODEL") or ("" if base_url else "embedded")
+    explicit = bool(spec and not base_url)  # a model asked for, and no URL beside it
+    base_url = _url(base_url or _variable("AGENTEVAL_BASE_URL"))
+    spec = spec or _variable("AGENTEVAL_MODEL") or ("" if base_url else "embedded")
     if not spec:
         raise InputError("a base URL needs a model as well", "--model")
     provider, name = _split(spec)
-    if provider == "embedded" or (provider == "" and name == "embedded" and not base_url):
-        path = Path(name).expanduser() if provider else None
-        return ModelChoice("embedded", spec, "embedded", path=path)
+    if provider == "embedded":
+        return ModelChoice("embedded", spec, "embedded", path=_existing(name, spec))
+    if spec == "embedded" and (explicit or not base_url):
+        return ModelChoice("embedded", spec, "embedded")
     if provider in ("replay", "autogen"):
         return ModelChoice("chat", spec, provider, path=_existing(name, spec))
     if base_url:
-        key = os.environ.get("AGENTEVAL_API_KEY") or _provider_key(provider)
+        key = _variable("AGENTEVAL_API_KEY") or _provider_key(provider)
+        if spec.lower() == f"{provider}/{name}".lower():
+            name = spec  # servers name their models so: openai/gpt-oss-20b
         return ModelChoice("chat", name, provider or "openai", base_url, key)
     if not provider:
         raise InputError(
@@ -68,7 +73,7 @@ def choose_model(spec: str | None, base_url: str | None = None) -> ModelChoice:
             "--model",
         )
     url, variable = PROVIDERS[provider]
-    key = os.environ.get("AGENTEVAL_API_KEY") or _provider_key(provider)
+    key = _variable("AGENTEVAL_API_KEY") or _provider_key(provider)
     if variable and not key:
         raise InputError(f"{provider} needs a key in {variable} or AGENTEVAL_API_KEY", "--model")
     return ModelChoice("chat", name, provider, url, key)
@@ -86,7 +91,18 @@ def _split(spec: str) -> tuple[str, str]:
 
 def _provider_key(provider: str) -> str | None:
     variable = PROVIDERS.get(provider or "openai", ("", None))[1]
-    return os.environ.get(variable) if variable else None
+    return _variable(variable) if variable else None
+
+
+def _variable(name: str) -> str | None:
+    """The environment variable, without the line end that `$(cat key)` leaves; None when empty."""
+    return os.environ.get(name, "").strip() or None
+
+
+def _url(text: str | None) -> str | None:
+    if text is None or text.startswith(("http://", "https://")):
+        return text
+    raise InputError(f"{text!r} is no URL: it must start with http:// or https://", "--base-url")
 
 
 def _existing(name: str, spec: str) -> Path:

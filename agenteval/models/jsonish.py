@@ -12,20 +12,32 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-_SPACE = re.compile(r"(?:\s|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.S)
-_NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-_RANGE = re.compile(r"(?:list\(\s*)?range\(\s*(-?\d{1,9})\s*(?:,\s*(-?\d{1,9})\s*)?\)\s*\)?")
+_SPACE = re.compile(r"\s*")
+_COMMENTS = re.compile(r"(?:\s|//[^\n]*|#[^\n]*|/\*.{0,100}?\*/)*", re.S)
+_TOKEN = re.compile(r"[-+.\w]*")  # a number or a word, taken whole: 1/2, 007 and 5O are neither
+_NUMBER = re.compile(r"-?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.A)
+_BOUNDS = r"range\(\s*(-?\d{1,9})\s*(?:,\s*(-?\d{1,9})\s*)?\)"
+_RANGE = re.compile(rf"{_BOUNDS}|list\(\s*{_BOUNDS}\s*\)", re.A)
 _WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
-_WORD = re.compile(r"[A-Za-z]+")
+_PLAIN = {'"': re.compile(r'[^"\\]+'), "'": re.compile(r"[^'\\]+")}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\",
             '"': '"', "'": "'", "\n": ""}  # fmt: skip
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
+_JSON_ESCAPES = frozenset('"\\/bfnrt')
+_CLOSE = {"{": "}", "[": "]", "(": ")"}
+_FLOAT = re.compile(r"[.eE]")
+_STRICT_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.A)
+_CONTROL = re.compile(r"[\x00-\x1f]")
 
 MAX_DEPTH = 64
 
 
 class NotJsonish(ValueError):
-    """The text at this place is no value."""
+    """The text at this place is no value. `at` is the offset where that became clear."""
+
+    def __init__(self, message: str, at: int = 0) -> None:
+        super().__init__(message)
+        self.at = at
 
 
 class _CutOff(Exception):
@@ -45,10 +57,7 @@ class Scan:
 def scan(text: str, start: int) -> Scan:
     """Read the object or list that starts at `start`. Raises NotJsonish."""
     reader = _Reader(text)
-    try:
-        value, end = reader.value(start, 0)
-    except _CutOff:  # not even the outermost bracket could be kept
-        raise NotJsonish("the text ends inside the first value") from None
+    value, end = reader.value(start, 1)
     return Scan(value, end, reader.cut, reader.loose)
 
 
@@ -59,23 +68,23 @@ class _Reader:
         self.loose: set[str] = set()
 
     def skip(self, at: int) -> int:
-        match = _SPACE.match(self.text, at)
-        return match.end() if match else at
+        """Behind space and comments."""
+        end = at + len(_matched(_SPACE, self.text, at))
+        if self.text[end : end + 1] in ("/", "#"):
+            behind = end + len(_matched(_COMMENTS, self.text, end))
+            if behind > end:
+                self.loose.add("comment")
+            return behind
+        return end
 
     def value(self, at: int, depth: int) -> tuple[Any, int]:
         at = self.skip(at)
-        if at >= len(self.text):
-            raise _CutOff
-        if depth > MAX_DEPTH:
-            raise NotJsonish(f"nested deeper than {MAX_DEPTH}")
-        char = self.text[at]
-        if char == "{":
-            return self.container(at, depth, "}")
-        if char in "[(":
-            return self.container(at, depth, "]" if char == "[" else ")")
-        if char in "\"'":
-            return self.string(at)
-        return self.atom(at)
+        char = self.peek(at)
+        if char in "{[(":
+            if depth > MAX_DEPTH:
+                raise NotJsonish(f"nested deeper than {MAX_DEPTH}", at)
+            return self.container(at, depth, _CLOSE[char])
+        return self.string(at) if char in "\"'" else self.atom(at)
 
     def container(self, at: int, depth: int, close: str) -> tuple[Any, int]:
         """Members until `close`. Where the text ends first, the complete members are kept."""
@@ -91,7 +100,7 @@ class _Reader:
                 self.cut = True
                 done, at = True, len(self.text)
             if done:
-                return (to_object(pairs) if close == "}" else items), at
+                return (to_object(pairs, at) if close == "}" else items), at
 
     def member(
         self, at: int, depth: int, close: str, pairs: list[tuple[str, Any]], items: list[Any]
@@ -101,34 +110,33 @@ class _Reader:
             if pairs or items:
                 self.loose.add("trailing comma")
             return at + 1, True
+        key = None
         if close == "}":
-            at = self.pair(at, depth, pairs)
-        else:
-            was_cut = self.cut
-            value, at = self.value(at, depth + 1)
-            # A member that itself broke off is kept only as far as it is complete.
-            if not (self.cut and not was_cut and value in ({}, [])):
+            key, at = self.key(at)
+        was_cut = self.cut
+        value, at = self.value(at, depth + 1)
+        # A member that itself broke off is kept only as far as it is complete.
+        if not (self.cut and not was_cut and value in ({}, [])):
+            if key is None:
                 items.append(value)
+            else:
+                pairs.append((key, value))
         at = self.skip(at)
         char = self.peek(at)
         if char == ",":
             return at + 1, False
         if char == close:
             return at + 1, True
-        raise NotJsonish(f"expected ',' or '{close}' at offset {at}")
+        raise NotJsonish(f"expected ',' or '{close}' at offset {at}", at)
 
-    def pair(self, at: int, depth: int, pairs: list[tuple[str, Any]]) -> int:
+    def key(self, at: int) -> tuple[str, int]:
         if self.peek(at) not in "\"'":
-            raise NotJsonish(f"expected a quoted key at offset {at}")
+            raise NotJsonish(f"expected a quoted key at offset {at}", at)
         key, at = self.string(at)
         at = self.skip(at)
         if self.peek(at) != ":":
-            raise NotJsonish(f"expected ':' at offset {at}")
-        was_cut = self.cut
-        value, at = self.value(at + 1, depth + 1)
-        if not (self.cut and not was_cut and value in ({}, [])):
-            pairs.append((key, value))
-        return at
+            raise NotJsonish(f"expected ':' at offset {at}", at)
+        return key, at + 1
 
     def peek(self, at: int) -> str:
         if at >= len(self.text):
@@ -141,30 +149,25 @@ class _Reader:
             self.loose.add("single quotes")
         parts: list[str] = []
         at += 1
-        while True:
-            char = self.peek(at)
-            if char == quote:
-                return "".join(parts), at + 1
+        while (char := self.peek(at)) != quote:
             if char == "\\":
                 piece, at = self.escape(at)
-                parts.append(piece)
             else:
-                end = at + 1
-                while end < len(self.text) and self.text[end] not in ("\\", quote):
-                    end += 1
-                if "\n" in self.text[at:end]:
-                    self.loose.add("line break in a string")
-                parts.append(self.text[at:end])
-                at = end
+                piece = _matched(_PLAIN[quote], self.text, at)
+                at += len(piece)
+                if _CONTROL.search(piece):
+                    self.loose.add("control character in a string")
+            parts.append(piece)
+        return "".join(parts), at + 1
 
     def escape(self, at: int) -> tuple[str, int]:
         char = self.peek(at + 1)
-        if char != "u":
+        match = _HEX.match(self.text, at + 2) if char == "u" else None
+        if match is None:
             # LaTeX such as \( or \sqrt is common: an unknown escape stands for itself
+            if char not in _JSON_ESCAPES:
+                self.loose.add("escape")
             return _ESCAPES.get(char, "\\" + char), at + 2
-        match = _HEX.match(self.text, at + 2)
-        if not match:
-            return "\\u", at + 2
         code = int(match.group(), 16)
         at += 6
         low = _HEX.match(self.text, at + 2) if self.text.startswith("\\u", at) else None
@@ -174,42 +177,60 @@ class _Reader:
         return ("\ufffd" if 0xD800 <= code < 0xE000 else chr(code)), at
 
     def atom(self, at: int) -> tuple[Any, int]:
-        if match := _RANGE.match(self.text, at):
-            self.loose.add("python")
-            low, high = match.group(1), match.group(2)
-            bounds = (0, int(low)) if high is None else (int(low), int(high))
-            return {"range": [bounds[0], bounds[1] - 1]}, match.end()
-        if match := _NUMBER.match(self.text, at):
-            if match.end() == len(self.text):
-                raise _CutOff  # more digits may have followed
-            return _number(match.group()), match.end()
-        word = _WORD.match(self.text, at)
-        if word and word.end() == len(self.text):
-            raise _CutOff
-        if word and word.group() in _WORDS:
-            if word.group()[0].isupper():
+        token = _matched(_TOKEN, self.text, at)
+        end = at + len(token)
+        if token in ("range", "list"):
+            return self.range(at)
+        if end == len(self.text):
+            raise _CutOff  # more may have followed
+        if token in _WORDS:
+            if token[0].isupper():
                 self.loose.add("python")
-            return _WORDS[word.group()], word.end()
-        raise NotJsonish(f"no value at offset {at}")
+            return _WORDS[token], end
+        if _NUMBER.fullmatch(token):
+            if not _STRICT_NUMBER.fullmatch(token):
+                self.loose.add("number")
+            return number(token, at), end
+        raise NotJsonish(f"no value at offset {at}", at)
+
+    def range(self, at: int) -> tuple[Any, int]:
+        match = _RANGE.match(self.text, at)
+        if match is None:
+            if len(self.text) - at < 60 and ")" not in self.text[at:]:
+                raise _CutOff
+            raise NotJsonish(f"no value at offset {at}", at)
+        self.loose.add("python")
+        bounds = [int(group) for group in match.groups() if group is not None]
+        low, high = bounds if len(bounds) == 2 else (0, bounds[0])
+        return {"range": [low, high - 1]}, match.end()
 
 
-def _number(text: str) -> int | float:
-    if len(text) > 400:
-        raise NotJsonish("a number of more than 400 characters")
+def _matched(pattern: re.Pattern[str], text: str, at: int) -> str:
+    found = pattern.match(text, at)
+    return found.group() if found else ""
+
+
+def number(text: str, at: int = 0) -> int | float:
+    """The number a text spells. Raises NotJsonish beyond what a float holds: 1e999, 400 digits."""
     try:
-        return int(text)
-    except ValueError:
-        number = float(text)
-    if not math.isfinite(number):
-        raise NotJsonish("a number beyond what a float holds")
-    return number
+        value = float(text) if _FLOAT.search(text) else int(text)
+        if math.isfinite(float(value)):
+            return value
+    except (ValueError, OverflowError):
+        pass
+    raise NotJsonish("a number beyond what a float holds", at)
 
 
-def to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def to_object(pairs: list[tuple[str, Any]], at: int = 0) -> dict[str, Any]:
     """dict of the pairs. Raises NotJsonish when one key stands with two different values."""
     result: dict[str, Any] = {}
     for key, value in pairs:
-        if key in result and result[key] != value:
-            raise NotJsonish(f"the key {key!r} stands twice with different values")
+        if key in result and not _same(result[key], value):
+            raise NotJsonish(f"the key {key!r} stands twice with different values", at)
         result[key] = value
     return result
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equal, and true is not 1."""
+    return bool(a == b) and repr(a) == repr(b)

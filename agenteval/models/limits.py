@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -18,6 +19,7 @@ class Limiter:
 
     It shrinks to 0.7 of itself on an overload answer, at most once per `cooldown` seconds (one
     burst of 429s is one message), and grows by one for each full round of answered attempts.
+    Who waits is served in order of arrival.
     """
 
     def __init__(
@@ -28,10 +30,11 @@ class Limiter:
         cooldown: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if maximum < 1:
+        start = maximum if start is None else start
+        if maximum < 1 or start < 1:
             raise ValueError("concurrency must be at least 1")
         self.maximum = maximum
-        self.limit = float(min(maximum, start or maximum))
+        self.limit = float(min(maximum, start))
         self.in_flight = 0
         self.overloads = 0
         self._cooldown = cooldown
@@ -40,18 +43,20 @@ class Limiter:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def __aenter__(self) -> None:
-        while self.in_flight >= int(self.limit):
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(future)
-            try:
-                await future
-            except BaseException:
-                if future in self._waiting:
-                    self._waiting.remove(future)
-                else:
-                    self._wake()  # it had been our turn: hand it on
-                raise
-        self.in_flight += 1
+        if self.in_flight < int(self.limit):  # then nobody waits: `_wake` follows every change
+            self.in_flight += 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn  # `_wake` has counted us in: nobody who comes later can be faster
+        except BaseException:
+            if turn.done() and not turn.cancelled():
+                self.in_flight -= 1
+            else:
+                self._waiting.remove(turn)
+            self._wake()
+            raise
 
     async def __aexit__(
         self,
@@ -63,17 +68,22 @@ class Limiter:
         self._wake()
 
     def _wake(self) -> None:
-        free = int(self.limit) - self.in_flight
-        while free > 0 and self._waiting:
-            future = self._waiting.popleft()
-            if not future.done():
-                future.set_result(None)
-                free -= 1
+        """Give free slots to those who wait, in order of arrival."""
+        gone = []
+        while self._waiting and self.in_flight < int(self.limit):
+            turn = self._waiting.popleft()
+            if turn.done():  # cancelled, and about to take itself out
+                gone.append(turn)
+            else:
+                self.in_flight += 1
+                turn.set_result(None)
+        self._waiting.extendleft(reversed(gone))
 
     def answered(self) -> None:
         """A good answer came: grow slowly."""
         if self.limit < self.maximum:
             self.limit = min(float(self.maximum), self.limit + 1.0 / self.limit)
+            self._wake()
 
     def overloaded(self) -> None:
         """The endpoint said that it is too much: shrink."""
@@ -86,10 +96,14 @@ class Limiter:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Money per million tokens."""
+    """Money per million tokens. Raises ValueError when negative or not finite."""
 
     prompt: float
     completion: float
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(p) and p >= 0 for p in (self.prompt, self.completion)):
+            raise ValueError("a price must be a number, zero or above")
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Cost in the currency of the price."""
@@ -97,11 +111,11 @@ class Price:
 
 
 class Budget:
-    """Caps on requests and money. Reserve before an attempt, settle after it.
+    """Caps on requests and money. Hold before an attempt, settle after it.
 
-    Every attempt counts as a request, failed ones as well. A reservation holds the worst case
-    (estimated prompt plus the longest possible reply), so that workers in parallel cannot
-    overshoot together. `spent` starts with what earlier sessions of the experiment used.
+    Every attempt counts as a request, failed ones as well. What is held is the worst case (the
+    longest prompt the bytes allow plus the longest possible reply), so that workers in parallel
+    cannot overshoot together. `spent` starts with what earlier sessions of the experiment used.
     """
 
     def __init__(
@@ -114,19 +128,47 @@ class Budget:
     ) -> None:
         if max_cost is not None and price is None:
             raise ValueError("a cap on cost needs a price")
+        if max_cost is not None and not max_cost >= 0:  # NaN would be no cap at all
+            raise ValueError("a cap on cost must be a number, zero or above")
         self.max_calls = max_calls
         self.max_cost = max_cost
         self.price = price
         self.spent = spent or Usage(cost=0.0 if price else None)
         self._held_calls = 0
         self._held_cost = 0.0
+        self._settled: list[asyncio.Future[None]] = []
+
+    async def hold(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """`reserve`, but waits while attempts under way could still leave enough money.
+
+        Raises BudgetExceeded when even what they leave cannot pay for this one.
+        """
+        while True:
+            try:
+                return self.reserve(prompt_tokens, completion_tokens)
+            except BudgetExceeded:
+                if not self._may_be_freed(self._worst(prompt_tokens, completion_tokens)):
+                    raise
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._settled.append(turn)
+            await turn
+
+    def _may_be_freed(self, worst: float) -> bool:
+        """Held calls are never given back, held money is when a reply costs less than the worst."""
+        calls = self.spent.requests + self._held_calls
+        if self._held_calls == 0 or (self.max_calls is not None and calls >= self.max_calls):
+            return False
+        return self.max_cost is not None and (self.spent.cost or 0.0) + worst <= self.max_cost
+
+    def _worst(self, prompt_tokens: int, completion_tokens: int) -> float:
+        return self.price.cost(prompt_tokens, completion_tokens) if self.price else 0.0
 
     def reserve(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Hold one request and its worst case. Returns the cost held.
 
         Raises BudgetExceeded when a cap would be passed; nothing is held then.
         """
-        worst = self.price.cost(prompt_tokens, completion_tokens) if self.price else 0.0
+        worst = self._worst(prompt_tokens, completion_tokens)
         if self.max_calls is not None and (
             self.spent.requests + self._held_calls + 1 > self.max_calls
         ):
@@ -145,22 +187,33 @@ class Budget:
         self._held_cost += worst
         return worst
 
-    def settle(self, held: float, usage: Usage | None) -> Usage:
+    def settle(self, held: float, usage: Usage | None, *, charged: bool = True) -> Usage:
         """Release what was held and count what was used; returns the usage with its cost.
 
-        An attempt without a usage report counts as one request and, when there is a price, as
-        the whole sum held: money that may have been spent is never forgotten.
+        An attempt counts as one request. Without a full report of tokens it costs, when there is
+        a price, the whole sum held: money that may have been spent is never forgotten.
+        `charged=False` is for an attempt that the endpoint turned away: it cost nothing.
         """
         self._held_calls -= 1
-        self._held_cost -= held
-        if usage is None or usage.prompt_tokens is None:
-            counted = Usage(requests=1, cost=held if self.price else None)
-        else:
-            cost = (
-                self.price.cost(usage.prompt_tokens, usage.completion_tokens or 0)
-                if self.price
-                else None
-            )
-            counted = usage.model_copy(update={"requests": 1, "cost": cost})
+        self._held_cost = self._held_cost - held if self._held_calls else 0.0
+        counted = Usage(
+            requests=1,
+            prompt_tokens=usage.prompt_tokens if usage else None,
+            completion_tokens=usage.completion_tokens if usage else None,
+            cost=self._cost(held, usage, charged),
+        )
         self.spent = self.spent + counted
+        waiting, self._settled = self._settled, []
+        for turn in waiting:
+            if not turn.done():
+                turn.set_result(None)
         return counted
+
+    def _cost(self, held: float, usage: Usage | None, charged: bool) -> float | None:
+        if self.price is None:
+            return None
+        if not charged:
+            return 0.0
+        if usage is None or usage.prompt_tokens is None or usage.completion_tokens is None:
+            return held
+        return self.price.cost(usage.prompt_tokens, usage.completion_tokens)

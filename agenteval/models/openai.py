@@ -8,89 +8,170 @@ whose answers are not quite in form.
 from __future__ import annotations
 
 import email.utils
+import importlib
 import json
+import logging
 import math
+import re
 import time
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime, timedelta, timezone
+from typing import Any, NoReturn
 
-from agenteval.errors import BadRequest, ModelError, RequestTimeout, Transient, Unauthorized
-from agenteval.models.wire import Reply, Request
-from agenteval.records import Usage
+from agenteval.errors import (
+    BadRequest,
+    InputError,
+    ModelError,
+    Transient,
+    Unauthorized,
+)
+from agenteval.models.wire import (
+    Reply,
+    Request,
+    Simplified,
+    hide,
+    one_line,
+    printable,
+    public_url,
+    url_secrets,
+)
+from agenteval.records import Usage, canonical_json
 
 _MODES = ("json_schema", "json_object", "text")
 _RETRYABLE = {408, 409, 425, 429}
-_FORM_WORDS = ("response_format", "json_schema", "json_object", "structured output")
+_FORM_WORDS = ("response_format", "response format", "json_schema", "json_object",
+               "structured output")  # fmt: skip
 # Parameters that some endpoints refuse by name, and what to send in their place.
 _OPTIONAL = {"seed": None, "temperature": None, "max_tokens": "max_completion_tokens"}
+# A value out of range names the parameter as well; only these words say that it is not taken.
+_NOT_TAKEN = re.compile(
+    r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed"
+    r"|only the default|cannot find|deprecated"
+)
+_FINISH = {
+    "stop": "stop", "eos": "stop", "end_turn": "stop", "stop_sequence": "stop",
+    "length": "length", "max_tokens": "length", "model_length": "length",
+    "content_filter": "content_filter", "safety": "content_filter", "refusal": "content_filter",
+    "tool_calls": "tool_calls", "tool_use": "tool_calls", "function_call": "tool_calls",
+}  # fmt: skip
+_MOST_TOKENS = 10**8  # a larger count is a defect of the endpoint, not a bill
+_CONNECT_SECONDS = 15.0
+
+_log = logging.getLogger(__name__)
 
 
 class OpenAITransport:
-    """One OpenAI-compatible endpoint. Steps down from JSON schema to JSON mode to plain text when
-    the endpoint refuses the form, and remembers it."""
+    """One OpenAI-compatible endpoint.
 
-    def __init__(
-        self, model: str, *, base_url: str | None, api_key: str | None, connections: int = 256
-    ) -> None:
+    Steps down from JSON schema to JSON mode to plain text when the endpoint refuses the form,
+    leaves out parameters it does not take, and remembers both; each step is one request, raised
+    as Simplified. `endpoint` is the URL without credentials. Raises InputError for a key that
+    cannot be sent.
+    """
+
+    def __init__(self, model: str, *, base_url: str | None, api_key: str | None) -> None:
+        url = base_url or "https://api.openai.com/v1"
         self.model = model
-        self.endpoint = base_url or "https://api.openai.com/v1"
-        self._key = api_key
-        self._connections = connections
+        self.endpoint = public_url(url)
+        self._url = url
+        self._key = (api_key or "").strip()
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise InputError("the API key holds characters that no key has", self.endpoint)
+        self._secrets = (self._key, *url_secrets(url))
         self._mode = 0
         self._refused: set[str] = set()
+        self._bad_schemas: set[str] = set()
         self._sdk: Any = None
+        self._response: Any = None  # the Response class of the HTTP library that the SDK uses
 
     def _client(self) -> Any:
         if self._sdk is None:
             import openai
 
-            # A local server needs no key, but the SDK insists on one.
+            http = openai.DefaultAsyncHttpxClient.__base__  # httpx's, from openai 3 on httpx2's
+            assert http is not None
+            library = http.__module__.partition(".")[0]
+            self._response = importlib.import_module(library).Response
             self._sdk = openai.AsyncOpenAI(
-                api_key=self._key or "none", base_url=self.endpoint, max_retries=0, timeout=None
+                api_key=self._key or "none",  # a local server needs no key, but the SDK does
+                base_url=self._url,
+                max_retries=0,
+                timeout=openai.Timeout(None, connect=_CONNECT_SECONDS),
             )
         return self._sdk
 
     async def send(self, request: Request) -> Reply:
-        """One attempt; a refusal of the form alone is answered by asking in a simpler form."""
-        while True:
-            mode = _MODES[self._mode] if request.schema else "text"
-            try:
-                return await self._post(request, mode)
-            except BadRequest as error:
-                if not self._simplify(str(error).lower(), mode, request):
-                    raise
-
-    def _simplify(self, refusal: str, mode: str, request: Request) -> bool:
-        """Give up what the endpoint names as unsupported. False when there is nothing to give."""
-        if mode != "text" and any(word in refusal for word in _FORM_WORDS):
-            self._mode = max(self._mode, _MODES.index(mode) + 1)
-            return True
-        for name in _OPTIONAL:
-            if name in request.parameters and name not in self._refused and name in refusal:
-                self._refused.add(name)
-                return True
-        return False
-
-    async def _post(self, request: Request, mode: str) -> Reply:
-        import httpx2
-        import openai
-
+        """One attempt. Raises Simplified when the next one will ask for less."""
+        mode = self._form(request)
+        body = self._body(request, mode)
         started = time.monotonic()
         try:
-            response = await self._client().post(
-                "/chat/completions", cast_to=httpx2.Response, body=self._body(request, mode)
-            )
-            payload = response.content
-        except openai.APITimeoutError as error:
-            raise RequestTimeout(f"{self.endpoint}: {_one_line(error)}") from error
+            payload = await self._post(body)
+            return read_completion(payload, mode, time.monotonic() - started, self.endpoint)
+        except BadRequest as error:
+            given_up = self._simplify(str(error).lower(), mode, body, request)
+            if given_up is None:
+                raise
+            _log.warning("%s does not take %s: asking without it", self.endpoint, given_up)
+            raise Simplified(str(error)) from None
+        except ModelError as error:
+            # what a library or an endpoint says may repeat the key
+            error.args = (hide(str(error), self._secrets),)
+            raise
+
+    async def _post(self, body: dict[str, Any]) -> bytes:
+        import openai
+
+        client = self._client()
+        # `from None`: the exceptions of the SDK hold the request with its headers
+        try:
+            response = await client.post("/chat/completions", cast_to=self._response, body=body)
+        except openai.APITimeoutError:
+            raise Transient(f"{self.endpoint}: cannot connect (timeout)") from None
         except openai.APIConnectionError as error:
-            reason = _one_line(error.__cause__ or error)
-            raise Transient(f"{self.endpoint}: cannot connect ({reason})") from error
+            cause = error.__cause__ or error
+            what = "cannot connect" if "Connect" in type(cause).__name__ else "connection lost"
+            reason = one_line(hide(str(cause), self._secrets)) or type(cause).__name__
+            raise Transient(f"{self.endpoint}: {what} ({reason})") from None
         except openai.APIStatusError as error:
-            raise status_error(self.endpoint, error) from error
-        except httpx2.HTTPError as error:  # the connection broke while the body was read
-            raise Transient(f"{self.endpoint}: connection lost ({_one_line(error)})") from error
-        return read_completion(payload, mode, time.monotonic() - started, self.endpoint)
+            raise status_error(self.endpoint, error, self._secrets) from None
+        except UnicodeEncodeError:
+            raise BadRequest("the request holds half characters (lone surrogates)") from None
+        payload: bytes = response.content
+        return payload
+
+    def _form(self, request: Request) -> str:
+        """How the form is asked for: the strictest way that the endpoint has not refused."""
+        if not request.schema:
+            return "text"
+        mode = self._mode
+        if mode == 0 and (
+            not request.schema.get("properties")  # any object will do: that is JSON mode
+            or (self._bad_schemas and canonical_json(request.schema) in self._bad_schemas)
+        ):
+            mode = 1
+        return _MODES[mode]
+
+    def _simplify(
+        self, refusal: str, mode: str, body: dict[str, Any], request: Request
+    ) -> str | None:
+        """Give up what the endpoint names as unsupported; None when that is nothing we sent.
+
+        Many requests under way may be refused for the same reason, so what was sent counts and
+        not what another refusal has changed meanwhile.
+        """
+        if mode != "text" and any(word in refusal for word in _FORM_WORDS):
+            if mode == "json_schema" and "invalid schema" in refusal:
+                self._bad_schemas.add(canonical_json(request.schema))
+                return "this JSON schema"
+            self._mode = max(self._mode, _MODES.index(mode) + 1)
+            return f"the form {mode}"
+        if _NOT_TAKEN.search(refusal):
+            for name in _OPTIONAL:
+                if name in body and re.search(rf"\b{name}\b", refusal):
+                    self._refused.add(name)
+                    return f"the parameter {name}"
+        return None
 
     def _body(self, request: Request, mode: str) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -99,7 +180,8 @@ class OpenAITransport:
             **self._parameters(request),
         }
         if mode == "json_schema":
-            schema = {"name": request.role or "answer", "schema": request.schema, "strict": True}
+            # A fixed name: what a request is for (its role) is not part of its identity.
+            schema = {"name": "answer", "schema": request.schema, "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif mode == "json_object":
             body["response_format"] = {"type": "json_object"}
@@ -110,6 +192,8 @@ class OpenAITransport:
         return body
 
     def _parameters(self, request: Request) -> dict[str, Any]:
+        if not self._refused:
+            return request.parameters
         kept = {k: v for k, v in request.parameters.items() if k not in self._refused}
         for name in self._refused & set(request.parameters):
             if other := _OPTIONAL[name]:
@@ -119,55 +203,100 @@ class OpenAITransport:
     async def close(self) -> None:
         """Close the SDK's connections."""
         if self._sdk is not None:
-            await self._sdk.close()
-            self._sdk = None
+            sdk, self._sdk = self._sdk, None
+            await sdk.close()
 
 
 def read_completion(payload: bytes, mode: str, latency: float, where: str) -> Reply:
     """Reply from the body of a chat completion.
 
-    Raises Transient when the body is no JSON, holds an error or has no choices: endpoints under
-    load answer so with status 200.
+    Raises Transient when the body is no JSON or holds no message: endpoints under load answer so
+    with status 200. An error that the body names with its status is raised as what it is.
     """
     try:
-        body = json.loads(payload)
-    except (ValueError, RecursionError) as error:
-        raise Transient(f"{where}: the answer is not JSON ({len(payload)} bytes)") from error
+        body = json.loads(payload, parse_constant=_nothing, parse_float=_finite_or_nothing)
+    except (ValueError, RecursionError):
+        raise Transient(f"{where}: the answer is not JSON ({len(payload)} bytes)") from None
     if not isinstance(body, dict):
         raise Transient(f"{where}: the answer is no JSON object")
     choices = body.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        detail = body.get("error")
-        message = detail.get("message") if isinstance(detail, dict) else detail
-        raise Transient(f"{where}: no choices in the answer ({_one_line(message or 'no reason')})")
-    choice = choices[0]
-    message = choice.get("message")
-    message = message if isinstance(message, dict) else {}
-    logprobs = (choice.get("logprobs") or {}).get("content")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict) or choice.get("error"):
+        _refuse(body, choice, where)
+    refusal, model = message.get("refusal"), body.get("model")
     return Reply(
         text=_text(message.get("content")),
-        finish=choice.get("finish_reason") or "unknown",
-        refusal=message.get("refusal") or None,
-        tool_calls=tuple(message.get("tool_calls") or ()),
+        finish=_FINISH.get(str(choice.get("finish_reason")).lower(), "unknown"),
+        refusal=printable(refusal) if refusal and isinstance(refusal, str) else None,
+        tool_calls=_tool_calls(message.get("tool_calls")),
         usage=_usage(body.get("usage")),
-        logprobs=tuple(logprobs) if isinstance(logprobs, list) else None,
+        logprobs=_logprobs(choice.get("logprobs")),
         mode=mode,
-        model=body.get("model") if isinstance(body.get("model"), str) else None,
+        model=model if isinstance(model, str) else None,
         latency=latency,
     )
 
 
+def _refuse(body: dict[str, Any], choice: Any, where: str) -> NoReturn:
+    detail = (choice.get("error") if isinstance(choice, dict) else None) or body.get("error")
+    said = detail.get("message") if isinstance(detail, dict) else detail
+    code = detail.get("code") if isinstance(detail, dict) else None
+    message = f"{where}: no message in the answer ({one_line(said or 'no reason given')})"
+    if isinstance(code, int) and 400 <= code < 600:
+        raise _sorted(code, message, {})
+    raise Transient(message)
+
+
+def _nothing(_: str) -> None:
+    """NaN and infinity, which some endpoints write as log-probabilities: no number."""
+
+
+def _finite_or_nothing(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
 def _text(content: Any) -> str:
     if isinstance(content, list):  # some endpoints answer in parts
-        return "".join(str(p.get("text", "")) for p in content if isinstance(p, dict))
-    return content if isinstance(content, str) else ""
+        parts = [p.get("text") for p in content if isinstance(p, dict)]
+        return printable("".join(p for p in parts if isinstance(p, str)))
+    return printable(content) if isinstance(content, str) else ""
+
+
+def _tool_calls(value: Any) -> tuple[dict[str, Any], ...]:
+    """Calls with a name, in OpenAI's form; arguments stay the text the model wrote."""
+    calls = []
+    for call in value if isinstance(value, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict) and isinstance(function.get("name"), str):
+            arguments = function.get("arguments")
+            if not isinstance(arguments, str):  # some endpoints send the object itself
+                arguments = json.dumps(arguments if arguments is not None else {})
+            name = printable(function["name"])
+            calls.append(
+                {
+                    "id": printable(str(call.get("id") or "")),
+                    "type": "function",
+                    "function": {"name": name, "arguments": printable(arguments)},
+                }
+            )
+    return tuple(calls)
+
+
+def _logprobs(value: Any) -> tuple[dict[str, Any], ...] | None:
+    content = value.get("content") if isinstance(value, dict) else None
+    if not isinstance(content, list) or not all(isinstance(t, dict) for t in content):
+        return None
+    return tuple(content)
 
 
 def _usage(value: Any) -> Usage:
     def count(name: str) -> int | None:
         number = value.get(name) if isinstance(value, dict) else None
-        valid = isinstance(number, int) and not isinstance(number, bool) and number >= 0
-        return number if valid else None
+        if isinstance(number, bool) or not isinstance(number, int):
+            return None
+        return number if 0 <= number <= _MOST_TOKENS else None
 
     return Usage(
         requests=1,
@@ -176,14 +305,24 @@ def _usage(value: Any) -> Usage:
     )
 
 
-def status_error(endpoint: str, error: Any) -> ModelError:
-    """The ModelError for an exception of the SDK that carries an HTTP status."""
+def status_error(endpoint: str, error: Any, secrets: tuple[str, ...] = ()) -> ModelError:
+    """The ModelError for an exception of an SDK that carries an HTTP status."""
     status = int(error.status_code)
-    message = f"{endpoint}: HTTP {status} ({_one_line(error.message)})"
-    if status in (401, 403):
+    said = one_line(hide(str(getattr(error, "message", None) or error), secrets))
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    codes = {str(getattr(error, name, None)) for name in ("code", "type")}
+    no_money = "insufficient_quota" in codes
+    return _sorted(402 if no_money else status, f"{endpoint}: HTTP {status} ({said})", headers)
+
+
+def _sorted(status: int, message: str, headers: Mapping[str, str]) -> ModelError:
+    # 402 and an exhausted quota, as a refused key: every further request would fail alike
+    if status in (401, 402, 403):
         return Unauthorized(message)
     if status in _RETRYABLE or status >= 500:
-        wait = retry_after(error.response.headers)
+        wait = retry_after(headers)
+        if wait is not None and wait >= 1:
+            message += f"; it asks to wait {wait:.0f} s"
         return Transient(message, retry_after=wait, overload=status == 429)
     return BadRequest(message)
 
@@ -191,8 +330,8 @@ def status_error(endpoint: str, error: Any) -> ModelError:
 def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
     """Seconds the endpoint asks to wait; the largest of its hints, None when it gives none.
 
-    Reads `retry-after-ms`, and `retry-after` as seconds or as an HTTP date; negative, infinite
-    and unreadable hints count as none.
+    Reads `retry-after-ms`, and `retry-after` as seconds or as an HTTP date (in UTC when it names
+    no zone); negative, infinite and unreadable hints count as none.
     """
     hints = []
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
@@ -200,16 +339,20 @@ def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> floa
         try:
             hints.append(float(text) * scale)
         except ValueError:
-            date = email.utils.parsedate_to_datetime(text) if _is_date(text) else None
+            date = _date(text)
             if date is not None:
-                hints.append(date.timestamp() - (time.time() if now is None else now))
+                hints.append(date - (time.time() if now is None else now))
     usable = [h for h in hints if math.isfinite(h) and h >= 0]
     return max(usable) if usable else None
 
 
-def _is_date(text: str) -> bool:
-    return email.utils.parsedate_tz(text) is not None
-
-
-def _one_line(value: object) -> str:
-    return " ".join(str(value).split())[:300]
+def _date(text: str) -> float | None:
+    """Seconds since 1970 of an HTTP date, or None."""
+    parts = email.utils.parsedate_tz(text)
+    if parts is None:
+        return None
+    try:
+        zone = timezone(timedelta(seconds=parts[9] or 0))
+        return datetime(*parts[:6], tzinfo=zone).timestamp()
+    except (ValueError, OverflowError):
+        return None

@@ -1,7 +1,8 @@
 """Prompt templates: loaded once, rendered strictly, identified by sha256.
 
 Untrusted text enters through the filter `data`: between markers with a nonce it cannot know, with
-look-alike markers and invisible characters inside it neutralised.
+look-alike markers and invisible characters inside it neutralised. What enters without the filter
+loses the nonce's placeholder, so no text can write a marker that counts.
 """
 
 from __future__ import annotations
@@ -15,11 +16,18 @@ from typing import Any
 
 from agenteval.models.wire import NONCE
 
-_MARKER = re.compile(r"<<(?=/?(?:BEGIN|END)\b)|(?<=-)>>", re.I)
-_ROLE_TAG = re.compile(r"<\|(?=[a-z_]{2,20}\|>)", re.I)
-# zero-width, bidirectional and tag characters: invisible to people, read by models
+_MARKER = re.compile(r"(?<!<)<{2,}+(?=\s{0,9}/?\s{0,9}(?:BEGIN|END|SYS)\b)|(?<=-)>>", re.I)
+# Turn and role tags of chat templates: <|im_start|>, <start_of_turn>, [INST], <system> ...
+_TURN = r"(?:start|end)_of_turn|(?:system|user|assistant|human|tool|model)\s*>|s\s*>"
+_ROLE_TAG = re.compile(
+    rf"[<\[](?:(?<=<)(?=[|｜][^|｜<>\s]{{1,40}}[|｜]>|/?(?:{_TURN}))|(?<=\[)(?=/?INST\]))", re.I
+)
+# Zero-width, bidirectional, filler, tag and variation characters and controls: invisible to
+# people, read by models. U+FE0F stays: it makes the emoji of honest text.
 _INVISIBLE = re.compile(
-    "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb"
+    "\U000e0000-\U000e01ef]"
 )
 
 
@@ -29,15 +37,35 @@ def neutralise(text: str) -> str:
     Marker look-alikes and chat-template tags are broken by a space; invisible characters are
     shown as their code.
     """
-    text = text.replace(NONCE[0], "\ufffd")
-    text = _INVISIBLE.sub(lambda m: f"[U+{ord(m.group()):04X}]", text)
-    text = _MARKER.sub(lambda m: " ".join(m.group()), text)
-    return _ROLE_TAG.sub("< |", text)
+    if not (text.isascii() and text.replace("\n", "").isprintable()):  # most texts are both
+        text = text.replace(NONCE[0], "\ufffd")
+        text = _INVISIBLE.sub(lambda m: f"[U+{ord(m.group()):04X}]", text)
+    if "<<" in text or "->>" in text:
+        text = _MARKER.sub(lambda m: " ".join(m.group()), text)
+    return _ROLE_TAG.sub(lambda m: m.group() + " ", text)
 
 
 def data_block(text: str, label: str) -> str:
     """The text between markers: `<<BEGIN label nonce>> ... <<END label nonce>>`."""
     return f"<<BEGIN {label} {NONCE}>>\n{neutralise(text)}\n<<END {label} {NONCE}>>"
+
+
+class _Marked(str):
+    """Text that may hold the placeholder: made here, not given from outside."""
+
+    __slots__ = ()
+
+
+def _marked_block(text: str, label: str) -> _Marked:
+    return _Marked(data_block(text, label))
+
+
+def _without_placeholder(value: object) -> object:
+    """Jinja calls it for every value that a template puts out."""
+    if isinstance(value, _Marked):
+        return value
+    text = str(value)
+    return text.replace(NONCE[0], "\ufffd") if NONCE[0] in text else value
 
 
 @dataclass(frozen=True)
@@ -49,7 +77,12 @@ class Prompt:
     template: Any
 
     def render(self, **values: object) -> str:
-        """The text; a missing value raises jinja2.UndefinedError."""
+        """The text; a missing value raises jinja2.UndefinedError.
+
+        The value `nonce` may be the placeholder (wire.NONCE); no other value may hold it.
+        """
+        if values.get("nonce") == NONCE:
+            values["nonce"] = _Marked(NONCE)
         text: str = self.template.render(**values)
         return text.strip()
 
@@ -65,8 +98,9 @@ def load_prompt(package: str, name: str) -> Prompt:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,  # noqa: S701  no HTML
+        finalize=_without_placeholder,
     )
-    environment.filters["data"] = data_block
+    environment.filters["data"] = _marked_block
     return Prompt(
         name, hashlib.sha256(source.encode()).hexdigest(), environment.from_string(source)
     )

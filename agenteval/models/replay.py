@@ -7,67 +7,79 @@ and `role` for replies recorded elsewhere.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import logging
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agenteval.errors import BadRequest, InputError
-from agenteval.models.wire import Reply, Request
+from agenteval.errors import BadRequest, InputError, StoreError
+from agenteval.models.wire import Reply, Request, one_line
+
+Cell = tuple[str, int, str]  # run, repeat, role
+
+_START = b'{"key": "'  # of a line that FileRecorder writes
+
+_log = logging.getLogger(__name__)
 
 
 class ReplayTransport:
-    """Answers from a recording. A request that was not recorded is a BadRequest, never a guess."""
+    """Answers from a recording. A request that was not recorded is a BadRequest, never a guess.
+
+    `endpoint` holds a hash of the file, so that another recording of the same name, or the same
+    one edited, is not answered from the cache of this one. Raises InputError for a file that
+    cannot be read; a last line that broke off is dropped with a warning.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.model = f"replay:{path.name}"
-        self.endpoint = "replay"
         self._by_key: dict[str, Reply] = {}
-        self._by_cell: dict[tuple[str, int, str], Reply] = {}
-        self._load()
-
-    def _load(self) -> None:
-        try:
-            lines = self.path.read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot read the recording ({error})", str(self.path)) from error
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                self._add(line, f"{self.path}:{number}")
+        self._by_cell: dict[Cell, Reply | None] = {}  # None: recorded with more than one request
+        data = _read(path)
+        self.endpoint = f"replay:{hashlib.sha256(data).hexdigest()[:16]}"
+        for number, line in _lines(data, path):
+            self._add(line, f"{path}:{number}")
         if not self._by_key and not self._by_cell:
-            raise InputError("the recording holds no reply", str(self.path))
+            raise InputError("the recording holds no reply", str(path))
 
     def _add(self, line: str, where: str) -> None:
+        entry = _entry(line, where)
         try:
-            entry = json.loads(line)
             reply = Reply.from_json(entry.get("reply") or entry, key="", cached=False)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"not a recorded reply ({error})", where) from error
-        found = False
-        if key := entry.get("key"):
-            found = _put(self._by_key, str(key), reply, where)
-        if entry.get("run") is not None:
-            try:
-                cell = (str(entry["run"]), int(entry.get("repeat", 0)), str(entry.get("role", "")))
-            except (TypeError, ValueError) as error:
-                raise InputError(f"`repeat` must be a whole number ({error})", where) from error
-            found = _put(self._by_cell, cell, reply, where)
-        if not found:
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"not a recorded reply ({one_line(error)})", where) from error
+        key, cell = _text(entry, "key", where), _cell(entry, where)
+        if key is None and cell is None:
             raise InputError("a recorded reply needs `key`, or `run` with `repeat`", where)
+        if key is not None and _content(self._by_key.setdefault(key, reply)) != _content(reply):
+            raise InputError(f"a second, different reply for the request {key!r}", where)
+        if cell is not None and not entry.get("attempt"):
+            self._add_cell(cell, reply, key is not None, where)
+
+    def _add_cell(self, cell: Cell, reply: Reply, has_key: bool, where: str) -> None:
+        known = self._by_cell.setdefault(cell, reply)
+        if known is None or _content(known) == _content(reply):
+            return
+        if not has_key:
+            raise InputError(f"a second, different reply for {cell!r}", where)
+        self._by_cell[cell] = None  # several requests of one cell: the hash alone tells them apart
 
     async def send(self, request: Request) -> Reply:
         """The recorded reply: by hash, else by (run, repeat, role), else by (run, repeat)."""
-        run = request.run_id or ""
         reply = self._by_key.get(request.logical_hash())
-        if reply is None and request.attempt == 0:
-            reply = self._by_cell.get((run, request.repeat, request.role))
-            if reply is None and ":" not in request.role:  # a repair is never the first reply
-                reply = self._by_cell.get((run, request.repeat, ""))
+        if reply is None and request.attempt == 0 and request.run_id is not None:
+            cell = (request.run_id, request.repeat, request.role)
+            reply = self._by_cell.get(cell)
+            # a repair is never the first reply
+            if reply is None and cell not in self._by_cell and ":" not in request.role:
+                reply = self._by_cell.get((request.run_id, request.repeat, ""))
         if reply is None:
             raise BadRequest(
-                f"{self.path.name} holds no reply for run {run!r}, repeat {request.repeat}, "
-                f"role {request.role!r}"
+                f"{self.path.name} holds no reply for run {request.run_id or ''!r}, "
+                f"repeat {request.repeat}, role {request.role!r}"
             )
         return reply
 
@@ -75,36 +87,124 @@ class ReplayTransport:
         """Nothing to free."""
 
 
-def _put(table: dict[Any, Reply], key: Any, reply: Reply, where: str) -> bool:
-    if key in table and table[key] != reply:
-        raise InputError(f"a second, different reply for {key!r}", where)
-    table[key] = reply
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read the recording ({error})", str(path)) from error
+
+
+def _lines(data: bytes, path: Path) -> list[tuple[int, str]]:
+    """Numbered lines that are not empty, without a last one that broke off."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"cannot read the recording ({error})", str(path)) from error
+    # not splitlines: JSON may hold U+2028 and other separators inside a string
+    lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if lines and not text.endswith("\n") and not _is_json(lines[-1][1]):
+        _log.warning("%s:%d: the last line broke off and is left out", path, lines[-1][0])
+        lines.pop()
+    return lines
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
     return True
 
 
+def _entry(line: str, where: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not a recorded reply ({error})", where) from error
+    if not isinstance(entry, dict):
+        raise InputError("not a recorded reply (no JSON object)", where)
+    return entry
+
+
+def _text(entry: dict[str, Any], name: str, where: str) -> str | None:
+    value = entry.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InputError(f"`{name}` must be a text", where)
+    return value or None
+
+
+def _cell(entry: dict[str, Any], where: str) -> Cell | None:
+    run, repeat, role = entry.get("run"), entry.get("repeat", 0), _text(entry, "role", where)
+    if run is None:
+        return None
+    if isinstance(repeat, bool) or not isinstance(repeat, int):
+        raise InputError("`repeat` must be a whole number", where)
+    return str(run), repeat, role or ""
+
+
+def _content(reply: Reply) -> Reply:
+    """What the model said; how long it took is no difference."""
+    return replace(reply, latency=0.0, attempts=1, usage=Reply("").usage, key="", cached=False)
+
+
 class FileRecorder:
-    """Appends each fresh reply to a recording; one complete line per reply."""
+    """Appends each fresh reply to a recording; one complete line per reply.
+
+    A request that the file already answers is not recorded again. Raises InputError for a file
+    that cannot be appended to.
+    """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._lock = threading.Lock()
+        data = _read(path) if path.exists() else b""
+        entries = (_entry(line, f"{path}:{number}") for number, line in _lines(data, path))
+        self._known = {entry.get("key") for entry in entries}
         try:
-            self._file = path.open("a", encoding="utf-8")
+            self._file = path.open("ab", buffering=0)
+            self._mend(data)
         except OSError as error:
             raise InputError(f"cannot write the recording ({error})", str(path)) from error
 
+    def _mend(self, data: bytes) -> None:
+        """End the last line, or take it out when it is one of ours that broke off."""
+        tail = data[data.rfind(b"\n") + 1 :]
+        if not tail:
+            return
+        if _is_json(tail.decode("utf-8", "replace")):
+            self._file.write(b"\n")
+        elif tail.startswith(_START) or _START.startswith(tail):
+            self._file.truncate(len(data) - len(tail))
+        else:
+            self._file.close()
+            raise InputError("its last line is no recorded reply", str(self._path))
+
     def record(self, request: Request, reply: Reply) -> None:
-        """Append one reply with everything that finds it again."""
+        """Append one reply with everything that finds it again. Raises StoreError when full."""
+        key = request.logical_hash()
         entry = {
-            "key": request.logical_hash(),
+            "key": key,
             "run": request.run_id,
             "repeat": request.repeat,
+            "attempt": request.attempt,
             "role": request.role,
             "reply": reply.to_json(),
         }
-        line = json.dumps(entry, ensure_ascii=True, allow_nan=False)
+        line = json.dumps(entry, ensure_ascii=True, allow_nan=False).encode() + b"\n"
         with self._lock:
-            self._file.write(line + "\n")
-            self._file.flush()
+            if key in self._known:
+                return
+            self._append(line)
+            self._known.add(key)
+
+    def _append(self, line: bytes) -> None:
+        start = self._file.seek(0, 2)
+        try:
+            while line:
+                line = line[self._file.write(line) :]
+        except OSError as error:
+            self._file.truncate(start)  # nothing half written
+            raise StoreError(f"{self._path}: cannot write the recording ({error})") from error
 
     def close(self) -> None:
         """Close the file."""

@@ -12,18 +12,24 @@ One request for repair is the evaluator's next rung, a Failure the last.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from agenteval.errors import ReplyError
-from agenteval.models.jsonish import NotJsonish, Scan, scan, to_object
+from agenteval.models.jsonish import MAX_DEPTH, NotJsonish, Scan, number, scan, to_object
+from agenteval.models.wire import printable
 
-_FENCE = re.compile(r"```[\w+-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.S)
+_FENCE_OPEN = re.compile(r"```[\w+-]*\s*\Z")
+_OPENING = re.compile(r"[{\[]")
+_LINE_OPENING = re.compile(r"^[{\[]", re.M)
+# What opens like this was meant as JSON, whatever is wrong with the rest of it.
+_MEANT = re.compile(r"""\{\s*(?:["'][^"'\n]{0,200}["']|\w{1,50})\s*:|\[\s*[{\["']""")
+_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
 _MAX_CHARS = 2_000_000
-_MAX_STARTS = 500  # prose full of brackets must not turn the search quadratic
+_MAX_VALUES = 20_000
+_MAX_SKIP = 20_000  # characters looked through for the end of a broken object
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,74 +44,123 @@ def parse_reply(text: str, accept: Callable[[Any], bool] | None = None) -> Parse
     """The object or list in a reply.
 
     Several may stand in one reply (a rubric repeated before the answer): the last that `accept`
-    takes wins, because what comes first may be quoted. Raises ReplyError when there is none.
+    takes wins, because what comes first may be quoted. Where the last one broke off, only it
+    counts, for the same reason. Raises ReplyError when there is none.
     """
     if len(text) > _MAX_CHARS:
         raise ReplyError(f"the reply has {len(text)} characters; {_MAX_CHARS} are read at most")
-    text = text.lstrip("\ufeff").strip()
+    text = printable(text).strip().lstrip("\ufeff").strip()
     if not text:
         raise ReplyError("the reply is empty")
     accepted = accept or (lambda value: True)
     strict = _strict(text)
     if strict is not None and accepted(strict):
         return Parsed(strict, "json")
-    for block in reversed(_FENCE.findall(text)):
-        value = _strict(block.strip())
-        if value is not None and accepted(value):
-            return Parsed(value, "fenced")
-    return _search(text, accepted)
+    found, reason = _search(text)
+    for start, one in _by_rank(text, found):
+        if one.value not in ({}, []) and accepted(one.value):
+            return Parsed(one.value, _rung(text, start, one))
+        reason = "the reply holds JSON, but not in the form asked for"
+        if one.cut:
+            reason = "the reply broke off before its last object could be used"
+    raise ReplyError(reason)
 
 
 def _strict(text: str) -> Any:
     """Object or list when the text is exactly one; None otherwise."""
-    if text[:1] not in ("{", "["):
+    if text[0] not in "{[":
         return None
     try:
         value = json.loads(
-            text, object_pairs_hook=to_object, parse_constant=_refuse, parse_float=_finite
+            text,
+            object_pairs_hook=to_object,
+            parse_constant=_refuse,
+            parse_float=number,
+            parse_int=number,
         )
     except (ValueError, RecursionError):
         return None
-    return _clean(value) if "\\ud" in text.lower() else value
+    if text.count("{") + text.count("[") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+        return None
+    return _clean(value) if "\\ud" in text or "\\uD" in text else value
 
 
 def _refuse(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError("a number beyond what a float holds")
-    return number
+def _depth(value: Any) -> int:
+    """Levels of nesting, counted without recursion."""
+    depth, level = 0, [value]
+    while level := [v for v in level if isinstance(v, dict | list)]:
+        depth += 1
+        level = [c for v in level for c in (v.values() if isinstance(v, dict) else v)]
+    return depth
 
 
 def _clean(value: Any) -> Any:
     """Lone surrogates become U+FFFD: they can be neither stored nor printed."""
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
+        return printable(value)
     if isinstance(value, dict):
-        return {_clean(k): _clean(v) for k, v in value.items()}
+        return {printable(k): _clean(v) for k, v in value.items()}
     return [_clean(v) for v in value] if isinstance(value, list) else value
 
 
-def _search(text: str, accepted: Callable[[Any], bool]) -> Parsed:
-    """Every outermost value in the text; the last complete one that is accepted wins."""
-    found: list[Scan] = []
+def _search(text: str) -> tuple[list[tuple[int, Scan]], str]:
+    """Every outermost value in the text with its start; each character is read about once."""
+    found: list[tuple[int, Scan]] = []
     reason = "no object or list in the reply"
-    at = starts = 0
-    while starts < _MAX_STARTS and (match := re.compile(r"[{\[]").search(text, at)):
-        starts += 1
+    opening, at = _OPENING, 0
+    while match := opening.search(text, at):
+        start = match.start()
         try:
-            found.append(scan(text, match.start()))
-            at = found[-1].end
+            one = scan(text, start)
         except NotJsonish as error:
             reason = str(error)
-            at = match.start() + 1
-    for one in sorted(found, key=lambda s: (not s.cut, s.end), reverse=True):
-        if one.value not in ({}, []) and accepted(one.value):
-            rung = "salvaged" if one.cut else "loose" if one.loose else "buried"
-            return Parsed(one.value, rung)
-    if found:
-        reason = "the reply holds JSON, but not in the form asked for"
-    raise ReplyError(reason)
+            at = max(error.at, start + 1)
+            if _MEANT.match(text, start):
+                # What stands inside the broken object is not an answer by itself.
+                end = _end_of_broken(text, start) if opening is _OPENING else None
+                if end is None:
+                    opening = _LINE_OPENING  # only what starts a line can be a new answer
+                else:
+                    at = max(at, end)
+            continue
+        found.append((start, one))
+        at = one.end
+        if len(found) > _MAX_VALUES:
+            raise ReplyError(f"the reply holds more than {_MAX_VALUES} values")
+    return found, reason
+
+
+def _end_of_broken(text: str, start: int) -> int | None:
+    """Offset behind the bracket that closes the one at `start`, when it is near."""
+    depth = 0
+    for piece in _PIECE.finditer(text, start, start + _MAX_SKIP):
+        if piece.group() in "{[":
+            depth += 1
+        elif piece.group() in "}]":
+            depth -= 1
+            if depth == 0:
+                return piece.end()
+    return None
+
+
+def _by_rank(text: str, found: list[tuple[int, Scan]]) -> list[tuple[int, Scan]]:
+    """The last first. One that broke off is the answer itself, unless it is a bracket in prose."""
+    if found and found[-1][1].cut:
+        start = found[-1][0]
+        if text[start] == "{" or _MEANT.match(text, start):
+            return found[-1:]
+        return [*reversed(found[:-1]), found[-1]]
+    return found[::-1]
+
+
+def _rung(text: str, start: int, one: Scan) -> str:
+    if one.cut:
+        return "salvaged"
+    if one.loose:
+        return "loose"
+    fenced = _FENCE_OPEN.search(text, max(0, start - 40), start)
+    return "fenced" if fenced and text[one.end :].lstrip().startswith("```") else "buried"

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 
-from agenteval.errors import InputError
+from agenteval.errors import InputError, StoreError
 
 BUSY_SECONDS = 30  # how long a writer waits for another process's transaction
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.]+:/")
@@ -45,6 +45,16 @@ def make_engine(path: Path) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writing_now else "BEGIN")
 
     return engine
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A connection that sees one state of the database; its errors are raised as StoreError."""
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except SQLAlchemyError as error:
+        raise StoreError(explain(error, engine)) from error
 
 
 @contextmanager

@@ -3,46 +3,59 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
 
 from agenteval.errors import InputError
-from agenteval.files import write_atomically
+from agenteval.files import replacing
 from agenteval.store import schema
+from agenteval.store.connect import reading
+from agenteval.store.rows import decode, text
 from agenteval.store.store import Store
 
 COLUMNS = (
     "run_id", "task", "system", "case_key", "success", "variant", "criterion_id", "repeat",
-    "status", "label", "value", "explanation", "message", "rung", "match", "evidence",
-    "evaluator", "model", "seed", "tries", "run_key", "criterion_key", "source_key",
+    "status", "label", "value", "probabilities", "explanation", "message", "rung", "match",
+    "evidence", "evaluator", "model", "seed", "tries", "run_key", "criterion_key", "source_key",
 )  # fmt: skip
-# A cell that starts so is run as a formula by spreadsheet programs.
-_FORMULA = re.compile(r"^[=+\-@\t\r]")
+_INTEGERS = {"repeat", "seed", "tries"}
+# A cell that starts so is run as a formula by spreadsheet programs (OWASP, CSV injection).
+_FORMULA = re.compile("^[=+\\-@\t\r\n＝＋－＠]")
+_CHUNK = 5000  # rows held in memory at a time
+
+Rows = Iterable[dict[str, Any]]
 
 
 def export_cells(store: Store, path: Path, *, source_key: str | None = None) -> int:
     """Write every result, with its run and judge, to a file; returns the number of rows.
 
     The form follows the suffix: .jsonl (or .ndjson), .csv, .parquet. The file appears whole or
-    not at all. In CSV a text that a spreadsheet would run as a formula gets an apostrophe.
-    Raises InputError for another suffix, or for Parquet without pyarrow.
+    not at all. In CSV a text that a spreadsheet would run as a formula gets an apostrophe; in CSV
+    and Parquet, `probabilities` and `evidence` are JSON texts. Rows are ordered by judge, run,
+    variant, criterion and repeat. Raises InputError for another suffix, for Parquet without
+    pyarrow, or when the file cannot be written.
     """
-    rows = list(_rows(store, source_key))
-    writers = {".jsonl": _jsonl, ".ndjson": _jsonl, ".csv": _csv}
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        _parquet(path, rows)
-    elif suffix in writers:
-        write_atomically(path, writers[suffix](rows))
-    else:
+    writers = {".jsonl": _jsonl, ".ndjson": _jsonl, ".csv": _csv, ".parquet": _parquet}
+    write = writers.get(path.suffix.lower())
+    if write is None:
         raise InputError("write to a file ending in .jsonl, .csv or .parquet", str(path))
-    return len(rows)
+    count = 0
+
+    def counted() -> Iterator[dict[str, Any]]:
+        nonlocal count
+        for row in _rows(store, source_key):
+            count += 1
+            yield row
+
+    with replacing(path) as temporary:
+        write(temporary, counted())
+    return count
 
 
 def _rows(store: Store, source_key: str | None) -> Iterator[dict[str, Any]]:
@@ -57,55 +70,64 @@ def _rows(store: Store, source_key: str | None) -> Iterator[dict[str, Any]]:
         .join(sources, sources.c.source_key == cells.c.source_key)
         .join(schema.criteria, schema.criteria.c.criterion_key == cells.c.criterion_key)
         .order_by(
-            cells.c.source_key, runs.c.run_id, cells.c.variant,
-            schema.criteria.c.criterion_id, cells.c.repeat,
+            cells.c.source_key, runs.c.run_id, cells.c.run_key, cells.c.variant,
+            schema.criteria.c.criterion_id, cells.c.criterion_key, cells.c.repeat,
         )
     )  # fmt: skip
     if source_key is not None:
         query = query.where(cells.c.source_key == source_key)
-    with store.engine.connect() as connection:
-        for row in connection.execute(query):
-            detail = json.loads(row.detail)
-            merged = {**row._mapping, **detail, "seed": json.loads(row.record)["seed"]}
+    with reading(store.engine) as connection:
+        for row in connection.execution_options(yield_per=_CHUNK).execute(query):
+            detail = decode(row.detail, f"the result of run {row.run_key[:12]}")
+            source = decode(row.record, f"the source {row.source_key[:12]}")
+            merged = {**row._mapping, **detail, "seed": source.get("seed")}
             merged["success"] = None if row.success is None else bool(row.success)
             yield {name: merged.get(name) for name in COLUMNS}
 
 
-def _jsonl(rows: list[dict[str, Any]]) -> str:
-    return "".join(json.dumps(r, ensure_ascii=False, allow_nan=False) + "\n" for r in rows)
+def _jsonl(path: Path, rows: Rows) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for row in rows:
+            line = json.dumps(row, ensure_ascii=False, allow_nan=False)
+            if text(line) != line:  # half a character: only its escape is valid UTF-8
+                line = json.dumps(row, allow_nan=False)
+            file.write(line + "\n")
 
 
-def _csv(rows: list[dict[str, Any]]) -> str:
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({k: _csv_cell(v) for k, v in row.items()} for row in rows)
-    return buffer.getvalue()
+def _csv(path: Path, rows: Rows) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        # RFC 4180; and with another line end, Python leaves a lone carriage return unquoted.
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\r\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({name: _csv_cell(value) for name, value in row.items()})
 
 
 def _csv_cell(value: Any) -> Any:
-    text = _flat(value)
-    return f"'{text}" if isinstance(text, str) and _FORMULA.match(text) else text
+    flat = _flat(value)
+    return f"'{flat}" if isinstance(flat, str) and _FORMULA.match(flat) else flat
 
 
 def _flat(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+    if isinstance(value, dict | list):
+        return json.dumps(value, allow_nan=False)
+    return text(value) if isinstance(value, str) else value
 
 
-def _parquet(path: Path, rows: list[dict[str, Any]]) -> None:
+def _parquet(path: Path, rows: Rows) -> None:
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise InputError(
-            "Parquet needs pyarrow: pip install 'agenteval[parquet]'", str(path)
-        ) from None
-    table = pyarrow.table({name: [_flat(r[name]) for r in rows] for name in COLUMNS})
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        pyarrow.parquet.write_table(table, temporary)
-        temporary.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot write ({error.strerror or error})", str(path)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+        raise InputError("Parquet needs pyarrow: pip install 'agenteval[parquet]'") from None
+    # Said, not guessed: a column that happens to be empty keeps its type.
+    kinds = {"success": pyarrow.bool_(), "value": pyarrow.float64()}
+    schema = pyarrow.schema(
+        [(n, pyarrow.int64() if n in _INTEGERS else kinds.get(n, pyarrow.string()))
+         for n in COLUMNS]
+    )  # fmt: skip
+    left = iter(rows)
+    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
+        while chunk := list(islice(left, _CHUNK)):
+            columns = {name: [_flat(row[name]) for row in chunk] for name in COLUMNS}
+            writer.write_table(pyarrow.table(columns, schema=schema))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,37 +13,81 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from agenteval.errors import StoreError, StoreLocked
+from agenteval.files import write_atomically
+
+_PATIENCE = 1.0  # seconds that a holder is given to say who it is
 
 
 @contextmanager
 def experiment_lock(store: Path, experiment: str) -> Iterator[None]:
     """Hold the experiment for this process.
 
-    `experiment` is a hash. Raises StoreLocked, naming process and host, when it is held.
+    `experiment` is a hash. Raises StoreLocked, naming process and host, when it is held, and
+    StoreError when the folder cannot be written.
     """
     lock_file = store.with_name(f"{store.name}.{experiment[:16]}.lock")
     owner_file = lock_file.with_suffix(".owner")
     lock = FileLock(str(lock_file), timeout=0)
     try:
-        lock.acquire()
-    except Timeout:
-        raise StoreLocked(
-            f"{store}: {_owner(owner_file)} works on the same experiment; wait for it or stop it"
-        ) from None
-    except OSError as error:
+        _acquire(lock, owner_file, store)
+        me = {"pid": os.getpid(), "host": socket.gethostname()}
+        write_atomically(owner_file, json.dumps(me))
+    except StoreLocked:
+        raise
+    except Exception as error:
+        lock.release()
         raise StoreError(f"{store}: cannot lock ({error})") from error
     try:
-        owner_file.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
         yield
     finally:
-        owner_file.unlink(missing_ok=True)
         # The lock file itself stays: removing it while a third process waits would split the lock.
-        lock.release()
+        try:
+            owner_file.unlink(missing_ok=True)
+        finally:
+            lock.release()
 
 
-def _owner(path: Path) -> str:
+def _acquire(lock: FileLock, owner_file: Path, store: Path) -> None:
+    """Take the lock, or tell who has it.
+
+    The name beside the lock can be missing or that of a dead process for a moment, while its
+    holder comes or goes; so it is asked again before nobody is named.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            lock.acquire()
+        except Timeout:
+            owner = _owner(owner_file)
+            if owner is None and time.monotonic() < deadline:
+                time.sleep(0.02)
+                continue
+            raise StoreLocked(
+                f"{store}: {owner or 'another process'} works on the same experiment; "
+                "wait for it or stop it"
+            ) from None
+        return
+
+
+def _owner(path: Path) -> str | None:
+    """Who holds the lock, or None while that is not known."""
     try:
-        owner = json.loads(path.read_text())
-        return f"process {owner['pid']} on {owner['host']}"
+        owner = json.loads(path.read_text(encoding="utf-8"))
+        pid, host = int(owner["pid"]), str(owner["host"])
     except (OSError, ValueError, KeyError, TypeError):
-        return "another process"
+        return None
+    if host == socket.gethostname() and not _alive(pid):
+        return None
+    return f"process {pid} on {host}"
+
+
+def _alive(pid: int) -> bool:
+    if os.name != "posix":  # there, signal 0 would end the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it exists and is not ours
+        return True
+    return True

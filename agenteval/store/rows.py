@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pydantic import ValidationError
+
+from agenteval.errors import StoreError
 from agenteval.records import (
     CallRecord,
     CellKey,
@@ -21,8 +24,15 @@ from agenteval.records import (
 # ASCII: a lone surrogate in a reply would otherwise stop the driver.
 encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
 
-_SCORE_DETAIL = ("probabilities", "explanation", "evidence", "rung", "match")
-_FAILURE_DETAIL = ("message", "rung")
+# Fields kept in `detail`, with the default that is left out.
+_SCORE_DETAIL: dict[str, Any] = {
+    "probabilities": None,
+    "explanation": None,
+    "evidence": {},
+    "rung": None,
+    "match": None,
+}
+_FAILURE_DETAIL: dict[str, Any] = {"message": "", "rung": None}
 
 
 def text(value: str) -> str:
@@ -91,9 +101,9 @@ def call_row(call_id: str, key: CellKey, call: CallRecord) -> dict[str, Any]:
 def cell_row(call_id: str, result: Result, attempt: int) -> dict[str, Any]:
     """Row of the table cells."""
     key = result.key
-    scored = isinstance(result, Score)
-    names = _SCORE_DETAIL if scored else _FAILURE_DETAIL
-    detail = {name: value for name in names if (value := getattr(result, name))}
+    score = result if isinstance(result, Score) else None
+    fields = _SCORE_DETAIL if score else _FAILURE_DETAIL
+    detail = {n: v for n, default in fields.items() if (v := getattr(result, n)) != default}
     return {
         "run_key": key.run,
         "variant": key.variant,
@@ -101,8 +111,8 @@ def cell_row(call_id: str, result: Result, attempt: int) -> dict[str, Any]:
         "source_key": key.source,
         "repeat": key.repeat,
         "status": result.status,
-        "label": text(result.label) if scored and result.label is not None else None,
-        "value": result.value if scored else None,
+        "label": text(score.label) if score and score.label is not None else None,
+        "value": score.value if score else None,
         "detail": encode(detail),
         "tries": 1,
         "attempt": attempt,
@@ -111,22 +121,33 @@ def cell_row(call_id: str, result: Result, attempt: int) -> dict[str, Any]:
 
 
 def to_result(row: Any) -> Result:
-    """Score or Failure of a row of cells with its criterion_id."""
-    key = CellKey(
-        run=row.run_key,
-        variant=row.variant,
-        criterion=row.criterion_key,
-        source=row.source_key,
-        repeat=row.repeat,
-    )
-    detail = json.loads(row.detail)
-    if ":" in row.status:
-        return Failure(key=key, criterion_id=row.criterion_id, status=row.status, **detail)
-    return Score(
-        key=key,
-        criterion_id=row.criterion_id,
-        status=row.status,
-        label=row.label,
-        value=row.value,
-        **detail,
-    )
+    """Score or Failure of a row of cells with its criterion_id; StoreError for a damaged row."""
+    fields = {
+        "key": {
+            "run": row.run_key,
+            "variant": row.variant,
+            "criterion": row.criterion_key,
+            "source": row.source_key,
+            "repeat": row.repeat,
+        },
+        "criterion_id": row.criterion_id,
+        "status": row.status,
+        **decode(row.detail, f"the result of run {row.run_key[:12]}"),
+    }
+    try:
+        if ":" in row.status:
+            return Failure.model_validate(fields)
+        return Score.model_validate({**fields, "label": row.label, "value": row.value})
+    except ValidationError as error:
+        raise StoreError(f"the result of run {row.run_key[:12]} is damaged in the store") from error
+
+
+def decode(record: str, what: str) -> dict[str, Any]:
+    """The JSON object in a column. Raises StoreError naming `what` when it is damaged."""
+    try:
+        value = json.loads(record)
+    except (ValueError, TypeError) as error:
+        raise StoreError(f"{what} is damaged in the store") from error
+    if not isinstance(value, dict):
+        raise StoreError(f"{what} is damaged in the store")
+    return value

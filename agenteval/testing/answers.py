@@ -1,4 +1,4 @@
-"""Well-formed replies: chat completions and embeddings that depend on the request and seed alone."""
+"""Well-formed replies, chat and embeddings, that depend on the request and the seed alone."""
 
 from __future__ import annotations
 

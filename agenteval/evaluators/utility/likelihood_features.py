@@ -21,6 +21,7 @@ tokens       not a likelihood: minus the log of the number of tokens, the length
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -79,20 +80,27 @@ class Features:
 
     logprobs: (n,) nats. sentence: (n,) index of the token's sentence, ascending from 0.
     start, number: (n,) whether it is one of the first three of its sentence, holds a digit.
+    keys: one number per sentence that stands for its wording (case, spacing and digits aside).
     """
 
     logprobs: Floats
     sentence: Ints
     start: NDArray[np.bool_]
     number: NDArray[np.bool_]
-    sentences: int
+    keys: tuple[int, ...]
+
+    @property
+    def sentences(self) -> int:
+        """How many sentences have tokens."""
+        return len(self.keys)
 
     def statistics(self, chosen: Sequence[int] | Ints | None = None) -> dict[str, float]:
         """The statistics that exist, over all sentences or over `chosen` ones.
 
-        `chosen` holds indices of sentences and may repeat them, so a bootstrap can resample
-        sentences. `answer` is always the last sentence of the text, chosen or not. A statistic
-        without a token (numbers, in a text without digits) is left out.
+        `chosen` holds indices of sentences and may repeat them, so a bootstrap can draw sentences.
+        `answer` is always the last sentence of the text, chosen or not; `tokens` is scaled to the
+        number of sentences of the text. A statistic without a token (numbers, in a text without
+        digits) is left out.
         """
         index = self._tokens(chosen)
         if not len(index):
@@ -105,7 +113,8 @@ class Features:
         if (numbers := values[self.number[index]]).size:
             found["numbers"] = _mean(numbers)
         found["answer"] = _mean(last)
-        found["tokens"] = -math.log(len(values))
+        share = 1.0 if chosen is None else len(chosen) / self.sentences
+        found["tokens"] = -math.log(len(values) / share)
         return found
 
     def _tokens(self, chosen: Sequence[int] | Ints | None) -> Ints:
@@ -115,9 +124,18 @@ class Features:
         parts = [np.arange(edges[i], edges[i + 1]) for i in chosen]
         return np.concatenate(parts) if parts else np.arange(0)
 
-    def resample(self, rng: np.random.Generator) -> Ints:
-        """As many sentences as there are, drawn with replacement (Efron's bootstrap)."""
-        return rng.integers(0, self.sentences, size=self.sentences)
+    def draw(self, seed: int, repeat: int) -> Ints:
+        """Indices of sentences for one repeat: a Poisson bootstrap (Oza and Russell 2001).
+
+        Each sentence appears k times, k from Poisson(1), drawn from seed, repeat and the wording of
+        the sentence. So two texts that share a sentence weigh it alike: what differs between an
+        original and its damaged copy is the damage, not the luck of the draw, though neither is
+        known when the other is judged. If no sentence comes up, all count once.
+        """
+        counts = [int(np.random.default_rng([seed, repeat, key]).poisson()) for key in self.keys]
+        if not any(counts):
+            counts = [1] * self.sentences
+        return np.repeat(np.arange(self.sentences), counts)
 
 
 def _mean(values: Floats) -> float:
@@ -151,8 +169,12 @@ def features(
         sentence=sentence.astype(np.int64),
         start=np.arange(len(kept)) - first[sentence] < START_TOKENS,
         number=np.array(number, dtype=np.bool_),
-        sentences=len(names),
+        keys=tuple(_key(text[sentences[i].start : sentences[i].end]) for i in names.tolist()),
     )
+
+
+def _key(sentence: str) -> int:
+    return int(content_hash(re.sub(r"\d", "#", " ".join(sentence.casefold().split())))[:16], 16)
 
 
 def _anchors(text: str, starts: Ints, ends: Ints) -> Ints:
@@ -165,13 +187,13 @@ def _anchors(text: str, starts: Ints, ends: Ints) -> Ints:
     return np.array(anchors, dtype=np.int64)
 
 
-def conciseness(own_tokens: int, problem_tokens: int, slope: float) -> float:
-    """Minus the log length of a text beside that of its problem: -ln(n) + slope ln(m + 1).
+def conciseness(minus_log_tokens: float, problem_tokens: int, slope: float) -> float:
+    """The statistic `tokens` of a text beside the length of its problem: s + slope ln(m + 1).
 
-    `slope` is how fast the length of a good answer grows with that of its problem (a constant).
-    Higher means shorter than answers to problems of this length are.
+    `slope` is how fast the log length of a good answer grows with that of its problem (a constant
+    from the development set). Higher means shorter than answers to problems of this length are.
     """
-    return slope * math.log(problem_tokens + 1) - math.log(own_tokens)
+    return minus_log_tokens + slope * math.log(problem_tokens + 1)
 
 
 def rounded(values: Mapping[str, float]) -> dict[str, float]:

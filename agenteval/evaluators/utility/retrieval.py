@@ -22,7 +22,7 @@ from agenteval.models.embeddings import Embedder
 from agenteval.records import Criterion, Example, Task
 
 _SHORTLIST = 32  # concepts the language model is asked about, nearest first
-_EXAMPLE_CHARS = 1200  # of each example, so that a shortlist is scored in seconds
+_EXAMPLE_CHARS = 1600  # of all examples of a kind, so that a shortlist is scored in seconds
 _ANY_TASK = "An AI system does a task."
 _QUESTION = "Name one criterion by which the quality of this work should be judged."
 _NOISE = 0.35  # scale of the Gumbel noise, in standard deviations of the ranking
@@ -31,10 +31,15 @@ _REPULSION = 1.0  # weight of the cosine to what is already taken
 Vector = NDArray[np.float64]
 
 
+class _Scored(Protocol):
+    @property
+    def logprobs(self) -> Vector: ...
+
+
 class TextLikelihood(Protocol):
     """The part of LikelihoodModel that is needed here."""
 
-    def many(self, pairs: Sequence[tuple[str, str]]) -> Sequence[object]:
+    def many(self, pairs: Sequence[tuple[str, str]]) -> Sequence[_Scored]:
         """Token log-probabilities for each (prefix, text)."""
         ...
 
@@ -67,24 +72,22 @@ def rank_bank(
     short = tuple(concepts[i] for i in order)
     score = _standard(cosine[order])
     if model is not None:
-        plain = _mean_loglik(model, _prompt(_ANY_TASK), short)
-        score = score + _standard(_mean_loglik(model, _prompt(_describe(task)), short) - plain)
-        if use_examples:
-            score = score + _standard(_contrast(task, model, short))
+        known = _loglik(model, _describe(task), short)
+        score = score + _standard(known - _loglik(model, _ANY_TASK, short))
+        if use_examples and task.examples:
+            score = score + _standard(_contrast(task, model, short, known))
     return Ranking(short, score, vectors)
 
 
-def _contrast(task: Task, model: TextLikelihood, concepts: Sequence[Concept]) -> Vector:
-    """Gain of the phrasings after success examples over their gain after failures."""
+def _contrast(
+    task: Task, model: TextLikelihood, concepts: Sequence[Concept], without: Vector
+) -> Vector:
+    """How much likelier a concept is after the successes than after the failures."""
 
     def after(examples: Sequence[Example], verdict: str) -> Vector:
         if not examples:
-            return _mean_loglik(model, _prompt(_describe(task)), concepts)
-        gains = [
-            _mean_loglik(model, _prompt(_describe(task), example, verdict), concepts)
-            for example in examples
-        ]
-        return np.asarray(np.mean(gains, axis=0), dtype=float)
+            return without
+        return _loglik(model, _describe(task) + _shown(examples, verdict), concepts)
 
     return after(task.examples.success, "good") - after(task.examples.failed, "poor")
 
@@ -93,18 +96,22 @@ def _describe(task: Task) -> str:
     return f"{task.name}. {task.description}"
 
 
-def _prompt(description: str, example: Example | None = None, verdict: str = "") -> str:
-    work = ""
-    if example is not None:
-        shown = f"{example.input}\n{example.output}"[:_EXAMPLE_CHARS]
-        work = f"\n\nAn example of {verdict} work:\n{shown}"
-    return chat_prefix([{"role": "user", "content": f"{description}{work}\n\n{_QUESTION}"}])
+def _shown(examples: Sequence[Example], verdict: str) -> str:
+    each = _EXAMPLE_CHARS // len(examples)
+    texts = [f"{e.input}\n{e.output}"[:each] for e in examples]
+    return f"\n\nExamples of {verdict} work:\n" + "\n\n".join(texts)
 
 
-def _mean_loglik(model: TextLikelihood, prefix: str, concepts: Sequence[Concept]) -> Vector:
-    pairs = [(prefix, f"{name}: {text}") for c in concepts for name, text in c.phrasings]
-    means = [float(np.mean(t.logprobs)) for t in model.many(pairs)]  # type: ignore[attr-defined]
-    return np.asarray(means).reshape(len(concepts), -1)
+def _loglik(model: TextLikelihood, situation: str, concepts: Sequence[Concept]) -> Vector:
+    """Mean token log-likelihood of each concept's first phrasing, as a column.
+
+    One phrasing stands for its concept: all of them would take three times as long and say the
+    same of the concept.
+    """
+    prefix = chat_prefix([{"role": "user", "content": f"{situation}\n\n{_QUESTION}"}])
+    pairs = [(prefix, "{}: {}".format(*c.phrasings[0])) for c in concepts]
+    means = [float(np.mean(t.logprobs)) for t in model.many(pairs)]
+    return np.asarray(means).reshape(len(concepts), 1)
 
 
 def _standard(values: Vector) -> Vector:

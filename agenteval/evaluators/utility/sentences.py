@@ -15,6 +15,7 @@ Usage::
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -26,13 +27,16 @@ Kind = Literal["prose", "code", "call", "output", "mark"]
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})")
 _CALL = "[tool call]"
 _CUT = re.compile(r"^\[\.\.\. [\d,]+ characters cut out here \.\.\.\]$")
-# No sentence ends inside these. `$` follows pandoc's rule, so that "$5 and $10" is no formula.
-_ATOMS = re.compile(
-    r"\\\[(?:(?!\n[ \t]*\n).){0,2000}?\\\]|\\\((?:(?!\n[ \t]*\n).){0,500}?\\\)"
-    r"|\$\$(?:(?!\n[ \t]*\n).){0,2000}?\$\$|(?<![\\$])\$(?=\S)[^$\n]{0,300}?(?<=\S)\$(?!\d)"
-    r"|(?<!`)`[^`\n]{1,300}`(?!`)",
-    re.S,
-)
+# What opens a formula or inline code, its closer, and how far off the closer may be.
+_OPENER = re.compile(r"\\\[|\\\(|\$\$|(?<![\\$])\$(?=[^\s$])|(?<!`)`(?=[^`\n])")
+_CLOSERS = {
+    "\\[": ("\\]", 2000),
+    "\\(": ("\\)", 500),
+    "$$": ("$$", 2000),
+    "$": ("$", 300),
+    "`": ("`", 300),
+}
+_BLANK_LINE = re.compile(r"\n[ \t]*\r?\n")
 _END = re.compile(r"(?:[.!?…]+[)\]\"'”’»*_`]*(?=\s|$))|(?:[。！？]+[」』）”]*)")
 _MARKER = re.compile(r"(?:[-*+•>]|#{1,6}|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})[.):])(?=\s|$)")
 _ALWAYS = frozenset(
@@ -204,13 +208,34 @@ def _trimmed(
 
 
 def _prose(text: str, start: int, end: int, speaker: str | None) -> Iterator[Sentence]:
-    atoms = [(m.start(), m.end()) for m in _ATOMS.finditer(text, start, end)]
+    atoms = list(_atoms(text, start, end))
     for first, last in _pieces(text, start, end, atoms):
         at = first
         for cut in _ends(text, first, last, atoms):
             yield from _trimmed(text, at, cut, "prose", speaker)
             at = cut
         yield from _trimmed(text, at, last, "prose", speaker)
+
+
+def _atoms(text: str, start: int, end: int) -> Iterator[Line]:
+    """Spans in which no sentence ends: formulas and inline code.
+
+    A single dollar follows pandoc's rule, so that "$5 and $10" is no formula.
+    """
+    at = start
+    while opener := _OPENER.search(text, at, end):
+        at = opener.end()
+        sign = opener.group()
+        closer, reach = _CLOSERS[sign]
+        found = text.find(closer, at, min(end, at + reach))
+        if found < 0 or _BLANK_LINE.search(text, at, found):
+            continue
+        if sign in "$`" and "\n" in text[at:found]:
+            continue
+        if sign == "$" and (text[found - 1].isspace() or text[found + 1 : found + 2].isdigit()):
+            continue
+        at = found + len(closer)
+        yield opener.start(), at
 
 
 def _pieces(text: str, start: int, end: int, atoms: list[Line]) -> Iterator[Line]:
@@ -231,7 +256,8 @@ def _runs_on(before: str, first: str) -> bool:
 
 
 def _inside(position: int, atoms: list[Line]) -> bool:
-    return any(a < position < b for a, b in atoms)
+    i = bisect_left(atoms, (position, -1)) - 1
+    return i >= 0 and position < atoms[i][1]
 
 
 def _ends(text: str, start: int, end: int, atoms: list[Line]) -> Iterator[int]:
@@ -240,8 +266,9 @@ def _ends(text: str, start: int, end: int, atoms: list[Line]) -> Iterator[int]:
     for match in _END.finditer(text, start, end):
         if _inside(match.start(), atoms):
             continue
-        so_far, after = text[at : match.end()].strip(), text[match.end() : end].lstrip()
-        if not after or _goes_on(so_far, after):
+        so_far = text[at : match.end()].strip()
+        after = text[match.end() : min(end, match.end() + 40)].lstrip()
+        if _goes_on(so_far, after):
             continue
         yield match.end()
         at = match.end()
@@ -249,6 +276,8 @@ def _ends(text: str, start: int, end: int, atoms: list[Line]) -> Iterator[int]:
 
 def _goes_on(so_far: str, after: str) -> bool:
     """Whether the mark that ends `so_far` does not end a sentence."""
+    if not after:  # nothing follows, or a long gap
+        return False
     if _MARKER.fullmatch(so_far):  # "2." at the start of a step
         return True
     first = after[0]
@@ -256,7 +285,8 @@ def _goes_on(so_far: str, after: str) -> bool:
         return first.islower() and not _is_variable(after)
     if so_far.endswith(".."):
         return first.islower()
-    word = so_far[:-1].split()[-1].lstrip("([\"'“‘").casefold() if so_far[:-1].split() else ""
+    words = so_far[-40:-1].split()
+    word = words[-1].lstrip("([\"'“‘").casefold() if words else ""
     if word in _ALWAYS:
         return True
     if word in _BEFORE_LOWER:
@@ -264,8 +294,8 @@ def _goes_on(so_far: str, after: str) -> bool:
     if word in _BEFORE_DIGIT:
         return first.isdigit()
     # Initials: "J. R. Smith"
-    return bool(re.fullmatch(r"[A-Z]\.", so_far)) or bool(
-        re.search(r"(?:^|\s)[A-Z]\.$", so_far) and re.match(r"[A-Z]\.\s", after)
+    return bool(re.fullmatch(r"(?:[A-Z]\.\s*)+", so_far[-20:])) or bool(
+        re.search(r"(?:^|\s)[A-Z]\.$", so_far[-3:]) and re.match(r"[A-Z]\.\s", after)
     )
 
 

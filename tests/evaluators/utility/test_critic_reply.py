@@ -1,0 +1,334 @@
+"""Reading critic replies: shapes, scales, orders, what is lost, and recorded replies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.errors import ReplyError
+from agenteval.evaluators.utility.critic_reply import CriticReading, read_criteria
+from agenteval.records import Criterion
+
+RECORDED = (
+    Path(__file__).parents[4] / "shared/reference/utility/critic_runs/notebook_critic_replies.jsonl"
+)
+CLARITY = {"name": "Clarity", "description": "Easy to read.",
+           "accepted_values": ["unclear", "fairly clear", "clear"]}  # fmt: skip
+ACCURACY = {"name": "Accuracy", "description": "Right.", "accepted_values": ["wrong", "right"]}
+
+
+def only(value: Any) -> Criterion:
+    reading = read_criteria(value)
+    assert len(reading.criteria) == 1
+    return reading.criteria[0]
+
+
+def names(reading: CriticReading) -> list[str]:
+    return [c.name for c in reading.criteria]
+
+
+def values(levels: Any, **more: Any) -> Criterion:
+    return only([{"name": "Clarity", "accepted_values": levels, **more}])
+
+
+@pytest.mark.parametrize(
+    ("text", "rung"),
+    [
+        (json.dumps([CLARITY, ACCURACY]), "json"),
+        (json.dumps({"criteria": [CLARITY, ACCURACY]}), "json"),
+        (json.dumps({"task": "x", "evaluation_criteria": [CLARITY, ACCURACY]}), "json"),
+        (json.dumps({"Clarity": CLARITY, "Accuracy": ACCURACY}), "json"),
+        (json.dumps({"result": {"Clarity": CLARITY, "Accuracy": ACCURACY}}), "json"),
+        (json.dumps([{"Clarity": CLARITY}, {"Accuracy": ACCURACY}]), "json"),
+        ("```json\n" + json.dumps([CLARITY, ACCURACY], indent=1) + "\n```", "fenced"),
+        ("I propose [two] criteria:\n" + json.dumps([CLARITY, ACCURACY]) + "\nDone.", "buried"),
+        (repr([CLARITY, ACCURACY]), "loose"),
+        ("```python\ncriteria = " + repr([CLARITY, ACCURACY]) + "\n```", "loose"),
+        (json.dumps(CLARITY) + "\n" + json.dumps(ACCURACY), "buried"),
+        # an example repeated at the end does not take the place of the list
+        (json.dumps([CLARITY, ACCURACY]) + "\nA level may be " + json.dumps(CLARITY), "buried"),
+    ],
+)
+def test_shapes_of_replies(text: str, rung: str) -> None:
+    reading = read_criteria(text)
+    assert names(reading) == ["Clarity", "Accuracy"]
+    assert reading.criteria[0].accepted_values == ("unclear", "fairly clear", "clear")
+    assert reading.criteria[1].accepted_values == ("wrong", "right")
+    assert reading.rung == rung
+    assert reading.problems == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("criterion", "Clarity"), ("title", "Clarity"), ("Metric", "Clarity"),
+        ("criterion_name", "Clarity"),
+    ],
+)  # fmt: skip
+def test_aliases_of_keys(key: str, value: str) -> None:
+    raw = {key: value, "Definition": "How clear.", "acceptedValues": ["unclear", "clear"]}
+    criterion = only([raw])
+    assert (criterion.name, criterion.description) == ("Clarity", "How clear.")
+    assert criterion.accepted_values == ("unclear", "clear")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (["unclear", "clear"], ("unclear", "clear")),
+        ({"unclear": "I am lost", "clear": "I can follow"}, ("unclear", "clear")),
+        ([{"unclear": "I am lost"}, {"clear": "I can follow"}], ("unclear", "clear")),
+        ([{"label": "unclear", "description": "lost"}, {"label": "clear"}], ("unclear", "clear")),
+        (["0 - unclear", "1 - clear"], ("0 - unclear", "1 - clear")),
+        ({"0": "unclear", "1": "clear"}, ("0 - unclear", "1 - clear")),
+        ({"clear": 2, "unclear": 0, "fairly clear": 1}, ("unclear", "fairly clear", "clear")),
+        ([1, 2, 3], ("1", "2", "3")),
+        ([False, True], ("False", "True")),
+        ([True, False], ("False", "True")),
+        ("unclear, fairly clear, clear", ("unclear", "fairly clear", "clear")),
+        ("unclear / clear", ("unclear", "clear")),
+        ("- unclear\n- clear", ("unclear", "clear")),
+        (["clear", "unclear"], ("unclear", "clear")),
+        (["unclear", "clear", "Clear "], ("unclear", "clear")),
+    ],
+)
+def test_accepted_values(written: Any, read: tuple[str, ...]) -> None:
+    criterion = values(written)
+    assert criterion.accepted_values == read
+    assert criterion.order == "worst_to_best"
+    assert criterion.scale == ("binary" if len(read) == 2 else "ordinal")
+
+
+@pytest.mark.parametrize(
+    ("written", "bounds"),
+    [
+        ("range(1, 101)", (1, 100)), ("list(range(0, 11))", (0, 10)), ("1-5", (1, 5)),
+        ("0 to 100", (0, 100)), ({"min": 0, "max": 10}, (0, 10)), ({"range": [1, 7]}, (1, 7)),
+        (list(range(101)), (0, 100)), ([{"range": [1, 100]}], (1, 100)),
+    ],
+)  # fmt: skip
+def test_numeric_scales(written: Any, bounds: tuple[float, float]) -> None:
+    criterion = values(written)
+    assert (criterion.scale, criterion.numeric_range) == ("numeric", bounds)
+    assert criterion.accepted_values == ()
+
+
+@pytest.mark.parametrize("code", ["range(1, 101)", "list(range(1, 101))", "[range(1, 101)]"])
+def test_ranges_written_as_code(code: str) -> None:
+    text = '[{"name": "Quality", "description": "d", "accepted_values": ' + code + "}]"
+    assert only(text).numeric_range == (1, 100)
+
+
+def test_less_is_better_on_a_numeric_scale_of_faults() -> None:
+    reading = read_criteria([{"name": "Number of errors", "accepted_values": "range(0, 11)"}])
+    assert reading.criteria[0].numeric_range == (10, 0)
+    assert reading.problems == ["Number of errors: turned round: 0 is the best, 10 the worst"]
+
+
+def test_booleans_in_python() -> None:
+    text = "[{'name': 'Correct', 'description': 'd', 'accepted_values': [True, False]}]"
+    assert only(text).accepted_values == ("False", "True")
+
+
+def test_meanings_of_levels_go_into_the_hint() -> None:
+    criterion = values({"clear": "I can follow.", "unclear": "I am lost."}, hint="Read once.")
+    assert criterion.hint == "Read once.; clear: I can follow.; unclear: I am lost."
+
+
+def test_not_applicable_is_taken_out_of_the_levels() -> None:
+    criterion = values(["clear", "unclear", "not_applicable"])
+    assert criterion.allow_na
+    assert criterion.accepted_values == ("unclear", "clear")
+    assert not values(["clear", "unclear"]).allow_na
+    assert values(["clear", "unclear"], allow_na=True).allow_na
+
+
+@pytest.mark.parametrize(
+    ("levels", "stated", "scale", "expected"),
+    [
+        (["bad", "good"], None, None, ("binary", "worst_to_best", ("bad", "good"))),
+        (["good", "bad"], None, None, ("binary", "worst_to_best", ("bad", "good"))),
+        (["good", "bad"], "best_to_worst", None, ("binary", "worst_to_best", ("bad", "good"))),
+        (["good", "bad"], "Descending", None, ("binary", "worst_to_best", ("bad", "good"))),
+        # stated and words disagree: nobody's word is taken
+        (["good", "bad"], "worst_to_best", None, ("binary", "unclear", ("good", "bad"))),
+        (["bad", "good"], "best_to_worst", None, ("binary", "unclear", ("bad", "good"))),
+        (["bad", "good"], None, "nominal", ("binary", "unclear", ("bad", "good"))),
+        # the words say nothing: the statement counts
+        (["mauve", "teal"], "worst_to_best", None, ("binary", "worst_to_best", ("mauve", "teal"))),
+        (["mauve", "teal"], "best_to_worst", None, ("binary", "worst_to_best", ("teal", "mauve"))),
+        (["mauve", "teal"], None, None, ("nominal", "unclear", ("mauve", "teal"))),
+        (["mauve", "teal"], None, "nominal", ("nominal", "unclear", ("mauve", "teal"))),
+        (["good", "bad", "fair"], None, None, ("ordinal", "unclear", ("good", "bad", "fair"))),
+        # kinds of things have no order, whoever says so
+        (["algebra", "geometry"], "worst_to_best", None,
+         ("binary", "unclear", ("algebra", "geometry"))),
+    ],
+)  # fmt: skip
+def test_order_stated_and_told(
+    levels: list[str],
+    stated: str | None,
+    scale: str | None,
+    expected: tuple[str, str, tuple[str, ...]],
+) -> None:
+    raw = {"name": "Thing", "accepted_values": levels, "order": stated, "scale": scale}
+    reading = read_criteria([raw])
+    (criterion,) = reading.criteria
+    assert (criterion.scale, criterion.order, criterion.accepted_values) == expected
+    changed = expected[1] == "unclear" or list(expected[2]) != levels
+    silent = expected[0] == "nominal" and scale == "nominal"  # as it was stated
+    assert bool(reading.problems) == (changed and not silent)
+
+
+def test_turning_round_is_said() -> None:
+    reading = read_criteria([{"name": "Clarity", "accepted_values": ["clear", "unclear"]}])
+    assert reading.problems == ["Clarity: turned round: was best-first"]
+
+
+def test_sub_criteria_as_a_list_and_as_a_mapping_without_levels_of_the_parent() -> None:
+    as_list = {"name": "Clarity", "description": "d", "sub_criteria": [
+        {"name": "Wording", "accepted_values": ["poor", "good"]},
+        {"name": "Order", "accepted_values": ["poor", "fair", "good"]},
+    ]}  # fmt: skip
+    as_mapping = {"Clarity": {"description": "d", "sub_criteria": {
+        "Wording": {"description": "", "accepted_values": ["poor", "good"]},
+        "Order": {"description": "", "accepted_values": {"good": "", "fair": "", "poor": ""}},
+    }}}  # fmt: skip
+    for value in ([as_list], as_list, as_mapping, json.dumps(as_mapping)):
+        parent = only(value)
+        assert parent.accepted_values == ()
+        assert [c.id for c in parent.sub_criteria] == ["wording", "order"]
+        assert parent.sub_criteria[1].accepted_values == ("poor", "fair", "good")
+
+
+def test_sub_criteria_three_deep_and_equal_names_keep_different_ids() -> None:
+    leaf = {"name": "Leaf", "accepted_values": ["poor", "good"]}
+    value = [{"name": "Top", "sub_criteria": [{"name": "Mid", "sub_criteria": [leaf, leaf]}]}]
+    middle = only(value).sub_criteria[0]
+    assert [c.id for c in middle.sub_criteria] == ["leaf", "leaf-2"]
+
+
+def test_one_bad_criterion_loses_none_of_the_others() -> None:
+    bad: list[dict[str, Any]] = [
+        {"name": "Empty", "accepted_values": []},
+        {"name": "Single", "accepted_values": ["good"]},
+        {"name": "Number", "accepted_values": 7},
+        {"name": "Prose", "accepted_values": "good"},
+        {"name": "Null", "accepted_values": ["good", None]},
+    ]
+    reading = read_criteria([CLARITY, *bad, ACCURACY])
+    assert names(reading) == ["Clarity", "Accuracy"]
+    assert [p.split(":")[0] for p in reading.problems] == [b["name"] for b in bad]
+    assert all("left out" in p for p in reading.problems)
+
+
+def test_a_reply_that_breaks_off_loses_the_criterion_it_broke_in() -> None:
+    text = json.dumps([CLARITY, ACCURACY, {**CLARITY, "name": "Last"}])
+    cut = text[: text.rindex('"clear"')]  # two of three levels of the last one are complete
+    reading = read_criteria(cut)
+    assert names(reading) == ["Clarity", "Accuracy"]
+    assert reading.rung == "salvaged"
+    assert reading.problems == ["the reply broke off in 'Last', left out"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "I cannot do that.", "[]", "{}", '{"criteria": []}', '{"error": "overloaded"}',
+     '[{"name": "Clarity"}]', '[{"name": "C", "accepted_values": ["one"]}]', '["clarity"]'],
+)  # fmt: skip
+def test_nothing_readable_is_an_error(text: str) -> None:
+    with pytest.raises(ReplyError):
+        read_criteria(text)
+
+
+def test_expected_directions_of_known_operators_only() -> None:
+    expect = {"pad": "lower", "truncate": {"direction": "none", "why": "x"},
+              "drop_words": "sideways", "explode": "lower"}  # fmt: skip
+    assert values(["bad", "good"], expect=expect).expect == {"pad": "lower", "truncate": "none"}
+
+
+_LEVEL = st.one_of(st.text(max_size=12), st.integers(), st.booleans(), st.none())
+_VALUE = st.recursive(
+    st.one_of(_LEVEL, st.lists(_LEVEL, max_size=4)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["name", "description", "accepted_values", "sub_criteria", "scale",
+                             "order", "criteria", "hint", "expect", "x"]),
+            inner, max_size=5,
+        ),
+    ),
+    max_leaves=15,
+)  # fmt: skip
+
+
+@given(_VALUE)
+def test_any_value_is_read_or_refused(value: Any) -> None:
+    try:
+        reading = read_criteria(json.dumps(value))
+    except ReplyError:
+        return
+    assert reading.criteria
+    for criterion in reading.criteria:
+        assert Criterion.model_validate(criterion.model_dump()) == criterion
+
+
+# What a person reads in the ten recorded replies, in their order. Levels as written in the reply;
+# `<` they run worst first, `>` best first (to be turned round), `?` no clear order, `=` nominal.
+EXPECTED: list[list[str]] = [
+    ["Accuracy <4", "Explanation clarity <4", "Response speed <4", "Relevant use of tools <4",
+     "Concept application <4"],
+    ["Accuracy <3", "Completeness <3", "Clarity <3", "Efficiency <3", "Notation <3",
+     "Concept Approach <3"],
+    ["Accuracy >4", "Efficiency >4", "Presentation >4", "Context appropriateness >4"],
+    ["Accuracy >2", "Conciseness <3", "Problem solving time >4", "Clarity <3",
+     "Difficulty level <5", "Mathematics discipline =6"],
+    ["Accuracy >3", "Completeness >3", "Clarity >5", "Efficiency >5",
+     "Relevant illustrations >5 na"],
+    ["Accuracy ?3", "Completeness ?3", "Efficiency ?3", "Methodology ?3", "Clarity ?3",
+     "Use of language ?3"],
+    ["Accuracy <4", "Efficiency <4", "Clarity <4", "Completeness <4",
+     "Correct Use of Math Concepts and Formulas <4"],
+    ["Accuracy >3", "Completeness >3", "Clarity >3", "Methodology >3", "Response time >3"],
+    ["Accuracy >3", "Conciseness >3", "Problem understanding >3", "Methodology >3",
+     "Explanation clarity >3", "Solution efficiency >3", "Response time >3"],
+    ["Accuracy >4", "Conciseness >4", "Relevance >4", "Efficiency >4", "Logic and Structure >4",
+     "Use of Resources ?4", "Mathematical Notation >4", "Explanation and Justification >4",
+     "Correctness of Answer Format >4", "Handling of Edge Cases >4"],
+]  # fmt: skip
+FIRST_AND_LAST = {  # worst and best of some of them
+    (2, "Presentation"): ("poor presentation", "excellent presentation"),
+    (3, "Problem solving time"): ("10+ minutes", "0-1 minutes"),
+    (4, "Relevant illustrations"): ("very_ineffective", "very_effective"),
+    (7, "Accuracy"): ("No", "Yes"),
+    (8, "Accuracy"): ("major_inaccuracy", "perfect"),
+    (9, "Accuracy"): ("Incorrect", "Correct"),
+    (9, "Handling of Edge Cases"): ("No consideration", "Complete"),
+}
+
+
+def _mark(criterion: Criterion, problems: list[str]) -> str:
+    turned = any(p == f"{criterion.name}: turned round: was best-first" for p in problems)
+    unclear = criterion.order == "unclear"
+    sign = "=" if criterion.scale == "nominal" else "?" if unclear else ">" if turned else "<"
+    na = " na" if criterion.allow_na else ""
+    return f"{criterion.name} {sign}{len(criterion.accepted_values)}{na}"
+
+
+@pytest.mark.skipif(not RECORDED.is_file(), reason="recorded replies are not at hand")
+def test_all_recorded_replies_are_read_as_a_person_reads_them() -> None:
+    lines = RECORDED.read_text(encoding="utf-8").splitlines()
+    readings = [read_criteria(json.loads(line)["raw"]) for line in lines]
+    marks = [[_mark(c, r.problems) for c in r.criteria] for r in readings]
+    assert marks == EXPECTED
+    for (at, name), ends in FIRST_AND_LAST.items():
+        (criterion,) = [c for c in readings[at].criteria if c.name == name]
+        assert (criterion.accepted_values[0], criterion.accepted_values[-1]) == ends
+    meanings = readings[5].criteria[0].hint
+    assert meanings is not None
+    assert "correct: The given answer is correct." in meanings

@@ -1,0 +1,487 @@
+"""The Client over a scripted transport: cache, budget, retries, limits. No real waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agenteval.errors import (
+    BadRequest,
+    BudgetExceeded,
+    ModelError,
+    RequestTimeout,
+    Transient,
+    Unauthorized,
+)
+from agenteval.models.client import Client, RetryPolicy, estimate_tokens, max_completion
+from agenteval.models.limits import Budget, Limiter, Price
+from agenteval.models.wire import NONCE, Reply, Request, Simplified
+from agenteval.records import Usage
+
+USAGE = Usage(requests=1, prompt_tokens=10, completion_tokens=5)
+Step = Reply | BaseException | Callable[[], Any]
+
+
+def ask(text: str = "hello", **more: Any) -> Request:
+    return Request(messages=({"role": "user", "content": text},), **more)
+
+
+class Script:
+    """A transport that plays steps: a reply, an exception, or a coroutine function; the last one
+    for ever. It notes what was sent and how many were under way."""
+
+    endpoint = "scripted"
+    model = "script"
+
+    def __init__(self, *steps: Step) -> None:
+        self.steps = list(steps) or [Reply("ok", usage=USAGE)]
+        self.sent: list[Request] = []
+        self.under_way = self.most = 0
+        self.closed = False
+
+    async def send(self, request: Request) -> Reply:
+        self.sent.append(request)
+        step = self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        try:
+            await asyncio.sleep(0)
+            if isinstance(step, BaseException):
+                raise step
+            reply = step if isinstance(step, Reply) else await step()
+            assert isinstance(reply, Reply)
+            return reply
+        finally:
+            self.under_way -= 1
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Time:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.slept: list[float] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+class Cache:
+    """In memory, through JSON as the store does it."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, str] = {}
+
+    def get_reply(self, key: str) -> dict[str, Any] | None:
+        row = self.rows.get(key)
+        value: dict[str, Any] | None = None if row is None else json.loads(row)
+        return value
+
+    def put_reply(self, key: str, reply: dict[str, Any]) -> None:
+        self.rows[key] = json.dumps(reply, allow_nan=False)
+
+
+def make(script: Script, **more: Any) -> tuple[Client, Time]:
+    time = Time()
+    return Client(script, sleep=time.sleep, clock=time.clock, **more), time
+
+
+# ---- Cache ---------------------------------------------------------------------------------------
+
+
+async def test_a_paid_reply_is_not_paid_again() -> None:
+    script, cache = Script(Reply("first", usage=USAGE), Reply("second")), Cache()
+    client, _ = make(script, cache=cache)
+    fresh = await client.complete(ask())
+    stored = await client.complete(ask(role="other", run_id="r"))
+    assert (fresh.text, fresh.cached) == ("first", False)
+    assert stored == dataclasses.replace(fresh, cached=True)
+    assert len(script.sent) == 1
+    assert client.usage.requests == 1
+
+
+async def test_repeats_and_attempts_never_share_a_reply() -> None:
+    script = Script(*(Reply(str(n)) for n in range(10)))
+    client, _ = make(script, cache=Cache())
+    texts = [
+        (await client.complete(ask(repeat=r, attempt=a))).text for r in range(5) for a in (0, 1)
+    ]
+    assert texts == [str(n) for n in range(10)]
+
+
+async def test_timeout_secret_and_retries_are_not_in_the_key() -> None:
+    script, cache = Script(), Cache()
+    first, _ = make(script, cache=cache, timeout=1.0, secret=b"a")
+    second, _ = make(script, cache=cache, timeout=9.0, secret=b"b", retry=RetryPolicy(attempts=1))
+    await first.complete(ask(f"{NONCE}"))
+    assert (await second.complete(ask(f"{NONCE}"))).cached
+
+
+@pytest.mark.parametrize(
+    "row",
+    ['{"text": null}', '{"text": "x", "tool_calls": "abc"}', "[]", "3", '"text"', "{}",
+     '{"text": "x", "attempts": Infinity}', '{"text": "x", "usage": {"requests": -Infinity}}'],
+)  # fmt: skip
+async def test_a_corrupted_entry_is_a_miss_and_is_replaced(row: str) -> None:
+    script, cache = Script(), Cache()
+    client, _ = make(script, cache=cache)
+    key = ask().key(script.endpoint, script.model)
+    cache.rows[key] = row
+    assert (await client.complete(ask())).text == "ok"
+    assert len(script.sent) == 1
+    assert (await client.complete(ask())).cached
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [Reply("half", finish="length"), Reply("", finish="content_filter"), Reply("", refusal="no")],
+)
+async def test_what_is_no_answer_is_returned_but_neither_cached_nor_recorded(reply: Reply) -> None:
+    recorded: list[Reply] = []
+
+    class Recorder:
+        def record(self, request: Request, reply: Reply) -> None:
+            recorded.append(reply)
+
+    script, cache = Script(reply), Cache()
+    client, _ = make(script, cache=cache, recorder=Recorder())
+    for _ in range(2):
+        got = await client.complete(ask())
+        assert (got.finish, got.refusal, got.cached) == (reply.finish, reply.refusal, False)
+    assert len(script.sent) == 2
+    assert not cache.rows
+    assert not recorded
+
+
+async def test_a_reply_is_stored_before_the_recorder_can_fail() -> None:
+    class Full:
+        def record(self, request: Request, reply: Reply) -> None:
+            raise OSError("disk full")
+
+    cache = Cache()
+    client, _ = make(Script(), cache=cache, recorder=Full())
+    with pytest.raises(OSError, match="disk full"):
+        await client.complete(ask())
+    assert len(cache.rows) == 1
+
+
+async def test_the_nonce_is_sent_but_not_recorded() -> None:
+    seen: list[Request] = []
+
+    class Recorder:
+        def record(self, request: Request, reply: Reply) -> None:
+            seen.append(request)
+
+    script = Script()
+    client, _ = make(script, secret=b"s", recorder=Recorder())
+    await client.complete(ask(f"<<END {NONCE}>>"))
+    await client.complete(ask(f"<<END {NONCE}>>", repeat=1))
+    sent = [r.messages[0]["content"] for r in script.sent]
+    assert all(NONCE not in text and len(text) == len("<<END >>") + 24 for text in sent)
+    assert sent[0] != sent[1]
+    assert seen[0].messages[0]["content"] == f"<<END {NONCE}>>"
+
+
+# ---- Retries -------------------------------------------------------------------------------------
+
+
+async def test_a_failure_that_heals() -> None:
+    script = Script(Transient("500"), Transient("500"), Reply("at last", usage=USAGE))
+    client, time = make(script)
+    reply = await client.complete(ask())
+    assert (reply.text, reply.attempts) == ("at last", 3)
+    assert len(time.slept) == 2
+    assert 0 <= time.slept[0] <= 0.5  # full jitter: random(0, 0.5 · 2^n)
+    assert 0 <= time.slept[1] <= 1.0
+    assert reply.usage == Usage(requests=3, prompt_tokens=10, completion_tokens=5)
+
+
+@pytest.mark.parametrize("error", [Unauthorized("401"), BadRequest("400"), ModelError("?")])
+async def test_what_cannot_heal_is_raised_at_once(error: ModelError) -> None:
+    script = Script(error)
+    client, time = make(script)
+    with pytest.raises(type(error)) as raised:
+        await client.complete(ask())
+    assert raised.value is error
+    assert (len(script.sent), time.slept) == (1, [])
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 6])
+async def test_attempts_are_bounded(attempts: int) -> None:
+    script = Script(Transient("503"))
+    client, time = make(script, retry=RetryPolicy(attempts=attempts))
+    with pytest.raises(Transient, match="503"):
+        await client.complete(ask())
+    assert len(script.sent) == attempts
+    assert len(time.slept) == attempts - 1
+
+
+async def test_pauses_grow_to_the_cap_with_full_jitter() -> None:
+    policy = RetryPolicy(attempts=40, first=0.5, longest=4.0, total=1e9)
+    everything: list[list[float]] = []
+    for seed in range(200):
+        client, time = make(Script(Transient("503")), retry=policy, seed=seed)
+        with pytest.raises(Transient):
+            await client.complete(ask())
+        everything.append(time.slept)
+    caps = [0.5, 1.0, 2.0] + [4.0] * 36
+    for cap, pauses in zip(caps, zip(*everything, strict=True), strict=True):
+        assert max(pauses) <= cap
+        # mean of 200 uniform draws: cap/2, standard error cap/sqrt(12·200) = .02 cap; six of them
+        assert sum(pauses) / 200 == pytest.approx(cap / 2, abs=0.125 * cap)
+
+
+async def test_time_is_bounded() -> None:
+    policy = RetryPolicy(attempts=10**6, total=60.0)
+    client, time = make(Script(Transient("503")), retry=policy)
+    with pytest.raises(Transient):
+        await client.complete(ask())
+    assert 1000.0 < time.now < 1060.0
+
+
+async def test_waiting_for_a_slot_does_not_eat_the_time_for_retries() -> None:
+    time, limiter = Time(), Limiter(1)
+    script = Script(Transient("429"), Reply("ok"))
+    client = Client(script, limiter=limiter, sleep=time.sleep, clock=time.clock)
+    async with limiter:
+        task = asyncio.create_task(client.complete(ask()))
+        await asyncio.sleep(0)
+        time.now += 5000.0  # far more than RetryPolicy.total, spent in the queue
+    assert (await asyncio.wait_for(task, 5)).text == "ok"
+
+
+@pytest.mark.parametrize("asked", [0.0, 2.0, 60.0, 120.0])
+async def test_the_endpoint_names_the_pause(asked: float) -> None:
+    client, time = make(Script(Transient("429", retry_after=asked), Reply("ok")))
+    await client.complete(ask())
+    (slept,) = time.slept
+    # never less than asked, little more; a hint of 0 leaves the usual back-off
+    assert asked <= slept <= max(0.5, 1.1 * asked + 0.01)
+
+
+@pytest.mark.parametrize("asked", [120.1, 3600.0, 1e9])
+async def test_who_asks_for_too_long_is_not_waited_for(asked: float) -> None:
+    script = Script(Transient("429", retry_after=asked), Reply("ok"))
+    client, time = make(script)
+    with pytest.raises(Transient):
+        await client.complete(ask())
+    assert (len(script.sent), time.slept) == (1, [])
+
+
+async def test_a_pause_beyond_the_time_left_is_not_begun() -> None:
+    script = Script(Transient("429", retry_after=100.0))
+    client, time = make(script, retry=RetryPolicy(attempts=50, total=350.0))
+    with pytest.raises(Transient):
+        await client.complete(ask())
+    assert len(time.slept) == 3  # 4 · 100 s would pass 350 s
+
+
+async def test_asking_in_a_simpler_form_costs_a_call_but_no_pause_and_no_failure() -> None:
+    script = Script(Simplified("no schema"), Simplified("no seed"), Reply("ok", usage=USAGE))
+    client, time = make(script, retry=RetryPolicy(attempts=1), budget=Budget(max_calls=3))
+    reply = await client.complete(ask())
+    assert (reply.text, reply.attempts, time.slept) == ("ok", 3, [])
+    assert client.usage.requests == 3
+
+
+async def test_an_attempt_that_does_not_end_times_out() -> None:
+    async def never() -> Reply:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    script = Script(never)
+    client, _ = make(script, timeout=0.01, retry=RetryPolicy(attempts=2))
+    with pytest.raises(RequestTimeout, match=r"scripted: no complete answer within 0\.01 s"):
+        await client.complete(ask())
+    assert len(script.sent) == 2
+    assert client.limiter.in_flight == 0
+
+
+async def test_latency_is_that_of_the_attempt_not_of_the_queue_and_the_pauses() -> None:
+    time = Time()
+
+    async def slow() -> Reply:
+        time.now += 3.0
+        return Reply("ok", latency=99.0)
+
+    script = Script(Transient("429", retry_after=50.0), slow)
+    client = Client(script, sleep=time.sleep, clock=time.clock)
+    assert (await client.complete(ask())).latency == pytest.approx(3.0)
+
+
+async def test_cancelling_gives_back_slot_and_budget() -> None:
+    async def never() -> Reply:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    client, _ = make(Script(never), limiter=Limiter(1), budget=Budget(max_calls=2))
+    task = asyncio.create_task(client.complete(ask()))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert client.limiter.in_flight == 0
+    assert client.usage.requests == 1  # it may have reached the endpoint
+    assert client.budget.reserve(1, 1) == 0.0
+
+
+# ---- Budget --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", [1, 8, 30])
+async def test_the_endpoint_never_sees_more_calls_than_the_cap(workers: int) -> None:
+    # every third attempt fails; failed ones count
+    steps: list[Step] = [Transient("503"), Reply("a"), Reply("b")]
+    script = Script(*(steps * 30))
+    client, _ = make(script, budget=Budget(max_calls=10), limiter=Limiter(8))
+    numbers = iter(range(1000))
+    refused = 0
+
+    async def work() -> None:
+        nonlocal refused
+        for n in numbers:
+            try:
+                await client.complete(ask(str(n)))
+            except BudgetExceeded:
+                refused += 1
+                return
+
+    await asyncio.gather(*(work() for _ in range(workers)))
+    assert len(script.sent) == 10
+    assert client.usage.requests == 10
+    assert refused == workers
+
+
+async def test_a_spent_budget_sends_nothing() -> None:
+    script = Script()
+    client, _ = make(script, budget=Budget(max_calls=5, spent=Usage(requests=5)))
+    with pytest.raises(BudgetExceeded, match="cap of 5 calls"):
+        await client.complete(ask())
+    assert not script.sent
+
+
+async def test_the_worst_case_is_checked_before_sending() -> None:
+    # price 1 per token; "x"·n makes a canonical request of more than n bytes
+    script = Script()
+    price = Price(1e6, 1e6)
+    client, _ = make(script, budget=Budget(max_cost=1000.0, price=price))
+    with pytest.raises(BudgetExceeded):
+        await client.complete(ask("x" * 950, parameters={"max_tokens": 50}))
+    assert not script.sent
+    await client.complete(ask("x" * 100, parameters={"max_tokens": 50}))
+    assert client.usage.cost == 15.0
+
+
+async def test_schema_and_tools_are_in_the_worst_case() -> None:
+    big = {"type": "object", "description": "y" * 2000}
+    for more in ({"schema": big}, {"tools": ({"type": "function", "function": big},)}):
+        script = Script()
+        client, _ = make(script, budget=Budget(max_cost=2000.0, price=Price(1e6, 1e6)))
+        with pytest.raises(BudgetExceeded):
+            await client.complete(ask(parameters={"max_tokens": 1}, **more))
+        assert not script.sent
+
+
+@pytest.mark.parametrize(
+    ("error", "charged"),
+    [(Transient("429", overload=True), False), (BadRequest("400"), False),
+     (Unauthorized("401"), False), (Transient("reset"), True), (RequestTimeout("late"), True)],
+)  # fmt: skip
+async def test_money_for_failed_attempts(error: ModelError, charged: bool) -> None:
+    client, _ = make(
+        Script(error),
+        budget=Budget(max_cost=1e6, price=Price(1e6, 1e6)),
+        retry=RetryPolicy(attempts=1),
+    )
+    with pytest.raises(type(error)):
+        await client.complete(ask(parameters={"max_tokens": 7}))
+    size = ask(parameters={"max_tokens": 7}).identify("scripted", "script")[1]
+    assert client.usage.cost == (size + 7 if charged else 0)
+    assert client.usage.requests == 1
+
+
+async def test_the_cost_of_a_reply_includes_its_failed_attempts() -> None:
+    client, _ = make(
+        Script(Transient("reset"), Reply("ok", usage=USAGE)),
+        budget=Budget(max_cost=1e6, price=Price(1e6, 1e6)),
+    )
+    reply = await client.complete(ask(parameters={"max_tokens": 7}))
+    size = ask(parameters={"max_tokens": 7}).identify("scripted", "script")[1]
+    assert reply.usage.cost == size + 7 + 15
+    assert reply.usage == client.usage
+
+
+# ---- Concurrency ---------------------------------------------------------------------------------
+
+
+async def test_an_overloaded_endpoint_is_asked_by_fewer() -> None:
+    """The endpoint takes 5 at a time and turns the rest away."""
+
+    class Narrow(Script):
+        async def send(self, request: Request) -> Reply:
+            self.sent.append(request)
+            if self.under_way >= 5:
+                self.most += 1  # here: how often it turned one away
+                raise Transient("429", overload=True)
+            self.under_way += 1
+            await asyncio.sleep(0.002)
+            self.under_way -= 1
+            return Reply("ok")
+
+    script = Narrow()
+    limiter = Limiter(40, cooldown=0.0)
+    client = Client(script, limiter=limiter, retry=RetryPolicy(attempts=60, first=0.001))
+    replies = await asyncio.gather(*(client.complete(ask(str(n))) for n in range(200)))
+    assert len(replies) == 200
+    assert limiter.overloads == script.most > 0
+    assert script.most < 200  # it learned: the first burst alone turns 35 away
+
+
+async def test_no_slot_is_held_while_pausing() -> None:
+    gate = asyncio.Event()
+
+    async def sleep(_: float) -> None:
+        gate.set()
+        await asyncio.sleep(3600)
+
+    script = Script(Transient("503"), Reply("second"))
+    client = Client(script, limiter=Limiter(1), sleep=sleep)
+    pausing = asyncio.create_task(client.complete(ask("1")))
+    await gate.wait()
+    assert (await asyncio.wait_for(client.complete(ask("2")), 5)).text == "second"
+    pausing.cancel()
+
+
+# ---- Estimates -----------------------------------------------------------------------------------
+
+
+def test_estimates() -> None:
+    assert estimate_tokens(ask("x" * 300)) == 100 + 8 + 3
+    with_schema = ask("x" * 300, schema={"a": 1})  # {"a":1} has 7 bytes
+    assert estimate_tokens(with_schema) == 307 // 3 + 8 + 3
+    assert estimate_tokens(Request(messages=({"role": "assistant", "content": None},))) == 11
+    assert max_completion(ask()) == 4096
+    assert max_completion(ask(parameters={"max_tokens": 7})) == 7
+    assert max_completion(ask(parameters={"max_completion_tokens": 8})) == 8
+
+
+async def test_close_and_names() -> None:
+    script = Script()
+    client, _ = make(script)
+    assert client.model == "script"
+    await client.close()
+    assert script.closed

@@ -1,0 +1,115 @@
+"""The reader beneath parse_reply: where a value ends, and what was read leniently."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.models.jsonish import MAX_DEPTH, NotJsonish, number, scan, to_object
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "value", "end"),
+    [
+        ('x {"a": 1} y', 2, {"a": 1}, 10),
+        ("[1][2]", 0, [1], 3),
+        ("[1][2]", 3, [2], 6),
+        ('{"a": [1, {"b": "}"}]}}', 0, {"a": [1, {"b": "}"}]}, 22),
+        ("[] tail", 0, [], 2),
+    ],
+)
+def test_a_value_ends_behind_its_bracket(text: str, start: int, value: Any, end: int) -> None:
+    read = scan(text, start)
+    assert (read.value, read.end, read.cut, read.loose) == (value, end, False, set())
+
+
+@pytest.mark.parametrize(
+    ("text", "loose"),
+    [
+        ("{'a': 1}", {"single quotes"}),
+        ('{"a": True}', {"python"}),
+        ("[(1, 2)]", {"python"}),
+        ("[range(3)]", {"python"}),
+        ("[1,]", {"trailing comma"}),
+        ('{"a": 1,}', {"trailing comma"}),
+        ("[1 // one\n]", {"comment"}),
+        ('["a\nb"]', {"control character in a string"}),
+        ('["\\("]', {"escape"}),
+        ('["\\u12x"]', {"escape"}),
+        ("[.5]", {"number"}),
+        ("['a', None,]", {"single quotes", "python", "trailing comma"}),
+    ],
+)
+def test_what_json_does_not_allow_is_named(text: str, loose: set[str]) -> None:
+    assert scan(text, 0).loose == loose
+
+
+@pytest.mark.parametrize("text", ["[1", '{"a": 1', "[[", '{"a": "b', "[1, 2, "])
+def test_a_value_that_breaks_off_says_so(text: str) -> None:
+    read = scan(text, 0)
+    assert read.cut
+    assert read.end == len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [("[x]", 1), ("[1 2]", 3), ('{"a" 1}', 5), ("{1: 2}", 1), ("[1}", 2), ('{"a": 1]', 7),
+     ("[1,,2]", 3), ("[,1]", 1), ('{"a": 1, "a": 2} x', 16)],
+)  # fmt: skip
+def test_what_is_no_value_says_where(text: str, at: int) -> None:
+    with pytest.raises(NotJsonish) as raised:
+        scan(text, 0)
+    assert raised.value.at == at
+
+
+def test_depth_is_bounded() -> None:
+    deep: Any = scan("[" * MAX_DEPTH + "]" * MAX_DEPTH, 0).value
+    for _ in range(MAX_DEPTH - 1):
+        (deep,) = deep
+    assert deep == []
+    with pytest.raises(NotJsonish, match="deeper than 64") as raised:
+        scan("[" * (MAX_DEPTH + 1), 0)
+    assert raised.value.at == MAX_DEPTH
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0", 0), ("-7", -7), ("12", 12), ("1.5", 1.5), ("1e3", 1000.0), ("-2E-1", -0.2),
+     ("1" + "0" * 308, 10**308)],
+)  # fmt: skip
+def test_numbers(text: str, value: float) -> None:
+    assert (number(text), type(number(text))) == (value, type(value))
+
+
+@pytest.mark.parametrize("text", ["1e999", "-1e999", "1" + "0" * 309, "9" * 5000, "x"])
+def test_numbers_that_no_float_holds(text: str) -> None:
+    with pytest.raises(NotJsonish):
+        number(text)
+
+
+def test_one_key_with_two_values_is_refused() -> None:
+    assert to_object([("a", 1), ("b", 2), ("a", 1)]) == {"a": 1, "b": 2}
+    for other in (2, True, 1.0, "1", None):
+        with pytest.raises(NotJsonish, match="'a' stands twice"):
+            to_object([("a", 1), ("a", other)])
+
+
+STRICT = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.text(max_size=12),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
+    max_leaves=15,
+)
+
+
+@given(st.lists(STRICT, max_size=3), st.text(max_size=5), st.booleans())
+def test_it_reads_json_as_json_loads_does(value: Any, tail: str, ascii_only: bool) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    read = scan(text + tail, 0)
+    assert repr(read.value) == repr(json.loads(text))
+    assert (read.end, read.cut, read.loose) == (len(text), False, set())

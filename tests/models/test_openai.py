@@ -1,0 +1,648 @@
+"""OpenAITransport against a real loopback server: statuses, resets, forms, keys, budgets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+import time
+import traceback
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+from agenteval.errors import (
+    BadRequest,
+    BudgetExceeded,
+    InputError,
+    ModelError,
+    RequestTimeout,
+    Transient,
+    Unauthorized,
+)
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.models.factory import ModelChoice
+from agenteval.models.limits import Budget, Limiter
+from agenteval.models.openai import OpenAITransport, read_completion, retry_after
+from agenteval.models.wire import Request
+from agenteval.testing import RETRY_AFTER_FORMS, Fault, Rule, Server, serve
+
+CANARY = "sk-canary-5f1e8d7c2b"
+SCHEMA = {
+    "type": "object",
+    "properties": {"label": {"type": "string", "enum": ["good"]}},
+    "required": ["label"],
+    "additionalProperties": False,
+}
+
+
+def ask(text: str = "hello", **more: Any) -> Request:
+    return Request(messages=({"role": "user", "content": text},), **more)
+
+
+@asynccontextmanager
+async def client_of(server: Server | str, **more: Any) -> AsyncIterator[tuple[Client, list[float]]]:
+    """A client whose pauses are only noted."""
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    url = server if isinstance(server, str) else server.base_url
+    key = more.pop("api_key", None)
+    client = Client(OpenAITransport("test-model", base_url=url, api_key=key), sleep=sleep, **more)
+    try:
+        yield client, slept
+    finally:
+        await client.close()
+
+
+# ---- A good answer -------------------------------------------------------------------------------
+
+
+async def test_a_reply_with_usage_and_key() -> None:
+    with serve(answer=lambda body, n: "four") as server:
+        async with client_of(server, api_key=CANARY) as (client, _):
+            reply = await client.complete(ask("x" * 40, parameters={"seed": 7, "max_tokens": 9}))
+    assert (reply.text, reply.finish, reply.mode, reply.model) == (
+        "four",
+        "stop",
+        "text",
+        "test-model",
+    )
+    # the server counts a quarter of the characters
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (10, 1)
+    (request,) = server.requests
+    assert request.headers["authorization"] == f"Bearer {CANARY}"
+    assert request.body is not None
+    assert request.body == {
+        "model": "test-model",
+        "messages": [{"role": "user", "content": "x" * 40}],
+        "seed": 7,
+        "max_tokens": 9,
+    }
+
+
+async def test_the_form_is_asked_for_under_a_name_the_api_allows() -> None:
+    with serve() as server:
+        async with client_of(server) as (client, _):
+            for role in ("quantifier:repair", "", "x" * 80):
+                reply = await client.complete(ask(schema=SCHEMA, role=role))
+                assert json.loads(reply.text) == {"label": "good"}
+                assert reply.mode == "json_schema"
+    bodies = [r.body for r in server.requests]
+    assert bodies[0] == bodies[1] == bodies[2]  # the role is not part of a request
+    assert bodies[0] is not None
+    assert bodies[0]["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": SCHEMA, "strict": True},
+    }
+
+
+async def test_any_object_is_asked_for_in_json_mode() -> None:
+    with serve() as server:
+        async with client_of(server) as (client, _):
+            reply = await client.complete(ask(schema={"type": "object"}))
+    assert reply.mode == "json_object"
+    assert server.requests[0].body is not None
+    assert server.requests[0].body["response_format"] == {"type": "json_object"}
+
+
+async def test_tools_and_logprobs() -> None:
+    tool = {"type": "function", "function": {"name": "look", "parameters": SCHEMA}}
+    with serve() as server:
+        async with client_of(server) as (client, _):
+            called = await client.complete(ask(tools=(tool,), tool_choice="required"))
+            scored = await client.complete(ask(parameters={"logprobs": True, "top_logprobs": 2}))
+    (call,) = called.tool_calls
+    assert call["function"]["name"] == "look"
+    assert json.loads(call["function"]["arguments"]) == {"label": "good"}
+    assert called.finish == "tool_calls"
+    assert scored.logprobs is not None
+    assert "".join(t["token"] for t in scored.logprobs) == scored.text
+    assert all(len(t["top_logprobs"]) == 2 for t in scored.logprobs)
+
+
+# ---- What heals and what does not ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504])
+async def test_statuses_that_heal(status: int) -> None:
+    with serve(lambda b, n: "ok", [Rule(Fault("status", status), first=2)]) as server:
+        async with client_of(server) as (client, slept):
+            reply = await client.complete(ask())
+    assert (reply.text, reply.attempts, server.count, len(slept)) == ("ok", 3, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(400, BadRequest), (401, Unauthorized), (402, Unauthorized), (403, Unauthorized),
+     (404, BadRequest), (413, BadRequest), (422, BadRequest)],
+)  # fmt: skip
+async def test_statuses_that_do_not(status: int, kind: type[ModelError]) -> None:
+    with serve(faults=[Fault("status", status)]) as server:
+        async with client_of(server) as (client, slept):
+            with pytest.raises(kind) as raised:
+                await client.complete(ask())
+    message = str(raised.value)
+    assert (server.count, slept) == (1, [])
+    assert "\n" not in message
+    assert server.base_url in message
+    assert str(status) in message
+
+
+async def test_an_account_without_money_does_not_heal() -> None:
+    with serve(faults=[Fault("status", 429, code="insufficient_quota")]) as server:
+        async with client_of(server) as (client, _):
+            with pytest.raises(Unauthorized):
+                await client.complete(ask())
+    assert server.count == 1
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["reset", "half_reset", "half_body", "truncated_json", "html", "error_200", "empty_choices"],
+)
+async def test_broken_answers_heal(kind: str) -> None:
+    with serve(lambda b, n: "ok", [Rule(Fault(kind), first=1)]) as server:
+        async with client_of(server) as (client, _):
+            reply = await client.complete(ask())
+    assert (reply.text, server.count) == ("ok", 2)
+
+
+async def test_two_500_then_an_answer() -> None:
+    def answer(body: dict[str, Any], n: int) -> str | Fault:
+        return Fault("status", 500) if n < 2 else "third"
+
+    with serve(answer) as server:
+        async with client_of(server) as (client, _):
+            assert (await client.complete(ask())).text == "third"
+    assert server.count == 3
+
+
+async def test_attempts_end() -> None:
+    with serve(faults=[Fault("status", 503)]) as server:
+        async with client_of(server, retry=RetryPolicy(attempts=4)) as (client, _):
+            with pytest.raises(Transient, match="HTTP 503"):
+                await client.complete(ask())
+    assert server.count == 4
+
+
+@pytest.mark.parametrize("kind", ["content_type", "usage"])
+async def test_odd_but_good(kind: str) -> None:
+    with serve(lambda b, n: "fine", [Fault(kind)]) as server:
+        async with client_of(server) as (client, _):
+            reply = await client.complete(ask())
+    assert (reply.text, server.count) == ("fine", 1)
+    if kind == "usage":  # -5 and 10⁹ tokens are no report
+        assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("fault", "finish", "refused"),
+    [(Fault("length"), "length", False), (Fault("content_filter"), "content_filter", False),
+     (Fault("refusal", body="I won't"), "stop", True)],
+)  # fmt: skip
+async def test_what_is_no_answer_is_said_as_it_is(fault: Fault, finish: str, refused: bool) -> None:
+    with serve(lambda b, n: "a long answer", [fault]) as server:
+        async with client_of(server) as (client, _):
+            reply = await client.complete(ask())
+    assert (reply.finish, reply.refusal) == (finish, "I won't" if refused else None)
+
+
+@pytest.mark.parametrize("fault", [Fault("slow_drip", seconds=30), Fault("hang", seconds=30)])
+async def test_silence_and_dripping_hit_the_timeout(fault: Fault) -> None:
+    started = time.monotonic()
+    with serve(faults=[fault]) as server:
+        async with client_of(server, timeout=0.2, retry=RetryPolicy(attempts=2)) as (client, _):
+            with pytest.raises(RequestTimeout, match=r"no complete answer within 0\.2 s"):
+                await client.complete(ask())
+        assert server.count == 2
+    assert time.monotonic() - started < 10
+
+
+# ---- Retry-After ---------------------------------------------------------------------------------
+
+# form of the header: (shortest pause, longest pause); None: not waited for
+PAUSES: dict[str, tuple[float, float] | None] = {
+    "seconds": (1.0, 1.11), "fraction": (0.25, 0.5), "milliseconds": (0.25, 0.5),
+    "milliseconds and seconds": (1.0, 1.11), "zero": (0.0, 0.5), "negative": (0.0, 0.5),
+    "empty": (0.0, 0.5), "garbage": (0.0, 0.5), "not a number": (0.0, 0.5),
+    "infinite": (0.0, 0.5), "overflow": (0.0, 0.5), "huge": None,
+    # a date is sent in whole seconds, rounded up, and read a moment later
+    "date": (0.5, 2.21), "past date": (0.0, 0.5), "rfc850 date": (0.5, 2.21),
+    "asctime date": (0.5, 2.21),
+}  # fmt: skip
+
+
+def test_the_table_covers_every_form() -> None:
+    assert set(PAUSES) == set(RETRY_AFTER_FORMS)
+
+
+@pytest.mark.parametrize("form", sorted(PAUSES))
+async def test_the_endpoint_says_when(form: str) -> None:
+    fault = Fault("status", 429, headers=RETRY_AFTER_FORMS[form])
+    with serve(lambda b, n: "ok", [Rule(fault, first=1)]) as server:
+        async with client_of(server) as (client, slept):
+            pause = PAUSES[form]
+            if pause is None:
+                with pytest.raises(Transient, match="asks to wait 1000000000 s"):
+                    await client.complete(ask())
+                assert slept == []
+                return
+            await client.complete(ask())
+    assert pause[0] <= slept[0] <= pause[1]
+
+
+NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": " 7.5 "}, 7.5),
+        ({"retry-after-ms": "1500", "retry-after": "1"}, 1.5),
+        ({"retry-after-ms": "x", "retry-after": "1"}, 1.0),
+        ({"retry-after": "Tue, 14 Nov 2023 22:13:50 GMT"}, 30.0),
+        ({"retry-after": "Tue, 14 Nov 2023 22:13:50"}, 30.0),  # no zone: UTC
+        ({"retry-after": "tue, 14 nov 2023 22:13:50 gmt"}, 30.0),
+        ({"retry-after": "Tue, 14 Nov 2023 23:13:50 +0100"}, 30.0),
+        ({"retry-after": "Tue, 14 Nov 2023 22:13:00 GMT"}, None),  # past
+        ({"retry-after": "Tue, 99 Nov 2023 22:13:50 GMT"}, None),
+        ({"retry-after": "Tue, 14 Nov 99999999 22:13:50 GMT"}, None),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "-inf"}, None),
+        ({"retry-after": "1e999"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": ""}, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
+    found = retry_after(headers, now=NOW)
+    assert found == (None if expected is None else pytest.approx(expected))
+
+
+def test_retry_after_reads_the_clock() -> None:
+    assert retry_after({"retry-after": formatdate(time.time() + 60, usegmt=True)}) == pytest.approx(
+        60, abs=3
+    )
+
+
+# ---- Stepping down -------------------------------------------------------------------------------
+
+
+def refusing(*rules: tuple[Callable[[dict[str, Any]], bool], str]) -> Any:
+    """An endpoint that answers 400 with a text when the body has something it does not take."""
+
+    def answer(body: dict[str, Any], n: int) -> str | Fault:
+        for strikes, text in rules:
+            if strikes(body):
+                return Fault("status", 400, body=json.dumps({"error": {"message": text}}))
+        return '{"label": "good"}'
+
+    return answer
+
+
+def form_of(body: dict[str, Any]) -> str:
+    form: str = body.get("response_format", {}).get("type", "text")
+    return form
+
+
+NO_SCHEMA = (
+    lambda b: form_of(b) == "json_schema",
+    "This model does not support response format `json_schema`",
+)
+NO_JSON_MODE = (lambda b: form_of(b) == "json_object", "response_format type is unavailable now")
+
+
+async def test_from_schema_to_json_mode_to_text() -> None:
+    with serve(refusing(NO_SCHEMA, NO_JSON_MODE)) as server:
+        async with client_of(server) as (client, slept):
+            first = await client.complete(ask("1", schema=SCHEMA))
+            second = await client.complete(ask("2", schema=SCHEMA))
+    assert (first.mode, second.mode, slept) == ("text", "text", [])
+    forms = [form_of(r.body) for r in server.requests if r.body]
+    assert forms == ["json_schema", "json_object", "text", "text"]  # remembered
+
+
+async def test_a_schema_that_is_refused_does_not_change_the_form_of_others() -> None:
+    bad = {"type": "object", "properties": {"odd": {"type": "string"}}}
+
+    def wants_bad(body: dict[str, Any]) -> bool:
+        return form_of(body) == "json_schema" and "odd" in json.dumps(body["response_format"])
+
+    rule = (
+        wants_bad,
+        "Invalid schema for response_format 'answer': additionalProperties is required",
+    )
+    with serve(refusing(rule)) as server:
+        async with client_of(server) as (client, _):
+            assert (await client.complete(ask("1", schema=bad))).mode == "json_object"
+            assert (await client.complete(ask("2", schema=bad))).mode == "json_object"
+            assert (await client.complete(ask("3", schema=SCHEMA))).mode == "json_schema"
+    assert server.count == 4
+
+
+REFUSED_PARAMETERS = [
+    ("seed", None, "Unsupported parameter: 'seed' is not supported with this model."),
+    ("seed", None, 'Invalid JSON payload received. Unknown name "seed": Cannot find field.'),
+    ("temperature", None,
+     "'temperature' does not support 0.2. Only the default (1) value is supported."),
+    ("max_tokens", "max_completion_tokens",
+     "Unsupported parameter: 'max_tokens' is not supported with this model. "
+     "Use 'max_completion_tokens' instead."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "other", "text"), REFUSED_PARAMETERS)
+async def test_parameters_that_are_not_taken(name: str, other: str | None, text: str) -> None:
+    parameters = {"seed": 1, "temperature": 0.2, "max_tokens": 50}
+    with serve(refusing((lambda b: name in b, text))) as server:
+        async with client_of(server) as (client, slept):
+            await client.complete(ask("1", parameters=parameters))
+            await client.complete(ask("2", parameters=parameters))
+    last = server.requests[-1].body
+    assert (server.count, slept) == (3, [])
+    assert last is not None
+    left = {k: v for k, v in parameters.items() if k != name}
+    assert {k: v for k, v in last.items() if k not in ("model", "messages")} == (
+        left | ({other: parameters[name]} if other else {})
+    )
+
+
+async def test_many_requests_refused_at_once_all_go_on() -> None:
+    text = "Unsupported parameter: 'seed' is not supported"
+    with serve(refusing((lambda b: "seed" in b, text), NO_SCHEMA), latency=0.05) as server:
+        async with client_of(server, limiter=Limiter(16)) as (client, _):
+            many = [ask(str(n), schema=SCHEMA, parameters={"seed": n}) for n in range(32)]
+            replies = await asyncio.gather(*map(client.complete, many))
+    assert {r.mode for r in replies} == {"json_object"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_tokens is too large: 99999. This model supports at most 4096 completion tokens",
+        "temperature must be at most 1",
+        "maximum context length is 8192 tokens; you asked for 9000",
+        "your text speaks of a seedling that is not supported",
+    ],
+)
+async def test_a_bad_value_is_not_silently_left_out(text: str) -> None:
+    parameters = {"seed": 1, "temperature": 3.0, "max_tokens": 99999}
+    with serve(refusing((lambda b: True, text))) as server:
+        async with client_of(server) as (client, _):
+            with pytest.raises(BadRequest):
+                await client.complete(ask(parameters=parameters))
+    assert server.count == 1
+
+
+async def test_stepping_down_counts_against_the_cap() -> None:
+    with serve(refusing(NO_SCHEMA, NO_JSON_MODE)) as server:
+        async with client_of(server, budget=Budget(max_calls=2)) as (client, _):
+            with pytest.raises(BudgetExceeded):
+                await client.complete(ask(schema=SCHEMA))
+    assert server.count == 2
+
+
+# ---- Budget and concurrency ----------------------------------------------------------------------
+
+
+async def test_the_server_sees_no_more_than_the_cap() -> None:
+    rules = [Rule((Fault("status", 500), Fault("reset"), Fault("half_body")), probability=0.3)]
+    with serve(lambda b, n: "ok", rules, latency=0.01, seed=3) as server:
+        async with client_of(server, budget=Budget(max_calls=40), limiter=Limiter(16)) as (
+            client,
+            _,
+        ):
+            results = await asyncio.gather(
+                *(client.complete(ask(str(n))) for n in range(100)), return_exceptions=True
+            )
+            assert client.usage.requests == 40
+    assert server.count == 40
+    kinds = {type(r) for r in results if isinstance(r, BaseException)}
+    assert kinds == {BudgetExceeded}
+
+
+async def test_never_more_in_flight_than_asked_for() -> None:
+    with serve(lambda b, n: "ok", latency=0.02) as server:
+        async with client_of(server, limiter=Limiter(5)) as (client, _):
+            await asyncio.gather(*(client.complete(ask(str(n))) for n in range(40)))
+    assert server.max_in_flight == 5
+    assert server.count == 40
+
+
+async def test_a_server_that_takes_five_gets_all_answered() -> None:
+    with serve(lambda b, n: "ok", latency=0.01, ceiling=5) as server:
+        transport = OpenAITransport("test-model", base_url=server.base_url, api_key=None)
+        retry = RetryPolicy(attempts=50, first=0.02, longest=0.2)
+        client = Client(transport, limiter=Limiter(20, cooldown=0.02), retry=retry)
+        replies = await asyncio.gather(*(client.complete(ask(str(n))) for n in range(120)))
+        await client.close()
+    assert [r.text for r in replies] == ["ok"] * 120
+    rejected = sum(r.outcome == "rejected" for r in server.requests)
+    assert 0 < rejected < 120
+    assert client.limiter.limit < 20
+
+
+# ---- One clear line; no key ----------------------------------------------------------------------
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port: int = s.getsockname()[1]
+        return port
+
+
+async def test_a_dead_endpoint_gives_one_line() -> None:
+    url = f"http://127.0.0.1:{free_port()}/v1"
+    async with client_of(url, retry=RetryPolicy(attempts=2)) as (client, slept):
+        with pytest.raises(Transient) as raised:
+            await client.complete(ask())
+    assert str(raised.value).startswith(f"{url}: cannot connect (")
+    assert "\n" not in str(raised.value)
+    assert len(slept) == 1
+
+
+async def test_half_characters_are_refused_not_sent() -> None:
+    with serve() as server:
+        async with client_of(server) as (client, _):
+            with pytest.raises(BadRequest, match="half characters"):
+                await client.complete(ask("a\ud800b"))
+    assert server.count == 0
+
+
+@pytest.mark.parametrize("key", ["sk-\u00e9", "sk-1\nx", "sk\x00"])
+def test_a_key_that_cannot_be_sent(key: str) -> None:
+    with pytest.raises(InputError, match="API key") as raised:
+        OpenAITransport("m", base_url=None, api_key=key)
+    assert key not in str(raised.value)
+
+
+async def test_the_line_end_of_a_key_file_is_no_part_of_the_key() -> None:
+    with serve(lambda b, n: "ok") as server:
+        async with client_of(server, api_key=f" {CANARY}\r\n") as (client, _):
+            await client.complete(ask())
+    assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
+
+
+LEAKS = [
+    Fault("status", 401, body=json.dumps({"error": {"message": f"Incorrect API key: {CANARY}"}})),
+    Fault("status", 401, body=f"<p>Bearer {CANARY} is wrong"),
+    Fault("status", 400, body=json.dumps({"error": {"message": f"'seed' unknown {CANARY}"}})),
+    Fault("status", 429, headers={"retry-after": "999999"}, body=f'{{"error": "{CANARY}"}}'),
+    Fault("status", 500, body=CANARY, headers={"x-debug": CANARY}),
+    Fault("error_200", body=json.dumps({"error": {"message": CANARY}})),
+    Fault("error_200", body=json.dumps({"error": {"message": CANARY, "code": 401}})),
+    Fault("html", body=CANARY), Fault("truncated_json"), Fault("reset"), Fault("half_body"),
+    Fault("hang", seconds=5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", LEAKS, ids=lambda f: f"{f.kind}-{f.status}")
+async def test_the_key_is_nowhere(fault: Fault, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    for name in ("openai", "httpx", "httpx2", "httpcore", "httpcore2", "asyncio", "agenteval"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    with serve(faults=[fault]) as server:
+        url = server.base_url.replace("http://", f"http://user:{CANARY}@") + f"?key={CANARY}"
+        for base_url in (server.base_url, url):
+            retry = RetryPolicy(attempts=2)
+            async with client_of(base_url, api_key=CANARY, timeout=0.3, retry=retry) as (client, _):
+                with pytest.raises(ModelError) as raised:
+                    await client.complete(ask(parameters={"seed": 1}))
+                shown = "".join(traceback.format_exception(raised.value))
+                shown += str(raised.value) + repr(raised.value) + repr(client.transport)
+                shown += repr(client) + client.transport.endpoint
+                shown += repr(ModelChoice("chat", "m", "openai", base_url, CANARY))
+                assert CANARY not in shown
+    assert not [
+        r for r in caplog.records if r.name.startswith("agenteval") and CANARY in r.getMessage()
+    ]
+
+
+async def test_nothing_is_logged_of_the_key_while_all_is_well(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    for name in ("openai", "httpx", "httpx2", "httpcore", "httpcore2"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    with serve(lambda b, n: "ok") as server:
+        async with client_of(server, api_key=CANARY) as (client, _):
+            await client.complete(ask())
+    assert caplog.records
+    assert CANARY not in caplog.text
+
+
+# ---- Bodies out of form --------------------------------------------------------------------------
+
+
+def body_with(**more: Any) -> dict[str, Any]:
+    return {"choices": [{"message": {"content": "x"}, "finish_reason": "stop", **more}]}
+
+
+BROKEN: list[Any] = [
+    b"", b"null", b"[]", b"3", b"{", b"\xff\xfe", b"[" * 100_000, b"{}",
+    {"choices": None}, {"choices": {}}, {"choices": []}, {"choices": [None]}, {"choices": [{}]},
+    {"choices": [{"message": None}]}, {"choices": [{"message": "text"}]},
+    {"error": "busy"}, {"error": {"message": None}}, {"error": {"code": 503, "message": "x"}},
+    body_with(error={"message": "upstream died", "code": 502}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", BROKEN, ids=lambda b: repr(b)[:60])
+def test_no_message_may_heal(body: Any) -> None:
+    payload = body if isinstance(body, bytes) else json.dumps(body).encode()
+    with pytest.raises(Transient, match=r"^here: [^\n]+$"):
+        read_completion(payload, "text", 0.0, "here")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(401, Unauthorized), (402, Unauthorized), (400, BadRequest)]
+)
+def test_an_error_under_status_200_is_what_it_says(code: int, kind: type[ModelError]) -> None:
+    payload = json.dumps({"error": {"message": "no", "code": code}}).encode()
+    with pytest.raises(kind, match="no"):
+        read_completion(payload, "text", 0.0, "here")
+
+
+def read(**more: Any) -> Any:
+    payload = json.dumps({"choices": [{"finish_reason": "stop", **more}], "usage": None})
+    return read_completion(payload.encode(), "text", 0.0, "here")
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [("x", "x"), (None, ""), (3, ""), ([{"type": "text", "text": "a"}, {"text": "b"}], "ab"),
+     ([None, {"text": 3}, {"text": "c"}], "c"), ("a\ud800", "a\ufffd"), ({"a": 1}, "")],
+)  # fmt: skip
+def test_contents(content: Any, text: str) -> None:
+    assert read(message={"content": content}).text == text
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [("stop", "stop"), ("STOP", "stop"), ("end_turn", "stop"), ("MAX_TOKENS", "length"),
+     ("model_length", "length"), ("SAFETY", "content_filter"), ("tool_use", "tool_calls"),
+     ("function_call", "tool_calls"), (None, "unknown"), (7, "unknown"), ("other", "unknown")],
+)  # fmt: skip
+def test_how_a_reply_ended(said: Any, meant: str) -> None:
+    assert read(message={"content": "x"}, finish_reason=said).finish == meant
+
+
+@pytest.mark.parametrize("logprobs", [None, [], "x", {"content": None}, {"content": [1]}, {}])
+def test_logprobs_out_of_form_are_none(logprobs: Any) -> None:
+    assert read(message={"content": "x"}, logprobs=logprobs).logprobs is None
+
+
+def test_numbers_that_are_none_do_not_stop_the_storing() -> None:
+    payload = (
+        b'{"choices": [{"message": {"content": "x"}, "logprobs": {"content": '
+        b'[{"token": "x", "logprob": -Infinity}, {"token": "y", "logprob": 1e999}]}}]}'
+    )
+    reply = read_completion(payload, "text", 0.0, "here")
+    assert json.dumps(reply.to_json(), allow_nan=False)
+    assert reply.logprobs == ({"token": "x", "logprob": None}, {"token": "y", "logprob": None})
+
+
+@pytest.mark.parametrize(
+    "calls", ["abc", {"a": 1}, [None], [{"function": {}}], [{"function": {"name": 3}}]]
+)
+def test_tool_calls_out_of_form_are_none(calls: Any) -> None:
+    assert read(message={"content": "x", "tool_calls": calls}).tool_calls == ()
+
+
+def test_tool_arguments_sent_as_an_object_become_text() -> None:
+    calls = [
+        {"id": 7, "function": {"name": "f", "arguments": {"a": 1}}},
+        {"function": {"name": "g"}},
+    ]
+    first, second = read(message={"tool_calls": calls}).tool_calls
+    assert first == {
+        "id": "7",
+        "type": "function",
+        "function": {"name": "f", "arguments": '{"a": 1}'},
+    }
+    assert second["function"] == {"name": "g", "arguments": "{}"}
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [(None, (None, None)), ([], (None, None)), ({"prompt_tokens": 3}, (3, None)),
+     ({"prompt_tokens": True, "completion_tokens": "4"}, (None, None)),
+     ({"prompt_tokens": -1, "completion_tokens": 10**400}, (None, None)),
+     ({"prompt_tokens": 1.5, "completion_tokens": 0}, (None, 0))],
+)  # fmt: skip
+def test_usage(usage: Any, expected: tuple[int | None, int | None]) -> None:
+    payload = json.dumps(body_with() | {"usage": usage}).encode()
+    found = read_completion(payload, "text", 0.0, "here").usage
+    assert (found.prompt_tokens, found.completion_tokens) == expected
+    assert found.requests == 1

@@ -1,0 +1,252 @@
+"""Recordings: found by hash or by cell, never guessed; written whole, read whole."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import resource
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.errors import BadRequest, InputError, StoreError
+from agenteval.models.replay import FileRecorder, ReplayTransport
+from agenteval.models.wire import Reply, Request
+from agenteval.records import Usage
+
+
+def ask(text: str = "hello", **more: Any) -> Request:
+    return Request(messages=({"role": "user", "content": text},), **more)
+
+
+def write(path: Path, *entries: Any, end: str = "\n") -> Path:
+    lines = [e if isinstance(e, str) else json.dumps(e, ensure_ascii=False) for e in entries]
+    path.write_text("\n".join(lines) + end, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "rec.jsonl"
+
+
+REPLY = Reply(
+    "said \u2028 so",
+    usage=Usage(requests=1, prompt_tokens=3, completion_tokens=2),
+    tool_calls=({"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}},),
+    latency=0.5,
+)
+
+
+async def test_what_was_recorded_is_answered(file: Path) -> None:
+    recorder = FileRecorder(file)
+    recorder.record(ask("a", run_id="r1", role="quantifier"), REPLY)
+    recorder.record(ask("b", repeat=1), Reply("b1"))
+    recorder.close()
+    replay = ReplayTransport(file)
+    assert await replay.send(ask("a")) == REPLY
+    assert (await replay.send(ask("b", repeat=1))).text == "b1"
+    # the words have changed since: found by run, repeat and role
+    assert await replay.send(ask("other words", run_id="r1", role="quantifier")) == REPLY
+    assert replay.model == "replay:rec.jsonl"
+    await replay.close()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ask("b"),  # another repeat
+        ask("a", attempt=1),  # a fresh try
+        ask("a", parameters={"seed": 2}),
+        ask("x"),
+        ask("x", run_id="r2", role="quantifier"),
+        ask("x", run_id="r1", role="quantifier", repeat=1),
+        ask("x", run_id="r1", role="quantifier:repair"),
+        ask("x", run_id="r1", role="quantifier", attempt=1),
+        ask("x", run_id="", role=""),
+    ],
+)
+async def test_what_was_not_recorded_is_never_guessed(file: Path, request_: Request) -> None:
+    recorder = FileRecorder(file)
+    recorder.record(ask("a", run_id="r1", role="quantifier"), REPLY)
+    recorder.record(ask("b", repeat=1), Reply("b1"))
+    recorder.close()
+    with pytest.raises(BadRequest, match=r"rec\.jsonl holds no reply"):
+        await ReplayTransport(file).send(request_)
+
+
+async def test_replies_recorded_elsewhere(file: Path) -> None:
+    write(
+        file,
+        {"run": "r1", "repeat": 0, "text": "first"},
+        {"run": "r1", "repeat": 1, "role": "quantifier", "text": "second"},
+        {"run": 7, "text": "third"},
+    )
+    replay = ReplayTransport(file)
+    assert (await replay.send(ask(run_id="r1", role="quantifier"))).text == "first"
+    assert (await replay.send(ask(run_id="r1", repeat=1, role="quantifier"))).text == "second"
+    assert (await replay.send(ask(run_id="7"))).text == "third"
+    with pytest.raises(BadRequest):
+        await replay.send(ask(run_id="r1", role="quantifier:repair"))
+
+
+async def test_several_requests_of_one_cell_are_told_apart_by_their_hash(file: Path) -> None:
+    # one criterion per call, and a fresh try: same run, repeat and role
+    requests = [ask(t, run_id="r", role="q") for t in ("clarity", "depth")]
+    requests.append(ask("clarity", run_id="r", role="q", attempt=1))
+    recorder = FileRecorder(file)
+    for number, request in enumerate(requests):
+        recorder.record(request, Reply(str(number)))
+    recorder.close()
+    replay = ReplayTransport(file)
+    assert [(await replay.send(r)).text for r in requests] == ["0", "1", "2"]
+    with pytest.raises(BadRequest):  # which of them is meant cannot be known
+        await replay.send(ask("new words", run_id="r", role="q"))
+
+
+BAD_LINES: list[Any] = [
+    "{", "[]", "3", '"text"', "null", {"run": "r"}, {"text": "x"}, {"run": "r", "text": None},
+    {"run": "r", "text": 3}, {"run": "r", "repeat": "x", "text": "x"},
+    {"run": "r", "repeat": 1.5, "text": "x"}, {"run": "r", "repeat": True, "text": "x"},
+    {"run": "r", "repeat": None, "text": "x"}, {"key": 3, "text": "x"}, {"key": "", "text": "x"},
+    {"run": "r", "role": 3, "text": "x"}, {"key": "k", "reply": {"text": "x", "usage": []}, "x": 1},
+    {"key": "k", "text": "x", "usage": {"requests": "many", "tokens": 3}},
+    {"key": "k", "reply": "x"}, "[" * 100_000, '{"run": "r", "text": "x", "n": ' + "9" * 5000 + "}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", BAD_LINES, ids=lambda v: repr(v)[:40])
+def test_a_bad_line_is_named_by_its_number(file: Path, line: Any) -> None:
+    write(file, {"run": "a", "text": "ok"}, "", line, {"run": "b", "text": "ok"})
+    with pytest.raises(InputError, match=r"rec\.jsonl:3: ") as raised:
+        ReplayTransport(file)
+    assert "\n" not in str(raised.value)
+
+
+def test_two_different_replies_for_one_request_are_refused(file: Path) -> None:
+    write(file, {"run": "r", "text": "x"}, {"run": "r", "text": "y"})
+    with pytest.raises(InputError, match=r":2: a second, different reply"):
+        ReplayTransport(file)
+    write(file, {"key": "k", "text": "x"}, {"key": "k", "text": "y"})
+    with pytest.raises(InputError, match=r":2: a second, different reply"):
+        ReplayTransport(file)
+
+
+def test_the_same_words_twice_are_one_reply(file: Path) -> None:
+    write(file, {"run": "r", "text": "x", "latency": 1}, {"run": "r", "text": "x", "latency": 2})
+    ReplayTransport(file)
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n", b"\xff\xfe{}"])
+def test_no_recording(file: Path, data: bytes) -> None:
+    file.write_bytes(data)
+    with pytest.raises(InputError, match=r"rec\.jsonl"):
+        ReplayTransport(file)
+    with pytest.raises(InputError, match="cannot read"):
+        ReplayTransport(file.with_name("absent"))
+
+
+async def test_separators_inside_strings_and_a_bom_break_no_line(file: Path) -> None:
+    text = "a\u2028b\u2029c\x85d\x0be\x0cf"
+    file.write_text(
+        "\ufeff" + json.dumps({"run": "r", "text": text}, ensure_ascii=False) + "\r\n", "utf-8"
+    )
+    assert (await ReplayTransport(file).send(ask(run_id="r"))).text == text
+
+
+def test_a_file_cut_anywhere_loads_without_its_last_line(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder = FileRecorder(file)
+    for n in range(3):
+        recorder.record(ask(str(n)), Reply(str(n)))
+    recorder.close()
+    whole = file.read_bytes()
+    ends = [i + 1 for i, b in enumerate(whole) if b == ord("\n")]
+    for cut in range(ends[0], len(whole)):
+        file.write_bytes(whole[:cut])
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            loaded = ReplayTransport(file)
+        complete = sum(cut >= end - 1 for end in ends)  # the line end itself may be missing
+        assert len(loaded._by_key) == complete
+        torn = cut not in ends and cut + 1 not in ends
+        assert ("broke off" in caplog.text) is torn
+
+
+def test_recording_goes_on_behind_a_torn_line(file: Path) -> None:
+    recorder = FileRecorder(file)
+    recorder.record(ask("0"), Reply("0"))
+    recorder.record(ask("1"), Reply("1"))
+    recorder.close()
+    whole = file.read_bytes()
+    first = whole.index(b"\n") + 1
+    for cut in range(first, len(whole) + 1):
+        file.write_bytes(whole[:cut])
+        again = FileRecorder(file)
+        again.record(ask("0"), Reply("0"))
+        again.record(ask("1"), Reply("1"))
+        again.record(ask("2"), Reply("2"))
+        again.close()
+        assert len(ReplayTransport(file)._by_key) == 3
+        assert file.read_bytes().startswith(whole[: cut if cut == len(whole) else first])
+
+
+def test_a_file_that_is_no_recording_is_not_touched(file: Path) -> None:
+    for content in (b"my notes", b"line\nmy notes", b'{"run": "r", "te'):
+        file.write_bytes(content)
+        with pytest.raises(InputError):
+            FileRecorder(file)
+        assert file.read_bytes() == content
+    with pytest.raises(InputError, match="cannot"):
+        FileRecorder(file.parent)
+
+
+async def test_a_second_session_adds_to_the_first_and_changes_nothing(file: Path) -> None:
+    for words in ("first", "second"):
+        recorder = FileRecorder(file)
+        recorder.record(ask("same"), Reply(words))
+        recorder.record(ask(words), Reply(words))
+        recorder.close()
+    replay = ReplayTransport(file)
+    assert (await replay.send(ask("same"))).text == "first"
+    assert (await replay.send(ask("second"))).text == "second"
+
+
+def test_another_recording_of_the_same_name_has_another_endpoint(tmp_path: Path) -> None:
+    endpoints = set()
+    for folder, text in [("a", "x"), ("b", "y"), ("c", "x")]:
+        (tmp_path / folder).mkdir()
+        path = write(tmp_path / folder / "rec.jsonl", {"run": "r", "text": text})
+        endpoints.add(ReplayTransport(path).endpoint)
+    assert len(endpoints) == 2
+
+
+def test_a_full_disk_leaves_no_half_line(file: Path) -> None:
+    recorder = FileRecorder(file)
+    recorder.record(ask("0"), Reply("0"))
+    size = file.stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    import signal
+
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50, hard))
+    try:
+        with pytest.raises(StoreError, match=r"rec\.jsonl: cannot write"):
+            recorder.record(ask("1"), Reply("1" * 500))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    assert file.stat().st_size == size
+    recorder.record(ask("1"), Reply("1" * 500))  # there is room again
+    recorder.close()
+    assert len(ReplayTransport(file)._by_key) == 2
+
+
+def test_half_characters_survive_the_recorder(file: Path) -> None:
+    recorder = FileRecorder(file)
+    recorder.record(ask("a\ud800"), dataclasses.replace(REPLY, text="\ud83d\ude00"))
+    recorder.close()
+    assert file.read_bytes().isascii()

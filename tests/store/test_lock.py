@@ -1,0 +1,136 @@
+"""One experiment, one process; death releases it; other experiments do not wait."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from agenteval.errors import StoreError, StoreLocked
+from agenteval.pipeline import execute, experiment_of, make_plan
+from agenteval.store import Store
+from agenteval.store.export import export_cells
+from tests.store.making import FORK, ScriptedJudge, criteria, items
+
+EXPERIMENT = "e" * 64
+
+
+def _hold(path: Path, pipe: Connection) -> None:
+    """Wait for a word, try to take the lock, hold it until the next word."""
+    with Store(path) as store:
+        pipe.send(os.getpid())
+        pipe.recv()
+        try:
+            with store.lock(EXPERIMENT):
+                pipe.send("won")
+                pipe.recv()
+        except StoreLocked as error:
+            pipe.send(str(error))
+
+
+def test_of_two_processes_exactly_one_wins_twenty_times(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    Store(path).close()
+    for _ in range(20):
+        pipes = [FORK.Pipe() for _ in range(2)]
+        children = [FORK.Process(target=_hold, args=(path, theirs)) for _, theirs in pipes]
+        for child in children:
+            child.start()
+        pids = [ours.recv() for ours, _ in pipes]
+        for ours, _ in pipes:
+            ours.send("go")
+        said = [ours.recv() for ours, _ in pipes]
+        assert said.count("won") == 1
+        winner = said.index("won")
+        loser = said[1 - winner]
+        assert f"process {pids[winner]} on {socket.gethostname()}" in loser
+        assert str(path) in loser
+        assert "\n" not in loser
+        pipes[winner][0].send("end")
+        for child in children:
+            child.join(20)
+            assert child.exitcode == 0
+
+
+def test_kill_releases_the_lock_and_the_dead_is_not_named(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    for _ in range(3):
+        ours, theirs = FORK.Pipe()
+        child = FORK.Process(target=_hold, args=(path, theirs))
+        child.start()
+        ours.recv()
+        ours.send("go")
+        assert ours.recv() == "won"
+        with Store(path) as store:
+            with pytest.raises(StoreLocked, match=f"process {child.pid} on "):
+                store.lock(EXPERIMENT).__enter__()
+            child.kill()
+            child.join(20)
+            with store.lock(EXPERIMENT):
+                owner = next(tmp_path.glob("*.owner"))
+                assert json.loads(owner.read_text())["pid"] == os.getpid()
+            assert list(tmp_path.glob("*.owner")) == []
+
+
+def test_the_same_process_cannot_enter_twice_but_again(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        for _ in range(2):
+            with store.lock(EXPERIMENT):
+                with pytest.raises(StoreLocked, match=f"process {os.getpid()} "):
+                    store.lock(EXPERIMENT).__enter__()
+                with store.lock("f" * 64):
+                    pass
+
+
+def test_an_error_inside_releases_and_is_not_disguised(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        with pytest.raises(OSError, match="mine"), store.lock(EXPERIMENT):
+            raise OSError("mine")
+        with store.lock(EXPERIMENT):
+            pass
+
+
+def test_two_names_of_one_file_are_one_store(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    with Store(tmp_path / "real" / "s.db") as store:
+        (tmp_path / "link.db").symlink_to(tmp_path / "real" / "s.db")
+        linked = Store(tmp_path / "link.db")
+        with linked, store.lock(EXPERIMENT), pytest.raises(StoreLocked):
+            linked.lock(EXPERIMENT).__enter__()
+
+
+def test_a_lock_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        (tmp_path / f"s.db.{EXPERIMENT[:16]}.lock").mkdir()
+        with pytest.raises(StoreError, match=r"s\.db: cannot lock") as caught:
+            store.lock(EXPERIMENT).__enter__()
+        assert "\n" not in str(caught.value)
+
+
+def _judge(path: Path, seed: int, pipe: Connection) -> None:
+    judge = ScriptedJudge(seed=seed, delay=0.001)
+    with Store(path) as store, store.lock(experiment_of(judge, "sums")):
+        plan = make_plan(judge, items(40), criteria(3), store, repeats=5)
+        ended = asyncio.run(execute(plan, judge, store, workers=8))
+        pipe.send((ended.stopped, ended.progress.cells_scored))
+
+
+def test_different_experiments_share_a_store_and_both_finish(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    pipes = [FORK.Pipe(duplex=False) for _ in range(2)]
+    children = [
+        FORK.Process(target=_judge, args=(path, seed, theirs))
+        for seed, (_, theirs) in enumerate(pipes)
+    ]
+    for child in children:
+        child.start()
+    assert [ours.recv() for ours, _ in pipes] == [(None, 600), (None, 600)]
+    for child in children:
+        child.join(20)
+    with Store(path) as store:
+        assert export_cells(store, tmp_path / "all.jsonl") == 1200

@@ -1,0 +1,175 @@
+"""Opening: what is not a store is told in one line and left as it is."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agenteval.errors import AgentevalError, InputError, StoreError
+from agenteval.store import Store
+from tests.store.making import FORK, ScriptedJudge, check_file, criteria, items
+
+
+def one_line(error: AgentevalError, path: Path) -> str:
+    text = str(error)
+    assert "\n" not in text
+    assert str(path) in text
+    return text
+
+
+def test_a_foreign_database_is_refused_and_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "bank.sqlite"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE accounts (name TEXT)")
+        db.execute("INSERT INTO accounts VALUES ('ada')")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError) as caught:
+        Store(path)
+    assert "not an agenteval store" in one_line(caught.value, path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["bank.sqlite"]
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        "CREATE TABLE meta (k TEXT); CREATE TABLE cells (x TEXT);",
+        "CREATE TABLE meta (key TEXT, value TEXT); CREATE TABLE cells (x TEXT);"
+        "INSERT INTO meta VALUES ('version', 'one');",
+        "CREATE TABLE meta (key TEXT, value BLOB); CREATE TABLE cells (x TEXT);"
+        "INSERT INTO meta VALUES ('version', x'7a');",
+        "CREATE TABLE meta (key TEXT, value BLOB); CREATE TABLE cells (x TEXT);",
+    ],
+)
+def test_a_database_with_our_names_but_not_ours(tmp_path: Path, tables: str) -> None:
+    path = tmp_path / "alike.db"
+    with sqlite3.connect(path) as db:
+        db.executescript(tables)
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="agenteval"):
+        Store(path)
+    assert path.read_bytes() == before
+
+
+def test_a_text_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("these are my notes\n" * 50)
+    before = path.read_bytes()
+    with pytest.raises(StoreError) as caught:
+        Store(path)
+    assert "not an agenteval store" in one_line(caught.value, path)
+    assert path.read_bytes() == before
+
+
+def test_a_newer_store_is_refused_with_advice(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    Store(path).close()
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE meta SET value = ? WHERE key = 'version'", (b"7",))
+    db.close()
+    with pytest.raises(StoreError) as caught:
+        Store(path)
+    text = one_line(caught.value, path)
+    assert "store version 7" in text
+    assert "update agenteval" in text
+
+
+def test_a_folder_and_a_path_below_a_file(tmp_path: Path) -> None:
+    with pytest.raises(StoreError) as caught:
+        Store(tmp_path)
+    one_line(caught.value, tmp_path)
+    file = tmp_path / "file"
+    file.write_text("x")
+    with pytest.raises(StoreError) as caught:
+        Store(file / "deep" / "s.db")
+    one_line(caught.value, file)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders have no such mode")
+def test_a_read_only_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "fixed"
+    folder.mkdir()
+    folder.chmod(0o555)
+    code = (
+        "import os, sys\n"
+        "from agenteval.store import Store\n"
+        "if os.getuid() == 0:\n"
+        "    os.setuid(65534)\n"  # the superuser may write anywhere: become nobody
+        "try:\n"
+        "    Store(sys.argv[1])\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+    )
+    for part in (tmp_path, *tmp_path.parents):  # nobody must be able to get there
+        if part.stat().st_uid == os.getuid() and not part.stat().st_mode & 0o001:
+            part.chmod(part.stat().st_mode | 0o011)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder / "s.db")], capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("StoreError ")
+    assert str(folder) in lines[0]
+    assert list(folder.iterdir()) == []
+
+
+def test_no_store_yet_and_a_url(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no store here yet"):
+        Store(tmp_path / "none.db", create=False)
+    assert list(tmp_path.iterdir()) == []
+    for url in ("postgresql://host/db", Path("sqlite:///x.db")):
+        with pytest.raises(InputError, match="give a path"):
+            Store(url)
+
+
+@pytest.mark.parametrize("name", ["a?b.db", "a#b.db", "100%.db", "with space.db", ":memory:"])
+def test_odd_names_are_names(tmp_path: Path, name: str) -> None:
+    with Store(tmp_path / name) as store:
+        store.register(items(1), criteria(1), ScriptedJudge().source)
+    assert name in {p.name for p in tmp_path.iterdir()}
+    with Store(tmp_path / name, create=False) as store:
+        assert len(store.runs()) == 1
+
+
+def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    path.touch()
+    Store(path).close()
+    check_file(path)
+
+
+def _open(path: Path, start: multiprocessing.synchronize.Event, said: object) -> None:
+    start.wait(20)
+    try:
+        with Store(path) as store:
+            store.register(items(2), criteria(1), ScriptedJudge().source)
+            said.send(store.secret)  # type: ignore[attr-defined]
+    except AgentevalError as error:
+        said.send(str(error))  # type: ignore[attr-defined]
+
+
+def test_processes_that_create_one_store_together_agree(tmp_path: Path) -> None:
+    for i in range(5):
+        path = tmp_path / f"s{i}.db"
+        start = FORK.Event()
+        pipes = [FORK.Pipe(duplex=False) for _ in range(3)]
+        children = [FORK.Process(target=_open, args=(path, start, p[1])) for p in pipes]
+        for child in children:
+            child.start()
+        start.set()
+        said = [ours.recv() for ours, _ in pipes]
+        for child in children:
+            child.join(20)
+        assert len(set(said)) == 1, said
+        assert isinstance(said[0], bytes)
+        check_file(path)

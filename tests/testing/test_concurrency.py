@@ -1,0 +1,113 @@
+"""Requests at the same time, and what is counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+
+from agenteval.errors import InputError
+from agenteval.testing import Latency, serve
+from tests.testing.conftest import ask, client
+
+
+async def _many(
+    url: str, count: int, text: Callable[[int], str] = lambda i: f"text {i}"
+) -> list[str]:
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
+    async with openai.AsyncOpenAI(
+        base_url=url,
+        api_key="none",
+        max_retries=0,
+        http_client=openai.DefaultAsyncHttpxClient(limits=limits),
+    ) as sdk:
+
+        async def one(i: int) -> str:
+            try:
+                reply = await sdk.chat.completions.create(
+                    model="m", messages=[{"role": "user", "content": text(i)}]
+                )
+            except openai.RateLimitError:
+                return "429"
+            return reply.choices[0].message.content or ""
+
+        return list(await asyncio.gather(*(one(i) for i in range(count))))
+
+
+async def test_64_concurrent_requests_overlap() -> None:
+    with serve(latency=0.5) as server:
+        replies = await _many(server.base_url, 64)
+        assert server.max_in_flight == 64
+        assert server.count == 64
+        stats = server.engine.stats()
+    assert len(set(replies)) == 64
+    assert stats["answered"] == 64
+    assert stats["answered_again"] == 0
+    assert stats["in_flight_seconds"] == pytest.approx(64 * 0.5, rel=0.15)
+
+
+async def test_above_the_ceiling_there_are_429s_and_they_use_up_no_turn() -> None:
+    with serve(lambda body, n: f"turn {n}", ceiling=10, latency=0.5) as server:
+        replies = await _many(server.base_url, 30, lambda i: "same")
+        assert server.max_in_flight == 10
+        assert server.engine.stats()["outcomes"] == {"ok": 10, "rejected": 20}
+    assert sorted(r for r in replies if r != "429") == [f"turn {n}" for n in range(10)]
+
+
+def test_connections_are_kept_alive() -> None:
+    with serve() as server, client(server) as sdk:
+        for _ in range(20):
+            ask(sdk)
+        assert server.count == 20
+        assert server.max_in_flight == 1
+        stats = httpx2.get(server.base_url.replace("/v1", "/stats")).json()
+        assert stats["connections"] == 2  # one for 20 requests, one for /stats
+
+
+def test_latency_is_a_lower_bound_and_depends_on_the_request() -> None:
+    with serve(latency=Latency("uniform", 0.05, 0.15), seed=3) as server, client(server) as sdk:
+        for text in "abab":
+            ask(sdk, text)
+        times = [(r.finished or 0) - r.received for r in server.requests]
+    assert all(0.05 <= t < 0.5 for t in times)
+
+
+def test_requests_are_recorded_in_order_and_bounded() -> None:
+    with serve(record=3) as server, client(server) as sdk:
+        for i in range(5):
+            ask(sdk, str(i), extra_headers={"x-number": str(i)})
+        seen = server.requests
+        assert server.count == 5
+    assert [r.order for r in seen] == [2, 3, 4]
+    assert [r.headers["x-number"] for r in seen] == ["2", "3", "4"]
+    assert [r.body["messages"][0]["content"] for r in seen if r.body] == ["2", "3", "4"]
+    assert all(r.outcome == "ok" for r in seen)
+
+
+def test_stats_and_reset() -> None:
+    with serve(lambda body, n: "x") as server, client(server) as sdk:
+        for text in "aab":
+            ask(sdk, text)
+        root = server.base_url.removesuffix("/v1")
+        stats = httpx2.get(f"{root}/stats").json()
+        assert stats["requests"] == 3
+        assert sorted(stats["per_request"].values()) == [[1, 1], [2, 2]]
+        assert stats["answered_again"] == 1
+        assert "per_request" not in httpx2.get(f"{root}/stats?keys=no").json()
+        assert httpx2.post(f"{root}/reset").status_code == 200
+        assert httpx2.get(f"{root}/stats").json()["requests"] == 0
+        assert httpx2.get(f"{root}/reset").status_code == 405
+        assert httpx2.get(f"{root}/nothing").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"latency": -1}, {"ceiling": 0}, {"record": -1}, {"seed": "x"}, {"ignore": ["("]}],
+)
+def test_bad_options_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        serve(**options)
