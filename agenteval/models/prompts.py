@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import re
 from dataclasses import dataclass
 from importlib.resources import files
@@ -101,6 +102,8 @@ def load_prompt(package: str, name: str) -> Prompt:
         finalize=_without_placeholder,
     )
     environment.filters["data"] = _marked_block
+    # Jinja's own tojson writes ' as \\u0027; a label must stand as it has to be copied.
+    environment.filters["quoted"] = lambda text: json.dumps(text, ensure_ascii=False)
     return Prompt(
         name, hashlib.sha256(source.encode()).hexdigest(), environment.from_string(source)
     )

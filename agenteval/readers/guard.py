@@ -73,8 +73,12 @@ def _is_opener(line: str) -> bool:
 def _bare(text: str) -> str:
     """Lower case, single spaces, without what says nothing at both ends."""
     folded = " ".join(text.casefold().replace("’", "'").split())
-    speaking = [i for i, c in enumerate(folded) if _says(c)]
-    return folded[speaking[0] : speaking[-1] + 1] if speaking else ""
+    start, end = 0, len(folded)
+    while start < end and not _says(folded[start]):
+        start += 1
+    while end > start and not _says(folded[end - 1]):
+        end -= 1
+    return folded[start:end]
 
 
 def _is_echo(text: str, problem: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
@@ -18,6 +19,7 @@ Aggregation = Literal["mean", "min"]
 SCHEMA_VERSION = 1
 
 
+@lru_cache(maxsize=8192)
 def slug(name: str) -> str:
     """Stable id from a name: ASCII letters, digits and single hyphens, at most 80 characters."""
     text = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
@@ -84,7 +86,7 @@ class Criterion(Record):
             raise ValueError(f"criterion {self.name!r} has empty or repeated accepted values")
         return self
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """Content hash (hex) of what changes a judgement: texts, levels, scale, parts.
 
@@ -136,7 +138,7 @@ class CriteriaSet(Record):
             seen.add(criterion.id)
         return self
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """Content hash (hex) over the criteria in their order."""
         return content_hash([c.sha256 for c in self.criteria])

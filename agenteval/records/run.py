@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue, field_validator
@@ -102,7 +103,7 @@ class View(Record):
     trajectory: str
     reference: str | None = None
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """Content hash (hex) over the run id and everything shown."""
         return content_hash(self.model_dump())

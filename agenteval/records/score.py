@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 from pydantic import Field, JsonValue
@@ -35,7 +36,7 @@ class Source(Record):
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     seed: int = 0
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """Content hash (hex)."""
         return content_hash(self.model_dump())

@@ -98,7 +98,7 @@ def test_a_model_that_never_answers_in_form_ends_with_3(cli: Cli, project: Path)
 def test_a_wrong_key_stops_at_once_with_one_line(cli: Cli, project: Path) -> None:
     from agenteval.testing import Fault
 
-    with serve(answer, faults=[Fault.status(401)]) as server:
+    with serve(answer, faults=[Fault("status", 401)]) as server:
         result = cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
         assert server.count <= 14
     assert result.code == 3

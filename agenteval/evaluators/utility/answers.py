@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from agenteval.errors import ReplyError
@@ -86,15 +87,20 @@ class _Found:
 
 
 def _names(asked: Sequence[tuple[str, Criterion]]) -> dict[str, str]:
+    return _names_of(tuple((path, leaf.id, leaf.name) for path, leaf in asked))
+
+
+@lru_cache(maxsize=64)
+def _names_of(asked: tuple[tuple[str, str, str], ...]) -> dict[str, str]:
     """Every way to name a leaf, folded, to its path. An ambiguous name names nothing."""
     names: dict[str, str] = {}
     ambiguous: set[str] = set()
-    for path, leaf in asked:
-        for name in {slug(path), slug(leaf.id), slug(leaf.name), slug(path.replace("/", " "))}:
+    for path, own_id, own_name in asked:
+        for name in {slug(path), slug(own_id), slug(own_name), slug(path.replace("/", " "))}:
             if names.get(name, path) != path:
                 ambiguous.add(name)
             names[name] = path
-    exact = {slug(path): path for path, _ in asked}
+    exact = {slug(path): path for path, _, _ in asked}
     return {n: p for n, p in names.items() if n not in ambiguous} | exact
 
 

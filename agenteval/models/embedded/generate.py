@@ -75,6 +75,9 @@ class LocalServer:
         params.cors_origins = "http://127.0.0.1"
         try:
             self._server: Any = xllamacpp.Server(params)
+            # The constructor may return before the loop that serves requests has begun; freed in
+            # that moment, the server would wait for it for ever. One token proves that it runs.
+            self._server.handle_completions({"prompt": " ", "max_tokens": 1})
         except (RuntimeError, ValueError) as error:
             raise ModelUnavailable(f"llama.cpp cannot load {path}: {error}") from error
         self.base_url: str = f"{self._server.listening_address}/v1"

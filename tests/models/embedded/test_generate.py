@@ -191,6 +191,18 @@ def test_closed(tiny: Any) -> None:
         urllib.request.urlopen(f"{running.base_url}/models", timeout=5)
 
 
+def test_closing_at_once_never_hangs(tiny: Any) -> None:
+    """In a process of its own with a time limit: a server freed before its loop begins hung."""
+    script = (
+        "import sys\n"
+        "from agenteval.models.embedded.generate import LocalServer\n"
+        "for _ in range(25):\n"
+        "    LocalServer(sys.argv[1], context=256).close()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, tiny.path], check=False, timeout=120)
+    assert done.returncode == 0
+
+
 def test_files_that_are_no_model(tiny: Any, tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match="No such file"):
         LocalServer(tmp_path / "none.gguf")
