@@ -174,7 +174,7 @@ def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[
 
 
 def _row(criterion: Criterion, system: str, ratings: Sequence[Rating]) -> Row:
-    averaged = criterion.scale != "nominal" and criterion.order != "unclear"
+    averaged = criterion.ordered
     valued = [r for r in ratings if r.value is not None and averaged]
     return Row(
         criterion_id=criterion.id,

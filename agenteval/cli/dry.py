@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,8 +49,10 @@ def _describe_chat(
     options = JudgeOptions(job.one_per_call, job.temperature, seed=job.seed)
     evaluator = chat_judge(client, task, options)
     path = Path(job.store or default_path())
-    # A dry run leaves no file behind: without a store the plan is made against an empty one.
-    with Store(path) if path.is_file() else Store(":memory:") as store:
+    with ExitStack() as stack:
+        if not path.is_file():  # a dry run leaves no file behind: it plans against an empty store
+            path = Path(stack.enter_context(TemporaryDirectory())) / "empty.db"
+        store = stack.enter_context(Store(path))
         plan = make_plan(
             evaluator, items, criteria, store, repeats=job.repeats, retry_failed=job.retry_failed
         )

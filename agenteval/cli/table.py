@@ -90,7 +90,7 @@ def _criterion_lines(table: Any, criterion: Criterion, rows: Sequence[Row], leve
     factor = (len(criterion.accepted_values) - 1) if levels and criterion.accepted_values else 1
     name = clean(criterion.name)
     if any(r.relative for r in rows):
-        name += "\n[dim]rank within a problem[/dim]"
+        name += "\n[dim]rank within a problem,\nmean 1/2 by construction[/dim]"
     for i, row in enumerate(rows):
         style = "bold" if row.system == ALL else ""
         table.add_row(
@@ -136,7 +136,7 @@ def _foot(report: Report, rows: Sequence[Row]) -> None:
     for reason, names in _reasons(blank, report.ratings).items():
         out().print(f"[yellow]no score:[/yellow] {clean(', '.join(names))}: {clean(reason)}")
     for criterion in report.criteria:
-        if criterion.scale == "nominal" or criterion.order == "unclear":
+        if not criterion.ordered:
             counts = Counter(
                 r.label for r in report.ratings if r.criterion_id == criterion.id and r.label
             )
@@ -154,7 +154,7 @@ def _foot(report: Report, rows: Sequence[Row]) -> None:
 
 def _never_rated(criterion: Criterion, rows: Sequence[Row]) -> bool:
     own = [r for r in rows if r.criterion_id == criterion.id]
-    averaged = criterion.scale != "nominal" and criterion.order != "unclear"
+    averaged = criterion.ordered
     return averaged and not any(r.overall.n for r in own)
 
 

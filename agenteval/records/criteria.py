@@ -109,13 +109,18 @@ class Criterion(Record):
             "concept": self.provenance.concept,
         }
 
+    @property
+    def ordered(self) -> bool:
+        """True when its levels have a known order, so that values may be averaged."""
+        return self.scale != "nominal" and self.order != "unclear"
+
     def value_of(self, label: str) -> float | None:
-        """Value in [0, 1] of an accepted value (rank over levels - 1); None on a nominal scale.
+        """Value in [0, 1] of an accepted value (rank over levels - 1); None without an order.
 
         Raises ValueError when `label` is not an accepted value.
         """
         rank = self.accepted_values.index(label)
-        if self.scale == "nominal":
+        if not self.ordered:
             return None
         return rank / (len(self.accepted_values) - 1)
 

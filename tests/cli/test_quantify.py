@@ -126,6 +126,7 @@ def test_max_calls_is_kept_and_counts_earlier_sessions(cli: Cli, project: Path) 
 
 
 def test_dry_run_asks_nobody_and_leaves_nothing(cli: Cli, project: Path) -> None:
+    before = set(project.rglob("*"))
     with serve(answer) as server:
         result = cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
                      "--dry-run", "--price-in", 1, "--price-out", 2)  # fmt: skip
@@ -136,7 +137,7 @@ def test_dry_run_asks_nobody_and_leaves_nothing(cli: Cli, project: Path) -> None
     cost = re.search(r"cost, estimated: ([\d.]+)", result.out)
     assert cost is not None
     assert float(cost.group(1)) > 0
-    assert not (project / "agenteval.db").exists()
+    assert set(project.rglob("*")) == before
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,15 @@ def to_result(criterion: Criterion, key: CellKey, answers: Answers, rung: str | 
                 message=f"{where}{part.message}",
                 rung=rung,
             )
+    unordered = [path for path, leaf in leaves(criterion) if not leaf.ordered]
+    if criterion.sub_criteria and unordered:  # a rank nobody stated must not enter a mean
+        return Failure(
+            key=key,
+            criterion_id=criterion.id,
+            status="unscored:unsupported",
+            message=f"the levels of its part {unordered[0]} have no known order",
+            rung=rung,
+        )
     read = {path: part for path, part in parts.items() if isinstance(part, Answer)}
     if criterion.sub_criteria:
         return _aggregate(criterion, key, read, rung)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from agenteval.errors import InputError, ReplyError
 from agenteval.evaluators.utility.critic_reply import read_criteria
-from agenteval.evaluators.utility.scale_order import order_of
+from agenteval.evaluators.utility.scale_order import is_not_applicable, order_of
 from agenteval.files import write_atomically
 from agenteval.readers.tasks import data_folders
 from agenteval.records import CriteriaSet, Criterion
@@ -112,7 +112,7 @@ def _is_plain(item: Any) -> bool:
 
 def _checked(item: Any, where: str, notes: list[str]) -> Criterion:
     try:
-        criterion = Criterion.model_validate(item)
+        criterion = Criterion.model_validate(_without_na(item, notes))
     except ValidationError as error:
         raise InputError(_first(error), where) from error
     stated = isinstance(item, dict) and "order" in item
@@ -131,6 +131,18 @@ def _checked(item: Any, where: str, notes: list[str]) -> Criterion:
         '"scale": "nominal"',
         where,
     )
+
+
+def _without_na(item: Any, notes: list[str]) -> Any:
+    """ "Not applicable" among the levels is no level: it becomes `allow_na`."""
+    levels = item.get("accepted_values") if isinstance(item, dict) else None
+    if not isinstance(levels, list) or not all(isinstance(v, str) for v in levels):
+        return item
+    kept = [v for v in levels if not is_not_applicable(v)]
+    if len(kept) == len(levels) or len(kept) < 2:
+        return item
+    notes.append(f'{item.get("name")}: "not applicable" is no level; read as allow_na')
+    return {**item, "accepted_values": kept, "allow_na": True}
 
 
 def _first(error: ValidationError) -> str:
