@@ -17,7 +17,7 @@ def demo(
         Path | None, typer.Option("--dir", help="Where to work; default: a new temporary folder.")
     ] = None,
     seeds: Annotated[int, typer.Option(help="Critics that propose criteria.", min=1)] = 5,
-    repeats: Annotated[int, typer.Option(help="How often each run is judged.", min=1)] = 3,
+    repeats: Annotated[int, typer.Option(help="How often each run is judged.", min=1)] = 2,
     limit: Annotated[int | None, typer.Option(help="Only the first N runs.", min=1)] = None,
 ) -> None:
     """Propose criteria for mathematics, score 60 runs, print the tables. Needs no key."""
