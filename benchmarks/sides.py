@@ -199,7 +199,7 @@ async def side_pipeline(job: Job) -> Measured:
         async def run(some: Sequence[Item]) -> None:
             plan = make_plan(evaluator, some, asked, store, repeats=1)
             # As many workers as the command line takes.
-            ended = await execute(plan, evaluator, store, workers=job.concurrency + 8)
+            ended = await execute(plan, evaluator, store, workers=2 * job.concurrency)
             if ended.stopped:
                 raise RuntimeError(ended.stopped)
 

@@ -199,8 +199,9 @@ def _run(
     from agenteval.cli.progress import live
     from agenteval.pipeline import execute
 
-    # A few more workers than requests in flight, so that commits do not slow requests down.
-    workers = job.limits.concurrency + 8 if client else 1
+    # Twice as many workers as requests in flight: while some wait for their commit, others keep
+    # every connection busy (an idle one is polled by the HTTP pool at each request).
+    workers = 2 * job.limits.concurrency if client else 1
 
     async def work(update: Any) -> Ended:
         try:
