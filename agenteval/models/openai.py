@@ -8,7 +8,6 @@ whose answers are not quite in form.
 from __future__ import annotations
 
 import email.utils
-import importlib
 import json
 import logging
 import math
@@ -25,6 +24,7 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
+from agenteval.models.lanes import Lanes
 from agenteval.models.wire import (
     Reply,
     Request,
@@ -55,7 +55,6 @@ _FINISH = {
     "tool_calls": "tool_calls", "tool_use": "tool_calls", "function_call": "tool_calls",
 }  # fmt: skip
 _MOST_TOKENS = 10**8  # a larger count is a defect of the endpoint, not a bill
-_CONNECT_SECONDS = 15.0
 
 _log = logging.getLogger(__name__)
 
@@ -81,24 +80,7 @@ class OpenAITransport:
         self._mode = 0
         self._refused: set[str] = set()
         self._bad_schemas: set[str] = set()
-        self._sdk: Any = None
-        self._response: Any = None  # the Response class of the HTTP library that the SDK uses
-
-    def _client(self) -> Any:
-        if self._sdk is None:
-            import openai
-
-            http = openai.DefaultAsyncHttpxClient.__base__  # httpx's, from openai 3 on httpx2's
-            assert http is not None
-            library = http.__module__.partition(".")[0]
-            self._response = importlib.import_module(library).Response
-            self._sdk = openai.AsyncOpenAI(
-                api_key=self._key or "none",  # a local server needs no key, but the SDK does
-                base_url=self._url,
-                max_retries=0,
-                timeout=openai.Timeout(None, connect=_CONNECT_SECONDS),
-            )
-        return self._sdk
+        self._lanes: Lanes | None = None
 
     async def send(self, request: Request) -> Reply:
         """One attempt. Raises Simplified when the next one will ask for less."""
@@ -122,10 +104,11 @@ class OpenAITransport:
     async def _post(self, body: dict[str, Any]) -> bytes:
         import openai
 
-        client = self._client()
+        lanes = self._lanes = self._lanes or Lanes(self._url, self._key)
         # `from None`: the exceptions of the SDK hold the request with its headers
         try:
-            response = await client.post("/chat/completions", cast_to=self._response, body=body)
+            with lanes.lane() as sdk:
+                response = await sdk.post("/chat/completions", cast_to=lanes.response, body=body)
         except openai.APITimeoutError:
             raise Transient(f"{self.endpoint}: cannot connect (timeout)") from None
         except openai.APIConnectionError as error:
@@ -201,10 +184,10 @@ class OpenAITransport:
         return kept
 
     async def close(self) -> None:
-        """Close the SDK's connections."""
-        if self._sdk is not None:
-            sdk, self._sdk = self._sdk, None
-            await sdk.close()
+        """Close the connections."""
+        if self._lanes is not None:
+            lanes, self._lanes = self._lanes, None
+            await lanes.close()
 
 
 def read_completion(payload: bytes, mode: str, latency: float, where: str) -> Reply:

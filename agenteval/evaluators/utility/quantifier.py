@@ -66,7 +66,9 @@ class Quantifier:
         self.options = options or QuantifierOptions()
         self._system = load_prompt(_PACKAGE, "quantifier_system")
         self._user = load_prompt(_PACKAGE, "quantifier_user")
+        self._entry = load_prompt(_PACKAGE, "quantifier_criterion")
         self._repair = load_prompt(_PACKAGE, "quantifier_repair")
+        self._entries: dict[tuple[str, str], str] = {}
         self._source = self._make_source()
         self._source_key = self._source.sha256
 
@@ -79,12 +81,12 @@ class Quantifier:
             "task": content_hash([self.task.name, self.task.description]),
             "endpoint": self.client.transport.endpoint,
         }
-        prompts = [self._system.sha256, self._user.sha256, self._repair.sha256]
+        prompts = [self._system, self._user, self._entry, self._repair]
         return Source(
             evaluator="utility.quantifier",
             version=_VERSION,
             model=self.client.model,
-            prompt_sha256=content_hash(prompts),
+            prompt_sha256=content_hash([p.sha256 for p in prompts]),
             parameters=parameters,
             seed=self.options.seed,
         )
@@ -108,7 +110,7 @@ class Quantifier:
             "any_na": any(c.allow_na for _, c in shown),
             "task_name": self.task.name,
             "task_description": self.task.description,
-            "criteria": shown,
+            "criteria": "\n".join(self._described(path, c) for path, c in shown),
             "ids": [path for path, _ in shown],
             "problem": unit.view.problem,
             "trajectory": unit.view.trajectory,
@@ -128,6 +130,13 @@ class Quantifier:
             run_id=unit.run.id,
         )
         return request, tuple(path for path, _ in shown)
+
+    def _described(self, path: str, criterion: Criterion) -> str:
+        """A criterion as the prompt lists it; rendered once, since every call shows it."""
+        known = self._entries.get(key := (path, criterion.sha256))
+        if known is None:
+            known = self._entries[key] = self._entry.render(path=path, c=criterion)
+        return known
 
     def _order(self, unit: Unit) -> list[tuple[str, Criterion]]:
         """Leaves in an order drawn from seed, run and repeat, so that position cannot bias."""
