@@ -12,6 +12,7 @@
     └── ModelError                 3   no usable reply came
         ├── Unauthorized           3   key refused: the whole run stops at once
         ├── BadRequest             3   the endpoint refuses this request; a retry cannot heal it
+        │   └── TooLong            -   longer than the model's context (becomes a Failure)
         ├── Transient              3   may heal: 408, 409, 429, 5xx, connection
         │   └── RequestTimeout     3   no answer within the limit
         └── Filtered               -   the endpoint withheld the reply (becomes a Failure)
@@ -21,11 +22,18 @@ A message is one line for a person: what was wrong, where, what is allowed.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class AgentevalError(Exception):
-    """Root of the tree. `exit_code` is what the command line ends with."""
+    """Root of the tree. `exit_code` is what the command line ends with.
+
+    `spent` is the `records.Usage` of the attempts that were made before it was raised, set by the
+    model client; None when nothing was sent.
+    """
 
     exit_code = 2
+    spent: Any = None
 
 
 class InputError(AgentevalError):
@@ -75,7 +83,11 @@ class Unauthorized(ModelError):
 
 
 class BadRequest(ModelError):
-    """400, 404, 422, context length: this request cannot succeed as it is."""
+    """400, 404, 422: this request cannot succeed as it is."""
+
+
+class TooLong(BadRequest):
+    """The request is longer than the model's context: no other request need fail."""
 
 
 class Transient(ModelError):

@@ -189,13 +189,13 @@ class _Engine:
             if self.stopped:
                 return
             outcome = await judge(self.evaluator, unit)
-            if self._out_of_budget(outcome):
+            if self._out_of_budget(outcome) and not outcome.call.usage.requests:
                 return
             await self.store.commit(outcome.results, outcome.call, attempt=unit.attempt)
             self._count(outcome)
 
     def _out_of_budget(self, outcome: Outcome) -> bool:
-        """A call the budget forbade was never made: nothing to store, nothing more to ask."""
+        """Whether the budget forbade it: nothing more to ask, and to store only what was paid."""
         first = outcome.results[0]
         if isinstance(first, Failure) and first.status == "error:budget":
             self.stopped = self.stopped or first.message

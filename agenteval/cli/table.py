@@ -112,6 +112,8 @@ def _interval(interval: Interval, factor: float) -> str:
     mean = f"{interval.mean * factor:.3f}"
     if interval.low is None or interval.high is None:
         return f"{mean} [dim]({interval.reason})[/dim]"
+    if interval.low == interval.high:  # no width is no certainty: say why there is none
+        return f"{mean} [dim]({interval.reason or 'at the end of the scale'})[/dim]"
     return f"{mean} [{interval.low * factor:.3f}, {interval.high * factor:.3f}]"
 
 

@@ -12,6 +12,7 @@ from agenteval.errors import (
     Filtered,
     ReplyError,
     RequestTimeout,
+    TooLong,
     Transient,
     Unauthorized,
 )
@@ -24,6 +25,7 @@ from agenteval.records import (
     Result,
     Run,
     Source,
+    Usage,
     View,
 )
 
@@ -109,7 +111,10 @@ async def judge(evaluator: Evaluator, unit: Unit) -> Outcome:
         raise
     except Exception as error:  # noqa: BLE001  the one place where a crash becomes a record
         status, message = classify(error)
-        return fail_all(unit, source_key, status, message)
+        call = CallRecord(shown=tuple(c.id for c in unit.criteria))
+        if isinstance(spent := getattr(error, "spent", None), Usage):  # paid for, whatever came
+            call = call.model_copy(update={"usage": spent, "attempts": spent.requests})
+        return fail_all(unit, source_key, status, message, call)
 
 
 def classify(error: Exception) -> tuple[FailureStatus, str]:
@@ -119,6 +124,7 @@ def classify(error: Exception) -> tuple[FailureStatus, str]:
         (BudgetExceeded, "error:budget"),
         (Filtered, "unscored:refusal"),
         (ReplyError, "unscored:parse"),
+        (TooLong, "unscored:too_long"),
         (Transient, "error:infrastructure"),
         (BadRequest, "error:infrastructure"),
     )

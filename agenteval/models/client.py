@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from agenteval.errors import BadRequest, RequestTimeout, Transient, Unauthorized
+from agenteval.errors import AgentevalError, BadRequest, RequestTimeout, Transient, Unauthorized
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.wire import Reply, Request, Simplified, Transport
 from agenteval.records import Usage, canonical_json
@@ -113,7 +113,11 @@ class Client:
         if (reply := self._cached(key)) is not None:
             return reply
         effort = _Effort(size, max_completion(request))
-        reply = await self._ask(request.with_nonce(key, self.secret), effort)
+        try:
+            reply = await self._ask(request.with_nonce(key, self.secret), effort)
+        except AgentevalError as error:
+            error.spent = effort.usage if effort.usage.requests else None
+            raise
         reply = replace(
             reply,
             key=key,

@@ -21,6 +21,7 @@ from agenteval.errors import (
     BadRequest,
     InputError,
     ModelError,
+    TooLong,
     Transient,
     Unauthorized,
 )
@@ -47,6 +48,11 @@ _OPTIONAL = {"seed": None, "temperature": None, "max_tokens": "max_completion_to
 _NOT_TAKEN = re.compile(
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed"
     r"|only the default|cannot find|deprecated"
+)
+_TOO_LONG_CODE = "context_length_exceeded"
+_TOO_LONG = re.compile(
+    r"context (length|window|size)|prompt is too long|(input|prompt) (tokens|length) exceed"
+    r"|exceeds? the (available )?context|maximum (prompt|input) length"
 )
 _FINISH = {
     "stop": "stop", "eos": "stop", "end_turn": "stop", "stop_sequence": "stop",
@@ -294,6 +300,8 @@ def status_error(endpoint: str, error: Any, secrets: tuple[str, ...] = ()) -> Mo
     said = one_line(hide(str(getattr(error, "message", None) or error), secrets))
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     codes = {str(getattr(error, name, None)) for name in ("code", "type")}
+    if status in (400, 413, 422) and (_TOO_LONG_CODE in codes or _TOO_LONG.search(said.lower())):
+        return TooLong(f"{endpoint}: the model's context is too short ({said})")
     no_money = "insufficient_quota" in codes
     return _sorted(402 if no_money else status, f"{endpoint}: HTTP {status} ({said})", headers)
 

@@ -17,6 +17,7 @@ FailureStatus = Literal[
     "unscored:off_scale",
     "unscored:refusal",
     "unscored:unsupported",
+    "unscored:too_long",
     "error:infrastructure",
     "error:timeout",
     "error:budget",

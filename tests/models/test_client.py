@@ -425,6 +425,21 @@ async def test_the_cost_of_a_reply_includes_its_failed_attempts() -> None:
     assert reply.usage == client.usage
 
 
+async def test_a_failed_request_says_what_it_spent() -> None:
+    client, _ = make(Script(Transient("reset")), retry=RetryPolicy(attempts=3))
+    with pytest.raises(Transient) as raised:
+        await client.complete(ask())
+    assert raised.value.spent == client.usage
+    assert client.usage.requests == 3
+
+
+async def test_what_the_budget_forbids_at_once_has_spent_nothing() -> None:
+    client, _ = make(Script(), budget=Budget(max_calls=0))
+    with pytest.raises(BudgetExceeded) as raised:
+        await client.complete(ask())
+    assert raised.value.spent is None
+
+
 # ---- Concurrency ---------------------------------------------------------------------------------
 
 

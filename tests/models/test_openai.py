@@ -21,6 +21,7 @@ from agenteval.errors import (
     InputError,
     ModelError,
     RequestTimeout,
+    TooLong,
     Transient,
     Unauthorized,
 )
@@ -153,6 +154,33 @@ async def test_statuses_that_do_not(status: int, kind: type[ModelError]) -> None
     assert "\n" not in message
     assert server.base_url in message
     assert str(status) in message
+
+
+def error(message: str) -> str:
+    return json.dumps({"error": {"message": message}})
+
+
+@pytest.mark.parametrize(
+    ("fault", "too_long"),
+    [
+        (Fault("status", 400, code="context_length_exceeded"), True),
+        (
+            Fault("status", 400, body=error("This model's maximum context length is 8192 tokens.")),
+            True,
+        ),
+        (Fault("status", 400, body=error("the request exceeds the available context size")), True),
+        (Fault("status", 400, body=error("prompt is too long: 210000 tokens > 200000")), True),
+        (Fault("status", 400, body=error("'max_tokens' must be positive")), False),
+        (Fault("status", 404, body=error("no model with that context length")), False),
+    ],
+)
+async def test_longer_than_the_context(fault: Fault, too_long: bool) -> None:
+    with serve(faults=[fault]) as server:
+        async with client_of(server) as (client, _):
+            with pytest.raises(BadRequest) as raised:
+                await client.complete(ask())
+    assert isinstance(raised.value, TooLong) is too_long
+    assert server.count == 1
 
 
 async def test_an_account_without_money_does_not_heal() -> None:

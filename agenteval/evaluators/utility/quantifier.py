@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from agenteval.errors import BadRequest, ReplyError
+from agenteval.errors import AgentevalError, BadRequest, ReplyError
 from agenteval.evaluators.base import Outcome, Unit, cell_key, fail_all
 from agenteval.evaluators.utility.aggregate import to_result
 from agenteval.evaluators.utility.answers import (
@@ -27,7 +27,7 @@ from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt
 from agenteval.models.reply import parse_reply
 from agenteval.models.wire import NONCE, Reply, Request
-from agenteval.records import CallRecord, Criterion, Source, Task, content_hash
+from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
 
 _PACKAGE = "agenteval.evaluators.utility"
 _VERSION = 1
@@ -193,6 +193,10 @@ class Quantifier:
             reply = await self.client.complete(again)
         except BadRequest:
             return  # the repair cannot be asked for here (a recording, a full context): as it was
+        except AgentevalError as error:
+            first = [r.usage for r in state.replies if not r.cached]
+            error.spent = sum(first, start=error.spent or Usage())
+            raise
         state.replies.append(reply)
         state.repaired = True
         second, _, rung = _read(reply, unit.criteria)

@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from agenteval.errors import BadRequest, Transient
+from agenteval.errors import BadRequest, TooLong, Transient
 from agenteval.evaluators.base import Outcome, Unit, judge
 from agenteval.evaluators.utility.guard import Guarded
 from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions, reply_schema
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.readers import make_view
-from agenteval.records import Criterion, Failure, Run, Score, Task
+from agenteval.records import Criterion, Failure, Run, Score, Task, Usage
 from agenteval.testing.scripted import ScriptedTransport
 
 TASK = Task(name="sums", description="Add numbers.")
@@ -102,6 +102,25 @@ async def test_a_reply_cut_off_keeps_complete_members_only() -> None:
     outcome = await judge(judge_, unit())
     assert statuses(outcome) == ["scored", "unscored:missing"]
     assert outcome.results[0].rung == "salvaged"
+
+
+async def test_a_repair_that_fails_leaves_the_first_reply_paid() -> None:
+    def answer(request: Request) -> Reply | Exception:
+        if request.role == "quantifier:repair":
+            return Transient("reset")
+        return Reply(text="no JSON", usage=Usage(requests=1, prompt_tokens=10))
+
+    judge_, _ = quantifier(answer)
+    outcome = await judge(judge_, unit())
+    assert statuses(outcome) == ["error:infrastructure"] * 2
+    assert outcome.call.usage == Usage(requests=2, prompt_tokens=10)
+
+
+async def test_too_long_for_the_model_is_said_as_that() -> None:
+    judge_, _ = quantifier(lambda _: TooLong("4097 tokens, 4096 fit"))
+    outcome = await judge(judge_, unit())
+    assert statuses(outcome) == ["unscored:too_long"] * 2
+    assert outcome.call.usage.requests == 1
 
 
 async def test_a_repair_that_cannot_be_asked_keeps_the_first_result() -> None:
