@@ -29,14 +29,14 @@ examples:
 
 _RUN = (
     '{"id": "example-1", "system": "my-agent", "input": "the request", '
-    '"output": "what the agent answered", "success": true, "reference": null}\n'
+    '"output": "what the agent answered", "success": null, "reference": null}\n'
 )
 
 _README = """\
 # {name}
 
 `task.yaml` describes the task; `runs.jsonl` holds one run per line. Say here where the runs come
-from and under which licence they may be used.
+from and under which licence they may be used. `success` is true, false, or null where nobody knows.
 
     agenteval criteria --task {name}
     agenteval quantify tasks/{name}/runs.jsonl

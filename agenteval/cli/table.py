@@ -44,6 +44,13 @@ class Report:
         """Cells without a result, by status."""
         return Counter(r.status for r in self.ratings if ":" in r.status)
 
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """Runs by what is known of them: success, failed, unknown."""
+        runs = {r.run_id: r.success for r in self.ratings}
+        known = Counter(runs.values())
+        return {"success": known[True], "failed": known[False], "unknown": known[None]}
+
 
 def print_table(report: Report, *, levels: bool = False) -> None:
     """The table on standard output, with its head and foot."""
@@ -56,15 +63,18 @@ def print_table(report: Report, *, levels: bool = False) -> None:
     table.add_column("system")
     unit = "levels from 0" if levels else "0 worst, 1 best"
     table.add_column(f"mean [95 % interval]\n({unit})", justify="right", no_wrap=True)
-    table.add_column("success\nmean (n)", justify="right", no_wrap=True)
-    table.add_column("failed\nmean (n)", justify="right", no_wrap=True)
+    outcomes = report.outcomes
+    split = outcomes["success"] + outcomes["failed"] > 0
+    if split:
+        table.add_column("success\nmean (n)", justify="right", no_wrap=True)
+        table.add_column("failed\nmean (n)", justify="right", no_wrap=True)
     table.add_column("ratings\n/ cases", justify="right", no_wrap=True)
     table.add_column("not rated")
     rows = report.rows
     for criterion in report.criteria:
         own = [r for r in rows if r.criterion_id == criterion.id]
         if any(r.overall.n for r in own):
-            _criterion_lines(table, criterion, own, levels)
+            _criterion_lines(table, criterion, own, levels=levels, split=split)
     if table.row_count:
         out().print(table)
     _foot(report, rows)
@@ -80,13 +90,27 @@ def _head(report: Report) -> None:
         f"{len(runs)} runs of {len(cases)} cases × {len(report.criteria)} criteria × "
         f"{len(repeats)} repeats = {len(report.ratings)} ratings"
     )
+    outcomes = report.outcomes
+    known = outcomes["success"] + outcomes["failed"]
+    if not known:
+        out().print(
+            "[yellow]success is unknown for every run: levels only, nothing says whether a "
+            "criterion tells success from failure[/yellow]"
+        )
+    elif outcomes["unknown"]:
+        out().print(
+            f"[yellow]success is known for {known} of {len(runs)} runs: the others count in the "
+            "mean, on neither side[/yellow]"
+        )
     if source.evaluator == "utility.likelihood":
         out().print(f"[yellow]{_EMBEDDED_NOTE}[/yellow]")
     elif _WEAK.search(source.model):
         out().print(f"[yellow]{_WEAK_NOTE}[/yellow]")
 
 
-def _criterion_lines(table: Any, criterion: Criterion, rows: Sequence[Row], levels: bool) -> None:
+def _criterion_lines(
+    table: Any, criterion: Criterion, rows: Sequence[Row], *, levels: bool, split: bool
+) -> None:
     factor = (len(criterion.accepted_values) - 1) if levels and criterion.accepted_values else 1
     name = clean(criterion.name)
     if any(r.relative for r in rows):
@@ -97,8 +121,7 @@ def _criterion_lines(table: Any, criterion: Criterion, rows: Sequence[Row], leve
             name if i == 0 else "",
             clean(row.system),
             _interval(row.overall, factor),
-            _mean(row.success, factor),
-            _mean(row.failed, factor),
+            *([_mean(row.success, factor), _mean(row.failed, factor)] if split else []),
             f"{row.overall.n} / {row.overall.n_clusters}" if row.overall.n else "0",
             _missing(row, factor),
             style=style,
@@ -207,6 +230,7 @@ def table_json(report: Report) -> dict[str, Any]:
             }
             for row in report.rows
         ],
+        "runs": report.outcomes,
         "ratings": len(report.ratings),
         "failures": dict(sorted(report.failures.items())),
         "usage": report.usage.model_dump(),

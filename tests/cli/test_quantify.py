@@ -59,6 +59,26 @@ def test_again_asks_nobody_and_prints_the_same(cli: Cli, project: Path) -> None:
     assert "Accuracy" in first.out
 
 
+def test_unlabelled_runs_are_not_compared_with_success(cli: Cli, project: Path) -> None:
+    lines = [json.loads(line) for line in (project / "runs.jsonl").read_text().splitlines()]
+    unlabelled = [{**line, "success": None} for line in lines]
+    (project / "unlabelled.jsonl").write_text("".join(json.dumps(x) + "\n" for x in unlabelled))
+    (project / "one.jsonl").write_text(
+        "".join(json.dumps(x) + "\n" for x in [*unlabelled[1:], lines[0]])
+    )
+    with serve(answer) as server:
+        options = ("--model", "m", "--base-url", server.base_url)
+        none = cli("quantify", "unlabelled.jsonl", *options)
+        counted = cli("quantify", "unlabelled.jsonl", *options, "--json").json["runs"]
+        one = cli("quantify", "one.jsonl", *options)
+    n = len(lines)
+    assert "success is unknown for every run" in none.out
+    assert "failed" not in none.out
+    assert counted == {"success": 0, "failed": 0, "unknown": n}
+    assert f"success is known for 1 of {n} runs" in one.out
+    assert "failed" in one.out
+
+
 def test_more_repeats_only_add(cli: Cli, project: Path) -> None:
     with serve(answer) as server:
         arguments = ("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
