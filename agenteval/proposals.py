@@ -13,13 +13,13 @@ from agenteval.assemble import Limits, make_client, no_model
 from agenteval.errors import ModelUnavailable
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.critic import Critic, FailedProposal, Proposal
-from agenteval.evaluators.utility.merge import cluster_members, count_unique, merge_criteria
+from agenteval.evaluators.utility.merge import cluster_members, merge_criteria
 from agenteval.evaluators.utility.retrieval import draw, rank_bank
 from agenteval.evaluators.utility.rubric_check import RubricIssue, check_criteria
 from agenteval.models.embeddings import Embedder, make_embedder
 from agenteval.models.factory import ModelChoice
 from agenteval.records import CriteriaSet, Criterion, Task
-from agenteval.stats import UniqueCurve, expected_unique, unique_curve
+from agenteval.stats import UniqueCurve, unique_curve
 from agenteval.store import Store
 
 CURVE_TAUS = (0.7, 0.85, 1.0)
@@ -207,9 +207,5 @@ def unique_curves(
         return curves
     for tau in CURVE_TAUS if embedder is not None else (1.0,):
         members = cluster_members(sets, embedder, tau=tau)
-        curve = unique_curve(members, resamples=resamples, rng=np.random.default_rng(0))
-        if tau == 1:
-            exact = expected_unique(count_unique(sets, embedder, tau=tau), len(sets))
-            curve = UniqueCurve(curve.m, tuple(exact.tolist()), curve.low, curve.high)
-        curves[tau] = curve
+        curves[tau] = unique_curve(members, resamples=resamples, rng=np.random.default_rng(0))
     return curves

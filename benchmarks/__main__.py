@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, tuple[list[str], list[str]]] = {
     "quantify": ([], ["--runs", "400", "--rounds", "1"]),
     "startup": ([], ["--n", "5"]),
     "merge": ([], ["--n", "2000"]),
+    "merge_quality": ([], ["--quick"]),
     "readers": ([], ["10000"]),
     "embedded": ([], []),
 }

@@ -3,8 +3,8 @@
 Which criteria count as the same is decided once, over all N sets, by the merge clustering; a
 draw of M sets counts the clusters that it touches. Clustering again within every draw would let
 the same two criteria be one in one draw and two in the next, so a draw could seem to have more
-criteria than a larger draw that contains it. With fixed clusters every curve rises, and at tau = 1
-(equal names) its expectation is known exactly.
+criteria than a larger draw that contains it. With fixed clusters every curve rises, its expectation
+is known exactly, and the curve of a lower threshold never crosses that of a higher one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 class UniqueCurve:
     """Number of distinct criteria against the number of sets.
 
-    `m` is 1..N; `mean`, `low`, `high` have one entry each per m: mean and central 95 % of the
-    resamples. The band is the spread of single draws, not the uncertainty of the mean; it closes
-    at m = N, where every draw is the whole.
+    `m` is 1..N; `mean`, `low`, `high` have one entry each per m: the exact mean over all draws, and
+    the central 95 % of the resampled ones. The band is the spread of single draws, not the
+    uncertainty of the mean; it closes at m = N, where every draw is the whole.
     """
 
     m: tuple[int, ...]
@@ -58,7 +58,7 @@ def expected_unique(counts: Sequence[int], n_sets: int) -> NDArray[np.float64]:
 def unique_curve(
     set_members: Sequence[Sequence[int]], *, resamples: int = 50, rng: np.random.Generator
 ) -> UniqueCurve:
-    """Resampled curve of distinct criteria.
+    """Curve of distinct criteria: exact mean (`expected_unique`) and a resampled band.
 
     `set_members[i]` are the cluster ids that set i touches (any integers; repeats within a set
     do not count). Every resample is one random order of the sets, and its first M sets are the
@@ -79,9 +79,10 @@ def unique_curve(
         np.minimum.at(first, cluster, position[owner])
         row[:] = np.cumsum(np.bincount(first, minlength=n_sets)[:n_sets])
     low, high = np.quantile(draws, (0.025, 0.975), axis=0)
+    counts = np.bincount(cluster, minlength=len(ids)).tolist()
     return UniqueCurve(
         m=tuple(range(1, n_sets + 1)),
-        mean=tuple(draws.mean(axis=0).tolist()),
+        mean=tuple(expected_unique(counts, n_sets).tolist()),
         low=tuple(low.tolist()),
         high=tuple(high.tolist()),
     )
