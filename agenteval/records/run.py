@@ -95,15 +95,17 @@ class View(Record):
 
     `problem` is the input, `trajectory` the rendered work of the system, `reference` is set only
     when the user asked to show it. `sha256` identifies the view: the same view is never judged
-    twice by the same source.
+    twice by the same source. `origin` is the sha256 of the view that this one was made from by a
+    perturbation; it is not shown and not part of the hash.
     """
 
     run_id: str
     problem: str
     trajectory: str
     reference: str | None = None
+    origin: str | None = None
 
     @cached_property
     def sha256(self) -> str:
         """Content hash (hex) over the run id and everything shown."""
-        return content_hash(self.model_dump())
+        return content_hash(self.model_dump(exclude={"origin"}))

@@ -1,10 +1,11 @@
-"""Versions of the store: create, recognise, and later migrate."""
+"""Versions of the store: create, recognise, bring up to date."""
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 
-from sqlalchemy import Connection, Engine, insert, inspect, select
+from sqlalchemy import Connection, Engine, insert, inspect, select, text, update
 
 from agenteval.errors import StoreError
 from agenteval.store.connect import use_wal, writing
@@ -12,7 +13,7 @@ from agenteval.store.schema import SCHEMA_VERSION, meta, metadata
 
 
 def prepare(engine: Engine) -> bytes:
-    """Create or check the tables; returns the store's secret (32 bytes, for nonces).
+    """Create, check or bring up to date; returns the store's secret (32 bytes, for nonces).
 
     A database that is not ours is left as it is. Raises StoreError for one, and for a store that
     a newer version wrote.
@@ -27,9 +28,33 @@ def prepare(engine: Engine) -> bytes:
             # Asked again under the write lock: another process may have been faster.
             if not inspect(connection).get_table_names():
                 _create(connection)
+    _upgrade(engine)
     with engine.connect() as connection:
         _recognise(connection, engine)
         return _value(connection, "secret")
+
+
+def _upgrade(engine: Engine) -> None:
+    """Run the steps from the store's version to ours, each with its number in one transaction."""
+    with engine.connect() as connection:
+        version = int(_value(connection, "version"))
+    while version < SCHEMA_VERSION:
+        with writing(engine) as connection:
+            # Asked again under the write lock: another process may have done it.
+            version = int(_value(connection, "version"))
+            if version >= SCHEMA_VERSION:
+                return
+            _STEPS[version](connection)
+            version += 1
+            number = update(meta).where(meta.c.key == "version")
+            connection.execute(number.values(value=str(version).encode()))
+
+
+def _origin_of_runs(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE runs ADD COLUMN origin VARCHAR"))
+
+
+_STEPS: dict[int, Callable[[Connection], None]] = {1: _origin_of_runs}  # by the version before
 
 
 def _create(connection: Connection) -> None:

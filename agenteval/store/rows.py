@@ -57,6 +57,7 @@ def run_row(run: Run, view: View, used: float) -> dict[str, Any]:
         "trajectory": text(view.trajectory),
         "reference_shown": int(view.reference is not None),
         "used": used,
+        "origin": view.origin,
     }
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 metadata = MetaData()
 
@@ -41,6 +41,7 @@ runs = Table(
     Column("trajectory", Text, nullable=False),
     Column("reference_shown", Integer, nullable=False),
     Column("used", Float, nullable=False),  # last registered, seconds since 1970: tells versions
+    Column("origin", String),  # run_key of the original, for a perturbed copy
 )
 
 criteria = Table(

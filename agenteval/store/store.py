@@ -231,6 +231,17 @@ class Store:
             for row in connection.execute(query):
                 yield rows.to_result(row)
 
+    def cells(self, source_key: str) -> Iterator[tuple[Any, ...]]:
+        """Plain columns of every cell of a source: run key, variant, criterion key, repeat,
+        status, label, value, detail (JSON text). In no order; for large tables."""
+        c = schema.cells.c
+        query = select(
+            c.run_key, c.variant, c.criterion_key, c.repeat, c.status, c.label, c.value, c.detail
+        ).where(c.source_key == source_key)
+        with reading(self.engine) as connection:
+            for row in connection.execution_options(yield_per=10_000).execute(query):
+                yield tuple(row)
+
     def sources(self) -> list[tuple[str, Source]]:
         """(key, Source) of everything in the store, the one used last at the end."""
         c = schema.sources.c
@@ -253,9 +264,9 @@ class Store:
     def runs(self) -> dict[str, dict[str, Any]]:
         """Rows of the table runs, without the long texts, by run key; used last at the end."""
         c = schema.runs.c
-        query = select(c.run_key, c.run_id, c.task, c.system, c.case_key, c.success).order_by(
-            c.used, literal_column("runs.rowid")
-        )
+        query = select(
+            c.run_key, c.run_id, c.task, c.system, c.case_key, c.success, c.origin
+        ).order_by(c.used, literal_column("runs.rowid"))
         with reading(self.engine) as connection:
             return {row.run_key: dict(row._mapping) for row in connection.execute(query)}
 

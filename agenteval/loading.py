@@ -1,0 +1,93 @@
+"""From the store to a ScoreTable: every rating of one judge, perturbed copies included."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from agenteval.analysis import Rating, rank_within_problems
+from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
+from agenteval.store import Store
+
+
+def scores_from_store(
+    store: Store,
+    source_key: str,
+    *,
+    criteria: Collection[str],
+    runs: Collection[str],
+    repeats: int | None = None,
+) -> ScoreTable:
+    """Ratings of a judge on the criteria (content hashes) and runs (run keys of originals) named.
+
+    Perturbed copies of these runs are among them.
+    A copy goes by the id of its original. `relative` evidence, which only compares the runs of one
+    problem, becomes a rank among the originals of the problem; a copy takes the place of its
+    original there. Raises StoreError for a damaged store.
+    """
+    known = store.runs()
+    ids = {key: c.id for key, c in store.criteria_of(source_key).items() if key in criteria}
+    wanted = set(runs)
+    builder = TableBuilder()
+    late: list[tuple[str, dict[str, str | None], Rating]] = []
+    for run_key, variant, criterion_key, repeat, status, label, value, detail in store.cells(
+        source_key
+    ):
+        run = known[run_key]
+        if criterion_key not in ids or (run["origin"] or run_key) not in wanted:
+            continue
+        if repeats is not None and repeat >= repeats:
+            continue
+        texts = {
+            "run": run["run_id"],
+            "case": run["case_key"],
+            "system": run["system"],
+            "criterion": ids[criterion_key],
+            "variant": variant,
+            "status": status,
+            "label": label,
+        }
+        success = None if run["success"] is None else bool(run["success"])
+        if status == "relative":
+            late.append((variant, texts, _rating(texts, success, repeat, detail)))
+        else:
+            builder.add(texts, repeat=repeat, success=success, value=value)
+    for texts, rating in _ranked(late):
+        texts["status"] = rating.status
+        builder.add(texts, repeat=rating.repeat, success=rating.success, value=rating.value)
+    return builder.table()
+
+
+def _rating(texts: dict[str, Any], success: bool | None, repeat: int, detail: str) -> Rating:
+    return Rating(
+        run_id=texts["run"],
+        system=texts["system"],
+        case=texts["case"],
+        success=success,
+        criterion_id=texts["criterion"],
+        repeat=repeat,
+        status="relative",
+        value=None,
+        evidence=json.loads(detail).get("evidence", {}),
+    )
+
+
+def _ranked(
+    late: list[tuple[str, dict[str, str | None], Rating]],
+) -> list[tuple[dict[str, str | None], Rating]]:
+    """Ranks of relative ratings: originals among each other, a copy among the other originals."""
+    originals = [(t, r) for variant, t, r in late if variant == ORIGINAL]
+    done = list(
+        zip((t for t, _ in originals), rank_within_problems([r for _, r in originals]), strict=True)
+    )
+    groups: dict[tuple[str, str, int], list[Rating]] = {}
+    for _, rating in originals:
+        groups.setdefault((rating.criterion_id, rating.case, rating.repeat), []).append(rating)
+    for variant, texts, copy in late:
+        if variant == ORIGINAL:
+            continue
+        group = groups.get((copy.criterion_id, copy.case, copy.repeat), [])
+        others = [r for r in group if r.run_id != copy.run_id]
+        done.append((texts, rank_within_problems([copy, *others])[0]))
+    return done

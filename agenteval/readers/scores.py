@@ -1,0 +1,193 @@
+"""Ratings made elsewhere, by people or other tools: CSV or JSONL to a ScoreTable."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agenteval.errors import InputError
+from agenteval.records import Criterion
+from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
+
+FIELDS = (
+    "run", "case", "system", "criterion", "repeat", "label", "value", "status", "success",
+    "variant",
+)  # fmt: skip
+_ALIASES = {"run_id": "run", "case_id": "case", "case_key": "case", "criterion_id": "criterion"}
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_UNKNOWN = {"", "null", "none", "unknown"}
+_MOST_LINE = 1_000_000  # characters
+
+
+def read_scores(
+    path: str | Path, criteria: Sequence[Criterion] = (), *, rater: str | None = None
+) -> ScoreTable:
+    """Ratings of a CSV file with a head line, or of JSONL.
+
+    Fields: run and criterion are needed, and label or value unless the status says why there is
+    none; case (default: the run), system, repeat (default 0), status (default "scored"), success,
+    variant (default "original"). A value is a number in [0, 1]; a label is looked up in the
+    criterion's accepted values, so `criteria` must be given when there are only labels. With
+    `rater` only rows of that rater are read. Other fields are left alone.
+
+    Raises InputError naming file and line for a row that cannot be used: nothing is guessed.
+    """
+    file = Path(path)
+    known = {c.id: c for c in criteria}
+    builder = TableBuilder()
+    seen: dict[tuple[Any, ...], int] = {}
+    for number, row in _rows(file):
+        where = f"{file}:{number}"
+        row = {_ALIASES.get(k, k): v for k, v in row.items()}
+        if rater is not None and row.get("rater") != rater:
+            continue
+        texts, repeat, success, value = _read(row, known, where)
+        key = (texts["run"], texts["criterion"], texts["variant"], repeat)
+        if (first := seen.setdefault(key, number)) != number:
+            raise InputError(
+                f"run {key[0]!r} is rated twice on {key[1]!r} (repeat {repeat}, {key[2]}); "
+                f"first in line {first}",
+                where,
+            )
+        builder.add(texts, repeat=repeat, success=success, value=value)
+    if not seen:
+        among = f" of rater {rater!r}" if rater is not None else ""
+        raise InputError(f"there are no ratings{among} in this file", str(file))
+    return builder.table()
+
+
+def _rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number and fields of every row."""
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            if file.suffix.lower() in (".jsonl", ".ndjson", ".json"):
+                yield from _json_rows(file, lines)
+            else:
+                yield from _csv_rows(file, lines)
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", str(file)) from None
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 text", str(file)) from None
+
+
+def _json_rows(file: Path, lines: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        if len(line) > _MOST_LINE:
+            raise InputError(
+                f"the line has more than {_MOST_LINE:,} characters", f"{file}:{number}"
+            )
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            raise InputError("this line is not JSON", f"{file}:{number}") from None
+        if not isinstance(row, dict):
+            raise InputError("this line is not a JSON object", f"{file}:{number}")
+        yield number, row
+
+
+def _csv_rows(file: Path, lines: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    reader = csv.DictReader(lines)
+    head = [_ALIASES.get(name, name) for name in reader.fieldnames or ()]
+    missing = {"run", "criterion"} - set(head)
+    if missing:
+        raise InputError(
+            f"the head line lacks {' and '.join(sorted(missing))}; known columns: "
+            f"{', '.join(FIELDS)}",
+            f"{file}:1",
+        )
+    try:
+        for row in reader:
+            if None in row:
+                raise InputError("more fields than the head line", f"{file}:{reader.line_num}")
+            yield reader.line_num, {k: v for k, v in row.items() if v not in (None, "")}
+    except csv.Error as error:
+        raise InputError(f"is not CSV ({error})", f"{file}:{reader.line_num}") from None
+
+
+def _read(
+    row: Mapping[str, Any], known: Mapping[str, Criterion], where: str
+) -> tuple[dict[str, str | None], int, bool | None, float | None]:
+    run, criterion = _text(row, "run", where), _text(row, "criterion", where)
+    if run is None or criterion is None:
+        raise InputError("run and criterion are needed in every row", where)
+    if known and criterion not in known:
+        raise InputError(
+            f"criterion {criterion!r} is not among the criteria: {', '.join(sorted(known))}", where
+        )
+    status = _text(row, "status", where) or "scored"
+    label = _text(row, "label", where)
+    value = _value(row, label, known.get(criterion), where)
+    if status == "scored" and value is None and label is None:
+        raise InputError("a rating needs a label or a value, or a status that says why not", where)
+    if status != "scored" and value is not None and (":" in status or status == "not_applicable"):
+        raise InputError(f"status {status!r} and a value exclude each other", where)
+    texts = {
+        "run": run,
+        "case": _text(row, "case", where) or run,
+        "system": _text(row, "system", where),
+        "criterion": criterion,
+        "variant": _text(row, "variant", where) or ORIGINAL,
+        "status": status,
+        "label": label,
+    }
+    return texts, _repeat(row, where), _success(row, where), value
+
+
+def _text(row: Mapping[str, Any], field: str, where: str) -> str | None:
+    value = row.get(field)
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InputError(f"{field} is no text", where)
+    return str(value)
+
+
+def _value(
+    row: Mapping[str, Any], label: str | None, criterion: Criterion | None, where: str
+) -> float | None:
+    given = row.get("value")
+    if given is not None and given != "":
+        try:
+            number = float(given) if not isinstance(given, bool) else math.nan
+        except (TypeError, ValueError):
+            number = math.nan
+        if not 0 <= number <= 1:
+            raise InputError(f"value {given!r} is not a number from 0 (worst) to 1 (best)", where)
+        return number
+    if label is None or criterion is None:
+        if label is not None:
+            raise InputError(
+                "a label without a value: say which criteria these are (--criteria)", where
+            )
+        return None
+    if criterion.accepted_values and label not in criterion.accepted_values:
+        allowed = ", ".join(map(repr, criterion.accepted_values))
+        raise InputError(f"{label!r} is not an accepted value of {criterion.id}: {allowed}", where)
+    return criterion.value_of(label) if criterion.accepted_values else None
+
+
+def _repeat(row: Mapping[str, Any], where: str) -> int:
+    given = row.get("repeat", 0)
+    try:
+        number = int(str(given))
+    except ValueError:
+        number = -1
+    if isinstance(given, bool) or not 0 <= number < 100_000:
+        raise InputError(f"repeat {given!r} is not a whole number from 0", where)
+    return number
+
+
+def _success(row: Mapping[str, Any], where: str) -> bool | None:
+    given = row.get("success")
+    if given is None or str(given).strip().lower() in _UNKNOWN:
+        return None
+    truth = _TRUTH.get(str(given).strip().lower())
+    if truth is None:
+        raise InputError(f"success {given!r} is not true, false or empty", where)
+    return truth

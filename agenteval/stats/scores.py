@@ -1,0 +1,207 @@
+"""ScoreTable: ratings in columns, so that a million of them are some arrays and not objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+ORIGINAL = "original"
+NAMED = ("run", "case", "system", "criterion", "variant", "status", "label")
+
+
+@dataclass(frozen=True)
+class Column:
+    """Texts by code: row i holds `names[codes[i]]`; code -1 holds nothing."""
+
+    codes: Codes
+    names: tuple[str, ...]
+
+    def code(self, name: str) -> int:
+        """Code of a name; -2, which no row holds, for a name that does not occur."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            return -2
+
+    def take(self, mask: Mask) -> Column:
+        """The same names over fewer rows."""
+        return Column(self.codes[mask], self.names)
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """One row per rating: n rows in every column.
+
+    `value` is in [0, 1] where the rating counts in a mean, NaN where it does not (a failure, not
+    applicable, a nominal label). `success` is 1, 0, or -1 where nobody knows. `status` is that of
+    the Score or Failure; a failure has a colon in it. `repeat` counts from 0.
+    """
+
+    run: Column
+    case: Column
+    system: Column
+    criterion: Column
+    variant: Column
+    status: Column
+    label: Column
+    repeat: Codes
+    success: NDArray[np.int8]
+    value: Floats
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def where(self, mask: Mask) -> ScoreTable:
+        """The rows of a mask (n,), in their order."""
+        named = {name: getattr(self, name).take(mask) for name in NAMED}
+        return ScoreTable(
+            **named,
+            repeat=self.repeat[mask],
+            success=self.success[mask],
+            value=self.value[mask],
+        )
+
+    def of(self, **names: str) -> ScoreTable:
+        """The rows with these names, for instance `of(criterion="clarity", variant="original")`."""
+        mask = np.ones(len(self), dtype=np.bool_)
+        for column, name in names.items():
+            part: Column = getattr(self, column)
+            mask &= part.codes == part.code(name)
+        return self.where(mask)
+
+    def present(self, column: str) -> list[str]:
+        """Names that occur in a column, in the order in which they were first named."""
+        part: Column = getattr(self, column)
+        seen = np.unique(part.codes)
+        return [part.names[i] for i in seen if i >= 0]
+
+    @property
+    def failed(self) -> Mask:
+        """Rows (n,) that are failures: a judgement that could not be made."""
+        bad = np.array([":" in name for name in self.status.names] + [False], dtype=np.bool_)
+        return bad[self.status.codes]
+
+    def statuses(self) -> dict[str, int]:
+        """How many ratings have which status, by name."""
+        counts = np.bincount(self.status.codes, minlength=len(self.status.names))
+        return {n: int(c) for n, c in sorted(zip(self.status.names, counts, strict=True)) if c}
+
+    def matrix(self) -> Matrix:
+        """Values of one criterion and one variant as runs × repeats.
+
+        Rows are the runs in code order, among them those without a value. Raises ValueError when
+        a run has two ratings of the same repeat, as a table of several criteria has.
+        """
+        runs, row = np.unique(self.run.codes, return_inverse=True)
+        width = int(self.repeat.max(initial=-1)) + 1
+        place = row.astype(np.int64) * max(width, 1) + self.repeat
+        if len(np.unique(place)) < len(place):
+            raise ValueError("several ratings of one run and repeat: choose criterion and variant")
+        values = np.full((len(runs), width), np.nan)
+        values[row, self.repeat] = self.value
+        first = np.zeros(len(runs), dtype=np.intp)
+        first[row[::-1]] = np.arange(len(row))[::-1]
+        return Matrix(
+            values,
+            runs.astype(np.int32),
+            self.case.codes[first],
+            self.system.codes[first],
+            self.success[first],
+        )
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Ratings of one criterion and variant.
+
+    `values` is (runs, repeats) with NaN where there is no value; `run`, `case` and `system` hold
+    codes of the table's columns, `success` 1, 0 or -1, one entry per row.
+    """
+
+    values: Floats
+    run: Codes
+    case: Codes
+    system: Codes
+    success: NDArray[np.int8]
+
+    @property
+    def mean(self) -> Floats:
+        """Mean over the repeats of each run (runs,), NaN for a run without any value."""
+        known = ~np.isnan(self.values)
+        total = np.where(known, self.values, 0).sum(axis=1)
+        count = known.sum(axis=1)
+        mean = np.full(len(total), np.nan)
+        np.divide(total, count, out=mean, where=count > 0)
+        return mean
+
+
+class TableBuilder:
+    """Collects ratings one by one; `table` turns them into columns."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, dict[str, int]] = {name: {} for name in NAMED}
+        self._codes: dict[str, list[int]] = {name: [] for name in NAMED}
+        self._repeat: list[int] = []
+        self._success: list[int] = []
+        self._value: list[float] = []
+
+    def add(
+        self,
+        texts: Mapping[str, str | None],
+        *,
+        repeat: int,
+        success: bool | None,
+        value: float | None,
+    ) -> None:
+        """One rating; `texts` has an entry for every named column, None for nothing."""
+        for column in NAMED:
+            text = texts[column]
+            names = self._names[column]
+            self._codes[column].append(-1 if text is None else names.setdefault(text, len(names)))
+        self._repeat.append(repeat)
+        self._success.append(-1 if success is None else int(success))
+        self._value.append(float("nan") if value is None else value)
+
+    def table(self) -> ScoreTable:
+        """The columns of what was added."""
+        columns: dict[str, Any] = {
+            name: Column(np.array(self._codes[name], dtype=np.int32), tuple(self._names[name]))
+            for name in NAMED
+        }
+        return ScoreTable(
+            **columns,
+            repeat=np.array(self._repeat, dtype=np.int32),
+            success=np.array(self._success, dtype=np.int8),
+            value=np.array(self._value, dtype=np.float64),
+        )
+
+
+def score_table(rows: Iterable[Mapping[str, Any]]) -> ScoreTable:
+    """A table from mappings with run, criterion and value; what is left out has a plain default.
+
+    The case is the run, system and label nothing, variant "original", status "scored", repeat 0,
+    success unknown.
+    """
+    builder = TableBuilder()
+    for row in rows:
+        texts = {
+            "run": row["run"],
+            "case": row.get("case", row["run"]),
+            "system": row.get("system"),
+            "criterion": row["criterion"],
+            "variant": row.get("variant", ORIGINAL),
+            "status": row.get("status", "scored"),
+            "label": row.get("label"),
+        }
+        builder.add(
+            texts, repeat=row.get("repeat", 0), success=row.get("success"), value=row.get("value")
+        )
+    return builder.table()

@@ -1,0 +1,126 @@
+"""Ratings made elsewhere: both forms, every field, and one clear line for what cannot be used."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.errors import InputError
+from agenteval.readers.scores import read_scores
+from agenteval.records import Criterion
+
+CLARITY = Criterion(name="Clarity", accepted_values=("unclear", "fair", "clear"))
+KIND = Criterion(name="Kind", accepted_values=("x", "y"), scale="nominal")
+
+
+def jsonl(path: Path, *rows: Any) -> Path:
+    path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows))
+    return path
+
+
+def test_csv_and_jsonl_say_the_same(tmp_path: Path) -> None:
+    rows = [
+        {"run": "a", "case": "p1", "system": "s", "criterion": "clarity", "repeat": 0,
+         "label": "fair", "success": "true", "variant": "original", "status": "scored"},
+        {"run": "b", "case": "p1", "system": "t", "criterion": "clarity", "repeat": 1,
+         "label": "clear", "success": "", "variant": "pad", "status": "scored"},
+        {"run": "c", "case": "", "system": "", "criterion": "clarity", "repeat": 0,
+         "label": "", "success": "0", "variant": "", "status": "unscored:parse"},
+    ]  # fmt: skip
+    with (tmp_path / "s.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    jsonl(tmp_path / "s.jsonl", *rows, "")
+    tables = [read_scores(tmp_path / name, [CLARITY]) for name in ("s.csv", "s.jsonl")]
+    for table in tables:
+        assert table.value[:2].tolist() == [0.5, 1.0]
+        assert math.isnan(table.value[2])
+        assert table.success.tolist() == [1, -1, 0]
+        assert table.repeat.tolist() == [0, 1, 0]
+        assert table.present("case") == ["p1", "c"]
+        assert table.present("variant") == ["original", "pad"]
+        assert table.statuses() == {"scored": 2, "unscored:parse": 1}
+
+
+def test_values_need_no_criteria_and_other_fields_are_left_alone(tmp_path: Path) -> None:
+    path = jsonl(
+        tmp_path / "s.jsonl", {"run_id": 7, "criterion_id": "x", "value": 0.25, "by": "me"}
+    )
+    table = read_scores(path)
+    assert (table.run.names, table.value.tolist()) == (("7",), [0.25])
+
+
+def test_one_rater_of_several(tmp_path: Path) -> None:
+    rows = [{"run": "a", "criterion": "clarity", "label": v, "rater": r}
+            for r, v in (("A", "fair"), ("B", "clear"))]  # fmt: skip
+    path = jsonl(tmp_path / "s.jsonl", *rows)
+    assert read_scores(path, [CLARITY], rater="B").value.tolist() == [1.0]
+    with pytest.raises(InputError, match="rated twice"):
+        read_scores(path, [CLARITY])
+    with pytest.raises(InputError, match="no ratings of rater 'C'"):
+        read_scores(path, [CLARITY], rater="C")
+
+
+def test_a_nominal_label_has_no_value(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "s.jsonl", {"run": "a", "criterion": "kind", "label": "y"})
+    table = read_scores(path, [KIND])
+    assert math.isnan(table.value[0])
+    assert table.label.names == ("y",)
+
+
+BASE = {"run": "a", "criterion": "clarity"}
+BAD: list[tuple[Any, str]] = [
+    ({"criterion": "clarity", "value": 1}, "run and criterion are needed"),
+    ({**BASE, "label": "splendid"}, "'splendid' is not an accepted value of clarity: 'unclear'"),
+    ({**BASE, "value": 1.5}, "not a number from 0"),
+    ({**BASE, "value": "NaN"}, "not a number from 0"),
+    ({**BASE, "value": True}, "not a number from 0"),
+    ({**BASE}, "needs a label or a value"),
+    ({**BASE, "status": "unscored:parse", "value": 0}, "exclude each other"),
+    ({**BASE, "value": 1, "repeat": -1}, "whole number from 0"),
+    ({**BASE, "value": 1, "repeat": True}, "whole number from 0"),
+    ({**BASE, "value": 1, "success": "maybe"}, "success 'maybe'"),
+    ({**BASE, "criterion": "other", "value": 1}, "not among the criteria: clarity"),
+    ({**BASE, "run": ["a"], "value": 1}, "run is no text"),
+    ("[1]", "not a JSON object"),
+    ("{", "not JSON"),
+]
+
+
+@pytest.mark.parametrize(("row", "message"), BAD)
+def test_what_cannot_be_used_is_named_with_its_line(tmp_path: Path, row: Any, message: str) -> None:
+    path = jsonl(tmp_path / "s.jsonl", {**BASE, "run": "first", "value": 0.5}, row)
+    with pytest.raises(InputError) as raised:
+        read_scores(path, [CLARITY])
+    text = str(raised.value)
+    assert text.startswith(f"{path}:2: ")
+    assert message in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("run,value\na,1\n", "lacks criterion"), ("", "lacks criterion and run"),
+     ("run,criterion,value\na,b,1,2\n", "more fields"), ("run,criterion\n", "no ratings")],
+)  # fmt: skip
+def test_files_that_are_no_table(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_scores(path)
+
+
+def test_a_missing_and_a_binary_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        read_scores(tmp_path / "none.csv")
+    (tmp_path / "b.csv").write_bytes(b"run,criterion,value\n\xff\xfe,b,1\n")
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_scores(tmp_path / "b.csv")
+    with pytest.raises(InputError, match="say which criteria"):
+        read_scores(jsonl(tmp_path / "s.jsonl", {**BASE, "label": "fair"}))
