@@ -8,6 +8,7 @@ whose answers are not quite in form.
 from __future__ import annotations
 
 import email.utils
+import importlib
 import json
 import logging
 import math
@@ -25,7 +26,6 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
-from agenteval.models.lanes import Lanes
 from agenteval.models.wire import (
     Reply,
     Request,
@@ -60,6 +60,7 @@ _FINISH = {
     "content_filter": "content_filter", "safety": "content_filter", "refusal": "content_filter",
     "tool_calls": "tool_calls", "tool_use": "tool_calls", "function_call": "tool_calls",
 }  # fmt: skip
+_CONNECT_SECONDS = 15.0
 _MOST_TOKENS = 10**8  # a larger count is a defect of the endpoint, not a bill
 
 _log = logging.getLogger(__name__)
@@ -86,7 +87,29 @@ class OpenAITransport:
         self._mode = 0
         self._refused: set[str] = set()
         self._bad_schemas: set[str] = set()
-        self._lanes: Lanes | None = None
+        self._sdk: Any = None
+        self._response: Any = None  # the Response class of the HTTP library that the SDK uses
+
+    def _client(self) -> Any:
+        if self._sdk is None:
+            import openai
+
+            http = openai.DefaultAsyncHttpxClient.__base__  # httpx's, from openai 3 on httpx2's
+            assert http is not None
+            library = http.__module__.partition(".")[0]
+            self._response = importlib.import_module(library).Response
+            # aiohttp takes half the CPU time of the SDK's own pool, which polls every idle
+            # connection at each request; it refuses a URL with credentials beside a key.
+            named = "@" in self._url.partition("://")[2].partition("/")[0]
+            pool = openai.DefaultAsyncHttpxClient if named else openai.DefaultAioHttpClient
+            self._sdk = openai.AsyncOpenAI(
+                api_key=self._key or "none",  # a local server needs no key, but the SDK does
+                base_url=self._url,
+                max_retries=0,
+                timeout=openai.Timeout(None, connect=_CONNECT_SECONDS),
+                http_client=pool(base_url=self._url),
+            )
+        return self._sdk
 
     async def send(self, request: Request) -> Reply:
         """One attempt. Raises Simplified when the next one will ask for less."""
@@ -110,11 +133,10 @@ class OpenAITransport:
     async def _post(self, body: dict[str, Any]) -> bytes:
         import openai
 
-        lanes = self._lanes = self._lanes or Lanes(self._url, self._key)
+        client = self._client()
         # `from None`: the exceptions of the SDK hold the request with its headers
         try:
-            with lanes.lane() as sdk:
-                response = await sdk.post("/chat/completions", cast_to=lanes.response, body=body)
+            response = await client.post("/chat/completions", cast_to=self._response, body=body)
         except openai.APITimeoutError:
             raise Transient(f"{self.endpoint}: cannot connect (timeout)") from None
         except openai.APIConnectionError as error:
@@ -191,9 +213,9 @@ class OpenAITransport:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._lanes is not None:
-            lanes, self._lanes = self._lanes, None
-            await lanes.close()
+        if self._sdk is not None:
+            sdk, self._sdk = self._sdk, None
+            await sdk.close()
 
 
 def read_completion(payload: bytes, mode: str, latency: float, where: str) -> Reply:
