@@ -1,0 +1,135 @@
+"""What `quantify` and `verify` share: from the options to runs, a judge and a plan that is run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agenteval.cli.console import note, warn_list
+from agenteval.errors import InputError
+
+if TYPE_CHECKING:
+    from agenteval.assemble import Limits
+    from agenteval.evaluators.base import Evaluator
+    from agenteval.models.client import Client
+    from agenteval.pipeline import Ended, Plan
+    from agenteval.records import Run, Task, View
+    from agenteval.store import Store
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything the command line asked for."""
+
+    runs: str
+    task: str | None
+    criteria: Path | None
+    model: str | None
+    base_url: str | None
+    store: Path | None
+    repeats: int
+    seed: int
+    one_per_call: bool
+    temperature: float | None
+    with_reference: bool
+    limit: int | None
+    retry_failed: bool
+    max_unscored: float
+    limits: Limits
+    record: Path | None
+
+
+def read_items(job: Job) -> tuple[list[tuple[Run, View]], Task]:
+    from agenteval.readers import find_leaks, make_view, read_runs
+
+    result = read_runs(job.runs, task=job.task or "")
+    for skipped in result.skipped:
+        note(f"skipped {skipped.path}: {skipped.reason}")
+    warn_list("warnings while reading:", result.warnings)
+    runs = result.runs[: job.limit]
+    note(f"{len(result.runs)} runs read" + (f", the first {len(runs)} used" if job.limit else ""))
+    task = _task(job, runs)
+    items = [
+        (
+            run.model_copy(update={"task": task.name}),
+            make_view(run, with_reference=job.with_reference),
+        )
+        for run in runs
+    ]
+    leaks = [
+        f"{run.id}: {leak.kind} in {leak.where}: {leak.excerpt}"
+        for run, view in items
+        for leak in find_leaks(run, view)
+    ]
+    if leaks and not job.with_reference:
+        warn_list("the judge may see the answer or the verdict:", leaks, most=5)
+    return items, task
+
+
+def _task(job: Job, runs: list[Run]) -> Task:
+    from agenteval.readers.tasks import find_task
+
+    names = {r.task for r in runs if r.task}
+    name = job.task or (names.pop() if len(names) == 1 else None)
+    if name is None:
+        beside = Path(job.runs).parent
+        if (beside / "task.yaml").is_file():
+            name = str(beside)
+    if name is None:
+        raise InputError("the runs name no task, or several; say which one", "--task")
+    return find_task(name).task
+
+
+def make_judge(job: Job, task: Task, store: Store) -> tuple[Evaluator, Client | None]:
+    """The judge; its client is None when it computes on this machine."""
+    from agenteval.assemble import JudgeOptions, chat_judge, embedded_judge, make_client
+    from agenteval.models.factory import choose_model
+
+    choice = choose_model(job.model, job.base_url)
+    if choice.kind == "embedded":
+        note("judge: the embedded model, since no other is configured" if job.model is None
+             else "judge: the embedded model")  # fmt: skip
+        return embedded_judge(choice, job.seed), None
+    client = make_client(choice, job.limits, store, record=job.record)
+    judge_options = JudgeOptions(job.one_per_call, job.temperature, seed=job.seed)
+    evaluator = chat_judge(client, task, judge_options)
+    client.budget = job.limits.budget(store.usage(evaluator.source.sha256))
+    return evaluator, client
+
+
+def say_plan(plan: Plan) -> None:
+    kept = f", {plan.done} already scored" if plan.done else ""
+    failed = (
+        f", {plan.failed} not in form and left so (--retry-failed asks again)"
+        if plan.failed
+        else ""
+    )
+    note(f"{plan.cells} cells{kept}{failed}; {plan.open} to judge in {len(plan.units)} calls")
+
+
+def run_plan(
+    plan: Plan, evaluator: Evaluator, client: Client | None, store: Store, job: Job
+) -> Ended | None:
+    """Run the plan; None when it was interrupted."""
+    import asyncio
+
+    from agenteval.cli.progress import live
+    from agenteval.pipeline import execute
+
+    # Twice as many workers as requests in flight: while some wait for their commit, others keep
+    # every connection busy (an idle one is polled by the HTTP pool at each request).
+    workers = 2 * job.limits.concurrency if client else 1
+
+    async def work(update: Any) -> Ended:
+        try:
+            return await execute(plan, evaluator, store, workers=workers, on_progress=update)
+        finally:
+            if client is not None:
+                await client.close()
+
+    try:
+        with live(plan, "judging") as update:
+            return asyncio.run(work(update))
+    except KeyboardInterrupt:
+        return None
