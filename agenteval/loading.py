@@ -18,10 +18,11 @@ def scores_from_store(
     criteria: Collection[str],
     runs: Collection[str],
     repeats: int | None = None,
+    variants: Collection[str] | None = None,
 ) -> ScoreTable:
     """Ratings of a judge on the criteria (content hashes) and runs (run keys of originals) named.
 
-    Perturbed copies of these runs are among them.
+    Perturbed copies of these runs are among them, restricted to `variants` where given.
     A copy goes by the id of its original. `relative` evidence, which only compares the runs of one
     problem, becomes a rank among the originals of the problem; a copy takes the place of its
     original there. Raises StoreError for a damaged store.
@@ -37,7 +38,9 @@ def scores_from_store(
         run = known[run_key]
         if criterion_key not in ids or (run["origin"] or run_key) not in wanted:
             continue
-        if repeats is not None and repeat >= repeats:
+        if (repeats is not None and repeat >= repeats) or (
+            variants is not None and variant not in variants
+        ):
             continue
         texts = {
             "run": run["run_id"],

@@ -102,6 +102,26 @@ def make_plan(  # noqa: PLR0913  each is one dimension of the plan
     )
 
 
+def joined(plans: Sequence[Plan]) -> Plan:
+    """Several plans of one judge on the same criteria as one, in their order.
+
+    Raises ValueError without plans or for other criteria.
+    """
+    first = plans[0] if plans else None
+    if first is None or any(p.criteria != first.criteria for p in plans):
+        raise ValueError("only plans on the same criteria can be joined")
+    return Plan(
+        items=tuple(item for p in plans for item in p.items),
+        criteria=first.criteria,
+        repeats=first.repeats,
+        variant=", ".join(p.variant for p in plans),
+        units=tuple(unit for p in plans for unit in p.units),
+        cells=sum(p.cells for p in plans),
+        done=sum(p.done for p in plans),
+        failed=sum(p.failed for p in plans),
+    )
+
+
 def _attempt(state: CellState | None, retry_failed: bool) -> int | None:
     """Attempt number for a cell to be judged now, or None when it stays as it is.
 
@@ -242,5 +262,6 @@ __all__ = [
     "Progress",
     "execute",
     "experiment_of",
+    "joined",
     "make_plan",
 ]

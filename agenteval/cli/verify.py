@@ -1,0 +1,237 @@
+"""agenteval verify: which criteria and which judge can be trusted, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agenteval.cli import options
+from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
+from agenteval.cli.job import Job, make_judge, read_items, run_plan, say_plan
+from agenteval.errors import InputError
+
+if TYPE_CHECKING:
+    from agenteval.evaluators.utility.verify.options import VerifyOptions
+    from agenteval.pipeline import Item
+    from agenteval.records import Criterion
+    from agenteval.records.verification import VerifiedSet
+    from agenteval.verification import Copies, Material
+
+
+@dataclass(frozen=True)
+class _How:
+    """What is done with the runs, and what is done with the result."""
+
+    operators: tuple[str, ...]
+    share: float
+    options: VerifyOptions
+    output: Path | None
+    gate: bool
+    as_json: bool
+
+
+def verify(
+    runs: Annotated[
+        str | None, typer.Argument(help="File, folder, glob in quotes, or - for stdin.")
+    ] = None,
+    task: options.TaskName = None,
+    criteria: Annotated[
+        Path | None,
+        typer.Option(help="Criteria file. Default: criteria/TASK.json, else the reviewed set."),
+    ] = None,
+    scores: Annotated[
+        Path | None, typer.Option(help="Examine ratings made elsewhere (CSV or JSONL) instead.")
+    ] = None,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    store: options.StorePath = None,
+    repeats: Annotated[int, typer.Option(help="How often each text is judged.", min=1)] = 2,
+    perturb: Annotated[
+        list[str] | None,
+        typer.Option("--perturb", help="Perturbation; may be given often. See the README."),
+    ] = None,
+    drop: Annotated[
+        float, typer.Option(help="Share of a text that a perturbation touches.", min=0.01, max=0.9)
+    ] = 0.25,
+    seed: options.Seed = 0,
+    one_per_call: Annotated[
+        bool, typer.Option("--one-per-call", help="One criterion per request: less halo, n × cost.")
+    ] = False,
+    temperature: options.Temperature = 1.0,
+    limit: Annotated[int | None, typer.Option(help="Only the first N runs.", min=1)] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Ask again where a reply was not in form.")
+    ] = False,
+    min_cases: Annotated[
+        int, typer.Option(help="Below this many cases nothing is decided.", min=2)
+    ] = 20,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Where the criteria go, with what was found."),
+    ] = None,
+    gate: Annotated[
+        bool, typer.Option("--gate", help="Exit 4 (not enough data) or 5 (not trustworthy).")
+    ] = False,
+    concurrency: options.Concurrency = 8,
+    max_calls: options.MaxCalls = None,
+    max_cost: options.MaxCost = None,
+    price_in: options.PriceIn = None,
+    price_out: options.PriceOut = None,
+    timeout: options.Timeout = 120.0,
+    record: options.Record = None,
+    dry_run: options.DryRun = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Judge every run and perturbed copies of it; say which criteria and whether to trust."""
+    from agenteval.assemble import Limits
+    from agenteval.evaluators.utility.verify.options import VerifyOptions
+    from agenteval.models.limits import Price
+
+    Verbosity.level = -1 if quiet else Verbosity.level
+    how = _How(
+        tuple(perturb or ()), drop, VerifyOptions(min_cases=min_cases, seed=seed), output, gate,
+        as_json,
+    )  # fmt: skip
+    if scores is not None:
+        raise typer.Exit(_elsewhere(scores, task, criteria, how))
+    if runs is None:
+        raise InputError("say which runs, or give ratings with --scores", "RUNS")
+    price = None if price_in is None and price_out is None else Price(price_in or 0, price_out or 0)
+    job = Job(
+        runs, task, criteria, model, base_url, store, repeats, seed, one_per_call,
+        None if temperature is None or temperature < 0 else temperature, False, limit,
+        retry_failed, 1.0,
+        Limits(concurrency, max_calls, max_cost, price, timeout), record,
+    )  # fmt: skip
+    raise typer.Exit(_judge_and_verify(job, how, dry_run=dry_run))
+
+
+def _elsewhere(scores: Path, task: str | None, criteria: Path | None, how: _How) -> int:
+    """Verdicts on a file of ratings."""
+    from agenteval.evaluators.utility.criteria_file import find_criteria, load_criteria
+    from agenteval.evaluators.utility.verify.verifier import verify as verify_table
+    from agenteval.readers.scores import read_scores
+    from agenteval.records import Criterion
+
+    path = criteria or (find_criteria(task) if task else None)
+    known: tuple[Criterion, ...] = ()
+    if path is not None:
+        loaded = load_criteria(path)
+        warn_list("criteria read with changes:", loaded.notes)
+        known = loaded.criteria.criteria
+    table = read_scores(scores, known)
+    if not known:
+        # Values say how good; a scale of numbers is all that is known of such criteria.
+        known = tuple(
+            Criterion(id=name, name=name, scale="numeric", numeric_range=(0.0, 1.0))
+            for name in table.present("criterion")
+        )
+    result = verify_table(table, known, how.options)
+    about = [f"{scores}: {len(table)} ratings of {len(table.present('run'))} runs"]
+    return _show(result, known, about, how)
+
+
+def _judge_and_verify(job: Job, how: _How, *, dry_run: bool) -> int:
+    from agenteval.evaluators.utility.criteria_file import find_criteria, load_criteria
+    from agenteval.pipeline import experiment_of
+    from agenteval.store import Store, default_path
+    from agenteval.verification import (
+        DEFAULT_OPERATORS,
+        Material,
+        plan_verification,
+        verify_stored,
+    )
+
+    items, task = read_items(job)
+    path = job.criteria or find_criteria(task.name)
+    loaded = load_criteria(path)
+    criteria = loaded.criteria.criteria
+    note(f"criteria: {path} ({len(criteria)})")
+    warn_list("criteria read with changes:", loaded.notes)
+    copies = _copies(items, how.operators or DEFAULT_OPERATORS, criteria, how, job.seed)
+    material = Material(tuple(items), tuple(copies), criteria, job.repeats)
+    if dry_run:
+        return _dry(job, material)
+    with Store(job.store or default_path()) as store:
+        evaluator, client = make_judge(job, task, store)
+        with store.lock(experiment_of(evaluator, task.name)):
+            plan = plan_verification(evaluator, material, store, retry_failed=job.retry_failed)
+            say_plan(plan)
+            ended = run_plan(plan, evaluator, client, store, job)
+        if ended is None:
+            warn("interrupted: what is done is stored; the same command goes on from here")
+            return 130
+        if ended.stopped:
+            warn(f"stopped, {ended.left_out} calls not made: {ended.stopped}")
+            return 3
+        result = verify_stored(store, evaluator.source.sha256, material, how.options)
+    source = evaluator.source
+    about = [
+        f"{source.model} ({source.evaluator}, seed {job.seed}): {len(items)} runs and "
+        f"{material.texts - len(items)} perturbed copies × {job.repeats} repeats"
+    ]
+    code = _show(result, criteria, about, how)
+    output = how.output or Path("criteria") / f"{task.name}.verified.json"
+    _write(output, loaded.criteria.task or task.name, criteria, result)
+    return code
+
+
+def _copies(
+    items: list[Item], operators: tuple[str, ...], criteria: tuple[Criterion, ...], how: _How,
+    seed: int,
+) -> list[Copies]:  # fmt: skip
+    """Copies, and a word on those that equal their original and on what nobody expects."""
+    from agenteval.verification import make_copies
+
+    copies = make_copies(items, operators, share=how.share, seed=seed)
+    for one in copies:
+        if one.unchanged:
+            reason = next(iter(one.unchanged.values()))
+            warn(
+                f"{one.variant}: {len(one.unchanged)} of {len(items)} copies equal their original "
+                f"and are left out (e.g. {reason})"
+            )
+    if not any(c.expect for c in criteria):
+        warn("no criterion says what a perturbation should do (`expect`): effects are not judged")
+    return copies
+
+
+def _dry(job: Job, material: Material) -> int:
+    texts, criteria = material.texts, len(material.criteria)
+    originals = len(material.items)
+    out().print(f"texts: {originals} originals and {texts - originals} perturbed copies")
+    out().print(
+        f"cells: {texts} texts × {criteria} criteria × {job.repeats} repeats = "
+        f"{texts * criteria * job.repeats}"
+    )
+    calls = texts * job.repeats * (criteria if job.one_per_call else 1)
+    out().print(f"calls: {calls} at most; what is stored already is not asked again")
+    return 0
+
+
+def _show(result: VerifiedSet, criteria: tuple[Criterion, ...], about: list[str], how: _How) -> int:
+    from agenteval.cli.verify_table import print_verified, verified_json
+
+    if how.as_json:
+        print_json(verified_json(result, {"about": about}))
+    else:
+        print_verified(result, {c.id: c.name for c in criteria}, about)
+    codes = {"trustworthy": 0, "not enough data": 4, "not trustworthy": 5}
+    return codes[result.judge.verdict] if how.gate else 0
+
+
+def _write(path: Path, task: str, criteria: tuple[Criterion, ...], result: VerifiedSet) -> None:
+    """The criteria with what was found; those to be dropped stay in, for a person to cut."""
+    from agenteval.evaluators.utility.criteria_file import save_criteria
+    from agenteval.records import CriteriaSet
+
+    found = {v.criterion_id: v.model_dump(mode="json", exclude_none=True) for v in result.criteria}
+    marked = tuple(
+        c.model_copy(update={"verification": found[c.id]}) if c.id in found else c for c in criteria
+    )
+    save_criteria(path, CriteriaSet(task=task, criteria=marked))
+    note(f"written to {clean(str(path))}: every criterion with its verdict and evidence")

@@ -1,0 +1,1 @@
+"""The verifier: which criteria can be kept, and whether the judge can be trusted."""

@@ -1,0 +1,75 @@
+"""verify: from ratings of originals and perturbed copies to verdicts.
+
+AgentEval (arXiv 2405.02178, section on the VerifierAgent) keeps criteria that are stable over
+repeats and that tell a perturbed solution from its original. Here stability is agreement and not
+a coefficient of variation, which depends on how levels are numbered; perturbations have controls;
+discrimination and redundancy count as well; and what the data cannot tell is undecided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from agenteval.evaluators.utility.verify.agreement import agreement
+from agenteval.evaluators.utility.verify.coverage import coverage, spread
+from agenteval.evaluators.utility.verify.evidence import Evidence, Lengths, gather
+from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.evaluators.utility.verify.perturbation import effects
+from agenteval.evaluators.utility.verify.redundancy import redundancy, smallest_subset
+from agenteval.evaluators.utility.verify.separation import separation
+from agenteval.evaluators.utility.verify.trust import judge_verdict
+from agenteval.evaluators.utility.verify.verdict import decide
+from agenteval.records import Criterion
+from agenteval.records.verification import Check, VerifiedSet
+from agenteval.stats.scores import ScoreTable
+
+
+def verify(
+    table: ScoreTable,
+    criteria: Sequence[Criterion],
+    options: VerifyOptions | None = None,
+    *,
+    lengths: Lengths | None = None,
+    unchanged: Mapping[str, Sequence[str]] | None = None,
+) -> VerifiedSet:
+    """Verdicts on every criterion that has ratings, and on the judge as a whole.
+
+    `table` holds the ratings of originals (variant "original") and, if any, of perturbed copies
+    (variant `operator:share:seed`); the expected directions are the criteria's `expect`. `lengths`
+    gives the baseline that length alone would reach. Nominal criteria are left out: they have no
+    better and worse. Pure: the same input gives the same output, whatever the order of rows.
+    """
+    chosen = options or VerifyOptions()
+    ordered = [c for c in criteria if c.ordered]
+    evidence = gather(table, ordered, lengths=lengths, unchanged=unchanged)
+    moved = effects(evidence, chosen)
+    checks = {e.criterion.id: _checks(e, chosen) for e in evidence}
+    same = redundancy(evidence, {i: _strength(own) for i, own in checks.items()}, chosen)
+    verified = tuple(
+        decide(
+            one,
+            [*checks[one.criterion.id], same.checks[one.criterion.id]],
+            own,
+            same.partners.get(one.criterion.id),
+            chosen,
+        )
+        for one, own in zip(evidence, moved, strict=True)
+    )
+    return VerifiedSet(
+        judge=judge_verdict(evidence, verified, chosen),
+        criteria=verified,
+        subset=smallest_subset(evidence),
+        first_component=same.first_component,
+        options=chosen.as_dict(),
+    )
+
+
+def _checks(evidence: Evidence, options: VerifyOptions) -> list[Check]:
+    return [check(evidence, options) for check in (coverage, spread, agreement, separation)]
+
+
+def _strength(checks: Sequence[Check]) -> float:
+    """How well a criterion is told: its AUC (1/2 where unknown) plus its agreement."""
+    by_name = {c.name: c.estimate for c in checks}
+    area, alpha = by_name["discrimination"], by_name["agreement"]
+    return (0.5 if area is None else area) + (alpha or 0.0)

@@ -1,0 +1,111 @@
+"""verify from end to end: copies are judged and stored, verdicts shown, written and gated."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.store import Store
+from agenteval.testing import serve
+from tests.cli.conftest import Cli
+
+LABELS = ("unclear", "fair", "clear")
+
+
+def answer(body: dict[str, Any], n: int) -> str:
+    """Always the same levels."""
+    return json.dumps(
+        {"clarity": {"explanation": "c.", "label": "clear"},
+         "accuracy": {"explanation": "a.", "label": "correct"}}
+    )  # fmt: skip
+
+
+def test_originals_and_copies_are_judged_once(cli: Cli, project: Path) -> None:
+    with serve(answer) as server:
+        command = ("verify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
+                   "--perturb", "pad", "--perturb", "whitespace")  # fmt: skip
+        dry = cli(*command, "--dry-run")
+        assert server.count == 0
+        first = cli(*command, "--json")
+        asked = server.count
+        again = cli(*command, "--json")
+        assert server.count == asked
+    assert first.code == 0, first.err
+    runs = len((project / "runs.jsonl").read_text().splitlines())
+    assert f"texts: {runs} originals and" in dry.out
+    assert first.json == again.json
+    assert first.json["judge"]["verdict"] == "not enough data"
+    with Store(project / "agenteval.db", create=False) as store:
+        rows = store.runs().values()
+    copies = [r for r in rows if r["origin"]]
+    assert copies
+    assert asked == 2 * (runs + len(copies))
+    written = json.loads((project / "criteria" / "sums.verified.json").read_text())
+    verdicts = {c["id"]: c["verification"]["verdict"] for c in written["criteria"]}
+    assert verdicts == {"clarity": "drop", "accuracy": "drop"}  # the same level everywhere
+
+
+def test_the_table_says_what_and_why(cli: Cli, project: Path) -> None:
+    with serve(answer) as server:
+        shown = cli("verify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
+    assert "judge: not enough data" in shown.out
+    assert "every run has the same value" in shown.out
+    assert "criteria/sums.verified.json" in shown.err
+
+
+def test_the_gate(cli: Cli, project: Path) -> None:
+    with serve(answer) as server:
+        command = ("verify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
+        assert cli(*command).code == 0
+        assert cli(*command, "--gate").code == 4
+
+
+def scores(path: Path, judge: str) -> Path:
+    """Ratings of 40 cases: `fair` follows the case and the perturbation, `random` neither."""
+    rng = random.Random(1)
+    rows = []
+    for case in range(40):
+        for variant in ("original", "drop_sentences:0.25:0", "shuffle_sentences:-:0", "pad:0.25:0"):
+            for repeat in range(3):
+                level = case % 3 if judge == "fair" else rng.randrange(3)
+                if judge == "fair" and variant[0] in "ds":
+                    level = max(0, level - 1)
+                rows.append({"run": f"r{case}", "criterion": "clarity", "repeat": repeat,
+                             "variant": variant, "label": LABELS[level],
+                             "success": case % 3 == 2})  # fmt: skip
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("judge", "code", "verdict"), [("fair", 0, "trustworthy"), ("random", 5, "not trustworthy")]
+)
+def test_ratings_made_elsewhere(
+    cli: Cli, project: Path, judge: str, code: int, verdict: str
+) -> None:
+    criteria = project / "mine.json"
+    expect = {"drop_sentences": "lower", "shuffle_sentences": "lower", "pad": "none"}
+    criteria.write_text(json.dumps(
+        {"schema": 1, "task": "sums", "criteria": [
+            {"name": "Clarity", "accepted_values": LABELS, "expect": expect}]}
+    ))  # fmt: skip
+    path = scores(project / "s.jsonl", judge)
+    result = cli("verify", "--scores", path, "--criteria", criteria, "--gate")
+    assert result.code == code, result.out + result.err
+    assert f"judge: {verdict}" in result.out
+
+
+def test_bad_input_is_one_line(cli: Cli, project: Path) -> None:
+    for arguments, said in (
+        ((), "say which runs"),
+        (("runs.jsonl", "--perturb", "nonsense"), "unknown operator 'nonsense'"),
+        (("--scores", "none.jsonl"), "cannot be read"),
+    ):
+        result = cli("verify", *arguments)
+        assert result.code == 2
+        assert said in result.err
+        assert len(result.err.strip().splitlines()) <= 3
