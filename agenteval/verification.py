@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agenteval.evaluators.base import Evaluator
@@ -113,10 +113,23 @@ def verify_stored(
         repeats=material.repeats,
         variants={ORIGINAL, *(c.variant for c in material.copies)},
     )
-    return verify(
+    result = verify(
         table,
         material.criteria,
         options,
         lengths=lengths_of(material),
         unchanged={c.variant: tuple(c.unchanged) for c in material.copies},
     )
+    changed = drift_warning(store.models(source_key))
+    if changed is None:
+        return result
+    judge = result.judge.model_copy(update={"warnings": (changed, *result.judge.warnings)})
+    return result.model_copy(update={"judge": judge})
+
+
+def drift_warning(models: Mapping[str, int]) -> str | None:
+    """One line when a judge's replies came from several models; None otherwise."""
+    if len(models) < 2:
+        return None
+    named = " and ".join(f"{name} ({n} calls)" for name, n in models.items())
+    return f"the model behind this judge changed: replies of {named}; their scores mix"

@@ -102,6 +102,7 @@ class CallRecord(Record):
     cache_hit: bool = False
     usage: Usage = Usage()
     latency: float | None = None  # seconds
+    model: str | None = None  # as the endpoint names itself in the last reply
 
 
 Result = Score | Failure

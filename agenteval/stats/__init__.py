@@ -1,14 +1,110 @@
 """Pure functions on numbers and arrays; randomness is passed in."""
 
+from agenteval.stats.agreement import krippendorff_alpha
+from agenteval.stats.alttest import AltTest, alt_test
+from agenteval.stats.bootstrap import (
+    Bootstrap,
+    bootstrap_interval,
+    bootstrap_mean,
+    bootstrap_sums,
+)
 from agenteval.stats.cluster import complete_link
+from agenteval.stats.correction import Corrected, corrected_rate
+from agenteval.stats.correlation import (
+    CorrelationMatrix,
+    FirstComponent,
+    correlation_matrix,
+    first_component,
+    spearman,
+)
+from agenteval.stats.discrimination import Discrimination, discrimination, magnitude
+from agenteval.stats.flips import Flips, flip_rate
 from agenteval.stats.interval import Interval, mean_interval
+from agenteval.stats.kappa import Kappa, cohen_kappa, fleiss_kappa, gwet_ac1
+from agenteval.stats.mcnemar import McNemar, discordant, mcnemar
+from agenteval.stats.multiple import Adjusted, adjust
+from agenteval.stats.paired import PairedTest, sign_flip_test, sign_test, signed_rank_test
+from agenteval.stats.passk import PassK, pass_at_k, pass_hat_k, pass_rate
+from agenteval.stats.proportion import proportion_interval
+from agenteval.stats.ranks import RankTest, mann_whitney
+from agenteval.stats.reliability import icc, icc_table
+from agenteval.stats.sample_size import (
+    cases_for_difference,
+    cases_for_half_width,
+    difference_variance,
+    half_width,
+    repeats_for_half_width,
+    smallest_difference,
+)
+from agenteval.stats.sequential import (
+    BetaRule,
+    FixedRule,
+    LeadRule,
+    simulate_stopping,
+    stopping_profile,
+)
 from agenteval.stats.unique import UniqueCurve, expected_unique, unique_curve
+from agenteval.stats.variance import VarianceComponents, variance_components
 
 __all__ = [
+    "Adjusted",
+    "AltTest",
+    "BetaRule",
+    "Bootstrap",
+    "Corrected",
+    "CorrelationMatrix",
+    "Discrimination",
+    "FirstComponent",
+    "FixedRule",
+    "Flips",
     "Interval",
+    "Kappa",
+    "LeadRule",
+    "McNemar",
+    "PairedTest",
+    "PassK",
+    "RankTest",
     "UniqueCurve",
+    "VarianceComponents",
+    "adjust",
+    "alt_test",
+    "bootstrap_interval",
+    "bootstrap_mean",
+    "bootstrap_sums",
+    "cases_for_difference",
+    "cases_for_half_width",
+    "cohen_kappa",
     "complete_link",
+    "corrected_rate",
+    "correlation_matrix",
+    "difference_variance",
+    "discordant",
+    "discrimination",
     "expected_unique",
+    "first_component",
+    "fleiss_kappa",
+    "flip_rate",
+    "gwet_ac1",
+    "half_width",
+    "icc",
+    "icc_table",
+    "krippendorff_alpha",
+    "magnitude",
+    "mann_whitney",
+    "mcnemar",
     "mean_interval",
+    "pass_at_k",
+    "pass_hat_k",
+    "pass_rate",
+    "proportion_interval",
+    "repeats_for_half_width",
+    "sign_flip_test",
+    "sign_test",
+    "signed_rank_test",
+    "simulate_stopping",
+    "smallest_difference",
+    "spearman",
+    "stopping_profile",
     "unique_curve",
+    "variance_components",
 ]

@@ -270,6 +270,21 @@ class Store:
         with reading(self.engine) as connection:
             return {row.run_key: dict(row._mapping) for row in connection.execute(query)}
 
+    def models(self, source_key: str) -> dict[str, int]:
+        """How many calls of a source were answered by which model, as endpoints name themselves.
+
+        More than one name means that the model behind the source's name has changed.
+        """
+        model = func.json_extract(schema.calls.c.record, "$.model")
+        query = (
+            select(model, func.count())
+            .where(schema.calls.c.source_key == source_key, model.is_not(None))
+            .group_by(model)
+            .order_by(model)
+        )
+        with reading(self.engine) as connection:
+            return {str(name): int(n) for name, n in connection.execute(query)}
+
     def usage(self, source_key: str) -> Usage:
         """Requests, tokens and money of all calls of a source."""
         c = schema.calls.c

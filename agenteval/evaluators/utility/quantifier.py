@@ -237,6 +237,7 @@ def _call_record(
         repaired=len(replies) > 1,
         cache_hit=not fresh,
         latency=sum(r.latency for r in fresh) if fresh else None,
+        model=replies[-1].model,
     )
     return record if usage is None else record.model_copy(update={"usage": usage})
 

@@ -14,8 +14,9 @@ def agreement(evidence: Evidence, options: VerifyOptions) -> Check:
     """Krippendorff's alpha over repeats, at the criterion's level of measurement.
 
     Ordinal for ordered levels, interval for numbers. Cases are resampled for the interval. Passes
-    when it lies above `agreement`, fails when it lies below; undefined (one repeat, or no
-    variation) is unknown with the reason.
+    from `agreement` on when the interval reaches down no further than `agreement_floor`, fails
+    when all of it lies below `agreement`; undefined (one repeat, or no variation) is unknown with
+    the reason.
     """
     matrix = evidence.originals
     repeats = matrix.values.shape[1]
@@ -50,7 +51,7 @@ def agreement(evidence: Evidence, options: VerifyOptions) -> Check:
     if evidence.cases < options.min_cases:
         return check.model_copy(update={"reason": f"{said}; too few cases to decide"})
     outcome = "unknown"
-    if found.low >= options.agreement:
+    if found.mean >= options.agreement and found.low >= options.agreement_floor:
         outcome = "pass"
     elif found.high < options.agreement:
         outcome = "fail"

@@ -15,33 +15,46 @@ class VerifyOptions:
       `benchmarks/coverage.py`), so nothing is decided.
     - `min_coverage`: a judge that leaves out more may leave out the hard ones.
     - `agreement`: Krippendorff (Content Analysis, 2004, section 11.4.2) draws tentative
-      conclusions from alpha .667 on; the whole interval must lie on one side.
+      conclusions from alpha .667 on. `agreement_floor`: what the lower end of its interval must
+      reach; below .5 reliability is poor (Koo & Li, Journal of Chiropractic Medicine 15, 2016).
     - `auc`: below .56 Cliff's delta counts as negligible (.147 is AUC .574; Romano et al. 2006).
     - `margin`: the largest mean change, as a share of the scale, that a control may make: half a
       step of a scale of five levels would be .125.
     - `redundant`: Spearman's rho of the runs' means from which two criteria say the same.
     - `ceiling`: share of ratings at one end of the scale from which differences drown there.
+    - `resamples` of the bootstrap, `draws` of random sign flips.
     - `alpha`: error rate of each family of tests after Holm's correction.
     """
 
     min_cases: int = 20
     min_coverage: float = 0.8
     agreement: float = 0.667
+    agreement_floor: float = 0.5
     auc: float = 0.574
     margin: float = 0.05
     redundant: float = 0.9
     ceiling: float = 0.8
     alpha: float = 0.05
     resamples: int = 1000
+    draws: int = 10_000
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Raises InputError for a threshold that no data could meet or miss."""
-        for name in ("min_coverage", "agreement", "auc", "margin", "redundant", "ceiling", "alpha"):
+        for name in (
+            "min_coverage",
+            "agreement",
+            "agreement_floor",
+            "auc",
+            "margin",
+            "redundant",
+            "ceiling",
+            "alpha",
+        ):
             if not 0 < getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
-        if self.min_cases < 2 or self.resamples < 100:
-            raise InputError("min_cases must be at least 2, resamples at least 100")
+        if self.min_cases < 2 or self.resamples < 100 or self.draws < 100:
+            raise InputError("min_cases must be at least 2, resamples and draws at least 100")
 
     def as_dict(self) -> dict[str, float | int]:
         """Name and value of every threshold."""

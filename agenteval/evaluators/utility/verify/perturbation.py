@@ -33,7 +33,9 @@ def effects(evidence: Sequence[Evidence], options: VerifyOptions) -> list[tuple[
         for copies in one.copies:
             expected: Direction = one.criterion.expect.get(copies.operator, "unknown")
             drop = _by_case(copies)
-            test = sign_flip_test(drop, alternative=_ALTERNATIVE[expected], rng=rng)  # type: ignore[arg-type]
+            test = sign_flip_test(
+                drop, alternative=_ALTERNATIVE[expected], draws=options.draws, rng=rng
+            )  # type: ignore[arg-type]
             row.append(
                 (copies, expected, drop, test, mean_interval(drop.tolist(), bounds=(-1.0, 1.0)))
             )

@@ -1,0 +1,113 @@
+"""The alternative annotator test: may the judge stand in for one of the people?"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agenteval.stats.multiple import adjust
+from agenteval.stats.vectors import Floats, check_level
+
+SMALLEST = 30  # items per annotator below which the t test is not trusted
+Label = Hashable | None
+
+
+@dataclass(frozen=True)
+class AltTest:
+    """Result over the annotators, in their order; None for one that could not be compared.
+
+    `advantages[j]`: share of items on which the judge agrees with the others at least as well as
+    annotator j does. `p[j]` is one-sided, `adjusted` by Benjamini-Yekutieli. `winning_rate` is
+    the share of annotators with adjusted p <= alpha; `passes` means that it is >= .5.
+    """
+
+    winning_rate: float | None
+    mean_advantage: float | None
+    passes: bool | None
+    advantages: tuple[float | None, ...]
+    p: tuple[float | None, ...]
+    adjusted: tuple[float | None, ...]
+    items: tuple[int, ...]
+    reason: str | None = None
+
+
+def alt_test(
+    judge: Sequence[Label],
+    annotators: Sequence[Sequence[Label]],
+    *,
+    epsilon: float = 0.2,
+    alpha: float = 0.05,
+) -> AltTest:
+    """Alternative annotator test on nominal labels (Calderon, Reichart & Dror, ACL 2025).
+
+    Annotator j is left out; on every item that j, the judge and at least one other annotator
+    labelled, each of the two is scored by the share of the others with the same label. The judge
+    wins an item when its score is >= j's, j when j's is >= the judge's (both on equality). The
+    t test is one-sided on (j wins - judge wins) < epsilon; `epsilon` (.1 to .3) is what a person
+    costs more. None marks a missing label: a judge's reply that nobody could read must be given
+    as a label of its own if it shall count against the judge, as None if it shall be left out.
+
+    Needs at least three annotators, else the result is None with the reason. An annotator with
+    fewer than 30 comparable items is not tested (None). Where all differences are equal, p is 0
+    or 1. Raises ValueError for different lengths or epsilon or alpha outside [0, 1) and (0, 1).
+    """
+    check_level(alpha)
+    if not 0 <= epsilon < 1:
+        raise ValueError(f"epsilon {epsilon} is not in [0, 1)")
+    if any(len(labels) != len(judge) for labels in annotators):
+        raise ValueError("judge and annotators must have one label (or None) per item")
+    k = len(annotators)
+    empty: tuple[None, ...] = (None,) * k
+    if k < 3:
+        reason = f"{k} annotators: the test needs at least three"
+        return AltTest(None, None, None, empty, empty, empty, (0,) * k, reason)
+    advantages: list[float | None] = []
+    p_values: list[float | None] = []
+    items = []
+    for left_out in range(k):
+        ours, theirs = _scores(judge, annotators, left_out)
+        items.append(len(ours))
+        tested = len(ours) >= SMALLEST
+        advantages.append(float((ours >= theirs).mean()) if tested else None)
+        p_values.append(_p(ours, theirs, epsilon) if tested else None)
+    adjusted = adjust(p_values, "by").adjusted
+    known = [p for p in adjusted if p is not None]
+    short = k - len(known)
+    note = f"{short} of {k} annotators share fewer than {SMALLEST} items" if short else None
+    if not known:
+        return AltTest(None, None, None, empty, empty, empty, tuple(items), note)
+    winning = sum(p <= alpha for p in known) / len(known)
+    told = [value for value in advantages if value is not None]
+    return AltTest(
+        winning, sum(told) / len(told), winning >= 0.5, tuple(advantages), tuple(p_values),
+        adjusted, tuple(items), note,
+    )  # fmt: skip
+
+
+def _scores(
+    judge: Sequence[Label], annotators: Sequence[Sequence[Label]], left_out: int
+) -> tuple[Floats, Floats]:
+    """Agreement of the judge and of the one left out with the others, per comparable item."""
+    ours, theirs = [], []
+    for item, (verdict, own) in enumerate(zip(judge, annotators[left_out], strict=True)):
+        others = [a[item] for j, a in enumerate(annotators) if j != left_out]
+        given = [label for label in others if label is not None]
+        if verdict is None or own is None or not given:
+            continue
+        ours.append(sum(label == verdict for label in given) / len(given))
+        theirs.append(sum(label == own for label in given) / len(given))
+    return np.array(ours), np.array(theirs)
+
+
+def _p(ours: Floats, theirs: Floats, epsilon: float) -> float:
+    from scipy.special import stdtr
+
+    difference = (theirs >= ours).astype(np.float64) - (ours >= theirs)
+    mean = float(difference.mean())
+    if difference.min() == difference.max():
+        return 0.0 if mean < epsilon else 1.0
+    n = len(difference)
+    t = (mean - epsilon) / (float(difference.std(ddof=1)) / n**0.5)
+    return float(stdtr(n - 1, t))

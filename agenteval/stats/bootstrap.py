@@ -1,0 +1,299 @@
+"""Bootstrap intervals that resample cases (clusters) and keep what is nested in them together.
+
+A case is drawn with all of its values: resampling the repeats within a drawn case as well would
+count their spread twice (Davison and Hinkley, Bootstrap Methods and their Application, 1997,
+section 3.8). Many statistics are functions of sums over cases; `bootstrap_sums` resamples those
+sums, and cases with equal sums are drawn together (a multinomial draw is the same distribution), so
+that its cost depends on the number of different cases and not on the number of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenteval.stats.interval import Interval
+
+Floats = NDArray[np.float64]
+Clusters = Sequence[Hashable] | NDArray[np.generic]
+BootstrapMethod = Literal["percentile", "expanded", "basic", "bca"]
+
+UNDEFINED_LIMIT = 0.05  # largest share of resamples without a value that is left out
+_CELLS = 1 << 22  # numbers of one block of draws held at once
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """How to resample.
+
+    `rng` is consumed; `resamples` and `method` are stated in the result. Methods, described by
+    Hesterberg, The American Statistician 69, 2015 (bca: Efron, JASA 82, 1987): `percentile`, the
+    quantiles of the resamples; `expanded`, the same with the tails moved out to undo the narrowness
+    at few cases, Phi^-1(tail') = sqrt(C / (C - 1)) * t_{C-1}^-1(tail); `basic`, 2 * estimate -
+    quantiles; `bca`, bias-corrected and accelerated by leaving out one case each.
+    """
+
+    rng: np.random.Generator
+    resamples: int = 2000
+    level: float = 0.95
+    method: BootstrapMethod = "expanded"
+
+    def __post_init__(self) -> None:
+        if self.resamples < 100:
+            raise ValueError(f"{self.resamples} resamples: fewer than 100 say nothing about tails")
+        if not 0 < self.level < 1:
+            raise ValueError(f"level {self.level} is not between 0 and 1")
+        if self.method not in get_args(BootstrapMethod):
+            raise ValueError(f"method {self.method!r} is not one of {get_args(BootstrapMethod)}")
+
+
+def bootstrap_interval(
+    statistic: Callable[..., float | None],
+    arrays: Sequence[NDArray[np.generic]],
+    clusters: Clusters | None = None,
+    *,
+    how: Bootstrap,
+) -> Interval:
+    """Any statistic of arrays that share their first axis, by resampling cases.
+
+    `statistic(*arrays)` returns a number, or None or NaN where it is undefined; it is called once
+    per resample, and once per case for `bca`. `clusters` names the case of each row (default: each
+    row is one); a case drawn twice enters twice, whole. Result and small numbers as in
+    `bootstrap_sums`. The draws depend on the order of the rows.
+
+    Raises ValueError for arrays or clusters of different lengths and for no arrays.
+    """
+    lengths = {len(array) for array in arrays}
+    if len(lengths) != 1:
+        raise ValueError(f"arrays of lengths {sorted(lengths)}: they must share the first axis")
+    rows = lengths.pop()
+    codes = cluster_codes(clusters, rows)
+    cases = int(codes.max()) + 1 if rows else 0
+    order = np.argsort(codes, kind="stable")
+    sizes = np.bincount(codes, minlength=cases)
+    starts = np.concatenate([[0], np.cumsum(sizes)])[:-1]
+
+    def value(drawn: NDArray[np.intp]) -> float:
+        lengths = sizes[drawn]
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        index = order[np.repeat(starts[drawn], lengths) + within]
+        result = statistic(*(array[index] for array in arrays))
+        return np.nan if result is None else float(result)
+
+    everything = np.arange(cases)
+
+    def draw() -> Floats:
+        picks = (how.rng.integers(cases, size=cases) for _ in range(how.resamples))
+        return np.array([value(pick) for pick in picks])
+
+    def left_out() -> Floats:
+        return np.array([value(np.delete(everything, i)) for i in range(cases)])
+
+    estimate = value(everything) if cases else np.nan
+    return _result(estimate, draw, left_out, how, (rows, None if clusters is None else cases))
+
+
+def bootstrap_sums(
+    parts: Floats,
+    statistic: Callable[[Floats], Floats],
+    clusters: Clusters | None = None,
+    *,
+    how: Bootstrap,
+    n: int | None = None,
+) -> Interval:
+    """A statistic that depends on sums over units only, by resampling cases.
+
+    `parts` is (units, p); `statistic` maps totals (B, p) to B values, NaN where undefined.
+    `clusters` names the case of each unit (default: each unit is one). `n` is the number of values
+    to state (default: units). Permuting units or renaming clusters changes nothing.
+
+    `se` is the standard deviation of the resamples times sqrt(C / (C - 1)), the factor by which
+    that of a mean over C cases is too small. Without an estimate: None and the reason "undefined".
+    One case: no interval. So few cases that drawing a single one C times is likelier than a tail
+    (C^-C > tail): no interval; at 95 % that is below 4 cases (below 5 for `expanded`). Resamples
+    in which the statistic is undefined are left out and counted in `method`; above 5 % there is
+    no interval. All resamples equal: low = high = mean, reason "no variation between cases".
+
+    Raises ValueError for clusters of another length or values that are not finite.
+    """
+    if not np.isfinite(parts).all():
+        raise ValueError("values must be finite; leave missing ones out and count them")
+    units = len(parts)
+    sums = _sums_by_case(parts, clusters)
+    cases = len(sums)
+    kinds, inverse, multiplicity = _kinds(sums)
+    totals = multiplicity @ kinds
+
+    def draw() -> Floats:
+        block = max(1, _CELLS // max(len(kinds), 1))
+        chances = multiplicity / cases
+        found = [
+            statistic(how.rng.multinomial(cases, chances, size=count) @ kinds)
+            for count in _blocks(how.resamples, block)
+        ]
+        return np.concatenate(found)
+
+    def left_out() -> Floats:
+        return statistic(totals - kinds)[inverse]
+
+    estimate = float(statistic(totals[None, :])[0]) if cases else np.nan
+    counts = (units if n is None else n, cases)
+    return _result(estimate, draw, left_out, how, counts)
+
+
+def bootstrap_mean(
+    values: Sequence[float] | Floats, clusters: Clusters | None = None, *, how: Bootstrap
+) -> Interval:
+    """Mean of all values (equal weight each), by resampling cases; see `bootstrap_sums`."""
+    data = np.asarray(values, dtype=np.float64)
+    if data.ndim != 1:
+        raise ValueError(f"values must be one-dimensional, not {data.ndim}-dimensional")
+    codes = cluster_codes(clusters, len(data))
+    # a fixed order of summation, so that no digit depends on the order of the file; 16-bit keys
+    # are sorted by radix, and equal values need no stable sort
+    small = codes.astype(np.uint16) if codes.max(initial=0) < 1 << 16 else codes
+    by_value = np.argsort(data)
+    order = by_value[np.argsort(small[by_value], kind="stable")]
+    parts = np.column_stack([data[order], np.ones(len(data))])
+    result = bootstrap_sums(parts, _ratio, codes[order], how=how)
+    return result if clusters is not None else replace(result, n_clusters=None)
+
+
+def cluster_codes(clusters: Clusters | None, n: int) -> NDArray[np.intp]:
+    """Codes 0..C-1 of n cluster labels (any hashable values); 0..n-1 without clusters."""
+    if clusters is None:
+        return np.arange(n, dtype=np.intp)
+    if len(clusters) != n:
+        raise ValueError(f"{n} values but {len(clusters)} cluster labels")
+    if isinstance(clusters, np.ndarray) and clusters.dtype != object:
+        return np.unique(clusters, return_inverse=True)[1].astype(np.intp)
+    seen: dict[Hashable, int] = {}
+    return np.array([seen.setdefault(label, len(seen)) for label in clusters], dtype=np.intp)
+
+
+def _ratio(totals: Floats) -> Floats:
+    return np.asarray(totals[:, 0] / totals[:, 1])
+
+
+def _blocks(total: int, block: int) -> list[int]:
+    full, rest = divmod(total, block)
+    return [block] * full + ([rest] if rest else [])
+
+
+def _sums_by_case(parts: Floats, clusters: Clusters | None) -> Floats:
+    """(C, p) sums of the units of each case, in the order in which they come."""
+    if clusters is None or not len(parts):
+        return parts
+    codes = cluster_codes(clusters, len(parts))
+    if (codes[1:] < codes[:-1]).any():
+        order = np.argsort(codes, kind="stable")
+        codes, parts = codes[order], parts[order]
+    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+    return np.asarray(np.add.reduceat(parts, starts, axis=0))
+
+
+def _kinds(sums: Floats) -> tuple[Floats, NDArray[np.intp], NDArray[np.intp]]:
+    """Different rows in sorted order, which of them each case is, and how often each occurs."""
+    kinds, inverse, counts = np.unique(sums, axis=0, return_inverse=True, return_counts=True)
+    return kinds, inverse.reshape(-1), counts
+
+
+def _result(
+    estimate: float,
+    draw: Callable[[], Floats],
+    left_out: Callable[[], Floats],
+    how: Bootstrap,
+    counts: tuple[int, int | None],
+) -> Interval:
+    n, n_clusters = counts
+    cases = n if n_clusters is None else n_clusters
+    method = f"bootstrap of cases ({how.method}), {how.resamples} resamples"
+    result = Interval(estimate, None, None, None, n, n_clusters, method)
+    reason = _unfit(estimate, cases, how)
+    if reason is not None:
+        mean = estimate if np.isfinite(estimate) else None
+        return replace(result, mean=mean, method="none", reason=reason)
+    draws = draw()
+    valid = draws[np.isfinite(draws)]
+    lost = len(draws) - len(valid)
+    if lost > UNDEFINED_LIMIT * len(draws):
+        return replace(result, reason=f"undefined in {lost} of {len(draws)} resamples")
+    if lost:
+        result = replace(result, method=f"{method}, {lost} undefined left out")
+    scale = 1e-12 * max(abs(estimate), float(np.abs(valid).max()))
+    if np.abs(valid - estimate).max() <= scale:
+        reason = "no variation between cases"
+        return replace(result, low=estimate, high=estimate, se=0.0, reason=reason)
+    se = float(valid.std(ddof=1)) * (cases / (cases - 1)) ** 0.5
+    ends = _ends(estimate, valid, left_out, how, cases)
+    if ends is None:
+        return replace(result, se=se, reason="no BCa correction exists")
+    return replace(result, low=ends[0], high=ends[1], se=se)
+
+
+def _unfit(estimate: float, cases: int, how: Bootstrap) -> str | None:
+    """Why there is nothing to resample; None when there is."""
+    if not cases:
+        return "no values"
+    if not np.isfinite(estimate):
+        return "undefined"
+    if cases == 1:
+        return "one case: no interval"
+    if float(cases) ** -min(cases, 100) > _tail(how, cases):
+        return f"{cases} cases: too few for a bootstrap"
+    return None
+
+
+def _ends(
+    estimate: float, draws: Floats, left_out: Callable[[], Floats], how: Bootstrap, cases: int
+) -> tuple[float, float] | None:
+    tail = _tail(how, cases)
+    tails: tuple[float, float] | None = (tail, 1 - tail)
+    if how.method == "bca":
+        tails = _bca_tails(estimate, draws, left_out(), how.level)
+    if tails is None:
+        return None
+    low, high = (float(q) for q in np.quantile(draws, np.array(tails)))
+    return (2 * estimate - high, 2 * estimate - low) if how.method == "basic" else (low, high)
+
+
+def _tail(how: Bootstrap, cases: int) -> float:
+    from scipy.special import ndtr, stdtrit
+
+    tail = (1 - how.level) / 2
+    if how.method != "expanded":
+        return tail
+    return float(ndtr((cases / (cases - 1)) ** 0.5 * stdtrit(cases - 1, tail)))
+
+
+def _bca_tails(
+    estimate: float, draws: Floats, left_out: Floats, level: float
+) -> tuple[float, float] | None:
+    """Efron 1987: tails shifted by the bias z0 and the acceleration a; None where they diverge.
+
+    Resamples equal to the estimate count half below it, since scores are discrete.
+    """
+    from scipy.special import ndtr, ndtri
+
+    if not np.isfinite(left_out).all():
+        return None
+    same = 1e-12 * max(abs(estimate), 1e-300)
+    below = np.mean(draws < estimate - same) + np.mean(np.abs(draws - estimate) <= same) / 2
+    if not 0 < below < 1:
+        return None
+    shift = float(ndtri(below))
+    left_out = np.sort(left_out)  # sums that do not depend on the order of cases
+    apart = left_out.mean() - left_out
+    spread = float(np.sum(apart**2)) ** 1.5
+    acceleration = float(np.sum(apart**3)) / (6 * spread) if spread else 0.0
+    tails = []
+    for z in (float(ndtri((1 - level) / 2)), float(ndtri((1 + level) / 2))):
+        scale = 1 - acceleration * (shift + z)
+        if scale <= 0:
+            return None
+        tails.append(float(ndtr(shift + (shift + z) / scale)))
+    return tails[0], tails[1]

@@ -1,0 +1,46 @@
+"""Mean of bounded values whose interval stays honest when nearly all of them are the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from agenteval.stats.interval import Interval, mean_interval
+from agenteval.stats.proportion import proportion_interval
+from agenteval.stats.vectors import Floats
+
+_FEW = 6  # below this many differing values no two-sided sign test reaches .05 (2 x .5^5 = .0625)
+
+
+def bounded_interval(values: Floats, bounds: tuple[float, float], level: float = 0.95) -> Interval:
+    """Mean of independent values within `bounds`, with an interval that never pretends certainty.
+
+    Yes/no values: Clopper-Pearson. Where fewer than 6 values differ from the most frequent one, m,
+    a t interval collapses, so the shares of values below and above m are bounded instead: the mean
+    lies between m - u_below (m - lowest) and m + u_above (highest - m), u the upper Clopper-Pearson
+    limit of the share; without any differing value of 20 it is .168 (Hanley & Lippman-Hand, JAMA
+    249, 1983). Otherwise the t interval, clipped. Fewer than two values give no interval.
+    """
+    n = len(values)
+    plain = mean_interval(values.tolist(), level=level, bounds=bounds)
+    if n < 2:
+        return plain
+    distinct, times = np.unique(values, return_counts=True)
+    if bounds == (0.0, 1.0) and set(distinct.tolist()) <= {0.0, 1.0}:
+        exact = proportion_interval(int(values.sum()), n, method="clopper-pearson", level=level)
+        return replace(exact, se=plain.se)
+    middle = float(distinct[times == times.max()].mean())  # of several: any m gives a valid bound
+    below, above = int((values < middle).sum()), int((values > middle).sum())
+    if below + above >= _FEW:
+        return plain
+    low = middle - _upper_limit(below, n, level) * (middle - bounds[0])
+    high = middle + _upper_limit(above, n, level) * (bounds[1] - middle)
+    method = f"bound from {below + above} of {n} values that differ"
+    return Interval(plain.mean, low, high, plain.se, n, None, method)
+
+
+def _upper_limit(k: int, n: int, level: float) -> float:
+    high = proportion_interval(k, n, method="clopper-pearson", level=level).high
+    assert high is not None  # n is at least 2
+    return high

@@ -1,0 +1,113 @@
+"""A judge's rate corrected by its errors on labelled cases."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from agenteval.stats.interval import Interval
+from agenteval.stats.vectors import check_level, normal_quantile
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """The share of truly good cases, estimated through an imperfect judge.
+
+    `rate` is the corrected share in [0, 1] with its interval; `apparent` what the judge says.
+    `specificity` (q0) and `sensitivity` (q1) are the judge's on labelled cases, None if there are
+    none. `rate.reason` says why there is no estimate, or that it was clipped.
+    """
+
+    rate: Interval
+    apparent: float | None
+    specificity: float | None
+    sensitivity: float | None
+    n_bad: int
+    n_good: int
+
+
+def corrected_rate(
+    judged: tuple[int, int],
+    bad: tuple[int, int],
+    good: tuple[int, int],
+    *,
+    level: float = 0.95,
+) -> Corrected:
+    """Corrected rate from three counts, each (count, out of): all by the judge's word.
+
+    `judged`: cases called good among the unlabelled ones. `bad`: called bad among those labelled
+    bad (specificity q0). `good`: called good among those labelled good (sensitivity q1). The
+    labelled cases must be independent of the judged ones.
+
+    theta = (p + q0 - 1) / (q0 + q1 - 1) (Rogan & Gladen, American Journal of Epidemiology 107,
+    1978). `rate.se` is the delta method over both sets: se^2 = (p (1-p) / n + (1-theta)^2
+    q0 (1-q0) / m0 + theta^2 q1 (1-q1) / m1) / (q0 + q1 - 1)^2. The interval is the adjusted Wald
+    interval of Lang & Reiczigel (Preventive Veterinary Medicine 113, 2014), as in Lee et al.
+    (arXiv 2511.21140, section 3): z^2 and 2 pseudo-cases, recentred, so that a judge without an
+    observed error does not count as perfect. Both are clipped to [0, 1].
+
+    No estimate where a set is empty or where q0 + q1 <= 1, a judge no better than chance; no
+    interval where that holds after the pseudo-cases. Raises ValueError for impossible counts or
+    a bad level.
+    """
+    for hits, total in (judged, bad, good):
+        if not 0 <= hits <= total:
+            raise ValueError(f"{hits} of {total} is impossible")
+    check_level(level)
+    n, (k0, m0), (k1, m1) = judged[1], bad, good
+    p, q0, q1 = (_share(*pair) for pair in (judged, bad, good))
+    if p is None or q0 is None or q1 is None:
+        empty = "judged" if p is None else "labelled bad" if q0 is None else "labelled good"
+        rate = Interval(None, None, None, None, n, None, "none", f"no {empty} cases")
+        return Corrected(rate, p, q0, q1, m0, m1)
+    if k0 * m1 + k1 * m0 <= m0 * m1:  # q0 + q1 <= 1, in whole numbers
+        reason = (
+            f"specificity {q0:.3g} + sensitivity {q1:.3g} is not above 1: no better than chance"
+        )
+        rate = Interval(None, None, None, None, n, None, "none", reason)
+        return Corrected(rate, p, q0, q1, m0, m1)
+    theta = _rogan_gladen(p, q0, q1)
+    se = _delta_se(theta, (p, n), (q0, m0), (q1, m1))
+    mean = min(max(theta, 0.0), 1.0)
+    clipped = None if mean == theta else f"estimate {theta:.4g} clipped to [0, 1]"
+    ends = _adjusted(judged, bad, good, normal_quantile((1 + level) / 2))
+    if ends is None:
+        reason = "with pseudo-cases the judge is no better than chance: no interval"
+        rate = Interval(mean, None, None, se, n, None, "Rogan-Gladen", reason)
+        return Corrected(rate, p, q0, q1, m0, m1)
+    low, high = min(max(ends[0], 0.0), mean), max(min(ends[1], 1.0), mean)
+    method = "Rogan-Gladen, adjusted Wald (Lang & Reiczigel)"
+    rate = Interval(mean, low, high, se, n, None, method, clipped)
+    return Corrected(rate, p, q0, q1, m0, m1)
+
+
+def _share(hits: int, total: int) -> float | None:
+    return hits / total if total else None
+
+
+def _rogan_gladen(p: float, q0: float, q1: float) -> float:
+    return (p + q0 - 1) / (q0 + q1 - 1)
+
+
+def _delta_se(
+    theta: float, p: tuple[float, float], q0: tuple[float, float], q1: tuple[float, float]
+) -> float:
+    spread = (
+        p[0] * (1 - p[0]) / p[1]
+        + (1 - theta) ** 2 * q0[0] * (1 - q0[0]) / q0[1]
+        + theta**2 * q1[0] * (1 - q1[0]) / q1[1]
+    )
+    return math.sqrt(spread) / (q0[0] + q1[0] - 1)
+
+
+def _adjusted(
+    judged: tuple[int, int], bad: tuple[int, int], good: tuple[int, int], z: float
+) -> tuple[float, float] | None:
+    n, m0, m1 = judged[1] + z * z, bad[1] + 2, good[1] + 2
+    p, q0, q1 = (judged[0] + z * z / 2) / n, (bad[0] + 1) / m0, (good[0] + 1) / m1
+    if q0 + q1 <= 1:
+        return None
+    theta = _rogan_gladen(p, q0, q1)
+    shift = 2 * z * z * (theta * q1 * (1 - q1) / m1 - (1 - theta) * q0 * (1 - q0) / m0)
+    half = z * _delta_se(theta, (p, n), (q0, m0), (q1, m1))
+    return theta + shift - half, theta + shift + half

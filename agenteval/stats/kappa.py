@@ -1,0 +1,257 @@
+"""Agreement on classes beyond chance: Cohen, Fleiss and Gwet, always beside the raw agreement.
+
+A kappa can be low although raters agree on nearly every unit, when nearly all units are of one
+class; AC1 does not share that paradox (Gwet 2008). None of them is meant to be read alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agenteval.stats.agreement import Floats, as_ratings, level_counts
+from agenteval.stats.bootstrap import Bootstrap, Clusters, bootstrap_sums, cluster_codes
+from agenteval.stats.interval import Interval, mean_interval
+from agenteval.stats.proportion import proportion_interval
+
+Weights = Literal["none", "linear", "quadratic"]
+
+
+@dataclass(frozen=True)
+class Kappa:
+    """A chance-corrected coefficient beside what it corrects.
+
+    `coefficient` is at most 1, 0 as by chance; its interval is there when a bootstrap was asked
+    for. `agreement` is the share of pairs of ratings of one unit that are equal, mean over units
+    (Wilson for two raters, t otherwise; over cases where clusters were given). `chance` is the
+    agreement expected by chance in the coefficient's sense, weighted if it is; None if undefined.
+    In both intervals `n` counts units and `n_clusters` cases. `left_out` counts units with too few
+    ratings.
+    """
+
+    coefficient: Interval
+    agreement: Interval
+    chance: float | None
+    left_out: int
+
+
+def cohen_kappa(
+    ratings: ArrayLike,
+    *,
+    weights: Weights = "none",
+    categories: Sequence[float] | None = None,
+    clusters: Clusters | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Kappa:
+    """Cohen's kappa of two raters: 1 - sum w o / sum w e.
+
+    Cohen, Educational and Psychological Measurement 20, 1960; weighted: Psych. Bull. 70, 1968.
+
+    `ratings` is (units, 2), NaN where missing; units without both are left out and counted. The
+    disagreement w_ij is 1 for unlike classes, |i - j| (linear) or (i - j)^2 (quadratic), i and j
+    being positions in `categories` in ascending order; give all levels of the scale there, or an
+    unused one between two used ones makes those neighbours. Default: the values that occur.
+
+    Undefined, None with the reason: no complete unit, or both raters always in one and the same
+    class ("no variation"). One unit gives 0 or undefined, no interval. Raises ValueError for other
+    than two raters, a value outside `categories`, unknown weights, clusters of another length.
+    """
+    if weights not in get_args(Weights):
+        raise ValueError(f"weights {weights!r} is not one of {get_args(Weights)}")
+    data = as_ratings(ratings)
+    if data.shape[1] != 2:
+        raise ValueError(f"Cohen's kappa is of two raters, not {data.shape[1]}")
+    keep = np.isnan(data).sum(axis=1) == 0
+    levels = _categories(data[keep], categories)
+    k, position = len(levels), np.searchsorted(levels, data[keep])
+    cell = np.zeros((len(position), k * k))
+    cell[np.arange(len(cell)), position[:, 0] * k + position[:, 1]] = 1
+    apart = np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(np.float64)
+    power = {"none": 0, "linear": 1, "quadratic": 2}[weights]
+    loss = np.where(apart > 0, apart**power, 0.0) / max(k - 1, 1) ** power
+
+    def shares(totals: Floats) -> tuple[Floats, Floats]:
+        table = totals.reshape(len(totals), k, k)
+        table = table / table.sum(axis=(1, 2), keepdims=True)
+        by_chance = table.sum(axis=2)[:, :, None] * table.sum(axis=1)[:, None, :]
+        return 1 - (table * loss).sum(axis=(1, 2)), 1 - (by_chance * loss).sum(axis=(1, 2))
+
+    name = "Cohen kappa" if weights == "none" else f"Cohen kappa, {weights} weights"
+    sample = _Sample(name, data, keep, clusters, bootstrap)
+    return _kappa(sample, cell, shares)
+
+
+def fleiss_kappa(
+    ratings: ArrayLike,
+    *,
+    clusters: Clusters | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Kappa:
+    """Fleiss' kappa of classes given to units by any raters (Fleiss, Psych. Bull. 76, 1971).
+
+    `ratings` is (units, raters), NaN where missing. Every unit needs the same number (two or more)
+    of ratings, not the same raters; units without any are left out and counted. Chance agreement
+    is sum_c p_c^2 over the shares of the classes in all ratings.
+
+    Undefined, None with the reason: unequal numbers of ratings, fewer than two per unit, no unit,
+    one class only ("no variation"). Raises ValueError as `as_ratings` and for clusters of another
+    length.
+    """
+    data = as_ratings(ratings)
+    number = (~np.isnan(data)).sum(axis=1)
+    keep = number > 0
+    sample = _Sample("Fleiss kappa", data, keep, clusters, bootstrap)
+    found = np.unique(number[keep])
+    if len(found) > 1:
+        return _undefined(sample, f"units have {found[0]} to {found[-1]} ratings: must be equal")
+    if len(found) and found[0] < 2:
+        return _undefined(sample, "one rating per unit")
+    counts = level_counts(data[keep], _categories(data[keep], None))
+    parts = np.column_stack([_equal_pairs(counts), np.ones(len(counts)), counts])
+
+    def shares(totals: Floats) -> tuple[Floats, Floats]:
+        share = totals[:, 2:] / totals[:, 2:].sum(axis=1, keepdims=True)
+        return totals[:, 0] / totals[:, 1], (share**2).sum(axis=1)
+
+    return _kappa(sample, parts, shares)
+
+
+def gwet_ac1(
+    ratings: ArrayLike,
+    *,
+    categories: Sequence[float] | None = None,
+    clusters: Clusters | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Kappa:
+    """Gwet's AC1 (British Journal of Mathematical and Statistical Psychology 61, 2008).
+
+    `ratings` is (units, raters), NaN where missing. Agreement is the mean share of equal pairs over
+    units with two ratings; chance is sum_c p_c (1 - p_c) / (q - 1), p_c the mean over rated units
+    of the share of class c, q the number of `categories` (default: the values that occur; give all
+    levels of the scale, since unused ones lower the chance agreement). A unit with one rating
+    counts for p_c only.
+
+    Undefined, None with the reason: no unit with two ratings; a single category. Constant ratings
+    of a scale with several `categories` give 1. Raises ValueError for a value outside `categories`,
+    as `as_ratings`, and for clusters of another length.
+    """
+    data = as_ratings(ratings)
+    keep = (~np.isnan(data)).sum(axis=1) > 0
+    levels = _categories(data[keep], categories)
+    q = len(levels)
+    counts = level_counts(data[keep], levels)
+    number = counts.sum(axis=1)
+    sample = _Sample("Gwet AC1", data, keep, clusters, bootstrap)
+    if not (number >= 2).any():
+        return _undefined(sample, "no unit with two ratings")
+    if q < 2:
+        return _undefined(sample, "no variation")
+    share = counts / number[:, None]
+    paired = (number >= 2).astype(np.float64)
+    parts = np.column_stack([_equal_pairs(counts), paired, np.ones(len(counts)), share])
+
+    def shares(totals: Floats) -> tuple[Floats, Floats]:
+        mean = totals[:, 3:] / totals[:, 2:3]
+        agreement = np.full(len(totals), np.nan)
+        np.divide(totals[:, 0], totals[:, 1], out=agreement, where=totals[:, 1] > 0)
+        return agreement, (mean * (1 - mean)).sum(axis=1) / (q - 1)
+
+    return _kappa(sample, parts, shares)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The ratings, which units count, and how to make intervals."""
+
+    name: str
+    data: Floats
+    keep: NDArray[np.bool_]
+    clusters: Clusters | None
+    bootstrap: Bootstrap | None
+
+    def codes(self) -> NDArray[np.intp] | None:
+        """Cluster codes of the kept units."""
+        if self.clusters is None:
+            return None
+        return cluster_codes(self.clusters, len(self.data))[self.keep]
+
+
+def _categories(data: Floats, categories: Sequence[float] | None) -> Floats:
+    found = np.unique(data[~np.isnan(data)])
+    if categories is None:
+        return found
+    levels = np.unique(np.asarray(categories, dtype=np.float64))
+    if not np.isfinite(levels).all():
+        raise ValueError("categories must be finite")
+    strange = np.setdiff1d(found, levels)
+    if len(strange):
+        raise ValueError(f"rating {strange[0]:g} is not among the categories")
+    return levels
+
+
+def _equal_pairs(counts: Floats) -> Floats:
+    """Share of equal pairs of ratings per unit, 0 for a unit without a pair (it is not counted)."""
+    number = counts.sum(axis=1)
+    pairs = number * (number - 1)
+    result = np.zeros(len(counts))
+    np.divide((counts * (counts - 1)).sum(axis=1), pairs, out=result, where=pairs > 0)
+    return result
+
+
+def _agreement(sample: _Sample) -> Interval:
+    """Raw agreement: mean over units of the share of equal pairs."""
+    data = sample.data[sample.keep]
+    counts = level_counts(data, _categories(data, None))
+    paired = counts.sum(axis=1) >= 2
+    values = _equal_pairs(counts)[paired]
+    codes = sample.codes()
+    level = 0.95 if sample.bootstrap is None else sample.bootstrap.level
+    if codes is None and np.isin(values, (0, 1)).all():
+        return proportion_interval(int(values.sum()), len(values), level=level)
+    labels = None if codes is None else codes[paired].tolist()
+    return mean_interval(values.tolist(), labels, level=level, bounds=(0, 1))
+
+
+def _undefined(sample: _Sample, reason: str) -> Kappa:
+    units = int(sample.keep.sum())
+    codes = sample.codes()
+    cases = None if codes is None else len(np.unique(codes))
+    nothing = Interval(None, None, None, None, units, cases, sample.name, reason)
+    return Kappa(nothing, _agreement(sample), None, len(sample.data) - units)
+
+
+def _kappa(
+    sample: _Sample, parts: Floats, shares: Callable[[Floats], tuple[Floats, Floats]]
+) -> Kappa:
+    """(agreement - chance) / (1 - chance) from sums over units, with its bootstrap interval."""
+
+    def statistic(totals: Floats) -> Floats:
+        agreement, chance = shares(totals)
+        result = np.full(len(totals), np.nan)
+        # 1e-12: a chance agreement of one, but for rounding
+        np.divide(agreement - chance, 1 - chance, out=result, where=1 - chance > 1e-12)
+        return result
+
+    if not len(parts):
+        return _undefined(sample, "no unit with two ratings")
+    totals = parts.sum(axis=0)[None, :]
+    value = float(statistic(totals)[0])
+    if np.isnan(value):
+        return _undefined(sample, "no variation")
+    undefined = _undefined(sample, "no interval asked for")
+    coefficient = replace(undefined.coefficient, mean=value)
+    if sample.bootstrap is not None:
+        found = bootstrap_sums(parts, statistic, sample.codes(), how=sample.bootstrap)
+        coefficient = replace(
+            coefficient,
+            low=found.low,
+            high=found.high,
+            se=found.se,
+            method=f"{sample.name}; {found.method}",
+            reason=found.reason,
+        )
+    return replace(undefined, coefficient=coefficient, chance=float(shares(totals)[1][0]))

@@ -1,0 +1,192 @@
+"""Paired tests on differences: sign test, Wilcoxon signed rank, sign-flip permutation.
+
+A pair is a case seen twice (original and perturbed, system A and B); average its repeats first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenteval.stats.vectors import Alternative, Floats, finite_vector, p_value
+
+RANK_LIMIT = 50  # untied pairs up to which the signed-rank distribution is counted
+FLIP_LIMIT = 16  # untied pairs up to which all 2^n sign flips are made
+_CHUNK = 2**20  # random signs held at once
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """A p-value with the counts behind it.
+
+    `positive`, `negative`, `ties` count the differences by sign. Only untied pairs decide, and n
+    of them cannot give a p below `smallest_p` (.5^n one-sided, twice that two-sided): where that
+    is above .05 the `reason` says "too few", which is not the same as "not significant".
+    `p` is None without any pair; it is 1 when all pairs are tied, with the reason.
+    """
+
+    p: float | None
+    statistic: float | None
+    positive: int
+    negative: int
+    ties: int
+    smallest_p: float
+    alternative: Alternative
+    method: str
+    reason: str | None = None
+
+
+def sign_test(
+    differences: Sequence[float] | Floats, *, alternative: Alternative = "two-sided"
+) -> PairedTest:
+    """Exact binomial test of as many positive as negative differences; ties dropped and counted.
+
+    Dixon & Mood (Journal of the American Statistical Association 41, 1946). The statistic is the
+    number of positive differences; `greater` means that positive ones prevail. Raises ValueError
+    for values that are not finite or an unknown alternative.
+    """
+    data = finite_vector(differences, "differences")
+    positive, untied = int((data > 0).sum()), int((data != 0).sum())
+    less, greater = binomial_half_tails(positive, untied)
+    p = p_value(less, greater, alternative)
+    return _result(data, p, float(positive), alternative, "sign test, exact")
+
+
+def binomial_half_tails(k: int, n: int) -> tuple[float, float]:
+    """P(X <= k) and P(X >= k) for X binomial with n draws and probability 1/2; both 1 at n = 0."""
+    from scipy.stats import binom
+
+    # by symmetry, so that swapping the two sides swaps the two tails to the last digit
+    return float(binom.cdf(k, n, 0.5)), float(binom.cdf(n - k, n, 0.5))
+
+
+def signed_rank_test(
+    differences: Sequence[float] | Floats,
+    *,
+    alternative: Alternative = "two-sided",
+    method: Literal["auto", "exact", "asymptotic"] = "auto",
+) -> PairedTest:
+    """Wilcoxon's signed-rank test (Biometrics Bulletin 1, 1945); zero differences are dropped.
+
+    The statistic is the sum of the ranks of the positive differences (equal sizes get midranks).
+    exact: all sign patterns of these ranks are counted, ties as they are (Hollander & Wolfe,
+    section 3.1, comment on ties). asymptotic: normal, variance corrected for ties, no continuity
+    correction. auto is exact up to 50 untied pairs. Raises ValueError as `sign_test`, and for an
+    unknown method.
+    """
+    if method not in ("auto", "exact", "asymptotic"):
+        raise ValueError(f"method {method!r} is not auto, exact or asymptotic")
+    data = finite_vector(differences, "differences")
+    untied = data[data != 0]
+    sizes = np.abs(untied)
+    ordered = np.sort(sizes)
+    below = np.searchsorted(ordered, sizes, side="left")
+    doubled = below + np.searchsorted(ordered, sizes, side="right") + 1
+    observed = int(doubled[untied > 0].sum())
+    if method == "exact" or (method == "auto" and len(untied) <= RANK_LIMIT) or not len(untied):
+        less, greater = _exact_rank_tails(doubled, observed)
+        name = "Wilcoxon signed rank, exact"
+    else:
+        less, greater = _normal_rank_tails(doubled, observed)
+        name = "Wilcoxon signed rank, normal with tie correction"
+    return _result(data, p_value(less, greater, alternative), observed / 2, alternative, name)
+
+
+def sign_flip_test(
+    differences: Sequence[float] | Floats,
+    *,
+    alternative: Alternative = "two-sided",
+    draws: int = 20_000,
+    rng: np.random.Generator | None = None,
+) -> PairedTest:
+    """Permutation test of the mean difference: under the null every sign may be flipped.
+
+    Fisher, The Design of Experiments (1935), section 21. The statistic is the mean difference.
+    Up to 16 untied pairs all 2^n flips are made, and no rng is needed; beyond that `draws` random
+    ones, and p = (b + 1) / (draws + 1), which never is zero (Phipson & Smyth, Statistical
+    Applications in Genetics and Molecular Biology 9, 2010). Sums that differ by rounding only
+    count as equal.
+
+    Raises ValueError as `sign_test`, for draws < 1, and without an rng where one is needed.
+    """
+    data = finite_vector(differences, "differences")
+    p_value(1.0, 1.0, alternative)
+    untied = np.sort(data[data != 0])  # sorted: the order of the pairs changes nothing
+    slack = 1e-9 * float(np.abs(untied).sum())
+    observed = float(untied.sum())
+    if len(untied) <= FLIP_LIMIT:
+        sums = np.zeros(1)
+        for value in untied:
+            sums = np.concatenate([sums + value, sums - value])
+        less = float((sums <= observed + slack).mean())
+        greater = float((sums >= observed - slack).mean())
+        p = p_value(less, greater, alternative)
+        name = f"sign flips, all {len(sums)}"
+    else:
+        if rng is None or draws < 1:
+            raise ValueError(f"{len(untied)} untied pairs: random flips need an rng and draws >= 1")
+        below, above, beyond = _random_flips(untied, draws, rng, slack)
+        hits = {"less": below, "greater": above, "two-sided": beyond}[alternative]
+        p = (hits + 1) / (draws + 1)
+        name = f"sign flips, {draws} random"
+    mean = float(math.fsum(untied) / len(data)) if len(data) else None
+    return _result(data, p, mean, alternative, name)
+
+
+def _random_flips(
+    untied: Floats, draws: int, rng: np.random.Generator, slack: float
+) -> tuple[int, int, int]:
+    """How many random sums are <= the observed, >= it, and at least as far from zero."""
+    observed = float(untied.sum())
+    counts = np.zeros(3, dtype=np.int64)
+    rows = max(1, _CHUNK // len(untied))
+    for start in range(0, draws, rows):
+        signs = rng.integers(0, 2, size=(min(rows, draws - start), len(untied))) * 2.0 - 1
+        sums = signs @ untied
+        counts[0] += (sums <= observed + slack).sum()
+        counts[1] += (sums >= observed - slack).sum()
+        counts[2] += (np.abs(sums) >= abs(observed) - slack).sum()
+    return int(counts[0]), int(counts[1]), int(counts[2])
+
+
+def _exact_rank_tails(doubled: NDArray[np.intp], observed: int) -> tuple[float, float]:
+    """Tails of the sum of a random subset of whole numbers, every subset alike."""
+    total = int(doubled.sum())
+    share = np.zeros(total + 1)
+    share[0] = 1.0
+    for rank in doubled:
+        moved = np.zeros_like(share)
+        moved[rank:] = share[: total + 1 - rank]
+        share = (share + moved) / 2
+    return float(share[: observed + 1].sum()), float(share[observed:].sum())
+
+
+def _normal_rank_tails(doubled: NDArray[np.intp], observed: int) -> tuple[float, float]:
+    from scipy.special import ndtr
+
+    ranks = doubled / 2
+    # the sum of the squared midranks is n(n+1)(2n+1)/6 less (t^3 - t)/12 per group of t ties
+    z = (observed / 2 - ranks.sum() / 2) / math.sqrt((ranks**2).sum() / 4)
+    return float(ndtr(z)), float(ndtr(-z))
+
+
+def _result(
+    data: Floats, p: float, statistic: float | None, alternative: Alternative, method: str
+) -> PairedTest:
+    positive, negative = int((data > 0).sum()), int((data < 0).sum())
+    untied = positive + negative
+    smallest = min(1.0, 0.5**untied * (2 if alternative == "two-sided" else 1))
+    ties = len(data) - untied
+    if not len(data):
+        return PairedTest(None, None, 0, 0, 0, 1.0, alternative, "none", "no pairs")
+    reason = None
+    if not untied:
+        reason = f"all {ties} pairs are tied: nothing to test"
+    elif smallest > 0.05:
+        reason = f"too few untied pairs ({untied}): p cannot fall below {smallest:.3g}"
+    return PairedTest(p, statistic, positive, negative, ties, smallest, alternative, method, reason)

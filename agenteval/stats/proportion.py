@@ -1,0 +1,67 @@
+"""The share of yes among independent yes/no answers, with its interval."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, get_args
+
+from agenteval.stats.interval import Interval
+
+ProportionMethod = Literal["wilson", "clopper-pearson"]
+
+
+def proportion_interval(
+    successes: int, n: int, *, method: ProportionMethod = "wilson", level: float = 0.95
+) -> Interval:
+    """Share `successes / n` of independent answers, with a two-sided `level` interval.
+
+    wilson: the p whose score test does not reject (Wilson, JASA 22, 1927). Its coverage is close
+    to `level` on average over p and may fall below it at single values of p; the default.
+    clopper-pearson: the p whose exact binomial tests do not reject (Clopper and Pearson,
+    Biometrika 26, 1934; quantiles of the beta distribution). It covers at least `level` at every
+    p and n, and is wider for it.
+
+    Both stay in [0, 1] and say something from one answer on: 1 of 1 is [.21, 1] and [.025, 1].
+    `se` is sqrt(p (1 - p) / n); at 0 and n successes that would be 0, which is not what is known,
+    so there it is None with the reason. No answers: no share. Answers that repeat one another (the
+    repeats of a case) are not independent: use `mean_interval` or `bootstrap_mean` over cases.
+
+    Raises ValueError unless 0 <= successes <= n, 0 < level < 1 and the method is known.
+    """
+    if not 0 <= successes <= n:
+        raise ValueError(f"{successes} successes of {n}: must be between 0 and n")
+    if not 0 < level < 1:
+        raise ValueError(f"level {level} is not between 0 and 1")
+    if method not in get_args(ProportionMethod):
+        raise ValueError(f"method {method!r} is not one of {get_args(ProportionMethod)}")
+    if n == 0:
+        return Interval(None, None, None, None, 0, None, "none", "no values")
+    share = successes / n
+    low, high = (_wilson if method == "wilson" else _clopper_pearson)(successes, n, level)
+    name = "Wilson" if method == "wilson" else "Clopper-Pearson"
+    if successes in (0, n):
+        return Interval(share, low, high, None, n, None, name, "all alike: no standard error")
+    return Interval(share, low, high, math.sqrt(share * (1 - share) / n), n, None, name)
+
+
+def _wilson(successes: int, n: int, level: float) -> tuple[float, float]:
+    from scipy.special import ndtri
+
+    z = float(ndtri((1 + level) / 2))
+    share = successes / n
+    middle = share + z * z / (2 * n)
+    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    # the ends are exact where rounding would leave 1e-17 or 1 - 1e-16
+    low = 0.0 if successes == 0 else (middle - half) / scale
+    high = 1.0 if successes == n else (middle + half) / scale
+    return low, high
+
+
+def _clopper_pearson(successes: int, n: int, level: float) -> tuple[float, float]:
+    from scipy.special import betaincinv
+
+    tail = (1 - level) / 2
+    low = 0.0 if successes == 0 else float(betaincinv(successes, n - successes + 1, tail))
+    high = 1.0 if successes == n else float(betaincinv(successes + 1, n - successes, 1 - tail))
+    return low, high

@@ -1,0 +1,159 @@
+"""How many cases, how many repeats: planning from variances.
+
+`between` is the variance between cases, `within` that of repeats of one case, both in squared
+units of the values; K repeats of a case leave between + within / K per case. For a comparison of
+two systems on the same cases they are the variance of the true difference between cases
+(`difference_variance`) and the variance of repeats of one system.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from agenteval.stats.vectors import check_level, normal_quantile
+
+MOST = 10_000_000  # more than this many cases or repeats is no plan
+
+
+def half_width(
+    between: float, within: float, cases: int, repeats: int, *, level: float = 0.95
+) -> float | None:
+    """Half the width of the t interval of a mean over cases; None with fewer than two cases.
+
+    t(cases - 1) * sqrt((between + within / repeats) / cases) (Miller, arXiv 2411.00640,
+    section 2). Raises ValueError for negative variances, fewer than one case or repeat.
+    """
+    _check(between, within, repeats)
+    check_level(level)
+    if cases < 1:
+        raise ValueError(f"{cases} cases: at least one is needed")
+    if cases < 2:
+        return None
+    from scipy.special import stdtrit
+
+    se = math.sqrt((between + within / repeats) / cases)
+    return float(stdtrit(cases - 1, (1 + level) / 2)) * se
+
+
+def cases_for_half_width(
+    between: float, within: float, repeats: int, target: float, *, level: float = 0.95
+) -> int | None:
+    """Smallest number of cases (at least 2) whose `half_width` is at most `target`.
+
+    None where even ten million do not do. Raises ValueError as `half_width`, and for a target
+    that is not positive.
+    """
+    _check_positive(target, "target")
+
+    def enough(cases: int) -> bool:
+        half = half_width(between, within, cases, repeats, level=level)
+        return half is not None and half <= target
+
+    return _smallest(enough, 2)
+
+
+def repeats_for_half_width(
+    between: float, within: float, cases: int, target: float, *, level: float = 0.95
+) -> int | None:
+    """Smallest number of repeats per case whose `half_width` is at most `target`.
+
+    None where no number of repeats does: the spread between cases alone is too much, so more
+    cases are needed. Raises ValueError as `cases_for_half_width`.
+    """
+    _check_positive(target, "target")
+
+    def enough(repeats: int) -> bool:
+        half = half_width(between, within, cases, repeats, level=level)
+        return half is not None and half <= target
+
+    return _smallest(enough, 1)
+
+
+def cases_for_difference(
+    between: float,
+    within: float,
+    repeats: int,
+    difference: float,
+    *,
+    power: float = 0.8,
+    level: float = 0.95,
+) -> int:
+    """Cases shared by two systems to detect a mean difference, two-sided at 1 - level.
+
+    n = (z_(1 - alpha/2) + z_power)^2 (between + 2 within / repeats) / difference^2, rounded up
+    (Miller, arXiv 2411.00640, section 5). Normal, so somewhat too small below about 20 cases.
+    Raises ValueError for negative variances, a difference of 0, or power or level outside (0, 1).
+    """
+    _check(between, within, repeats)
+    _check_positive(abs(difference), "difference")
+    spread = between + 2 * within / repeats
+    return max(1, math.ceil(_z_sum(power, level) ** 2 * spread / difference**2 - 1e-9))
+
+
+def smallest_difference(
+    between: float,
+    within: float,
+    repeats: int,
+    cases: int,
+    *,
+    power: float = 0.8,
+    level: float = 0.95,
+) -> float | None:
+    """Smallest mean difference that `cases` shared cases detect with the given power.
+
+    The formula of `cases_for_difference` solved for the difference, in units of the values. None
+    with fewer than two cases. Raises ValueError as `cases_for_difference`.
+    """
+    _check(between, within, repeats)
+    if cases < 1:
+        raise ValueError(f"{cases} cases: at least one is needed")
+    if cases < 2:
+        return None
+    return _z_sum(power, level) * math.sqrt((between + 2 * within / repeats) / cases)
+
+
+def difference_variance(
+    variance_of_means: float, within_first: float, within_second: float, repeats: int
+) -> float:
+    """Variance between cases of the true difference of two systems, at least 0.
+
+    `variance_of_means` is the sample variance over cases of (mean of the first's repeats - mean
+    of the second's); the repeats' own share is taken off: v - (s1^2 + s2^2) / K (Miller, arXiv
+    2411.00640, section 3.1). Raises ValueError for negative variances or fewer than one repeat.
+    """
+    _check(variance_of_means, within_first, repeats)
+    _check(variance_of_means, within_second, repeats)
+    return max(0.0, variance_of_means - (within_first + within_second) / repeats)
+
+
+def _z_sum(power: float, level: float) -> float:
+    check_level(power)
+    check_level(level)
+    return normal_quantile((1 + level) / 2) + normal_quantile(power)
+
+
+def _smallest(enough: Callable[[int], bool], start: int) -> int | None:
+    """Smallest n >= start with enough(n), which stays true once it is; None beyond MOST."""
+    high = start
+    while not enough(high):
+        high *= 2
+        if high > MOST:
+            return None
+    low = max(start, high // 2)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return low
+
+
+def _check(between: float, within: float, repeats: int) -> None:
+    if not (0 <= between < math.inf and 0 <= within < math.inf):
+        raise ValueError(f"variances {between} and {within} must be finite and not negative")
+    if repeats < 1:
+        raise ValueError(f"{repeats} repeats: at least one is needed")
+
+
+def _check_positive(value: float, name: str) -> None:
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name} {value} must be positive")

@@ -1,0 +1,126 @@
+"""Where the spread of ratings comes from: cases, systems, both together, repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenteval.stats.vectors import Floats, finite_vector
+
+Codes = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class VarianceComponents:
+    """Variances in squared units of the values, never negative; None where not separable.
+
+    `case`: difficulty shared by all systems (without systems: between cases). `system`: between
+    systems. `case_system`: what is special to a system on a case. `repeat`: the same case and
+    system rated again. With one rating per cell, `repeat` is None and `case_system` holds both.
+    `raw` are the estimates before negative ones were set to 0. `reason` says what is missing.
+    """
+
+    case: float | None
+    system: float | None
+    case_system: float | None
+    repeat: float | None
+    raw: dict[str, float]
+    n: int
+    n_cases: int
+    n_systems: int | None
+    estimator: str
+    reason: str | None = None
+
+
+def variance_components(
+    values: Sequence[float] | Floats,
+    cases: Sequence[Hashable],
+    systems: Sequence[Hashable] | None = None,
+) -> VarianceComponents:
+    """Variance components of one value per rating, with the case (and system) it belongs to.
+
+    Estimator: Henderson's method 1 (Biometrics 9, 1953; Searle, Casella & McCulloch, Variance
+    Components, 1992, section 5.3). Each factor gives the sum over its groups of total^2 / size;
+    the expectations of these sums are linear in the components, and the equations are solved.
+    It is unbiased for unbalanced data with missing cells, and equals the usual ANOVA estimator
+    where the data are balanced, and always with cases alone (n0 of section 3.6). All factors are
+    random. An estimate below zero is returned as 0 and kept in `raw`.
+
+    A factor with one level, cells with one rating each, or cases that are not shared between
+    systems cannot be separated: those components are None, or joined, with the reason. Fewer
+    than two cases give nothing. Raises ValueError for values that are not finite and for labels
+    of another length.
+    """
+    data = finite_vector(values, "values")
+    case = _codes(cases, len(data), "case")
+    system = None if systems is None else _codes(systems, len(data), "system")
+    n_cases = len(np.unique(case))
+    n_systems = None if system is None else len(np.unique(system))
+    if n_cases < 2:
+        reason = "fewer than two cases: no variance between cases"
+        return VarianceComponents(
+            None, None, None, None, {}, len(data), n_cases, n_systems, "none", reason
+        )
+    factors: dict[str, Codes] = {"case": case}
+    notes = []
+    if system is not None and n_systems == 1:
+        notes.append("one system: nothing between systems")
+    elif system is not None:
+        factors["system"] = system
+        factors["case_system"] = np.unique(
+            np.column_stack([case, system]), axis=0, return_inverse=True
+        )[1].astype(np.intp)
+    factors["repeat"] = np.arange(len(data))
+    finest = "case_system" if "case_system" in factors else "case"
+    if len(np.unique(factors[finest])) == len(data):
+        del factors["repeat"]
+        joined = "case_system" if finest == "case_system" else "case"
+        notes.append(f"one rating per cell: {joined} includes the spread of repeats")
+    raw = _henderson(data, factors)
+    if raw is None:
+        notes.append("cases are not shared between systems: components cannot be separated")
+    found = raw or {}
+    part = {name: max(value, 0.0) for name, value in found.items()}
+    return VarianceComponents(
+        part.get("case"), part.get("system"), part.get("case_system"), part.get("repeat"), found,
+        len(data), n_cases, n_systems, "Henderson method 1 (method of moments)",
+        "; ".join(notes) or None,
+    )  # fmt: skip
+
+
+def _codes(labels: Sequence[Hashable], n: int, name: str) -> Codes:
+    if len(labels) != n:
+        raise ValueError(f"{n} values but {len(labels)} {name} labels")
+    known: dict[Hashable, int] = {}
+    return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.intp)
+
+
+def _henderson(data: Floats, factors: dict[str, Codes]) -> dict[str, float] | None:
+    """Solve E[T_g - T_mean] = sum_k variance_k * coefficient_gk; None if singular.
+
+    The coefficient of factor k in T_g is sum over groups of g of sum_l n_gl^2 / n_g, where n_gl
+    counts the values of level l of k in the group.
+    """
+    centred = data - data.mean()  # T_mean becomes 0 and nothing cancels
+    names = list(factors)
+    everything = np.zeros(len(data), dtype=np.intp)
+    overall = np.array([_coefficient(everything, factors[k]) for k in names])
+    matrix = np.array([[_coefficient(factors[g], factors[k]) for k in names] for g in names])
+    totals = [_reduction(centred, factors[g]) for g in names]
+    matrix = matrix - overall
+    if np.linalg.matrix_rank(matrix / len(data)) < len(names):
+        return None
+    solved = np.linalg.solve(matrix, np.array(totals))
+    return {name: float(value) for name, value in zip(names, solved, strict=True)}
+
+
+def _reduction(data: Floats, groups: Codes) -> float:
+    return float((np.bincount(groups, data) ** 2 / np.bincount(groups)).sum())
+
+
+def _coefficient(groups: Codes, levels: Codes) -> float:
+    pairs, counts = np.unique(np.column_stack([groups, levels]), axis=0, return_counts=True)
+    return float((counts.astype(np.float64) ** 2 / np.bincount(groups)[pairs[:, 0]]).sum())

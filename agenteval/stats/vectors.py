@@ -1,0 +1,49 @@
+"""What the tests share: checked input, one-sided and two-sided p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Alternative = Literal["two-sided", "greater", "less"]
+
+
+def finite_vector(values: Sequence[float] | Floats, name: str) -> Floats:
+    """The values as a float64 vector; ValueError unless one-dimensional and finite."""
+    data = np.asarray(values, dtype=np.float64)
+    if data.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional")
+    if not np.isfinite(data).all():
+        raise ValueError(f"{name} must be finite; leave missing ones out and count them")
+    return data
+
+
+def p_value(less: float, greater: float, alternative: Alternative) -> float:
+    """p from P(T <= t) and P(T >= t); two-sided is twice the smaller tail, at most 1.
+
+    Raises ValueError for another alternative.
+    """
+    if alternative == "less":
+        return min(less, 1.0)
+    if alternative == "greater":
+        return min(greater, 1.0)
+    if alternative == "two-sided":
+        return min(2 * min(less, greater), 1.0)
+    raise ValueError(f"alternative {alternative!r} is not two-sided, greater or less")
+
+
+def check_level(level: float) -> None:
+    """ValueError unless `level` is between 0 and 1."""
+    if not 0 < level < 1:
+        raise ValueError(f"level {level} is not between 0 and 1")
+
+
+def normal_quantile(p: float) -> float:
+    """z with P(Z <= z) = p."""
+    from scipy.special import ndtri
+
+    return float(ndtri(p))

@@ -1,0 +1,243 @@
+"""Kappas and AC1: published tables, scikit-learn, definitions over pairs, odd input."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+import warnings
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+
+from agenteval.stats import Bootstrap, Kappa, cohen_kappa, fleiss_kappa, gwet_ac1
+from agenteval.stats.kappa import Weights
+
+FOLDER = Path(__file__).resolve().parents[3] / "shared/reference/stats"
+reference = pytest.mark.skipif(not FOLDER.exists(), reason="reference data not present")
+nan = math.nan
+# Fleiss 1971, table 1: how many of 6 psychiatrists gave each of 5 diagnoses to 30 patients
+FLEISS_ROWS = """
+00060 03003 01401 00006 03030 20400 00402 20310 20040 00006 10050 11040 03300 10050 02031
+00501 30012 51000 02040 10203 00006 01050 02013 20040 10041 05010 40002 02040 10500 00006
+"""
+FLEISS = FLEISS_ROWS.split()
+
+
+def how(**options: Any) -> Bootstrap:
+    return Bootstrap(np.random.default_rng(1), **options)
+
+
+def rated(table: list[str]) -> list[list[float]]:
+    """Ratings from digits that count classes."""
+    return [[float(c) for c, m in enumerate(row) for _ in range(int(m))] for row in table]
+
+
+def by_cells(table: list[list[int]]) -> list[list[float]]:
+    """Units of two raters from a contingency table."""
+    return [
+        [float(i), float(j)] for i, row in enumerate(table) for j, m in enumerate(row)
+        for _ in range(m)
+    ]  # fmt: skip
+
+
+def test_fleiss_1971() -> None:
+    assert [sum(int(row[c]) for row in FLEISS) for c in range(5)] == [26, 26, 30, 55, 43]
+    got = fleiss_kappa(rated(FLEISS), bootstrap=how())
+    # as printed there: agreement .5556, chance .2199, kappa .430
+    assert got.coefficient.mean == pytest.approx(0.430, abs=5e-4)
+    assert got.agreement.mean == pytest.approx(0.5556, abs=1e-4)
+    assert got.chance == pytest.approx(0.2199, abs=1e-4)
+    assert got.coefficient.low is not None
+    assert got.coefficient.high is not None
+    assert got.coefficient.low < 0.430 < got.coefficient.high
+    assert "resamples" in got.coefficient.method
+
+
+def test_natural_pairs_judged_in_both_orders() -> None:
+    # 100 units, margins 42 and 44 of class 1, 6 unlike: the only table with kappa .877651
+    got = by_cells([[40, 2], [4, 54]])
+    assert cohen_kappa(got).coefficient.mean == pytest.approx(0.877651, abs=2e-6)
+    ac1 = gwet_ac1(got)
+    assert ac1.coefficient.mean == pytest.approx(0.882307, abs=2e-6)
+    assert ac1.agreement.mean == 0.94
+    assert ac1.agreement.method == "Wilson"
+
+
+def test_the_paradox() -> None:
+    # 118 of 125 agree, one class rare: kappa is low, AC1 is not. By hand: p_o = .944,
+    # p_e = (122 * 121 + 3 * 4) / 125^2 = .945536; pi = 243/250, AC1 p_e = 2 * .972 * .028 = .054432
+    table = by_cells([[118, 4], [3, 0]])
+    kappa, ac1 = cohen_kappa(table), gwet_ac1(table)
+    assert kappa.coefficient.mean == pytest.approx((0.944 - 0.945536) / (1 - 0.945536), abs=1e-9)
+    assert ac1.coefficient.mean == pytest.approx((0.944 - 0.054432) / (1 - 0.054432), abs=1e-9)
+    assert kappa.agreement == ac1.agreement
+
+
+@reference
+def test_recorded_repeats() -> None:
+    known = json.loads((FOLDER / "prometheus/reference.json").read_text())
+    with (FOLDER / "prometheus/scores.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for bench in ("mt_bench_eval", "vicuna_eval", "both"):
+        chosen = [r for r in rows if bench in ("both", r["bench"])]
+        got = fleiss_kappa([[float(r[s]) for s in ("s1", "s2", "s3")] for r in chosen])
+        assert got.coefficient.mean == pytest.approx(known[bench]["fleiss_kappa"], abs=2e-6)
+        pairs = known[bench]["pairwise_exact_agreement"]
+        assert got.agreement.mean == pytest.approx(pairs, abs=2e-6)
+
+
+@reference
+def test_recorded_annotators_and_judges() -> None:
+    known = json.loads((FOLDER / "pandalm/reference.json").read_text())
+    with (FOLDER / "pandalm/labels.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    a = np.array([[float(r[x]) for x in ("a1", "a2", "a3")] for r in rows])
+    fleiss = fleiss_kappa(a).coefficient.mean
+    assert fleiss == pytest.approx(known["fleiss_kappa"], abs=2e-6)
+    for name, (i, j) in {"a1a2": (0, 1), "a1a3": (0, 2), "a2a3": (1, 2)}.items():
+        got = cohen_kappa(a[:, [i, j]]).coefficient.mean
+        assert got == pytest.approx(known["cohen_kappa_pairs"][name], abs=2e-6)
+    majority = np.array([max(set(row), key=list(row).count) for row in a.tolist()])
+    judge = np.array([float(r["pandalm7b_raw"]) for r in rows])
+    got = cohen_kappa(np.column_stack([majority, judge])).coefficient.mean
+    assert got == pytest.approx(known["pandalm7b"]["kappa_vs_majority"], abs=2e-6)
+
+
+code = st.integers(0, 3).map(float)
+couples = st.lists(st.tuples(code, code), min_size=1, max_size=20)
+
+
+@given(couples, st.sampled_from(get_args(Weights)))
+def test_cohen_equals_scikit_learn(pairs: list[tuple[float, float]], weights: Weights) -> None:
+    first, second = zip(*pairs, strict=True)
+    got = cohen_kappa(pairs, weights=weights, categories=range(4)).coefficient
+    if len(set(first) | set(second)) == 1:
+        assert (got.mean, got.reason) == (None, "no variation")
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        known = cohen_kappa_score(
+            first, second, labels=[0, 1, 2, 3], weights=None if weights == "none" else weights
+        )
+    assert got.mean == pytest.approx(known, abs=1e-9)
+
+
+tables = st.integers(2, 4).flatmap(
+    lambda k: st.lists(
+        st.lists(st.one_of(code, st.just(nan)), min_size=k, max_size=k), min_size=1, max_size=9
+    )
+)
+
+
+@given(tables)
+def test_ac1_equals_the_definition(table: list[list[float]]) -> None:
+    got = gwet_ac1(table, categories=range(4)).coefficient.mean
+    units = [[v for v in row if not math.isnan(v)] for row in table]
+    units = [u for u in units if u]
+    pairs = [[a == b for a, b in itertools.combinations(u, 2)] for u in units if len(u) > 1]
+    if not pairs:
+        assert got is None
+        return
+    observed = float(np.mean([np.mean(p) for p in pairs]))
+    share = [float(np.mean([u.count(c) / len(u) for u in units])) for c in range(4)]
+    chance = sum(p * (1 - p) for p in share) / 3
+    assert got == pytest.approx((observed - chance) / (1 - chance), abs=1e-9)
+
+
+@given(st.lists(st.lists(code, min_size=3, max_size=3), min_size=2, max_size=9))
+def test_fleiss_equals_the_definition_and_ignores_order(table: list[list[float]]) -> None:
+    got = fleiss_kappa(table).coefficient
+    values = [v for row in table for v in row]
+    chance = sum((values.count(v) / len(values)) ** 2 for v in set(values))
+    if chance == 1:
+        assert got.reason == "no variation"
+        return
+    observed = np.mean([[a == b for a, b in itertools.combinations(row, 2)] for row in table])
+    assert got.mean == pytest.approx((observed - chance) / (1 - chance), abs=1e-9)
+    mixed = [row[i % 3 :] + row[: i % 3] for i, row in enumerate(table)][::-1]
+    assert fleiss_kappa(mixed).coefficient.mean == pytest.approx(got.mean, abs=1e-12)
+    renamed = [[{0: 9.0, 1: -4.0, 2: 2.5, 3: 0.0}[int(v)] for v in row] for row in table]
+    assert fleiss_kappa(renamed).coefficient.mean == pytest.approx(got.mean, abs=1e-12)
+
+
+def test_unused_levels_count_for_distances_and_chance() -> None:
+    table = [[0, 0], [0, 3], [3, 3], [1, 1], [1, 3], [0, 0]]
+    near, far = (
+        cohen_kappa(table, weights="linear"),
+        cohen_kappa(table, weights="linear", categories=[0, 1, 2, 3]),
+    )
+    assert near.coefficient.mean != pytest.approx(far.coefficient.mean, abs=0.01)
+    few, many = gwet_ac1(table), gwet_ac1(table, categories=range(10))
+    assert few.chance is not None
+    assert many.chance == pytest.approx(few.chance * 2 / 9)
+
+
+def test_bootstrap_interval_of_kappa_is_near_the_delta_method() -> None:
+    # simplest large-sample error of kappa at two classes of one half each: sqrt(1 - k^2) / sqrt(n)
+    table = by_cells([[80, 20], [20, 80]])
+    got = cohen_kappa(table, bootstrap=how(resamples=4000)).coefficient
+    assert got.mean == pytest.approx(0.6)
+    assert got.se == pytest.approx(math.sqrt((1 - 0.36) / 200), rel=0.05)
+    assert (got.low, got.high) == pytest.approx((0.6 - 0.111, 0.6 + 0.111), abs=0.015)
+    assert (got.n, got.n_clusters) == (200, None)
+
+
+def test_clusters_are_resampled_and_counted() -> None:
+    table = by_cells([[8, 2], [2, 8]]) * 10
+    names = [i for _ in range(10) for i in range(20)]  # ten copies of twenty cases
+    once = cohen_kappa(by_cells([[8, 2], [2, 8]]), bootstrap=how()).coefficient
+    for measure in (cohen_kappa, fleiss_kappa, gwet_ac1):
+        got: Kappa = measure(table, clusters=names, bootstrap=how())  # type: ignore[operator]
+        assert got.coefficient.n_clusters == got.agreement.n_clusters == 20
+        assert got.coefficient.se == pytest.approx(once.se, rel=0.15)
+
+
+@pytest.mark.parametrize("measure", [cohen_kappa, fleiss_kappa, gwet_ac1])
+def test_undefined(measure: Any) -> None:
+    for table, left_out in (([[nan, nan]] * 3, 3), (np.empty((0, 2)), 0)):
+        got = measure(table, bootstrap=how())
+        assert (got.coefficient.mean, got.chance, got.left_out) == (None, None, left_out)
+        assert got.coefficient.reason == "no unit with two ratings"
+        assert got.agreement.mean is None
+    constant = measure([[2, 2]] * 6, bootstrap=how())
+    assert (constant.coefficient.mean, constant.coefficient.reason) == (None, "no variation")
+    assert constant.agreement.mean == 1  # raw agreement stands beside it
+    single = measure([[0, 1]], bootstrap=how())
+    assert (single.coefficient.low, single.agreement.mean) == (None, 0)
+
+
+def test_constant_ratings_of_a_longer_scale() -> None:
+    assert gwet_ac1([[2, 2]] * 6, categories=[1, 2, 3]).coefficient.mean == 1
+    assert cohen_kappa([[2, 2]] * 6, categories=[1, 2, 3]).coefficient.reason == "no variation"
+
+
+def test_missing() -> None:
+    got = cohen_kappa([[0, 0], [1, 1], [nan, 1], [0, nan], [0, 1]])
+    assert (got.left_out, got.coefficient.n, got.agreement.n) == (2, 3, 3)
+    uneven = fleiss_kappa([[0, 0, 1], [1, 1, nan], [0, 0, 0]])
+    assert uneven.coefficient.reason == "units have 2 to 3 ratings: must be equal"
+    assert uneven.agreement.mean == pytest.approx((1 / 3 + 1 + 1) / 3)
+    assert fleiss_kappa([[0, nan], [nan, 1]]).coefficient.reason == "one rating per unit"
+    # different raters are allowed, as long as there are two each
+    spread = fleiss_kappa([[0, nan, 0], [nan, 1, 0], [1, 1, nan]])
+    assert spread.coefficient.mean == fleiss_kappa([[0, 0], [1, 0], [1, 1]]).coefficient.mean
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="two raters, not 3"):
+        cohen_kappa([[1, 2, 3]])
+    with pytest.raises(ValueError, match="not one of"):
+        cohen_kappa([[1, 2]], weights="cubic")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="rating 7 is not among"):
+        cohen_kappa([[1, 7]], categories=[1, 2])
+    with pytest.raises(ValueError, match="finite"):
+        gwet_ac1([[1, 2]], categories=[1, 2, nan])
+    with pytest.raises(ValueError, match="cluster labels"):
+        gwet_ac1([[1, 2]], clusters=["a", "b"])
