@@ -13,8 +13,11 @@ from agenteval.records.verification import Effect
 from agenteval.stats import Interval, mean_interval
 from agenteval.stats.multiple import adjust
 from agenteval.stats.paired import PairedTest, sign_flip_test
+from agenteval.stats.vectors import Alternative
 
-_ALTERNATIVE = {"lower": "greater", "higher": "less", "none": "two-sided", "unknown": "two-sided"}
+_ALTERNATIVE: dict[Direction, Alternative] = {
+    "lower": "greater", "higher": "less", "none": "two-sided", "unknown": "two-sided",
+}  # fmt: skip
 
 
 def effects(evidence: Sequence[Evidence], options: VerifyOptions) -> list[tuple[Effect, ...]]:
@@ -35,7 +38,7 @@ def effects(evidence: Sequence[Evidence], options: VerifyOptions) -> list[tuple[
             drop = _by_case(copies)
             test = sign_flip_test(
                 drop, alternative=_ALTERNATIVE[expected], draws=options.draws, rng=rng
-            )  # type: ignore[arg-type]
+            )
             row.append(
                 (copies, expected, drop, test, mean_interval(drop.tolist(), bounds=(-1.0, 1.0)))
             )
