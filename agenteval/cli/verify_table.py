@@ -109,9 +109,13 @@ def _shorter(rated: Sequence[Verification], column: tuple[str, float | None]) ->
 
 
 def _reasons(result: VerifiedSet, names: Mapping[str, str]) -> None:
+    together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for one in result.criteria:
-        name = clean(names.get(one.criterion_id, one.criterion_id))
-        out().print(f"{_verdict(one.verdict)} [bold]{name}[/bold]: {clean('; '.join(one.reasons))}")
+        name = names.get(one.criterion_id, one.criterion_id)
+        together.setdefault((one.verdict, one.reasons), []).append(name)
+    for (verdict, reasons), said in together.items():
+        listed = clean(", ".join(said))
+        out().print(f"{_verdict(verdict)} [bold]{listed}[/bold]: {clean('; '.join(reasons))}")
     if result.subset and len(result.subset) < len(result.criteria):
         chosen = ", ".join(names.get(i, i) for i in result.subset)
         out().print(f"smallest set that tells success from failure as well as all: {clean(chosen)}")

@@ -1,0 +1,138 @@
+"""Names, seeds, variant names, the check that inputs changed, and bad input."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.errors import InputError
+from agenteval.evaluators.utility.critic_reply import OPERATORS
+from agenteval.evaluators.utility.perturb import (
+    BANK_OPERATORS,
+    check_changed,
+    dose_response,
+    parse_variant,
+    perturb,
+    rng_for,
+    variant_name,
+)
+from tests.evaluators.utility.perturb.cases import PROSE, do, plain, run_id, views
+
+CONTROLS = {"whitespace", "formatting", "paraphrase"}
+WITH_SHARE = {"drop_sentences", "drop_words", "truncate", "swap_numbers", "pad"}
+
+
+def test_the_registry() -> None:
+    assert set(BANK_OPERATORS) == {*OPERATORS, *CONTROLS}
+    assert {n for n, o in BANK_OPERATORS.items() if o.kind == "invariant"} == CONTROLS
+    assert {n for n, o in BANK_OPERATORS.items() if o.takes_share} == WITH_SHARE
+    assert all(o.name == n and o.description for n, o in BANK_OPERATORS.items())
+
+
+@pytest.mark.parametrize("operator", sorted(set(BANK_OPERATORS) - {"truncate", "drop_answer"}))
+def test_seeds_differ_and_runs_do_not_share_them(operator: str) -> None:
+    view = run_id("math", "math-15-stepwise")
+    texts = {do(view, operator, seed=seed).view.trajectory for seed in range(12)}
+    assert len(texts) > 1
+    assert rng_for(1, operator, view).random() != rng_for(2, operator, view).random()
+    other = run_id("math", "math-15-coder")
+    assert rng_for(1, operator, view).random() != rng_for(1, operator, other).random()
+
+
+def test_the_generator_is_fixed() -> None:
+    """A change of these numbers would orphan every stored perturbed score."""
+    view = plain("One. Two.")
+    text = f"7|pad|{view.sha256}"
+    import hashlib
+
+    import numpy as np
+
+    seed = int(hashlib.sha256(text.encode()).hexdigest(), 16)
+    assert rng_for(7, "pad", view).random() == np.random.default_rng(seed).random()
+
+
+@given(st.sampled_from(sorted(BANK_OPERATORS)), st.floats(1e-9, 1), st.integers(-5, 2**40))
+def test_variant_names_read_back(operator: str, share: float, seed: int) -> None:
+    name = variant_name(operator, share, seed)
+    got = parse_variant(name)
+    assert (got.operator, got.seed) == (operator, seed)
+    assert got.share == (share if operator in WITH_SHARE else None)
+
+
+def test_variant_names() -> None:
+    assert variant_name("drop_sentences", 0.25, 7) == "drop_sentences:0.25:7"
+    assert variant_name("shuffle_sentences", None, 7) == "shuffle_sentences:-:7"
+    assert variant_name("shuffle_sentences", 0.25, 7) == "shuffle_sentences:-:7"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["original", "", "drop_sentences:0.25", "drop_sentences:0.250:7", "drop_sentences:-:7",
+     "drop_all:0.25:7", "pad:2.0:1", "pad:1..0:1", "whitespace:0.25:1", "pad:0.25:07", "pad:nan:1"],
+)  # fmt: skip
+def test_no_variant(name: str) -> None:
+    with pytest.raises(InputError, match="names no perturbation"):
+        parse_variant(name)
+
+
+@pytest.mark.parametrize("share", [0, -1, 1.5, math.nan, math.inf])
+def test_impossible_shares(share: float) -> None:
+    view = plain(PROSE)
+    with pytest.raises(InputError, match="share is"):
+        perturb(view, "pad", share=share, rng=rng_for(0, "pad", view))
+    with pytest.raises(InputError, match="share is"):
+        dose_response(view, "pad", [0.5, share], 0)
+    with pytest.raises(InputError, match="share is"):
+        variant_name("pad", share, 0)
+
+
+def test_bad_input_names_the_way_out() -> None:
+    view = plain(PROSE)
+    with pytest.raises(InputError, match=r"unknown operator 'drop'; known are drop_sentences"):
+        do(view, "drop")
+    with pytest.raises(InputError, match="takes no share"):
+        dose_response(view, "shuffle_sentences", [0.5], 0)
+    with pytest.raises(InputError, match="no shares"):
+        dose_response(view, "pad", [], 0)
+    with pytest.raises(InputError, match="needs a share"):
+        variant_name("pad", None, 0)
+
+
+def test_the_check_compares_texts() -> None:
+    """53 of 120 left as they were, as in the published experiment, whatever `changed` claims."""
+    views_ = [plain(f"One is {i}. Two is it.") for i in range(120)]
+    pairs = []
+    for i, view in enumerate(views_):
+        got = do(view, "drop_sentences")
+        pairs.append((view, replace(got, view=view) if i < 53 else got))
+    report = check_changed(pairs)
+    count = report.by_operator["drop_sentences"]
+    assert (count.n, count.changed, count.unchanged, count.blank_only) == (120, 67, 53, 0)
+    assert count.reasons == {"no reason given": 53}
+    assert report.warning == (
+        "not changed by the perturbation: drop_sentences 53 of 120 (mostly: no reason given)"
+    )
+    assert count.share_applied is not None
+    assert count.share_applied.least == count.share_applied.greatest == 0.5
+
+
+def test_the_check_knows_white_space() -> None:
+    view = plain("One is it. Two is it.")
+    blank = do(view, "whitespace")
+    assert check_changed([(view, blank)]).warning is None
+    fake = replace(blank, operator="pad")
+    report = check_changed([(view, fake)])
+    assert report.by_operator["pad"].blank_only == 1
+    assert report.warning == (
+        "not changed by the perturbation: pad 1 of 1 (mostly: white space only)"
+    )
+
+
+def test_the_check_refuses_mixed_runs() -> None:
+    one, two = views("math")[:2]
+    with pytest.raises(InputError, match="a pair of two runs"):
+        check_changed([(one, do(two, "pad"))])
