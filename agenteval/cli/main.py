@@ -10,7 +10,20 @@ import sys
 
 import typer
 
-from agenteval.cli import criteria, demo, doctor, export, init, models, quantify, show
+from agenteval.cli import (
+    agree,
+    compare,
+    criteria,
+    demo,
+    doctor,
+    export,
+    init,
+    models,
+    quantify,
+    report,
+    show,
+    verify,
+)
 from agenteval.errors import AgentevalError
 
 app = typer.Typer(
@@ -26,6 +39,10 @@ app.command("demo")(demo.demo)
 app.command("init")(init.init)
 app.command("criteria")(criteria.criteria)
 app.command("quantify")(quantify.quantify)
+app.command("verify")(verify.verify)
+app.command("agree")(agree.agree)
+app.command("compare")(compare.compare)
+app.command("report")(report.report)
 app.command("show")(show.show)
 app.command("export")(export.export)
 app.command("doctor")(doctor.doctor)

@@ -1,0 +1,246 @@
+"""What `compare` prints: figures per criterion, verdicts with reasons, gates; the same as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from agenteval.cli.console import clean, out
+
+if TYPE_CHECKING:
+    from agenteval.cli.compare_sides import Sides
+    from agenteval.comparison import Comparison, Counts, Row
+    from agenteval.gates import Gate
+    from agenteval.stats import Interval
+
+_COLOURS = {
+    "better": "green", "higher": "green", "worse": "red", "lower": "red", "no difference": "cyan",
+    "cannot tell": "yellow", "pass": "green", "fail": "red",
+}  # fmt: skip
+_JUDGES = {"better": "higher", "worse": "lower"}  # a judge that rates higher is not better for it
+_UNEVEN = 0.05  # difference of the shares not rated that is worth a warning
+
+
+def print_comparison(sides: Sides, comparison: Comparison, gates: Sequence[Gate]) -> None:
+    """Head, figures, verdicts with the data behind them, gates."""
+    _head(sides, comparison)
+    _figures(comparison)
+    _verdicts(comparison)
+    for row in comparison.rows:
+        if row.verdict != "cannot tell" or row.cases_for_margin is None or row.undecidable:
+            word = _coloured(verdict(comparison, row))
+            out().print(f"{word} [bold]{clean(row.criterion)}[/bold]: {clean(row.reason)}")
+    _gates(gates)
+
+
+def _gates(gates: Sequence[Gate]) -> None:
+    """What fails and what a value was asked of, line by line; other criteria by name."""
+    for gate in gates:
+        if gate.name == "fail-under" or gate.outcome == "fail":
+            what = f"at least {gate.value:g}" if gate.name == "fail-under" else "no regression"
+            out().print(
+                f"gate [bold]{clean(gate.criterion)}[/bold] {what}: {_coloured(gate.outcome)}: "
+                f"{clean(gate.message)}"
+            )
+    for outcome in ("cannot tell", "pass"):
+        named = [g for g in gates if g.name == "regression" and g.outcome == outcome]
+        if named:
+            listed = clean(", ".join(g.criterion for g in named))
+            what = f"gate no regression beyond {named[0].value:g}"
+            out().print(f"{what}: {_coloured(outcome)}: {listed}")
+
+
+def verdict(comparison: Comparison, row: Row) -> str:
+    """The verdict on B as a word; two judges are higher or lower, not better or worse."""
+    word: str = row.verdict
+    return _JUDGES.get(word, word) if comparison.pair_by == "run" else word
+
+
+def warnings(sides: Sides, comparison: Comparison) -> list[str]:
+    """What a reader must know before the figures."""
+    found = [f"not compared: {name}: {why}" for name, why in sides.left_out.items()]
+    least = comparison.options.min_cases
+    if len(comparison.common) < least:
+        found.append(f"{len(comparison.common)} common cases: below {least} nothing is decided")
+    for row in comparison.rows:
+        missing = [1 - _share(c) for c in row.counts]
+        if row.lost and abs(missing[0] - missing[1]) > _UNEVEN:
+            found.append(
+                f"{row.criterion}: {missing[0]:.0%} of A and {missing[1]:.0%} of B are not rated; "
+                "what is missing may differ from the rest"
+            )
+    return found
+
+
+def _share(counts: Counts) -> float:
+    return counts.rated / counts.ratings if counts.ratings else 0.0
+
+
+def _head(sides: Sides, comparison: Comparison) -> None:
+    out().print(
+        f"A = [bold]{clean(sides.names[0])}[/bold], B = [bold]{clean(sides.names[1])}[/bold]"
+    )
+    for line in sides.about:
+        out().print(clean(line))
+    out().print(f"{len(comparison.common)} common cases, one pair each{_within(comparison)}")
+    for side, cases in (("A", comparison.only_first), ("B", comparison.only_second)):
+        if cases:
+            more = ", ..." if len(cases) > 3 else ""
+            listed = clean(", ".join(_short(c) for c in cases[:3]))
+            out().print(f"[yellow]left out: {len(cases)} cases only in {side}[/yellow] "
+                        f"({listed}{more})")  # fmt: skip
+    if comparison.unmatched:
+        out().print(
+            f"[yellow]left out: {comparison.unmatched} {comparison.pair_by}s of common cases that "
+            "only one side has[/yellow]"
+        )
+    for line in warnings(sides, comparison):
+        out().print(f"[yellow]warning:[/yellow] {clean(line)}")
+
+
+def _within(comparison: Comparison) -> str:
+    return {
+        "case": " (runs and repeats averaged)",
+        "system": " (per system, repeats averaged; then the mean over systems)",
+        "run": " (the same runs, repeats averaged)",
+    }[comparison.pair_by]
+
+
+def _short(case: str) -> str:
+    return case if len(case) <= 24 else case[:12]  # stored cases are named by a hash
+
+
+def _table(**columns: str) -> Any:
+    """A table that fits 80 columns; names of criteria are folded, never cut."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, header_style="bold")
+    table.add_column("criterion", overflow="fold", min_width=14)
+    for head in columns.values():
+        table.add_column(head, justify="right", no_wrap=True)
+    return table
+
+
+def _figures(comparison: Comparison) -> None:
+    table = _table(
+        a="A", b="B", d="B - A [95 %]\n(share of the scale)", w="wins/ties\n/losses", p="p",
+        holm="p\nHolm",
+    )  # fmt: skip
+    for row in comparison.rows:
+        table.add_row(
+            clean(row.criterion), _mean(row.first), _mean(row.second), _span(row.difference),
+            f"{row.wins}/{row.ties}/{row.losses}", _p(row.p), _p(row.p_holm),
+        )  # fmt: skip
+    out().print(table)
+
+
+def _verdicts(comparison: Comparison) -> None:
+    margin = comparison.options.margin
+    table = _table(
+        v="verdict\non B", n="pairs", r="r of\npairs", d="detectable\nat 80 %",
+        c=f"cases to\nsee {margin:g}", m="not rated\nA / B",
+    )  # fmt: skip
+    for row in comparison.rows:
+        a, b = (c.ratings - c.rated for c in row.counts)
+        table.add_row(
+            clean(row.criterion), _coloured(verdict(comparison, row)), str(row.n),
+            "-" if row.correlation is None else f"{row.correlation:.2f}",
+            "-" if row.detectable is None else f"{row.detectable:.3f}",
+            "-" if row.cases_for_margin is None else f"{row.cases_for_margin:,}", f"{a} / {b}",
+        )  # fmt: skip
+    out().print(table)
+    for row in comparison.rows:
+        for side, counts in zip("AB", row.counts, strict=True):
+            if counts.rated < counts.ratings:
+                name = clean(row.criterion)
+                out().print(f"[dim]not rated: {name}, {side}: {_missing(counts)}[/dim]")
+
+
+def _mean(interval: Interval) -> str:
+    return "-" if interval.mean is None else f"{interval.mean:.3f}"
+
+
+def _span(interval: Interval) -> str:
+    if interval.mean is None:
+        return "-"
+    if interval.low is None or interval.high is None:
+        return f"{interval.mean:+.3f}"
+    mean, low, high = (round(v, 3) + 0.0 for v in (interval.mean, interval.low, interval.high))
+    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"
+
+
+def _p(p: float | None) -> str:
+    if p is None:
+        return "-"
+    return "<.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _missing(counts: Counts) -> str:
+    parts = [f"{n} {status.partition(':')[2] or status}" for status, n in counts.failures.items()]
+    if counts.not_applicable:
+        parts.append(f"{counts.not_applicable} not applicable")
+    rest = counts.ratings - counts.rated - sum(counts.failures.values()) - counts.not_applicable
+    if rest:
+        parts.append(f"{rest} without a value")
+    return f"{clean(', '.join(parts))} of {counts.ratings}"
+
+
+def _coloured(word: str) -> str:
+    return f"[{_COLOURS[word]}]{word}[/{_COLOURS[word]}]"
+
+
+def figures(row: Row) -> str:
+    """One line with the figures of a row."""
+    found = (
+        f"pairs {row.n}; A {_mean(row.first)}; B {_mean(row.second)}; "
+        f"B - A {_span(row.difference)}; wins {row.wins}, ties {row.ties}, losses {row.losses}; "
+        f"p {_p(row.p)}, Holm {_p(row.p_holm)}"
+    )
+    return found if row.detectable is None else f"{found}; detectable {row.detectable:.3f}"
+
+
+def properties(sides: Sides, comparison: Comparison) -> dict[str, str]:
+    """What a JUnit suite says of the comparison, and the figures of every row."""
+    found = {
+        "A": sides.names[0],
+        "B": sides.names[1],
+        "about": "; ".join(sides.about),
+        "common cases": str(len(comparison.common)),
+        "cases only in A": str(len(comparison.only_first)),
+        "cases only in B": str(len(comparison.only_second)),
+        "margin": f"{comparison.options.margin:g}",
+    }
+    for row in comparison.rows:
+        found |= {f"{row.criterion}.{k}": v for k, v in _row_figures(comparison, row).items()}
+    return found
+
+
+def _row_figures(comparison: Comparison, row: Row) -> dict[str, str]:
+    difference = row.difference
+    numbers = {
+        "A": row.first.mean, "B": row.second.mean, "difference": difference.mean,
+        "low": difference.low, "high": difference.high, "p": row.p, "p_holm": row.p_holm,
+        "detectable": row.detectable,
+    }  # fmt: skip
+    known = {k: f"{v:.6g}" for k, v in numbers.items() if v is not None}
+    return {"pairs": str(row.n), **known, "verdict": verdict(comparison, row)}
+
+
+def comparison_json(sides: Sides, comparison: Comparison, gates: Sequence[Gate]) -> dict[str, Any]:
+    """The same as a JSON value; `first` is A, `second` is B."""
+    from agenteval.gates import exit_code
+
+    value = asdict(comparison)
+    for row, record in zip(comparison.rows, value["rows"], strict=True):
+        record["verdict"] = verdict(comparison, row)
+    return {
+        "a": sides.names[0],
+        "b": sides.names[1],
+        "about": list(sides.about),
+        "warnings": warnings(sides, comparison),
+        **value,
+        "gates": [asdict(g) for g in gates],
+        "exit_code": exit_code(gates),
+    }

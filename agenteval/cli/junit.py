@@ -1,0 +1,58 @@
+"""JUnit XML of gates, as CI systems read it: missed gates fail, undecidable ones are skipped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from xml.etree import ElementTree as Et
+
+from agenteval.gates import Gate
+
+# What XML 1.0 cannot hold, section 2.2; escaping does not help these characters.
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_xml(
+    gates: Sequence[Gate], name: str, properties: Mapping[str, object], figures: Mapping[str, str]
+) -> str:
+    """The document: one suite, a testcase per gate; the same gates give the same bytes.
+
+    `properties` stand at the suite, where every reader of the format allows them; `figures`, by
+    criterion, go to the output of its testcases. There is no time stamp and no host name. A skipped
+    testcase carries the reason, but many CI systems show it as green: the exit code is the gate.
+    """
+    counts = {
+        "tests": len(gates),
+        "failures": sum(g.outcome == "fail" for g in gates),
+        "errors": 0,
+        "skipped": sum(g.outcome == "cannot tell" for g in gates),
+    }
+    numbers = {k: str(v) for k, v in counts.items()}
+    root = Et.Element("testsuites", {"name": "agenteval compare", **numbers, "time": "0"})
+    suite = Et.SubElement(root, "testsuite", {"name": _text(name), **numbers, "time": "0"})
+    listed = Et.SubElement(suite, "properties")
+    for key, value in properties.items():
+        Et.SubElement(listed, "property", {"name": _text(key), "value": _text(value)})
+    for gate in gates:
+        _case(suite, gate, figures.get(gate.criterion, ""))
+    Et.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Et.tostring(root, encoding="unicode") + "\n"
+
+
+def _case(suite: Et.Element, gate: Gate, figures: str) -> None:
+    attributes = {
+        "classname": f"agenteval.compare.{gate.name}", "name": _text(gate.criterion), "time": "0",
+    }  # fmt: skip
+    case = Et.SubElement(suite, "testcase", attributes)
+    message = _text(gate.message)
+    if gate.outcome == "fail":
+        failure = Et.SubElement(case, "failure", {"message": message, "type": gate.name})
+        failure.text = message
+    elif gate.outcome == "cannot tell":
+        Et.SubElement(case, "skipped", {"message": f"cannot tell: {message}"})
+    if figures:
+        Et.SubElement(case, "system-out").text = _text(figures)
+
+
+def _text(value: object) -> str:
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", str(value))

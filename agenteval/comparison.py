@@ -1,0 +1,399 @@
+"""Two sets of ratings of the same cases: how much they differ, and whether that can be known."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from agenteval.errors import InputError
+from agenteval.stats.bounded import bounded_interval
+from agenteval.stats.correlation import correlation_matrix
+from agenteval.stats.interval import Interval
+from agenteval.stats.mcnemar import mcnemar
+from agenteval.stats.multiple import adjust
+from agenteval.stats.paired import sign_flip_test
+from agenteval.stats.sample_size import cases_for_difference, smallest_difference
+from agenteval.stats.scores import ORIGINAL, Floats, ScoreTable
+
+SUCCESS = "success"
+PairBy = Literal["case", "system", "run"]
+Verdict = Literal["better", "worse", "no difference", "cannot tell"]
+
+_DIGITS = 12  # means that differ by rounding only are ties
+_FEW = 6  # differing cases below which no two-sided test reaches .05 (2 x .5^5 = .0625)
+_MANY = 2_000  # untied cases above which the sign flips are taken as normal
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """`margin`: a difference up to this (share of the scale) does not matter.
+
+    Nothing is decided below `min_cases` pairs, or where failures leave less than `min_paired` of
+    the cases that could be paired. `level` belongs to the intervals, 1 - level to the tests.
+    """
+
+    margin: float = 0.05
+    level: float = 0.95
+    min_cases: int = 20
+    min_paired: float = 0.8
+    seed: int = 0
+    draws: int = 20_000
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Ratings of one criterion by one side on the common cases."""
+
+    ratings: int
+    rated: int
+    failures: dict[str, int]
+    not_applicable: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One criterion, or the success rate; cases are the units, `difference` is second - first.
+
+    Values are shares of the scale, 0 worst, 1 best. `wins` are cases in which the second is higher.
+    `p` is two-sided, `p_regression` asks whether the second is lower by more than the margin;
+    `*_holm` are corrected over all rows. `detectable` is the true difference that this many cases
+    show with 80 % power (without the correction), `cases_for_margin` the cases that would show the
+    margin; both None where fewer than 6 cases differ. `lost` common cases have no pair because of
+    a failure, `inapplicable` ones for want of a value. `undecidable` says why no verdict may be
+    given on these data.
+    """
+
+    criterion: str
+    n: int
+    lost: int
+    inapplicable: int
+    first: Interval
+    second: Interval
+    difference: Interval
+    wins: int
+    ties: int
+    losses: int
+    p: float | None
+    p_holm: float | None
+    p_regression: float | None
+    p_regression_holm: float | None
+    test: str
+    correlation: float | None
+    detectable: float | None
+    cases_for_margin: int | None
+    counts: tuple[Counts, Counts]
+    undecidable: str | None
+    verdict: Verdict = "cannot tell"
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`common`, `only_first` and `only_second` are names of cases, sorted.
+
+    `unmatched` counts runs (or systems) of common cases that only one side has; they are left out.
+    """
+
+    pair_by: PairBy
+    options: CompareOptions
+    common: tuple[str, ...]
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+    unmatched: int
+    rows: tuple[Row, ...]
+
+
+_Cell = tuple[str, str]  # case, and what is paired within it
+_Values = Mapping[_Cell, float]
+
+
+def compare(
+    first: ScoreTable,
+    second: ScoreTable,
+    *,
+    pair_by: PairBy = "case",
+    criteria: Sequence[str] | None = None,
+    options: CompareOptions | None = None,
+) -> Comparison:
+    """Paired comparison of two tables on the cases that both have (originals only).
+
+    Within a case the repeats of a run are averaged, then the runs of what `pair_by` names: "case"
+    for two systems, "system" for two experiments with the same systems, "run" for two judges of the
+    same runs; these are averaged over what both sides have. One number per case and side is left,
+    and cases are the units (Miller, arXiv 2411.00640, section 3.2). The success rate is a further
+    row where it is known, unless the runs are the same. `criteria` restricts the rows, by id.
+
+    Raises InputError when a side is empty, nothing is common, or a criterion is unknown.
+    """
+    chosen = options or CompareOptions()
+    tables = (first.of(variant=ORIGINAL), second.of(variant=ORIGINAL))
+    for side, table in zip(("first", "second"), tables, strict=True):
+        if not len(table):
+            raise InputError(f"the {side} side has no ratings", "compare")
+    cells = tuple(_cells(t, pair_by) for t in tables)
+    both = set(cells[0]) & set(cells[1])
+    names = [{case for case, _ in c} for c in cells]
+    common = tuple(sorted({case for case, _ in both}))
+    if not common:
+        raise InputError(_nothing_common(names, pair_by), "compare")
+    wanted = _wanted(tables, criteria)
+    rated = {n for t in tables for n in t.present("criterion")}
+    rows = [
+        (_criterion_row if name in rated else _success_row)(name, tables, both, pair_by, chosen)
+        for name in wanted
+    ]
+    inside = set(common)
+    return Comparison(
+        pair_by=pair_by,
+        options=chosen,
+        common=common,
+        only_first=tuple(sorted(names[0] - inside)),
+        only_second=tuple(sorted(names[1] - inside)),
+        unmatched=sum(1 for c in set(cells[0]) ^ set(cells[1]) if c[0] in inside),
+        rows=tuple(_judged(_corrected(rows), chosen)),
+    )
+
+
+# ---- pairing -------------------------------------------------------------------------------------
+
+
+def _key(table: ScoreTable, pair_by: PairBy, case: int, system: int, run: int) -> _Cell:
+    if pair_by == "case":
+        return table.case.names[case], ""
+    if pair_by == "run":
+        return table.case.names[case], table.run.names[run]
+    return table.case.names[case], table.system.names[system] if system >= 0 else ""
+
+
+def _cells(table: ScoreTable, pair_by: PairBy) -> set[_Cell]:
+    _, at = np.unique(table.run.codes, return_index=True)
+    codes = zip(table.case.codes[at], table.system.codes[at], table.run.codes[at], strict=True)
+    return {_key(table, pair_by, c, s, r) for c, s, r in codes}
+
+
+def _nothing_common(names: Sequence[set[str]], pair_by: PairBy) -> str:
+    a, b = len(names[0]), len(names[1])
+    if names[0] & names[1]:
+        return f"the two sides have cases in common, but no {pair_by} within them"
+    return f"the two sides have no case in common ({a} cases and {b} cases)"
+
+
+def _wanted(tables: Sequence[ScoreTable], criteria: Sequence[str] | None) -> list[str]:
+    known = sorted({n for t in tables for n in t.present("criterion")})
+    if SUCCESS not in known and _outcomes_differ(tables):
+        known.append(SUCCESS)
+    if criteria is None:
+        return known
+    for name in criteria:
+        if name not in known:
+            raise InputError(
+                f"criterion {name!r} is not rated here; there are {', '.join(known)}", "--criterion"
+            )
+    return list(dict.fromkeys(criteria))
+
+
+def _successes(table: ScoreTable) -> dict[str, tuple[int, int, int, int]]:
+    """Case, system and run code with success (1, 0, -1), by run."""
+    _, place = np.unique(table.run.codes, return_index=True)
+    return {
+        table.run.names[table.run.codes[i]]: (
+            int(table.case.codes[i]), int(table.system.codes[i]), int(table.run.codes[i]),
+            int(table.success[i]),
+        )
+        for i in place
+    }  # fmt: skip
+
+
+def _outcomes_differ(tables: Sequence[ScoreTable]) -> bool:
+    """Success is known on both sides, and these are not the same runs rated twice."""
+    found = [{run: s[3] for run, s in _successes(t).items()} for t in tables]
+    shared = found[0].keys() & found[1].keys()
+    same = bool(shared) and all(found[0][run] == found[1][run] for run in shared)
+    return not same and all(any(s >= 0 for s in side.values()) for side in found)
+
+
+def _means(pairs: Sequence[tuple[_Cell, float]]) -> _Values:
+    grouped: defaultdict[_Cell, list[float]] = defaultdict(list)
+    for cell, value in pairs:
+        grouped[cell].append(value)
+    return {cell: math.fsum(v) / len(v) for cell, v in grouped.items()}
+
+
+def _criterion_row(
+    name: str, tables: Sequence[ScoreTable], both: set[_Cell], pair_by: PairBy, how: CompareOptions
+) -> Row:
+    cases = {case for case, _ in both}
+    sides, counts, failed = [], [], set()
+    for table in tables:
+        inside = np.array([n in cases for n in table.case.names] + [False])
+        own = table.of(criterion=name)
+        own = own.where(inside[own.case.codes])
+        matrix = own.matrix()
+        pairs = [
+            (_key(own, pair_by, c, s, r), float(v))
+            for c, s, r, v in zip(matrix.case, matrix.system, matrix.run, matrix.mean, strict=True)
+            if not math.isnan(v)
+        ]
+        sides.append(_means(pairs))
+        counts.append(_counts(own))
+        failed |= {own.case.names[c] for c in np.unique(own.case.codes[own.failed])}
+    return _row(name, (sides[0], sides[1]), (counts[0], counts[1]), (both, failed), how)
+
+
+def _counts(table: ScoreTable) -> Counts:
+    statuses = table.statuses()
+    return Counts(
+        ratings=len(table),
+        rated=int((~np.isnan(table.value)).sum()),
+        failures={name: n for name, n in statuses.items() if ":" in name},
+        not_applicable=statuses.get("not_applicable", 0),
+    )
+
+
+def _success_row(
+    name: str, tables: Sequence[ScoreTable], both: set[_Cell], pair_by: PairBy, how: CompareOptions
+) -> Row:
+    """Runs of unknown success are left out and counted; nobody failed to rate them."""
+    cases = {case for case, _ in both}
+    sides, counts = [], []
+    for table in tables:
+        runs = [s for s in _successes(table).values() if table.case.names[s[0]] in cases]
+        known = [(_key(table, pair_by, c, s, r), float(ok)) for c, s, r, ok in runs if ok >= 0]
+        sides.append(_means(known))
+        unknown = Counter({"unknown": len(runs) - len(known)})
+        counts.append(Counts(len(runs), len(known), dict(+unknown), 0))
+    gone = cases - ({case for case, _ in sides[0]} & {case for case, _ in sides[1]})
+    return _row(name, (sides[0], sides[1]), (counts[0], counts[1]), (both, gone), how)
+
+
+# ---- figures -------------------------------------------------------------------------------------
+
+
+def _by_case(
+    sides: tuple[_Values, _Values], both: set[_Cell]
+) -> tuple[list[str], tuple[Floats, Floats]]:
+    """Cases in sorted order and their mean on either side, over what both have."""
+    cells = sorted(c for c in both if c in sides[0] and c in sides[1])
+    grouped: defaultdict[str, list[_Cell]] = defaultdict(list)
+    for cell in cells:
+        grouped[cell[0]].append(cell)
+    means = [
+        np.array([math.fsum(s[c] for c in own) / len(own) for own in grouped.values()])
+        for s in sides
+    ]
+    return list(grouped), (np.round(means[0], _DIGITS), np.round(means[1], _DIGITS))
+
+
+def _row(
+    name: str,
+    sides: tuple[_Values, _Values],
+    counts: tuple[Counts, Counts],
+    common: tuple[set[_Cell], set[str]],
+    how: CompareOptions,
+) -> Row:
+    both, failed = common
+    cases, (a, b) = _by_case(sides, both)
+    absent = {case for case, _ in both} - set(cases)
+    d = np.round(b - a, _DIGITS) + 0.0  # no -0
+    n, lost = len(d), len(absent & failed)
+    p, test = _flip_test(d, how)
+    shifted = np.round(d + how.margin, _DIGITS)
+    worse = n > 0 and math.fsum(shifted) < 0
+    p_worse = (p if how.margin == 0 else _flip_test(shifted, how)[0]) if worse else 1.0
+    variance = float(np.var(d, ddof=1)) if n >= 2 else 0.0
+    spread = int((d != 0).sum()) >= _FEW and variance > 0  # of fewer nothing is known
+    return Row(
+        criterion=name, n=n, lost=lost, inapplicable=len(absent) - lost,
+        first=bounded_interval(a, (0.0, 1.0), how.level),
+        second=bounded_interval(b, (0.0, 1.0), how.level),
+        difference=bounded_interval(d, (-1.0, 1.0), how.level),
+        wins=int((d > 0).sum()), ties=int((d == 0).sum()), losses=int((d < 0).sum()),
+        p=p, p_holm=None, p_regression=p_worse if n else None, p_regression_holm=None, test=test,
+        correlation=correlation_matrix(np.column_stack([a, b]), kind="pearson").rho[0][1],
+        detectable=smallest_difference(variance, 0, 1, n, level=how.level) if spread else None,
+        cases_for_margin=(
+            cases_for_difference(variance, 0, 1, how.margin, level=how.level)
+            if spread and how.margin > 0 else None
+        ),
+        counts=counts,
+        undecidable=_undecidable(n, lost, how),
+    )  # fmt: skip
+
+
+def _undecidable(n: int, lost: int, how: CompareOptions) -> str | None:
+    if not n:
+        return "no case has a value on both sides"
+    if n < how.min_cases:
+        return f"{n} cases: below {how.min_cases} nothing is decided"
+    if n < how.min_paired * (n + lost):
+        return f"failures leave {n} of {n + lost} cases: what is missing may differ from the rest"
+    return None
+
+
+def _flip_test(d: Floats, how: CompareOptions) -> tuple[float | None, str]:
+    """Two-sided p of the mean by flipping signs, the same for d and -d; what test it was."""
+    data = -d if math.fsum(d) < 0 else d
+    untied = np.sort(data[data != 0])
+    if len(np.unique(np.abs(untied))) == 1:  # then only the counts matter
+        exact = mcnemar(int((d < 0).sum()), int((d > 0).sum()))
+        return exact.p, "McNemar, exact" if untied[-1] == 1 else "sign flips, exact by counts"
+    if len(untied) > _MANY:  # a sum of independent bounded terms (Lindeberg)
+        from scipy.special import ndtr
+
+        z = math.fsum(untied) / math.sqrt(math.fsum(untied**2))
+        return float(2 * ndtr(-z)), "sign flips, normal approximation"
+    test = sign_flip_test(data, draws=how.draws, rng=np.random.default_rng(how.seed))
+    return test.p, test.method
+
+
+# ---- verdicts ------------------------------------------------------------------------------------
+
+
+def _corrected(rows: Sequence[Row]) -> list[Row]:
+    plain = adjust([r.p for r in rows]).adjusted
+    against = adjust([r.p_regression for r in rows]).adjusted
+    return [
+        replace(r, p_holm=p, p_regression_holm=q)
+        for r, p, q in zip(rows, plain, against, strict=True)
+    ]
+
+
+def _judged(rows: Sequence[Row], how: CompareOptions) -> list[Row]:
+    found = [(row, *_verdict(row, how)) for row in rows]
+    return [replace(row, verdict=verdict, reason=reason) for row, verdict, reason in found]
+
+
+def _verdict(row: Row, how: CompareOptions) -> tuple[Verdict, str]:
+    """better or worse: interval without 0 and Holm's p; no difference: interval within margin."""
+    low, high = row.difference.low, row.difference.high
+    if row.undecidable or low is None or high is None or row.p is None or row.p_holm is None:
+        return "cannot tell", row.undecidable or row.difference.reason or "nothing to test"
+    alpha = 1 - how.level + 1e-12
+    span = f"[{low:+.3f}, {high:+.3f}]"
+    apart = low > 0 or high < 0
+    if apart and row.p_holm <= alpha:
+        size = max(abs(low), abs(high))
+        small = f", and by no more than {size:.3f}" if size <= how.margin else ""
+        return (
+            "better" if low > 0 else "worse"
+        ), f"by {abs(row.difference.mean or 0):.3f} {span}{small}"
+    if low >= -how.margin and high <= how.margin:
+        return "no difference", f"larger than {max(abs(low), abs(high)):.3f} {span}"
+    if apart and row.p <= alpha:
+        why = f"p = {row.p:.3g} alone, {row.p_holm:.3g} after correction for several criteria"
+        return "cannot tell", why
+    return "cannot tell", f"the difference may be anything in {span}{more_cases(row, how.margin)}"
+
+
+def more_cases(row: Row, margin: float) -> str:
+    """What would help: the number of cases that show the margin, or the lack of differing ones."""
+    if row.wins + row.losses < _FEW:
+        return f"; only {row.wins + row.losses} of {row.n} cases differ"
+    if row.cases_for_margin is None or row.cases_for_margin <= row.n:
+        return ""
+    return f"; to see {margin:g} takes about {row.cases_for_margin} cases"

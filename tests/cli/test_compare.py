@@ -1,0 +1,348 @@
+"""compare from end to end: systems, judges, stores, files; gates; what cannot be compared."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Et
+
+import pytest
+
+from agenteval.evaluators.base import Outcome, Unit, cell_key
+from agenteval.pipeline import execute, make_plan
+from agenteval.records import CallRecord, Criterion, Run, Score, View
+from agenteval.store import Store
+from tests.cli.conftest import Cli
+from tests.store.making import LEVELS, ScriptedJudge, criteria, failures, items
+
+Rank = Callable[[Unit, Criterion], int]
+
+
+def judge_of(rank: Rank, **more: Any) -> ScriptedJudge:
+    """A judge that gives the level of a rule."""
+
+    def script(unit: Unit) -> Outcome:
+        key = judge.source.sha256
+        given = tuple(
+            Score(
+                key=cell_key(unit, c, key), criterion_id=c.id, label=LEVELS[rank(unit, c)],
+                value=rank(unit, c) / 4,
+            )
+            for c in unit.criteria
+        )  # fmt: skip
+        return Outcome(given, CallRecord(shown=tuple(c.id for c in unit.criteria)))
+
+    judge = ScriptedJudge(script=script, **more)
+    return judge
+
+
+def fill(
+    path: Path,
+    judge: ScriptedJudge,
+    runs: Sequence[tuple[Run, View]],
+    rated: Sequence[Criterion] | None = None,
+    repeats: int = 1,
+) -> None:
+    with Store(path) as store:
+        plan = make_plan(judge, runs, rated or criteria(1), store, repeats=repeats)
+        asyncio.run(execute(plan, judge, store, workers=4))
+
+
+def styles(unit: Unit, _: Criterion) -> int:
+    """style-1 is one or two levels above style-0 on every problem; style-2 is at the bottom."""
+    problem = int(unit.run.input.split()[1])
+    return {"style-0": 1, "style-1": 2 + problem % 2, "style-2": 0}[unit.run.system]
+
+
+def write_scores(path: Path, values: Sequence[float], **more: Any) -> Path:
+    lines = [
+        {"run": f"r{i}", "case": f"c{i}", "criterion": "clarity", "value": v, **more}
+        for i, v in enumerate(values)
+    ]
+    path.write_text("".join(json.dumps(x) + "\n" for x in lines))
+    return path
+
+
+# ---- what is compared ----------------------------------------------------------------------------
+
+
+def test_two_systems_of_a_stored_judge(cli: Cli, tmp_path: Path) -> None:
+    """Means from the hash rule by which the scripted judge rates, three repeats of 72 runs."""
+    fill(tmp_path / "agenteval.db", ScriptedJudge(), items(72), criteria(2), repeats=3)
+    result = cli("compare", "style-0", "style-1", "--json")
+    assert result.code == 0, result.err
+
+    def mean(system: int, criterion: str) -> float:
+        def level(run: int, repeat: int) -> int:
+            words = f"run-{run} {criterion} {repeat} original"
+            return hashlib.sha256(words.encode()).digest()[0] % 5
+
+        own = [level(r, k) / 4 for r in range(72) if r % 3 == system for k in range(3)]
+        return sum(own) / len(own)
+
+    rows = {r["criterion"]: r for r in result.json["rows"]}
+    for one in criteria(2):
+        row = rows[one.id]
+        assert row["first"]["mean"] == pytest.approx(mean(0, one.id))
+        assert row["second"]["mean"] == pytest.approx(mean(1, one.id))
+        assert row["n"] == 24
+        assert row["counts"][0]["ratings"] == 72
+    assert len(result.json["common"]) == 24
+    # runs with an even number succeed: style-0 has runs 0, 3, 6, ..., style-1 has 1, 4, 7, ...
+    success = rows["success"]
+    assert (success["wins"], success["losses"], success["ties"]) == (12, 12, 0)
+    assert success["test"] == "McNemar, exact"
+
+
+def test_two_judges_of_the_same_runs(cli: Cli, tmp_path: Path) -> None:
+    strict = judge_of(lambda u, _: int(u.run.id[4:]) % 3, model="strict")
+    lenient = judge_of(lambda u, _: int(u.run.id[4:]) % 3 + 1, model="lenient")
+    store = tmp_path / "agenteval.db"
+    fill(store, strict, items(66))
+    fill(store, lenient, items(63))
+    key = lenient.source.sha256[:10]
+    result = cli("compare", "--source", "strict", "--source", key, "--json")
+    (row,) = result.json["rows"]
+    assert result.json["pair_by"] == "run"
+    assert row["difference"]["mean"] == pytest.approx(0.25)
+    assert row["verdict"] == "higher"
+    assert (row["n"], len(result.json["only_first"])) == (21, 1)
+    shown = cli("compare", "--source", "strict", "--source", "lenient")
+    assert "higher quality-0" in shown.out
+    assert "better" not in shown.out
+
+
+def test_two_judges_are_compared_on_the_same_texts(cli: Cli, tmp_path: Path) -> None:
+    """The second judge saw another version of run-0: no pair."""
+    store = tmp_path / "agenteval.db"
+    fill(store, ScriptedJudge(model="one"), items(6))
+    fill(store, ScriptedJudge(model="two"), [*items(1, "a later text"), *items(6)[1:]])
+    found = cli("compare", "--source", "one", "--source", "two", "--json").json
+    assert (found["unmatched"], len(found["common"])) == (0, 2)
+    assert found["rows"][0]["counts"][0]["ratings"] == 5
+
+
+def test_two_stores(cli: Cli, tmp_path: Path) -> None:
+    for name, levels in (("a", 1), ("b", 3)):
+        fill(tmp_path / f"{name}.db", judge_of(lambda *_, n=levels: n), items(60))
+    whole = cli("compare", "--store", "a.db", "--with", "b.db", "--json").json
+    assert (whole["pair_by"], whole["a"], whole["b"]) == ("system", "a.db", "b.db")
+    assert whole["rows"][0]["difference"]["mean"] == 0.5
+    assert [r["criterion"] for r in whole["rows"]] == ["quality-0"]  # the same runs, no success
+    one = cli("compare", "style-2", "--store", "a.db", "--with", "b.db", "--json").json
+    assert one["rows"][0]["counts"][0]["ratings"] == 20
+    two = cli("compare", "style-2", "style-0", "--store", "a.db", "--with", "b.db", "--json").json
+    assert (two["pair_by"], two["a"], two["b"]) == ("case", "style-2", "style-0")
+
+
+def test_two_score_files(cli: Cli, tmp_path: Path) -> None:
+    write_scores(tmp_path / "a.jsonl", [0.25, 0.5] * 10)
+    write_scores(tmp_path / "b.jsonl", [0.5, 1.0] * 10)
+    result = cli("compare", "--scores", "a.jsonl", "--with", "b.jsonl")
+    assert result.code == 0
+    assert "better clarity: by 0.375" in result.out
+    assert "20 common cases" in result.out
+
+
+def test_two_raters_of_a_file(cli: Cli, tmp_path: Path) -> None:
+    lines = [
+        {"run": f"r{i}", "criterion": "x", "rater": rater, "value": value}
+        for i in range(24) for rater, value in (("A", 0.5), ("B", 0.5 + i % 2 / 4))
+    ]  # fmt: skip
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
+    found = cli("compare", "--scores", "s.jsonl", "--source", "A", "--source", "B", "--json").json
+    assert (found["a"], found["b"], found["pair_by"]) == ("A", "B", "run")
+    assert found["rows"][0]["difference"]["mean"] == 0.125
+
+
+def test_failures_stand_beside_the_figures(cli: Cli, tmp_path: Path) -> None:
+    def script(unit: Unit) -> Outcome | None:
+        refused = unit.run.system == "style-1" and int(unit.run.id[4:]) < 30
+        return failures(unit, judge.source, "unscored:refusal") if refused else None
+
+    judge = ScriptedJudge(script=script)
+    fill(tmp_path / "agenteval.db", judge, items(90))
+    result = cli("compare", "style-0", "style-1", "--fail-on-regression", "--criterion",
+                 "quality-0")  # fmt: skip
+    assert result.code == 4
+    assert "not rated: quality-0, B: 10 refusal of 30" in result.out
+    assert "failures leave 20 of 30 cases" in result.out
+
+
+def test_a_changed_scale_is_not_compared(cli: Cli, tmp_path: Path) -> None:
+    kept, old = criteria(2)
+    new = Criterion(name=old.name, accepted_values=("no", "yes"))
+    fill(tmp_path / "a.db", ScriptedJudge(), items(9), [kept, old])
+    fill(tmp_path / "b.db", judge_of(lambda *_: 1), items(9), [kept, new])
+    result = cli("compare", "--store", "a.db", "--with", "b.db", "--json").json
+    assert [r["criterion"] for r in result["rows"]] == [kept.id]
+    assert any("its text or scale differs" in w for w in result["warnings"])
+    assert any("the judges differ too" in line for line in result["about"]) == (
+        judge_of(lambda *_: 1).source != ScriptedJudge().source
+    )
+
+
+def test_ranks_compare_systems_but_not_experiments(cli: Cli, tmp_path: Path) -> None:
+    """Ranks of three runs of a problem by likelihood: style-0 first (1), style-1 second (1/2)."""
+
+    def script(unit: Unit) -> Outcome:
+        evidence = {"number_loglik": -float(unit.run.system[-1])}
+        c = unit.criteria[0]
+        score = Score(key=cell_key(unit, c, judge.source.sha256), criterion_id=c.id,
+                      status="relative", evidence=evidence)  # fmt: skip
+        return Outcome((score,), CallRecord(shown=(c.id,)))
+
+    judge = ScriptedJudge(script=script)
+    fill(tmp_path / "agenteval.db", judge, items(9))
+    fill(tmp_path / "b.db", judge, items(9))
+    row = cli("compare", "style-0", "style-1", "--json").json["rows"][0]
+    assert (row["first"]["mean"], row["second"]["mean"]) == (1.0, 0.5)
+    refused = cli("compare", "--with", "b.db")
+    assert refused.code == 2
+    assert "a rank among the runs of one problem" in refused.err
+
+
+# ---- gates ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "code", "outcome"),
+    [
+        ("style-0", "style-1", 0, "pass"),
+        ("style-1", "style-0", 1, "fail"),
+        ("style-1", "style-1x", 4, "cannot tell"),
+    ],
+)
+def test_regression_gates_and_their_xml(
+    cli: Cli, tmp_path: Path, a: str, b: str, code: int, outcome: str
+) -> None:
+    """style-1x stands for noise: its level goes up and down around that of style-1."""
+
+    def noisy(unit: Unit, c: Criterion) -> int:
+        if unit.run.system == "style-1x":
+            return 2 + int(unit.run.id.split("-")[1]) % 5 - 2
+        return styles(unit, c)
+
+    twins = [
+        (run.model_copy(update={"id": f"{run.id}-x", "system": "style-1x"}),
+         view.model_copy(update={"run_id": f"{run.id}-x", "trajectory": view.trajectory + "x"}))
+        for run, view in items(72) if run.system == "style-1"
+    ]  # fmt: skip
+    fill(tmp_path / "agenteval.db", judge_of(noisy), [*items(72), *twins])
+    options = ("--criterion", "quality-0", "--fail-on-regression", "--junit", "j.xml")
+    result = cli("compare", a, b, *options, "--json")
+    assert result.code == result.json["exit_code"] == code, result.out
+    (gate,) = result.json["gates"]
+    assert gate["outcome"] == outcome
+    suite = Et.parse(tmp_path / "j.xml").getroot()[0]
+    cases = suite.findall("testcase")
+    assert [c.get("name") for c in cases] == ["quality-0"]
+    assert [e.tag for e in cases[0]][:-1] == {0: [], 1: ["failure"], 4: ["skipped"]}[code]
+    known = {p.get("name"): p.get("value") for p in suite.findall("properties/property")}
+    row = result.json["rows"][0]
+    assert known["quality-0.pairs"] == str(row["n"])
+    assert float(known["quality-0.difference"] or "nan") == pytest.approx(
+        row["difference"]["mean"], rel=1e-5
+    )
+    shown = cli("compare", a, b, *options)
+    assert shown.code == code
+    assert f": {outcome}" in shown.out
+    first = (tmp_path / "j.xml").read_bytes()
+    cli("compare", a, b, *options, "-q")
+    assert (tmp_path / "j.xml").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"), [("quality-0=0.5", 0), ("quality-0=0.8", 1), ("quality-0=0.62", 4)]
+)
+def test_fail_under(cli: Cli, tmp_path: Path, limit: str, code: int) -> None:
+    """style-1 has the levels 2 and 3 in turn: mean .625, narrow interval."""
+    fill(tmp_path / "agenteval.db", judge_of(styles), items(72))
+    assert cli("compare", "style-0", "style-1", "--fail-under", limit).code == code
+
+
+def test_without_a_gate_the_code_is_zero(cli: Cli, tmp_path: Path) -> None:
+    fill(tmp_path / "agenteval.db", judge_of(styles), items(72))
+    assert cli("compare", "style-1", "style-0").code == 0
+
+
+def test_hostile_names_stay_text(cli: Cli, tmp_path: Path) -> None:
+    bad = "[bold]x\x1b[31m</testcase>&"
+    for name, value in (("a", 0.5), ("b", 0.25)):
+        lines = [
+            {"run": f"r{i}", "criterion": bad, "value": value, "system": bad} for i in range(24)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
+    result = cli("compare", "--scores", "a.jsonl", "--with", "b.jsonl", "--fail-on-regression",
+                 "--junit", "j.xml")  # fmt: skip
+    assert result.code == 1
+    assert "\x1b" not in result.out
+    assert "[bold]x�[31m</testcase>&" in result.out
+    case = Et.parse(tmp_path / "j.xml").getroot().find("testsuite/testcase")
+    assert case is not None
+    assert case.get("name") == "[bold]x�[31m</testcase>&"
+
+
+# ---- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "say what to compare"),
+        (["style-0"], "say what to compare"),
+        (["style-0", "style-0"], "'style-0' is compared with itself"),
+        (["style-0", "style-9"], "no system 'style-9'; there are: style-0, style-1, style-2"),
+        (["--source", "m", "--source", "m"], "both name the same judge"),
+        (["style-0", "style-1", "--source", "x"], "no judge is called 'x'; there are: "),
+        (["style-0", "style-1", "--source", "m", "--source", "m"], "two systems and two judges"),
+        (["--source", "m", "--source", "m", "--source", "m"], "at most two judges"),
+        (["--with", "agenteval.db"], "agenteval.db is compared with itself"),
+        (["--with", "nowhere.db"], "there is no store here yet"),
+        (["style-0", "style-1", "--criterion", "depth"], "'depth' is not rated here"),
+        (["style-0", "style-1", "--fail-under", "quality-0"], "is not CRITERION=VALUE"),
+        (["style-0", "style-1", "--fail-under", "quality-0=2"], "a value from 0 to 1"),
+        (["style-0", "style-1", "--fail-under", "quality-0=nan"], "a value from 0 to 1"),
+        (["style-0", "style-1", "--fail-under", "depth=.5"], "'depth' is not compared"),
+        (["style-0", "style-1", "--junit", "j.xml"], "add --fail-under or --fail-on-regression"),
+        (["style-0", "style-1", "--task", "other"], "no runs of 'other'; tasks: sums"),
+        (["--scores", "s.jsonl", "--with", "s.jsonl"], "s.jsonl is compared with itself"),
+        (["a", "b", "--scores", "s.jsonl", "--store", "agenteval.db"], "not both"),
+        (["a", "b", "--scores", "s.jsonl"], "no system 'a'; there are: none named"),
+        (["--scores", "s.jsonl", "--with", "t.jsonl"], "no case in common"),
+    ],
+)
+def test_bad_input_is_one_line(
+    cli: Cli, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    fill(tmp_path / "agenteval.db", ScriptedJudge(model="m"), items(6))
+    write_scores(tmp_path / "s.jsonl", [0.5] * 3)
+    others = (tmp_path / "s.jsonl").read_text().replace('"case": "c', '"case": "d')
+    (tmp_path / "t.jsonl").write_text(others)
+    result = cli("compare", *arguments)
+    assert result.code == 2, result.out
+    assert message in result.err
+    assert result.err.count("\n") == 1
+    assert result.out == ""
+
+
+def test_several_tasks_need_a_choice(cli: Cli, tmp_path: Path) -> None:
+    others = [(r.model_copy(update={"task": "words"}), v) for r, v in items(6, "other")]
+    fill(tmp_path / "agenteval.db", ScriptedJudge(), [*items(6), *others])
+    refused = cli("compare", "style-0", "style-1")
+    assert refused.code == 2
+    assert "runs of several tasks, choose one: sums, words" in refused.err
+    chosen = cli("compare", "style-0", "style-1", "--task", "words", "--json")
+    assert len(chosen.json["common"]) == 2
+
+
+def test_systems_of_different_judges_are_not_compared(cli: Cli, tmp_path: Path) -> None:
+    fill(tmp_path / "a.db", ScriptedJudge(model="one"), items(6))
+    fill(tmp_path / "b.db", ScriptedJudge(model="two"), items(6))
+    result = cli("compare", "style-0", "style-1", "--store", "a.db", "--with", "b.db")
+    assert result.code == 2
+    assert "the systems were judged by different judges (one" in result.err
