@@ -17,10 +17,10 @@ from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
 
-# What is done to every run unless the user chooses: two that shorten, two that keep the length,
+# What is done to every run unless the user chooses: one that shortens, two that keep the length,
 # one that lengthens, and one that changes nothing a judge should see.
 DEFAULT_OPERATORS = (
-    "drop_sentences", "drop_answer", "shuffle_sentences", "swap_numbers", "pad", "whitespace",
+    "drop_sentences", "shuffle_sentences", "swap_numbers", "pad", "whitespace",
 )  # fmt: skip
 
 

@@ -208,7 +208,7 @@ def _trimmed(
 
 
 def _prose(text: str, start: int, end: int, speaker: str | None) -> Iterator[Sentence]:
-    atoms = list(_atoms(text, start, end))
+    atoms = list(unbroken(text, start, end))
     for first, last in _pieces(text, start, end, atoms):
         at = first
         for cut in _ends(text, first, last, atoms):
@@ -217,7 +217,7 @@ def _prose(text: str, start: int, end: int, speaker: str | None) -> Iterator[Sen
         yield from _trimmed(text, at, last, "prose", speaker)
 
 
-def _atoms(text: str, start: int, end: int) -> Iterator[Line]:
+def unbroken(text: str, start: int, end: int) -> Iterator[Line]:
     """Spans in which no sentence ends: formulas and inline code.
 
     A single dollar follows pandoc's rule, so that "$5 and $10" is no formula.
@@ -243,7 +243,8 @@ def _pieces(text: str, start: int, end: int, atoms: list[Line]) -> Iterator[Line
     at = start
     for match in re.finditer(r"\r\n?|\n", text[start:end]):
         here, after = start + match.start(), start + match.end()
-        if _inside(here, atoms) or _runs_on(text[at:here], text[after : after + 1]):
+        line = max(at, text.rfind("\n", at, here) + 1)  # the last one, however long the paragraph
+        if _inside(here, atoms) or _runs_on(text[line:here], text[after : after + 1]):
             continue
         yield at, here
         at = after

@@ -222,7 +222,7 @@ def _states(layout: Layout, index: int, found: Found) -> bool:
 
 def _holds(shown: str, value: str) -> bool:
     """Whether the value stands there by itself, not as a part of another number or product."""
-    before, after = r"(?<![\w.,·*/^×])(?<![+·*×] )", r"(?!\w|[.,]\d|\s?[·*/^×+])"
+    before, after = r"(?<![\w.,·*/^×])(?<![-−+·*×] )", r"(?!\w|[.,]\d|\s?[·*/^×+]|\s[-−]\s)"
     return re.search(before + re.escape(value) + after, shown) is not None
 
 

@@ -106,7 +106,8 @@ def formatting(layout: Layout, share: float, rng: np.random.Generator) -> Change
 def _toggles(text: str, part: Part) -> Iterator[tuple[str, Edit]]:
     heading = _HEADING.fullmatch(text, part.start, part.end)
     if heading:
-        if part.kind == "fixed" and not _MARKUP.intersection(heading.group(2)):
+        whole = text[part.end : part.end + 1] in ("", "\n", "\r")
+        if whole and part.kind == "fixed" and not _MARKUP.intersection(heading.group(2)):
             yield "headings to bold", Edit(part.start, part.end, f"**{heading.group(2)}**")
         return
     if part.kind != "sentence":

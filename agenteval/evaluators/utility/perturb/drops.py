@@ -15,6 +15,7 @@ from agenteval.evaluators.utility.perturb.layout import (
     merged,
     protected,
 )
+from agenteval.readers.view import HEADING
 
 _TOKEN = re.compile(r"\S+")
 _WORD = re.compile(r"(?P<lead>[(\"'“‘]*)(?P<core>.*?)(?P<trail>[.,;:!?…)\"'”’]*)")
@@ -109,10 +110,7 @@ def truncate(layout: Layout, share: float, rng: np.random.Generator) -> Change:
         why = "only one sentence, block of code or call" if pool else layout.why_nothing()
         return nothing(why, len(pool))
     gone = pool[-count_of(share, len(pool)) :]
-    cut = len(layout.text[: layout.parts[gone[0]].start].rstrip())
-    turn = layout.turns[layout.parts[gone[0]].turn]
-    if turn.heading is not None and cut < turn.start:  # the heading alone would be left
-        cut = len(layout.text[: layout.text.rindex(turn.heading, 0, turn.start)].rstrip())
+    cut = _end_of_words(layout.text, layout.parts[gone[0]].start)
     return Change(
         edits=(Edit(cut, len(layout.text), ""),),
         applied=len(gone),
@@ -120,6 +118,17 @@ def truncate(layout: Layout, share: float, rng: np.random.Generator) -> Change:
         removed=(layout.text[cut:].strip(),),
         detail=f"cut before the last {len(gone)} of {len(pool)} sentences, code blocks and calls",
     )
+
+
+def _end_of_words(text: str, cut: int) -> int:
+    """Where text[:cut] ends without blanks and without headings that nothing follows."""
+    while True:
+        while cut and text[cut - 1].isspace():
+            cut -= 1
+        line = max(text.rfind("\n", 0, cut), text.rfind("\r", 0, cut)) + 1
+        if not HEADING.match(text[line:cut]):
+            return cut
+        cut = line
 
 
 def drop_words(layout: Layout, share: float, rng: np.random.Generator) -> Change:

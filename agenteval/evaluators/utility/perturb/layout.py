@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agenteval.evaluators.utility.sentences import Sentence, _atoms, split_sentences
+from agenteval.evaluators.utility.sentences import Sentence, split_sentences, unbroken
 from agenteval.readers.messages import STOP_WORD
 from agenteval.readers.view import FINAL, HEADING
 
@@ -24,7 +24,7 @@ Span = tuple[int, int]
 PartKind = Literal["sentence", "code", "call", "fixed"]
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
-_MD_HEADING = re.compile(r"#{1,6}(?:\s|$)")
+_FRAME = re.compile(r"#{1,6}(?:\s|$)|\|")  # a Markdown heading, a row of a table
 _ENVIRONMENT = re.compile(r"\\begin\{(\w+\*?)\}(?:(?!\\begin\{).){0,4000}?\\end\{\1\}", re.S)
 _LINK = re.compile(
     r"(?:https?://|www\.)\S+"
@@ -137,27 +137,31 @@ def _turns(text: str) -> Iterator[Turn]:
 
 def _parts(text: str, units: list[Sentence], index: int, turn: Turn) -> Iterator[Part]:
     tied = _tied(text, units, turn) if turn.own else {}
-    at = 0
+    at = line_end = 0
     while at < len(units):
         last = tied.get(at, at)
         shown = text[units[at].start : units[last].end]
-        kind = _kind(shown, units[at], last > at)
+        kind = _kind(shown, units[at])
+        if kind == "sentence" and _FRAME.match(shown):  # with all that stands on its line
+            found = text.find("\n", units[last].end, turn.end)
+            line_end = found if found >= 0 else turn.end
+        if kind == "sentence" and units[at].start < line_end:
+            kind = "fixed"
         if at == 0 and shown == "status: error" and (turn.heading or "").startswith("[span "):
             kind = "fixed"  # written by make_view, not by the system
         yield Part(units[at].start, units[last].end, kind, index)
         at = last + 1
 
 
-def _kind(shown: str, unit: Sentence, tied: bool) -> PartKind:
+def _kind(shown: str, unit: Sentence) -> PartKind:
     if not unit.own:
         return "fixed"
     if unit.kind == "code":
         return "code"
     if unit.kind == "call":
         return "call"
-    if not tied and (_MD_HEADING.match(shown) or shown.startswith("|") or shown == STOP_WORD):
-        return "fixed"
-    return "sentence" if any(c.isalnum() for c in shown) else "fixed"
+    said = any(c.isalnum() for c in shown) and shown != STOP_WORD
+    return "sentence" if said else "fixed"
 
 
 def _tied(text: str, units: list[Sentence], turn: Turn) -> dict[int, int]:
@@ -230,7 +234,7 @@ def protected(
     """Addresses, formulas and inline code (unless told) and quotations (if asked) in a part."""
     found = [m.span() for m in _LINK.finditer(text, start, end)]
     if formulas:
-        found += [*_atoms(text, start, end)]
+        found += [*unbroken(text, start, end)]
         found += [m.span() for m in _ENVIRONMENT.finditer(text, start, end)]
     if quotes:
         found += [m.span() for m in _QUOTE.finditer(text, start, end)]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
 from agenteval.readers.view import make_view
 from agenteval.records import Message, Run
-from tests.evaluators.utility.perturb.cases import PROSE, do, plain, run_id, tools, views
+from tests.evaluators.utility.perturb.cases import PROSE, TASKS, do, plain, run_id, tools, views
 
 
 @pytest.mark.parametrize(
@@ -26,8 +29,9 @@ from tests.evaluators.utility.perturb.cases import PROSE, do, plain, run_id, too
          ["The area is 12π - 18·sqrt(3), about 6.5."]),
         ("Dear Ann,\n\nWe will send it. You need not pay.\n\nBob from Fix", ["You need not pay."]),
         ("Half a day each, so 3 days. In total that makes 3 days.",
-         ["Half a day each, so 3 days.", "In total that makes 3 days."]),
-        ("One is 36. Of the 36 doors 4 are red. The count is 36.", ["One is 36.", "The count is 36."]),
+         ["In total that makes 3 days."]),  # a single digit without a sign may be chance
+        ("One is 36. Of the 36 doors 4 are red. The count is 36.",
+         ["One is 36.", "The count is 36."]),
     ],
 )  # fmt: skip
 def test_what_is_taken_for_the_answer(text: str, removed: list[str]) -> None:
@@ -37,14 +41,15 @@ def test_what_is_taken_for_the_answer(text: str, removed: list[str]) -> None:
 def test_answer_said_thrice() -> None:
     got = do(plain(PROSE), "drop_answer")
     assert got.removed == ("That makes 60.", "So there are 60 pens on the table.", "**Answer: 60**")
-    assert "60" not in got.view.trajectory
+    assert not re.search(r"\b60\b", got.view.trajectory)
     assert got.detail == "labelled answer"
 
 
 def test_the_final_output_goes_too() -> None:
     """Said in the last message but one and under [final output]; tool output stays."""
     got = do(tools(), "drop_answer")
-    assert got.removed == ("So the answer is 25.", "So the answer is 25.")
+    said = "So the answer is 25."
+    assert got.removed == ("That makes 25 of them.", said, said)
     assert got.view.trajectory.endswith("[final output]\n")
     assert "[tool: check]\n25" in got.view.trajectory
 
@@ -59,6 +64,20 @@ def test_the_bare_value_under_final_output() -> None:
     )  # fmt: skip
     got = do(make_view(run), "drop_answer")
     assert got.removed == ("Hence the sum is 14.", "14")
+
+
+def test_the_value_in_other_words_under_final_output() -> None:
+    """A sentence there that holds the value goes, wherever in it the value stands."""
+    run = Run(
+        id="r",
+        input="q",
+        messages=(Message(role="assistant", content="We add. **Answer: 140**"),),
+        output="All 140 of them will do. It was fun.",
+    )
+    assert do(make_view(run), "drop_answer").removed == (
+        "**Answer: 140**",
+        "All 140 of them will do.",
+    )
 
 
 def test_what_cannot_be_dropped() -> None:
@@ -81,10 +100,6 @@ def test_one_of_each_style(run: str, removed: list[str]) -> None:
 
 def test_the_recorded_answer_is_never_last() -> None:
     """No math run ends in its recorded answer once the answer is dropped."""
-    import json
-
-    from tests.evaluators.utility.perturb.cases import TASKS
-
     lines = (TASKS / "math" / "runs.jsonl").read_text(encoding="utf-8").splitlines()
     answers = {r["id"]: str(r["metadata"]["answer"]) for r in map(json.loads, lines)}
     for view in views("math"):

@@ -19,7 +19,7 @@ def test_whitespace_widens_gaps() -> None:
 
 def test_whitespace_of_one_sentence() -> None:
     got = do(plain("All of it is `a b` here."), "whitespace")
-    assert got.view.trajectory.split() == "All of it is `a b` here.".split()
+    assert got.view.trajectory.split() == ["All", "of", "it", "is", "`a", "b`", "here."]
     assert "`a b`" in got.view.trajectory
     assert got.changed
     assert do(plain("One"), "whitespace").reason == "no gap between two words or sentences"
@@ -111,6 +111,5 @@ def test_all_places_of_a_spelling_change_together() -> None:
 def test_paraphrase_says_what_it_did() -> None:
     got = do(tools(), "paraphrase", seed=1)
     assert got.applied == len(got.removed) >= 1
-    assert "So the → Therefore the" not in got.detail
     assert " → " in got.detail
     assert "Are you sure? 25 it is?" in got.view.trajectory

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agenteval.evaluators.utility.perturb import dose_response
+from agenteval.readers.view import make_view
+from agenteval.records import Message, Run, Span
 from tests.evaluators.utility.perturb.cases import PROSE, do, plain, run_id, tools
 
 SENTENCES = [
@@ -48,7 +50,7 @@ def test_places_close_up_to_the_widest_gap() -> None:
 
 
 def test_all_assistant_turns_are_one_pool() -> None:
-    """Seven own sentences; the final output repeats one and goes with it, not alone."""
+    """Eight own sentences; the final output repeats one and goes with it, not alone."""
     view = tools()
     gone: set[str] = set()
     for seed in range(40):
@@ -89,15 +91,16 @@ def test_nothing_to_drop(text: str, reason: str) -> None:
 def test_structure_is_no_sentence() -> None:
     """Headings and tables stay; bold that spans sentences and LaTeX environments go whole."""
     text = (
-        "## Plan\n\nOne is here. **Two is here. Three is here.** Four.\n\n| a | b |\n|---|---|\n"
-        "| 1. x | 2. y |\n\n\\begin{align}\na &= 1. \\\\\nb &= 2.\n\\end{align}\n\nTERMINATE"
+        "## Plan. Part one\n\nOne is here. **Two is here. Three is here.** Four.\n\n"
+        "| a | b |\n|---|---|\n| 1. x | 2. y |\n\n"
+        "\\begin{align}\na &= 1. \\\\\nb &= 2.\n\\end{align}\n\nTERMINATE"
     )
     got = do(plain(text), "drop_sentences", 1.0)
     assert got.of == 4
     for seed in range(20):
         for share in (0.25, 0.5, 1.0):
             left = do(plain(text), "drop_sentences", share, seed).view.trajectory
-            assert left.startswith("## Plan\n\n")
+            assert left.startswith("## Plan. Part one\n\n")
             assert "| a | b |\n|---|---|\n| 1. x | 2. y |" in left
             assert left.count("\\begin") == left.count("\\end{align}")
             assert left.count("**") in (0, 2)
@@ -105,8 +108,11 @@ def test_structure_is_no_sentence() -> None:
 
 
 def test_drop_words() -> None:
-    """Four words of 16 at 25 %; punctuation, formula, marker and code stay."""
-    text = "1. Take the big red box now.\n\nThen $x + y$ is seven, see `a b` for more. Yes, we (both) agree."
+    """Four words of 15 at 25 %; punctuation, formula, marker and code stay."""
+    text = (
+        "1. Take the big red box now.\n\n"
+        "Then $x + y$ is seven, see `a b` for more. Yes, we (both) agree."
+    )
     view = plain(text)
     words = ["Take", "the", "big", "red", "box", "now",
              "Then", "is", "seven", "see", "for", "more", "Yes", "we", "agree"]  # fmt: skip
@@ -120,6 +126,14 @@ def test_drop_words() -> None:
         assert "`a b`" in left
         assert "(both)" in left
         assert (left.count("."), "  " in left, " ." in left) == (4, False, False)
+
+
+def test_every_sentence_keeps_a_word() -> None:
+    """Three sentences of two words: only three may go, also where five are asked for."""
+    for seed in range(20):
+        got = do(plain("Red box. Big car. Old man."), "drop_words", 1.0, seed)
+        assert (got.applied, got.of) == (3, 6)
+        assert [len(s.split()) for s in got.view.trajectory.strip(".").split(".")] == [1, 1, 1]
 
 
 def test_a_dropped_word_takes_one_blank_and_its_comma() -> None:
@@ -136,7 +150,7 @@ def test_no_heading_appears_where_a_word_went() -> None:
 
 
 def test_drop_middle_takes_a_paragraph() -> None:
-    """Of 8 steps (3 paragraphs, 2 items, 2 lines) those at 2 to 5 are the middle."""
+    """Of six paragraphs the third and fourth are the middle."""
     text = "\n\n".join(f"Step {w} begins. It ends." for w in "abcdef")
     seen = {do(plain(text), "drop_middle", seed=s).removed for s in range(30)}
     assert seen == {(f"Step {w} begins.", "It ends.") for w in "cd"}
@@ -158,3 +172,21 @@ def test_truncate_cuts_others_turns_too() -> None:
     more = do(view, "truncate", 0.8)
     assert more.view.trajectory.endswith("I count the 50 numbers. A loop does it.")
     assert do(view, "truncate", 0.2).view.trajectory.endswith("25 it is?")
+
+
+def test_what_the_reader_wrote_into_spans_stays() -> None:
+    """ "status: error" is a line of the view; the agent's own sentences may go."""
+    span = Span(id="s", name="plan", kind="agent", status="error",
+                attributes={"output": "One is it. Two is it."})  # fmt: skip
+    view = make_view(Run(id="r", input="q", spans=(span,)))
+    for seed in range(10):
+        got = do(view, "drop_sentences", 1.0, seed)
+        assert got.of == 2
+        assert got.view.trajectory.startswith("[span assistant: agent plan]\nstatus: error\n")
+
+
+def test_truncate_leaves_no_bare_heading() -> None:
+    """Also not that of a turn that said nothing."""
+    messages = tuple(Message(role="assistant", content=c) for c in ("One is it.", "", "Two is it."))
+    got = do(make_view(Run(id="r", input="q", messages=messages)), "truncate")
+    assert got.view.trajectory == "[assistant]\nOne is it."

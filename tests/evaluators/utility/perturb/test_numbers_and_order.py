@@ -27,7 +27,9 @@ def test_which_numbers_are_swapped(text: str, numbers: list[str]) -> None:
     assert list(got.removed) == numbers
     assert got.applied == got.of == len(numbers)
     assert len(got.view.trajectory) == len(text)
-    assert not any(f"{n} → {n}" == pair for n, pair in zip(numbers, got.detail, strict=False))
+    swaps = [pair.split(" → ") for pair in got.detail.split("; ")]
+    assert sorted(old for old, _ in swaps) == sorted(numbers)
+    assert all(old != new and len(old) == len(new) for old, new in swaps)
 
 
 def test_tool_output_and_words_stay() -> None:
@@ -45,7 +47,7 @@ def test_tool_output_and_words_stay() -> None:
             ]
             * 2
         )
-        assert "The answer is 25." not in text
+        assert "So the answer is 25." not in text
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -55,9 +57,11 @@ def test_days_and_years_stay_possible(seed: int) -> None:
                          got.view.trajectory)  # fmt: skip
     assert found
     day, year, may, june = (int(g) for g in found.groups())
-    assert 10 <= day <= 28 and day != 14
+    assert 10 <= day <= 28
+    assert day != 14
     assert year != 2025
-    assert 1 <= may <= 9 and may != 3
+    assert 1 <= may <= 9
+    assert may != 3
     assert 10 <= june <= 28
 
 
@@ -69,7 +73,7 @@ def test_no_numbers() -> None:
 def test_first_digits_never_become_zero() -> None:
     texts = {do(plain("It is 7 of 10."), "swap_numbers", 1.0, s).view.trajectory for s in range(80)}
     pairs = [re.fullmatch(r"It is (\d) of (\d\d)\.", t) for t in texts]
-    assert all(p and p[1] in "1234568" + "9" and p[2][0] != "0" and p[2] != "10" for p in pairs)
+    assert all(p and p[1] in "12345689" and p[2][0] != "0" and p[2] != "10" for p in pairs)
 
 
 def test_shuffle_keeps_list_numbers_in_place() -> None:

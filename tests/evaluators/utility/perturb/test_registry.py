@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,10 +49,6 @@ def test_the_generator_is_fixed() -> None:
     """A change of these numbers would orphan every stored perturbed score."""
     view = plain("One. Two.")
     text = f"7|pad|{view.sha256}"
-    import hashlib
-
-    import numpy as np
-
     seed = int(hashlib.sha256(text.encode()).hexdigest(), 16)
     assert rng_for(7, "pad", view).random() == np.random.default_rng(seed).random()
 
