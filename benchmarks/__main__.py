@@ -20,6 +20,11 @@ BENCHMARKS: dict[str, tuple[list[str], list[str]]] = {
     "merge_quality": ([], ["--quick"]),
     "readers": ([], ["10000"]),
     "embedded": ([], []),
+    "coverage": ([], ["--experiments", "400"]),
+    "auc_coverage": ([], ["--experiments", "400"]),
+    "reference_stats": ([], []),
+    "judges": ([], ["--simulations", "20", "--pool", "120"]),
+    "statistics_scale": ([], ["--scores", "100000"]),
 }
 
 

@@ -11,7 +11,14 @@ import numpy as np
 
 from agenteval.stats.interval import Interval
 from agenteval.stats.ranks import RankTest, mann_whitney
-from agenteval.stats.vectors import Alternative, Floats, check_level, finite_vector, normal_quantile
+from agenteval.stats.vectors import (
+    Alternative,
+    Floats,
+    check_level,
+    finite_vector,
+    normal_quantile,
+    snapped,
+)
 
 Magnitude = Literal["negligible", "small", "medium", "large"]
 _BANDS: tuple[tuple[float, Magnitude], ...] = (
@@ -54,12 +61,15 @@ def discrimination(
     spreads more. Each alone falls to .84-.92 in cells where the other holds. At AUC 0 or 1 it is
     Newcombe's alone. `auc.se` is DeLong's; there it is zero, which `auc.reason` says.
 
+    Values that differ by rounding only (1e-12 of the largest) are ties.
     An empty group gives no AUC; one case in a group, or values that are all equal (AUC 1/2 by
     definition), no interval. Raises ValueError for values that are not finite or a bad level.
     """
-    good = np.sort(finite_vector(success, "success"))  # sorted: order changes no digit
-    bad = np.sort(finite_vector(failed, "failed"))
+    good, bad = finite_vector(success, "success"), finite_vector(failed, "failed")
     check_level(level)
+    pooled = snapped(np.concatenate([good, bad]))
+    # sorted, so that the order of the cases changes no digit
+    good, bad = np.sort(pooled[: len(good)]), np.sort(pooled[len(good) :])
     test = mann_whitney(good, bad, alternative=alternative)
     area = _auc(good, bad, level)
     if area.mean is None:

@@ -1,6 +1,8 @@
 """Paired tests on differences: sign test, Wilcoxon signed rank, sign-flip permutation.
 
 A pair is a case seen twice (original and perturbed, system A and B); average its repeats first.
+Differences that rounding alone made unequal, or unequal to zero, count as equal: at 1e-12 of the
+largest difference.
 """
 
 from __future__ import annotations
@@ -13,7 +15,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.stats.vectors import Alternative, Floats, finite_vector, p_value
+from agenteval.stats.vectors import (
+    ROUNDING,
+    Alternative,
+    Floats,
+    finite_vector,
+    p_value,
+    snapped,
+)
 
 RANK_LIMIT = 50  # untied pairs up to which the signed-rank distribution is counted
 FLIP_LIMIT = 16  # untied pairs up to which all 2^n sign flips are made
@@ -50,7 +59,7 @@ def sign_test(
     number of positive differences; `greater` means that positive ones prevail. Raises ValueError
     for values that are not finite or an unknown alternative.
     """
-    data = finite_vector(differences, "differences")
+    data = snapped(finite_vector(differences, "differences"))
     positive, untied = int((data > 0).sum()), int((data != 0).sum())
     less, greater = binomial_half_tails(positive, untied)
     p = p_value(less, greater, alternative)
@@ -70,18 +79,20 @@ def signed_rank_test(
     *,
     alternative: Alternative = "two-sided",
     method: Literal["auto", "exact", "asymptotic"] = "auto",
+    tolerance: float = ROUNDING,
 ) -> PairedTest:
     """Wilcoxon's signed-rank test (Biometrics Bulletin 1, 1945); zero differences are dropped.
 
     The statistic is the sum of the ranks of the positive differences (equal sizes get midranks).
     exact: all sign patterns of these ranks are counted, ties as they are (Hollander & Wolfe,
     section 3.1, comment on ties). asymptotic: normal, variance corrected for ties, no continuity
-    correction. auto is exact up to 50 untied pairs. Raises ValueError as `sign_test`, and for an
-    unknown method.
+    correction. auto is exact up to 50 untied pairs. `tolerance` 0 ranks the differences as they
+    are, as scipy does: rounding noise then breaks ties and can move p a lot. Raises ValueError
+    as `sign_test`, and for an unknown method.
     """
     if method not in ("auto", "exact", "asymptotic"):
         raise ValueError(f"method {method!r} is not auto, exact or asymptotic")
-    data = finite_vector(differences, "differences")
+    data = snapped(finite_vector(differences, "differences"), tolerance)
     untied = data[data != 0]
     sizes = np.abs(untied)
     ordered = np.sort(sizes)
@@ -114,7 +125,7 @@ def sign_flip_test(
 
     Raises ValueError as `sign_test`, for draws < 1, and without an rng where one is needed.
     """
-    data = finite_vector(differences, "differences")
+    data = snapped(finite_vector(differences, "differences"))
     p_value(1.0, 1.0, alternative)
     untied = np.sort(data[data != 0])  # sorted: the order of the pairs changes nothing
     slack = 1e-9 * float(np.abs(untied).sum())

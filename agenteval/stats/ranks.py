@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from agenteval.stats.vectors import Alternative, Floats, finite_vector, p_value
+from agenteval.stats.vectors import Alternative, Floats, finite_vector, p_value, snapped
 
 EXACT_LIMIT = 100  # values in both groups together; the count of subsets takes well under a second
 
@@ -43,6 +43,7 @@ def mann_whitney(
     Nonparametric Statistical Methods, section 4.1). auto is exact up to 100 values. Two-sided is
     twice the smaller tail.
 
+    Values that differ by rounding only (1e-12 of the largest) are ties.
     An empty group has no p. Values that are all equal give p = 1, and the reason says so. Groups
     so small that no outcome reaches .05 are named in the reason. Raises ValueError for values
     that are not finite and for an unknown alternative or method.
@@ -54,7 +55,7 @@ def mann_whitney(
     p_value(1.0, 1.0, alternative)
     if not m or not n:
         return RankTest(None, None, m, n, alternative, "none", "a group is empty")
-    doubled = _doubled_midranks(np.concatenate([a, b]))
+    doubled = _doubled_midranks(snapped(np.concatenate([a, b])))
     u = (int(doubled[:m].sum()) - m * (m + 1)) / 2
     if doubled.min() == doubled.max():
         return RankTest(1.0, u, m, n, alternative, "none", "all values are equal")
@@ -64,11 +65,11 @@ def mann_whitney(
     else:
         less, greater = _normal_tails(doubled, m, u)
         name = "Mann-Whitney, normal with tie and continuity correction"
-    smallest = p_value(1.0 / math.comb(m + n, m), 1.0, "less")
-    smallest *= 2 if alternative == "two-sided" else 1
     reason = None
-    if smallest > 0.05:
-        reason = f"too few values ({m} and {n}): p cannot fall below {smallest:.2g}"
+    if m + n <= EXACT_LIMIT:  # beyond, the smallest p is far below any level
+        smallest = (2 if alternative == "two-sided" else 1) / math.comb(m + n, m)
+        if smallest > 0.05:
+            reason = f"too few values ({m} and {n}): p cannot fall below {min(smallest, 1):.2g}"
     return RankTest(p_value(less, greater, alternative), u, m, n, alternative, name, reason)
 
 

@@ -70,9 +70,8 @@ def variance_components(
         notes.append("one system: nothing between systems")
     elif system is not None:
         factors["system"] = system
-        factors["case_system"] = np.unique(
-            np.column_stack([case, system]), axis=0, return_inverse=True
-        )[1].astype(np.intp)
+        cells = np.unique(_crossed(case, system), return_inverse=True)[1]
+        factors["case_system"] = cells.astype(np.intp)
     factors["repeat"] = np.arange(len(data))
     finest = "case_system" if "case_system" in factors else "case"
     if len(np.unique(factors[finest])) == len(data):
@@ -122,5 +121,11 @@ def _reduction(data: Floats, groups: Codes) -> float:
 
 
 def _coefficient(groups: Codes, levels: Codes) -> float:
-    pairs, counts = np.unique(np.column_stack([groups, levels]), axis=0, return_counts=True)
-    return float((counts.astype(np.float64) ** 2 / np.bincount(groups)[pairs[:, 0]]).sum())
+    pairs, counts = np.unique(_crossed(groups, levels), return_counts=True)
+    group = pairs // (levels.max() + 1)
+    return float((counts.astype(np.float64) ** 2 / np.bincount(groups)[group]).sum())
+
+
+def _crossed(groups: Codes, levels: Codes) -> Codes:
+    """One number per pair of codes."""
+    return np.asarray(groups * (int(levels.max()) + 1) + levels, dtype=np.intp)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+ROUNDING = 1e-12  # values closer than this share of the largest count as equal
 Alternative = Literal["two-sided", "greater", "less"]
 
 
@@ -20,6 +21,19 @@ def finite_vector(values: Sequence[float] | Floats, name: str) -> Floats:
     if not np.isfinite(data).all():
         raise ValueError(f"{name} must be finite; leave missing ones out and count them")
     return data
+
+
+def snapped(data: Floats, tolerance: float = ROUNDING) -> Floats:
+    """The values to within `tolerance` of the largest size, so that rounding makes no difference.
+
+    A mean over thirds can come out as .3333333333333333 or .3333333333333335; for ranks and signs
+    that is a tie. 0 returns the values as they are.
+    """
+    largest = float(np.abs(data).max(initial=0.0))
+    if largest == 0 or tolerance == 0:
+        return data
+    unit = 10.0 ** np.floor(np.log10(largest * tolerance))
+    return np.asarray(np.round(data / unit) * unit, dtype=np.float64)
 
 
 def p_value(less: float, greater: float, alternative: Alternative) -> float:

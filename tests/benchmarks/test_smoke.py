@@ -12,6 +12,10 @@ from typing import Any
 from benchmarks.startup import HEAVY, imported
 
 ROOT = Path(__file__).parents[2]
+ORDER = (
+    "quantify", "startup", "merge", "merge_quality", "readers", "embedded", "coverage",
+    "auc_coverage", "reference_stats", "judges", "statistics_scale",
+)  # fmt: skip
 QUANTIFY = {
     "benchmark", "runs", "criteria", "cells", "concurrency", "latency_s", "rounds", "load", "cores",
     "same_bodies", "target_ratio", "met", "wrong", "sides",
@@ -68,13 +72,13 @@ def test_a_heavy_import_would_be_seen() -> None:
 
 def test_all_go_on_past_a_failing_one(tmp_path: Path) -> None:
     shutil.copy(ROOT / "benchmarks" / "__main__.py", tmp_path)
-    for name in ("quantify", "startup", "merge", "merge_quality", "readers", "embedded"):
+    for name in ORDER:
         code = {"startup": 3, "readers": 1}.get(name, 0)
         (tmp_path / f"{name}.py").write_text(f"print('ran {name}'); raise SystemExit({code})")
     done = run(str(tmp_path / "__main__.py"))
     assert done.returncode == 1
     ran = [line for line in done.stdout.splitlines() if line.startswith("ran ")]
-    order = ["quantify", "startup", "merge", "merge_quality", "readers", "embedded"]
+    order = list(ORDER)
     assert ran == [f"ran {name}" for name in order]
     assert done.stderr.strip() == "failed: startup (exit code 3), readers (exit code 1)"
     only = run(str(tmp_path / "__main__.py"), "--quick", "--only", "merge")

@@ -1,0 +1,85 @@
+"""The table of reference figures: nothing differs, nothing is skipped that has its inputs here."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from benchmarks.reference_stats import FOLDER, Row, agrees, flatten, table
+
+reference = pytest.mark.skipif(
+    not (FOLDER / "stats/reference.json").exists(), reason="reference data not present"
+)
+# no raw data: these sets are not in the folder
+ELSEWHERE = ("sequential_stopping", "alt_test_summeval", "spec/B3", "spec/4.9")
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    return table()
+
+
+@reference
+def test_every_figure_with_inputs_is_reproduced(rows: list[Row]) -> None:
+    assert [row for row in rows if row.status == "DIFFERS"] == []
+    left = [row.name for row in rows if row.status == "no inputs here"]
+    assert [name for name in left if not any(word in name for word in ELSEWHERE)] == []
+
+
+@reference
+def test_most_are_made_by_the_package(rows: list[Row]) -> None:
+    made = Counter(row.how for row in rows if row.status == "ok")
+    assert made["numpy"] + made["scikit-learn"] < 0.1 * sum(made.values())
+    for function in (
+        "krippendorff_alpha", "icc_table", "fleiss_kappa", "cohen_kappa", "gwet_ac1",
+        "mean_interval", "proportion_interval", "discrimination", "mann_whitney asymptotic",
+        "sign_test", "signed_rank_test", "sign_flip_test", "mcnemar", "adjust", "alt_test",
+        "corrected_rate", "cases_for_difference", "difference_variance", "variance_components",
+        "pass_rate", "spearman",
+    ):  # fmt: skip
+        assert made[function] > 0, function
+
+
+@reference
+@pytest.mark.parametrize(
+    ("name", "figure"),
+    [
+        ("stats/prometheus_mt_bench_eval/n_questions_80pct_power_delta0.25_K3", 150),
+        ("spec/4.3 Explanation Clarity, AUC", 0.775),
+        ("spec/4.3 Calculation Correctness, p", 0.066),
+        ("prometheus/mt_bench_eval_systems/wilcoxon_W", 571),
+        ("stats/multiple_testing_counts/by", 0),
+    ],
+)
+def test_the_table_holds_what_was_asked_for(rows: list[Row], name: str, figure: float) -> None:
+    row = next(r for r in rows if r.name == name)
+    assert (row.reference, row.status) == (figure, "ok")
+    assert row.ours == pytest.approx(figure, abs=6e-4)
+
+
+def test_flatten_finds_numbers_only() -> None:
+    nested = {"a": [1, 2.5], "b": {"c": "text", "d": True}}
+    assert list(flatten(nested, "x")) == [("x/a/0", 1.0, "1"), ("x/a/1", 2.5, "2.5")]
+
+
+@pytest.mark.parametrize(
+    ("ours", "printed", "name", "fine"),
+    [
+        (0.4874219, "0.487422", "stats/x", True),
+        (0.4874251, "0.487422", "stats/x", False),
+        (1.558208, "1.55821", "stats/x", True),
+        (1.558218, "1.55821", "stats/x", False),
+        (2.8914e-45, "2.89139e-45", "stats/x", True),
+        (2.90e-45, "2.89139e-45", "stats/x", False),
+        (151, "150", "stats/x", False),
+        (0.8199, "0.8119", "stats/alpha_CI95_x", True),
+        (0.8319, "0.8119", "stats/alpha_CI95_x", False),
+        (0.0665, "0.066", "spec/x", True),
+        (0.0666, "0.066", "spec/x", False),
+        (9.824e-23, "9.82e-23", "spec/x", True),
+        (9.83e-23, "9.82e-23", "spec/x", False),
+    ],
+)
+def test_tolerance(ours: float, printed: str, name: str, fine: bool) -> None:
+    assert agrees(ours, float(printed), printed, name) is fine
