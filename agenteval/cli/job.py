@@ -101,7 +101,7 @@ def make_judge(job: Job, task: Task, store: Store) -> tuple[Evaluator, Client | 
 def say_plan(plan: Plan) -> None:
     kept = f", {plan.done} already scored" if plan.done else ""
     failed = (
-        f", {plan.failed} not in form and left so (--retry-failed asks again)"
+        f", {plan.failed} without a score and left so (--retry-failed asks again)"
         if plan.failed
         else ""
     )
