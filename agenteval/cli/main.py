@@ -72,4 +72,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    """The message on one line; control characters from a file are shown, not obeyed."""
+    line = " ".join(str(error).split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)

@@ -40,7 +40,7 @@ def read_scores(
     known = {c.id: c for c in criteria}
     builder = TableBuilder()
     seen: dict[tuple[Any, ...], int] = {}
-    for number, row in _rows(file):
+    for number, row in score_rows(file):
         where = f"{file}:{number}"
         row = {_ALIASES.get(k, k): v for k, v in row.items()}
         if rater is not None and row.get("rater") != rater:
@@ -60,8 +60,8 @@ def read_scores(
     return builder.table()
 
 
-def _rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number and fields of every row."""
+def score_rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number and fields of every row of a CSV or JSONL file; InputError for any other."""
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             if file.suffix.lower() in (".jsonl", ".ndjson", ".json"):

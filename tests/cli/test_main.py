@@ -52,3 +52,14 @@ def test_init_makes_a_folder_that_reads_back(cli: Cli, tmp_path: Path) -> None:
 def test_unknown_option_is_wrong_use(cli: Cli) -> None:
     assert cli("quantify", "--nonsense").code == 2
     assert cli("nonsense").code == 2
+
+
+def test_control_characters_in_a_message_are_shown_and_not_obeyed(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_text(
+        '{"run": "a", "criterion": "x", "value": "\\u001b[31mred\\u0007"}\n'
+    )
+    result = cli("verify", "--scores", "s.jsonl")
+    assert result.code == 2
+    assert "\x1b" not in result.err
+    assert "\x07" not in result.err
+    assert "red" in result.err

@@ -1,0 +1,294 @@
+"""Does a judge say what people say? Its ratings beside labels of the same runs, per criterion.
+
+What two raters say of a run is compared on two scales. Levels (the commonest over a judge's
+repeats) give exact agreement, kappa and alpha, as between two coders; means over the repeats give
+the rank correlation and the bias. A run that one of the two has not rated is left out and counted
+with the reason: nothing unknown becomes a number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from agenteval.errors import InputError
+from agenteval.rated import Cases, Floats, Levels, Measure, Word, in_order, levels_of, listed
+from agenteval.records import Criterion
+from agenteval.stats.agreement import krippendorff_alpha
+from agenteval.stats.bootstrap import Bootstrap, bootstrap_interval
+from agenteval.stats.bounded import bounded_interval
+from agenteval.stats.correction import Corrected, corrected_rate
+from agenteval.stats.correlation import spearman
+from agenteval.stats.interval import Interval, mean_interval
+from agenteval.stats.kappa import cohen_kappa
+from agenteval.stats.proportion import proportion_interval
+from agenteval.stats.scores import ORIGINAL, ScoreTable
+
+
+@dataclass(frozen=True)
+class AgreeOptions:
+    """How to compare.
+
+    - `few`: below so many runs a warning. At 30, an exact agreement of .80 has the Wilson interval
+      [.63, .90]: a judge that is right in two of three runs and one that is right in nine of ten
+      look alike.
+    - `cut`: a run counts as good from this value on (0 worst, 1 best), for the corrected rate.
+      None: only criteria of two levels get one, and the better level is good.
+    - `resamples`, `seed`: of the bootstrap over cases.
+    """
+
+    few: int = 30
+    cut: float | None = None
+    resamples: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises InputError for options that no data could meet."""
+        if self.cut is not None and not 0 < self.cut <= 1:
+            raise InputError(f"cut {self.cut} must lie above 0 (worst) and at most at 1 (best)")
+        if self.few < 2 or self.resamples < 100:
+            raise InputError("few must be at least 2, resamples at least 100")
+
+    def bootstrap(self) -> Bootstrap:
+        """How to resample, from the start of the seed: no figure depends on another."""
+        return Bootstrap(np.random.default_rng(self.seed), resamples=self.resamples)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One judge against one set of labels on one criterion.
+
+    `n` runs of `cases` cases are rated by both. `exact` is the share of runs with equal levels,
+    `kappa` and `weighted` (quadratic) Cohen's, `alpha` Krippendorff's at the criterion's level of
+    measurement, `spearman` of the means, `bias` the mean of judge minus label as a share of the
+    scale (paired). An undefined one has mean None and its reason. `confusion[i][j]` counts runs
+    that the labels put at level i and the judge at level j. `tied` counts runs in which several
+    levels were equally common. `left_out` counts runs by the reason why they are not compared,
+    `failures` the judge's ratings of labelled runs that have no level, by status. `corrected` is
+    the share of good runs among those without a label.
+    """
+
+    criterion_id: str
+    measure: Measure
+    n: int
+    cases: int
+    exact: Interval
+    kappa: Interval
+    weighted: Interval
+    alpha: Interval
+    spearman: Interval
+    judge_mean: float | None
+    label_mean: float | None
+    bias: Interval
+    levels: tuple[str, ...]
+    confusion: tuple[tuple[int, ...], ...]
+    tied: int
+    left_out: Mapping[str, int]
+    failures: Mapping[str, int]
+    corrected: Corrected | None
+    warnings: tuple[str, ...]
+
+
+def agree(
+    judge: ScoreTable,
+    labels: ScoreTable,
+    criteria: Sequence[Criterion] = (),
+    options: AgreeOptions | None = None,
+) -> list[Agreement]:
+    """The judge against the labels on every criterion that both rated, in the order of `criteria`.
+
+    Only original runs count. Runs of one case are resampled together. A criterion that is not in
+    `criteria` is ordered by its values, and its levels are the values that occur (none if there
+    are more than 20). Raises InputError when no criterion, or no run, is rated by both.
+    """
+    options = options or AgreeOptions()
+    judge, labels = judge.of(variant=ORIGINAL), labels.of(variant=ORIGINAL)
+    names = in_order(criteria, [judge, labels])
+    if not names:
+        raise InputError(
+            f"no criterion is rated by both: the judge rated {listed(judge, 'criterion')}; "
+            f"the labels are on {listed(labels, 'criterion')}"
+        )
+    if not set(judge.present("run")) & set(labels.present("run")):
+        raise InputError(
+            f"no run is rated by both: the judge rated {listed(judge, 'run')}; "
+            f"the labels are of {listed(labels, 'run')}"
+        )
+    found = []
+    for name in names:
+        own = [table.of(criterion=name) for table in (judge, labels)]
+        levels = levels_of(name, criteria, own)
+        found.append(_compare(name, Word.of(own[0], levels), Word.of(own[1], levels), options))
+    return found
+
+
+def _compare(name: str, judge: Word, label: Word, options: AgreeOptions) -> Agreement:
+    runs = [r for r in judge.row if r in label.row]
+    both = [r for r in runs if not judge.why[judge.row[r]] and not label.why[label.row[r]]]
+    ours, theirs = (np.array([w.row[r] for r in both], dtype=np.intp) for w in (judge, label))
+    case = np.array([judge.case_of(r) or label.case_of(r) or r for r in both], dtype=object)
+    clusters = case if len(set(case)) < len(case) else None
+    pair = np.column_stack([label.level[theirs], judge.level[ours]])
+    means = np.column_stack([label.mean[theirs], judge.mean[ours]])
+    failures: Counter[str] = Counter()
+    for run in runs:
+        failures.update(judge.failures.get(run, Counter()))
+    result = Agreement(
+        criterion_id=name,
+        measure=judge.levels.measure,
+        n=len(both),
+        cases=len(set(case)),
+        **_on_levels(pair, means, clusters, judge.levels, options),
+        **_on_means(means, clusters, judge.relative or label.relative, options),
+        levels=judge.levels.names,
+        confusion=_confusion(pair, len(judge.levels.names)),
+        tied=int(judge.tied[ours].sum()),
+        left_out=_left_out(judge, label),
+        failures=dict(failures),
+        corrected=_corrected(judge, label, both, options),
+        warnings=(),
+    )
+    return replace(result, warnings=tuple(_warnings(result, options)))
+
+
+def _confusion(pair: Floats, size: int) -> tuple[tuple[int, ...], ...]:
+    """Runs by the label's level and the judge's."""
+    counts = np.zeros((size, size), dtype=np.int64)
+    if size:
+        known = pair[~np.isnan(pair).any(axis=1)].astype(np.intp)
+        np.add.at(counts, (known[:, 0], known[:, 1]), 1)
+    return tuple(tuple(int(c) for c in row) for row in counts)
+
+
+def _on_levels(
+    pair: Floats, means: Floats, clusters: Cases | None, levels: Levels, options: AgreeOptions
+) -> dict[str, Any]:
+    """Exact agreement, kappas and alpha of (runs, 2) levels; alpha of the means without levels."""
+    draw = options.bootstrap
+    compared = means if levels.measure == "interval" else pair
+    alpha = krippendorff_alpha(compared, levels.measure, clusters=clusters, bootstrap=draw())
+    if not levels.names:
+        nothing = _nothing("a number without levels")
+        return {"exact": nothing, "kappa": nothing, "weighted": nothing, "alpha": honest(alpha)}
+    places = list(range(len(levels.names)))
+    plain = cohen_kappa(pair, categories=places, clusters=clusters, bootstrap=draw())
+    weighted = _nothing("levels without an order have no weights")
+    if levels.measure != "nominal":
+        weighted = cohen_kappa(
+            pair, weights="quadratic", categories=places, clusters=clusters, bootstrap=draw()
+        ).coefficient
+    found = {"exact": plain.agreement, "kappa": plain.coefficient, "weighted": weighted}
+    return {name: honest(one) for name, one in (found | {"alpha": alpha}).items()}
+
+
+def _on_means(
+    means: Floats, clusters: Cases | None, relative: bool, options: AgreeOptions
+) -> dict[str, Any]:
+    """Rank correlation, both means and their paired difference, of (runs, 2) label and judge."""
+    known = ~np.isnan(means).any(axis=1)
+    label, judge = means[known].T
+    case = None if clusters is None else clusters[known]
+    figures = {"spearman": _spearman(label, judge, case, options)}
+    if relative or not known.any():
+        reason = "ranks within a problem, not places on the scale" if relative else "no values"
+        return figures | {"judge_mean": None, "label_mean": None, "bias": _nothing(reason)}
+    bias = mean_over_cases(judge - label, case, (-1, 1))
+    means_of = {"judge_mean": float(judge.mean()), "label_mean": float(label.mean())}
+    return figures | means_of | {"bias": bias}
+
+
+def _nothing(reason: str) -> Interval:
+    return Interval(None, None, None, None, 0, None, "none", reason)
+
+
+def _spearman(
+    first: Floats, second: Floats, clusters: Cases | None, options: AgreeOptions
+) -> Interval:
+    """Rank correlation with an interval over cases; the analytic one takes runs as independent."""
+    found = spearman(first, second)
+    if found.mean is None:
+        return found
+    drawn = bootstrap_interval(
+        lambda a, b: spearman(a, b).mean, [first, second], clusters, how=options.bootstrap()
+    )
+    return honest(replace(drawn, method=f"Spearman; {drawn.method}"))
+
+
+def mean_over_cases(
+    values: Floats, clusters: Cases | None, bounds: tuple[float, float]
+) -> Interval:
+    """Mean of one value per run; without clusters the interval bounds what was never seen."""
+    if clusters is None:
+        return bounded_interval(values, bounds)
+    return honest(mean_interval(values.tolist(), clusters.tolist(), bounds=bounds))
+
+
+def honest(found: Interval) -> Interval:
+    """The interval, unless it has no width: that only says that equal cases resample alike."""
+    if found.low is None or found.high is None or found.high - found.low > 1e-9:
+        return found
+    reason = "every resample gives the same value: no interval"
+    return replace(found, low=None, high=None, se=None, reason=reason)
+
+
+def _left_out(judge: Word, label: Word) -> dict[str, int]:
+    """Runs that are not compared, by reason."""
+    count: Counter[str] = Counter()
+    for run in judge.row.keys() | label.row.keys():
+        if run not in label.row:
+            count["not labelled"] += 1
+        elif run not in judge.row:
+            count["not judged"] += 1
+        else:
+            ours, theirs = judge.why[judge.row[run]], label.why[label.row[run]]
+            if ours == theirs == "not_applicable":
+                count["not applicable for both"] += 1
+            elif ours:
+                count[f"judge: {ours.replace('_', ' ')}"] += 1
+            elif theirs:
+                count[f"label: {theirs.replace('_', ' ')}"] += 1
+    return dict(sorted(count.items()))
+
+
+def _corrected(
+    judge: Word, label: Word, both: Sequence[str], options: AgreeOptions
+) -> Corrected | None:
+    """Share of good runs among the unlabelled ones; None without a cut.
+
+    Labelled runs give the judge's errors. Runs count as independent, so that with several runs
+    of a case the interval is too narrow.
+    """
+    cut = options.cut
+    if cut is None and len(judge.levels.names) == 2 and judge.levels.values is not None:
+        cut = judge.levels.values[1]
+    if cut is None or judge.levels.values is None:
+        return None
+    said = [judge.good(r, cut) for r in judge.row if r not in label.row]
+    judged = [s for s in said if s is not None]
+    pairs = [(label.good(r, cut), judge.good(r, cut)) for r in both]
+    bad = [ours for theirs, ours in pairs if theirs is False and ours is not None]
+    good = [ours for theirs, ours in pairs if theirs is True and ours is not None]
+    return corrected_rate(
+        (sum(judged), len(judged)), (bad.count(False), len(bad)), (sum(good), len(good))
+    )
+
+
+def _warnings(one: Agreement, options: AgreeOptions) -> list[str]:
+    said = []
+    if one.n < options.few:
+        text = f"{one.n} runs rated by both, fewer than {options.few}"
+        ends = proportion_interval(round(0.8 * one.n), one.n) if one.n else None
+        if ends is not None and ends.low is not None and ends.high is not None:
+            text += (f": {round(0.8 * one.n)} of {one.n} equal would mean anything from "
+                     f"{ends.low:.0%} to {ends.high:.0%}")  # fmt: skip
+        said.append(text)
+    if one.cases < min(one.n, 20):
+        said.append(f"{one.cases} cases, fewer than 20: intervals over cases are too narrow")
+    rows = [sum(row) > 0 for row in one.confusion]
+    if one.n and sum(rows) == 1:
+        said.append(f"all labels are {one.levels[rows.index(True)]!r}: kappa and alpha say nothing")
+    return said

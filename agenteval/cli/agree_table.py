@@ -1,0 +1,285 @@
+"""What `agree` prints: per judge and rater two tables, then what must be said about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agenteval.agreement import Agreement
+from agenteval.cli.console import clean, out
+from agenteval.jury import Ceiling, Jury
+from agenteval.label_audit import AUC, Suspect, WithAndWithout
+from agenteval.stats.interval import Interval
+
+Names = Mapping[str, str]
+MOST_SUSPECTS = 15  # printed
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One judge against one rater."""
+
+    judge: str
+    rater: str
+    criteria: tuple[Agreement, ...]
+
+
+@dataclass(frozen=True)
+class JuryOf:
+    """All judges together against one rater."""
+
+    rater: str
+    criteria: tuple[Jury, ...]
+
+
+@dataclass(frozen=True)
+class Audited:
+    """The labels that one judge contradicts."""
+
+    judge: str
+    suspects: tuple[Suspect, ...]
+    auc: tuple[WithAndWithout, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Everything that `agree` has to say."""
+
+    comparisons: tuple[Comparison, ...]
+    raters: tuple[Ceiling, ...]
+    jury: tuple[JuryOf, ...]
+    audit: tuple[Audited, ...]
+
+
+def print_found(found: Found, names: Names, *, confusion: bool) -> None:
+    """All tables. `names` by criterion id."""
+    for one in found.comparisons:
+        out().print(f"[bold]judge {clean(one.judge)} against labels of {clean(one.rater)}[/bold]")
+        _agreement(one.criteria, names)
+        _differences(one.criteria, names)
+        _remarks(one.criteria, names)
+        if confusion:
+            _confusions(one.criteria, names)
+    if found.raters:
+        _ceiling(found.raters, names)
+    for jury in found.jury:
+        _jury(jury, names)
+    for audited in found.audit:
+        _audit(audited, names)
+
+
+def number(value: float | None) -> str:
+    """Two digits without the zero before the point, so that intervals fit; "-" for undefined."""
+    if value is None:
+        return "-"
+    text = f"{value:.2f}"
+    whole = {"0.00": "0", "-0.00": "0", "1.00": "1", "-1.00": "-1"}
+    return whole.get(text) or text.replace("0.", ".", 1)
+
+
+def interval(one: Interval, *, percent: bool = False) -> str:
+    """Estimate and interval; the estimate alone where there is no interval."""
+    if one.mean is None:
+        return "-"
+    if percent:
+        head, ends = (
+            f"{one.mean:.0%}",
+            [f"{e * 100:.0f}" for e in (one.low, one.high) if e is not None],
+        )
+    else:
+        head, ends = number(one.mean), [number(e) for e in (one.low, one.high) if e is not None]
+    return f"{head} [{', '.join(ends)}]" if len(ends) == 2 else head
+
+
+def _table(heads: Sequence[str], *, text: int = 1) -> Any:
+    """A table whose first `text` columns are words and the others numbers."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for i, head in enumerate(heads):
+        # numbers stay whole; where room is short, names are broken
+        table.add_column(head, justify="left" if i < text else "right", no_wrap=i >= text)
+    return table
+
+
+def _agreement(rows: Sequence[Agreement], names: Names) -> None:
+    table = _table(("criterion", "runs", "equal levels", "kappa", "alpha"))
+    for one in rows:
+        table.add_row(
+            clean(names.get(one.criterion_id, one.criterion_id)),
+            str(one.n),
+            interval(one.exact, percent=True),
+            *(interval(i) for i in (one.kappa, one.alpha)),
+        )
+    out().print(table)
+
+
+def _differences(rows: Sequence[Agreement], names: Names) -> None:
+    table = _table(("criterion", "weighted kappa", "Spearman", "judge", "labels", "judge - labels"))
+    for one in rows:
+        table.add_row(
+            clean(names.get(one.criterion_id, one.criterion_id)),
+            interval(one.weighted),
+            interval(one.spearman),
+            number(one.judge_mean),
+            number(one.label_mean),
+            interval(one.bias),
+        )
+    out().print(table)
+
+
+def _remarks(rows: Sequence[Agreement], names: Names) -> None:
+    """Why something is missing, corrected rates, warnings; equal ones once."""
+    _counted({a.criterion_id: a.left_out for a in rows}, "runs left out, ", names)
+    _counted({a.criterion_id: a.failures for a in rows}, "ratings without a level, ", names)
+    ties = {a.criterion_id: {"several levels equally common": a.tied} for a in rows if a.tied}
+    _counted(ties, "runs with ", names)
+    said: list[tuple[str, str]] = []
+    for one in rows:
+        reasons: dict[str, list[str]] = {}
+        for what in ("exact", "kappa", "weighted", "alpha", "spearman", "bias"):
+            figure: Interval = getattr(one, what)
+            if figure.reason and (figure.mean is None or figure.low is None):
+                reasons.setdefault(figure.reason, []).append(what)
+        said += [(one.criterion_id, f"{', '.join(w)}: {why}") for why, w in reasons.items()]
+        if one.corrected is not None:
+            said.append((one.criterion_id, _corrected(one)))
+    _grouped(said, names, len(rows), "dim")
+    _grouped([(a.criterion_id, w) for a in rows for w in a.warnings], names, len(rows), "yellow")
+    out().print()
+
+
+def _counted(counts: Mapping[str, Mapping[str, int]], what: str, names: Names) -> None:
+    """One line per reason: how many, for which criteria."""
+    by_reason: dict[str, dict[str, int]] = {}
+    for criterion, own in counts.items():
+        for reason, n in own.items():
+            by_reason.setdefault(reason, {})[names.get(criterion, criterion)] = n
+    for reason, found in by_reason.items():
+        if len(found) > 1 and len(found) == len(counts) and len(set(found.values())) == 1:
+            text = f"{next(iter(found.values()))} for each criterion"
+        else:
+            text = ", ".join(f"{name} {n}" for name, n in found.items())
+        out().print(f"[dim]{clean(what + reason)}: {clean(text)}[/dim]")
+
+
+def _corrected(one: Agreement) -> str:
+    found = one.corrected
+    assert found is not None
+    if found.apparent is None:
+        return "no runs without a label: no rate to correct"
+    text = f"good among {found.rate.n} unlabelled runs: {found.apparent:.0%} by the judge"
+    if found.rate.mean is None:
+        return f"{text}; not corrected: {found.rate.reason}"
+    return (
+        f"{text}, corrected {interval(found.rate, percent=True)} (right on "
+        f"{found.specificity:.0%} of {found.n_bad} bad, {found.sensitivity:.0%} of "
+        f"{found.n_good} good)"
+    )
+
+
+def _grouped(said: Iterable[tuple[str, str]], names: Names, every: int, style: str) -> None:
+    groups: dict[str, list[str]] = {}
+    for criterion, text in said:
+        groups.setdefault(text, []).append(names.get(criterion, criterion))
+    for text, those in groups.items():
+        who = "all criteria" if len(those) == every > 1 else ", ".join(those)
+        out().print(f"[{style}]{clean(who)}: {clean(text)}[/{style}]")
+
+
+def _confusions(rows: Sequence[Agreement], names: Names) -> None:
+    for one in rows:
+        if not one.levels:
+            continue
+        heads = [str(i + 1) for i in range(len(one.levels))]
+        name = clean(names.get(one.criterion_id, one.criterion_id))
+        out().print(f"{name}: runs by level, worst first")
+        table = _table(("labels \\ judge", *heads))
+        for i, level in enumerate(one.levels):
+            cells = [
+                f"[bold]{n}[/bold]" if i == j else str(n or "·")
+                for j, n in enumerate(one.confusion[i])
+            ]
+            table.add_row(f"{i + 1} {clean(level)}", *cells)
+        out().print(table)
+
+
+def _ceiling(rows: Sequence[Ceiling], names: Names) -> None:
+    who = ", ".join(dict.fromkeys(r for one in rows for r in one.raters))
+    out().print(f"[bold]raters among themselves[/bold] ({clean(who)}): what a judge could reach")
+    table = _table(
+        ("criterion", "runs", "equal levels", "alpha"),
+    )
+    for one in rows:
+        table.add_row(
+            clean(names.get(one.criterion_id, one.criterion_id)), str(one.n),
+            interval(one.exact, percent=True), interval(one.alpha),
+        )  # fmt: skip
+    out().print(table)
+
+
+def _jury(found: JuryOf, names: Names) -> None:
+    """One line per criterion for the jury, then one per judge."""
+    out().print(
+        f"[bold]jury against labels of {clean(found.rater)}[/bold]: the mean of the judges, on "
+        "runs that all of them rated; error: mean distance from the label; change: what the jury's "
+        "error grows by without this judge, so above 0 it helps"
+    )
+    table = _table(
+        ("criterion", "judge", "runs", "Spearman", "error", "without", "change"),
+        text=2,
+    )
+    for one in found.criteria:
+        name = clean(names.get(one.criterion_id, one.criterion_id))
+        table.add_row(name, "[bold]jury[/bold]", str(one.n), number(one.spearman),
+                      interval(one.error), "", "")  # fmt: skip
+        for juror in one.jurors:
+            table.add_row(
+                "", clean(juror.name), "", number(juror.spearman), interval(juror.error),
+                number(juror.without.mean), interval(juror.change),
+            )  # fmt: skip
+    out().print(table)
+
+
+def _audit(found: Audited, names: Names) -> None:
+    out().print(
+        f"[bold]label audit by {clean(found.judge)}[/bold]: success labels that the judge "
+        "contradicts, for a person to look at"
+    )
+    if not found.suspects:
+        telling = any(a.all_runs.mean is not None and a.all_runs.mean > AUC for a in found.auc)
+        out().print(
+            "none: no criterion that tells success from failure contradicts a label"
+            if telling
+            else f"nothing to audit with: no criterion tells success from failure (AUC above {AUC})"
+        )
+        return
+    table = _table(("run", "label", "against", "beyond", "criteria unanimous against it"), text=2)
+    table.columns[0].no_wrap, table.columns[-1].no_wrap = True, False
+    table.columns[-1].justify = "left"
+    for one in found.suspects[:MOST_SUSPECTS]:
+        which = ", ".join(names.get(c, c) for c in one.against)
+        table.add_row(
+            clean(one.run), "success" if one.success else "failed",
+            f"{len(one.against)} of {len(one.witnesses)}", f"{one.outlying:.0%}", clean(which),
+        )  # fmt: skip
+    out().print(table)
+    if len(found.suspects) > MOST_SUSPECTS:
+        out().print(f"and {len(found.suspects) - MOST_SUSPECTS} more, all of them with --json")
+    out().print(
+        "[dim]unanimous: every repeat on the side of the other label; beyond: share of the runs of "
+        "the same label that the ratings lie beyond[/dim]"
+    )
+    changed = [a for a in found.auc if a.without.mean is not None and a.without != a.all_runs]
+    if changed:
+        parts = [
+            f"{names.get(a.criterion_id, a.criterion_id)} {number(a.all_runs.mean)} → "
+            f"{number(a.without.mean)}"
+            for a in changed
+        ]
+        out().print(
+            "AUC with all labels → without the contradicted runs (it must rise; it shows how much "
+            f"hangs on them): {clean(', '.join(parts))}"
+        )

@@ -1,0 +1,179 @@
+"""What one rater, a judge or a person, says of each run on one criterion: levels and means."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenteval.records import Criterion
+from agenteval.stats.agreement import level_counts
+from agenteval.stats.scores import Column, ScoreTable
+
+Floats = NDArray[np.float64]
+Cases = NDArray[np.object_]
+Measure = Literal["nominal", "ordinal", "interval"]
+
+RELATIVE = "relative"  # status of a rank among the runs of one problem
+MOST_LEVELS = 20  # of a scale that nobody described: more different values are a measured number
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Grades of a criterion: names worst to best; `values` in [0, 1], None without an order.
+
+    Without names (a measured number) there are no levels to agree on.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[float, ...] | None
+    measure: Measure
+
+
+def levels_of(name: str, criteria: Sequence[Criterion], tables: Sequence[ScoreTable]) -> Levels:
+    """The grades of a criterion, or of an unknown one the values that occur in the tables."""
+    criterion = next((c for c in criteria if c.id == name), None)
+    if criterion is not None and criterion.accepted_values:
+        if not criterion.ordered:
+            return Levels(criterion.accepted_values, None, "nominal")
+        top = len(criterion.accepted_values) - 1
+        values = tuple(i / top for i in range(top + 1))
+        return Levels(criterion.accepted_values, values, "ordinal")
+    if criterion is not None:
+        return Levels((), (), "interval")
+    every = np.concatenate([table.value for table in tables])
+    seen = np.unique(every[~np.isnan(every)])
+    if len(seen) > MOST_LEVELS:
+        return Levels((), (), "interval")
+    return Levels(tuple(f"{v:g}" for v in seen), tuple(float(v) for v in seen), "ordinal")
+
+
+@dataclass(frozen=True)
+class Word:
+    """What one rater says of each run on one criterion; every entry belongs to one run.
+
+    `mean` is the mean over repeats, `level` the position of the commonest level, NaN where there
+    is none. Of equally common levels it is the one nearest to the mean of all, then the worse one;
+    without an order it is none. `why` says why a run is not rated ("" if it is), `failures`
+    counts what has neither level nor value, by run and status.
+    """
+
+    row: Mapping[str, int]
+    case: tuple[str, ...]
+    mean: Floats
+    level: Floats
+    tied: NDArray[np.bool_]
+    why: tuple[str, ...]
+    failures: Mapping[str, Counter[str]]
+    levels: Levels
+    relative: bool
+
+    @classmethod
+    def of(cls, own: ScoreTable, levels: Levels) -> Word:
+        """From the ratings of one criterion on original runs."""
+        codes = _level_codes(own, levels)
+        matrix = own.matrix()
+        level, tied = _commonest(replace(own, value=codes).matrix().values, levels)
+        runs = [own.run.names[i] for i in matrix.run]
+        empty = np.isnan(own.value) & np.isnan(codes)
+        failures: dict[str, Counter[str]] = {}
+        for at in np.flatnonzero(empty):
+            status = own.status.names[own.status.codes[at]]
+            if status == "scored":
+                status = "no level"  # a word that no scale places
+            failures.setdefault(own.run.names[own.run.codes[at]], Counter())[status] += 1
+        rated = ~np.isnan(matrix.mean) | ~np.isnan(level) | tied
+        why = tuple(
+            "" if ok else _why(failures.get(run, Counter()))
+            for run, ok in zip(runs, rated, strict=True)
+        )
+        case = tuple(own.case.names[i] for i in matrix.case)
+        row = {run: i for i, run in enumerate(runs)}
+        relative = RELATIVE in own.present("status")
+        return cls(row, case, matrix.mean, level, tied, why, failures, levels, relative)
+
+    def case_of(self, run: str) -> str | None:
+        """Case of a run; None where it is only named after the run, or the run is unknown."""
+        at = self.row.get(run)
+        return None if at is None or self.case[at] == run else self.case[at]
+
+    def good(self, run: str, cut: float) -> bool | None:
+        """Whether the run's level (without levels: its mean) lies at the cut or above."""
+        at = self.row.get(run)
+        if at is None or self.levels.values is None or self.relative:
+            return None
+        level, mean = self.level[at], self.mean[at]
+        value = mean if np.isnan(level) else self.levels.values[int(level)]
+        return None if np.isnan(value) else bool(value >= cut - 1e-9)
+
+
+def _level_codes(own: ScoreTable, levels: Levels) -> Floats:
+    """Position of each rating's level (rows,), NaN where it has none.
+
+    A label says it; without one a value must be exactly that of a level. A rank is none.
+    """
+    place = {name: float(i) for i, name in enumerate(levels.names)}
+    by_label = np.array([place.get(name, np.nan) for name in own.label.names] + [np.nan])
+    codes = np.asarray(by_label[own.label.codes], dtype=np.float64)
+    ranks = own.status.codes == own.status.code(RELATIVE)
+    for i, value in enumerate(levels.values or ()):
+        codes[np.isnan(codes) & ~ranks & (np.abs(own.value - value) < 1e-9)] = i
+    return codes
+
+
+def _commonest(codes: Floats, levels: Levels) -> tuple[Floats, NDArray[np.bool_]]:
+    """Commonest level of each run (runs, repeats) -> (runs,), and whether others are as common."""
+    result = np.full(len(codes), np.nan)
+    if not levels.names or not codes.size:
+        return result, np.zeros(len(codes), dtype=np.bool_)
+    counts = level_counts(codes, np.arange(len(levels.names), dtype=np.float64))
+    total = counts.sum(axis=1)
+    most = (counts == counts.max(axis=1, keepdims=True)) & (total > 0)[:, None]
+    tied = most.sum(axis=1) > 1
+    place = np.arange(counts.shape[1])
+    mean = (counts @ place) / np.maximum(total, 1)
+    apart = np.where(most, np.abs(place - mean[:, None]).round(9), np.inf)
+    told = (total > 0) & ~(tied & (levels.values is None))
+    result[told] = np.argmin(apart, axis=1)[told]
+    return result, tied
+
+
+def _why(statuses: Counter[str]) -> str:
+    """A run without a rating: not applicable if that is all that was said, else failed."""
+    return "not_applicable" if set(statuses) == {"not_applicable"} else "failed"
+
+
+def in_order(
+    criteria: Sequence[Criterion], tables: Sequence[ScoreTable], *, at_least: int | None = None
+) -> list[str]:
+    """Criteria that enough of the tables (default: all) rated; the known ones first."""
+    count = Counter(name for table in tables for name in table.present("criterion"))
+    enough = [n for n, k in count.items() if k >= (at_least or len(tables))]
+    rank = {c.id: i for i, c in enumerate(criteria)}
+    return sorted(enough, key=lambda name: rank.get(name, len(rank)))
+
+
+def listed(table: ScoreTable, column: str) -> str:
+    names = table.present(column)
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def with_runs(
+    table: ScoreTable, case: Mapping[str, str], success: Mapping[str, bool | None]
+) -> ScoreTable:
+    """The table with case and success by run id; a run that is not named keeps its own."""
+    names = tuple(dict.fromkeys([*table.case.names, *case.values()]))
+    place = {name: i for i, name in enumerate(names)}
+    given = [place[case[run]] if run in case else -1 for run in table.run.names]
+    codes = np.array(given, dtype=np.int32)[table.run.codes]
+    truth = [-1 if (s := success.get(run)) is None else int(s) for run in table.run.names]
+    known = np.array(truth, dtype=np.int8)[table.run.codes]
+    return replace(
+        table,
+        case=Column(np.where(codes >= 0, codes, table.case.codes).astype(np.int32), names),
+        success=np.where(known >= 0, known, table.success).astype(np.int8),
+    )

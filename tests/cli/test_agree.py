@@ -1,0 +1,203 @@
+"""agree from end to end: files and the store, several judges, and one line for bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.testing import serve
+from tests.cli.conftest import Cli
+
+CLARITY = ("unclear", "partly clear", "clear")
+ACCURACY = ("incorrect", "partially correct", "correct")
+
+
+def lines(path: Path, *rows: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return path
+
+
+def rating(run: str, criterion: str, label: str | None, **more: Any) -> dict[str, Any]:
+    if label is None:
+        return {"run": run, "criterion": criterion, "status": "unscored:parse", **more}
+    return {"run": run, "criterion": criterion, "label": label, **more}
+
+
+def clarity(rater: str | None, *levels: int | None) -> list[dict[str, Any]]:
+    more = {} if rater is None else {"rater": rater}
+    return [
+        rating(f"r{i}", "clarity", None if level is None else CLARITY[level], **more)
+        for i, level in enumerate(levels)
+    ]
+
+
+def test_two_raters_of_one_file(cli: Cli, project: Path) -> None:
+    file = lines(project / "r.jsonl", *clarity("A", 0, 0, 1, 1, 2, 2), *clarity("B", 0, 0, 1, 2, 2))
+    ask = ("agree", "--labels", file, "--rater", "A", "--task", "sums", "--scores", file)
+    result = cli(*ask, "--source", "B", "--json")
+    assert result.code == 0, result.err
+    comparison = result.json["comparisons"][0]
+    assert (comparison["judge"], comparison["rater"]) == ("B", "A")
+    found = comparison["criteria"][0]
+    assert found["confusion"] == [[2, 0, 0], [0, 1, 1], [0, 0, 1]]
+    assert found["exact"]["mean"] == pytest.approx(0.8)
+    # chance: (2·2 + 2·1 + 1·2) / 25 = .32; kappa (.8 - .32) / .68
+    assert found["kappa"]["mean"] == pytest.approx(0.48 / 0.68)
+    assert found["left_out"] == {"not judged": 1}
+    assert result.json["raters"] == []
+    # without --source every rater of the file that is not the label is a judge
+    assert cli(*ask, "--json").json["comparisons"] == result.json["comparisons"]
+    shown = cli(*ask, "--confusion")
+    assert "judge B against labels of A" in shown.out
+    assert "80% [38, 96]" in shown.out  # Wilson interval of 4 of 5
+    assert "5 runs rated by both, fewer than 30" in shown.out
+    assert "2 partly clear" in shown.out
+
+
+def test_every_rater_and_how_far_they_agree(cli: Cli, project: Path) -> None:
+    labels = lines(project / "l.jsonl", *clarity("A", 0, 1, 2, 2), *clarity("B", 0, 1, 2, 1))
+    judge = lines(project / "judge.jsonl", *clarity(None, 0, 1, 2, None))
+    ask = ("agree", "--labels", labels, "--task", "sums", "--scores", judge)
+    result = cli(*ask, "--json")
+    pairs = [(c["judge"], c["rater"]) for c in result.json["comparisons"]]
+    assert pairs == [("judge", "A"), ("judge", "B")]
+    assert result.json["comparisons"][0]["criteria"][0]["failures"] == {"unscored:parse": 1}
+    assert result.json["raters"][0]["exact"]["mean"] == pytest.approx(0.75)
+    shown = cli(*ask)
+    assert "raters among themselves (A, B)" in shown.out
+    assert "unscored:parse: Clarity 1" in shown.out
+
+
+def test_several_judges_make_a_jury(cli: Cli, project: Path) -> None:
+    labels = lines(project / "labels.jsonl", *clarity(None, 0, 1, 2, 2))
+    high = lines(project / "high.jsonl", *clarity(None, 1, 2, 2, 2))
+    low = lines(project / "low.jsonl", *clarity(None, 0, 0, 1, 2))
+    ask = ("agree", "--labels", labels, "--task", "sums", "--scores", high, "--scores", low)
+    panel = cli(*ask, "--json").json["jury"][0]["criteria"][0]
+    # errors of the mean: .25, 0, .25, 0; of high: .5, .5, 0, 0; of low: 0, .5, .5, 0
+    assert panel["error"]["mean"] == pytest.approx(0.125)
+    assert [j["name"] for j in panel["jurors"]] == ["high", "low"]
+    assert [j["change"]["mean"] for j in panel["jurors"]] == pytest.approx([0.125, 0.125])
+    assert "jury against labels of labels" in cli(*ask).out
+    only = cli(*ask, "--source", "low", "--json").json
+    assert [c["judge"] for c in only["comparisons"]] == ["low"]
+    assert only["jury"] == []
+
+
+def answer(body: dict[str, Any], n: int) -> str:
+    """Clear and right, but wrong where the run failed (i = 2)."""
+    wrong = "What is 2 + 2?" in body["messages"][1]["content"]
+    labels = {"clarity": "clear", "accuracy": "incorrect" if wrong else "correct"}
+    return json.dumps({k: {"explanation": f"{k}.", "label": v} for k, v in labels.items()})
+
+
+def test_the_stored_judge_against_labels(cli: Cli, project: Path) -> None:
+    with serve(answer) as server:
+        cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
+    said = {1: "correct", 2: "partially correct", 3: "correct"}
+    labels = lines(
+        project / "labels.jsonl",
+        *(rating(f"{s}-{i}", "accuracy", said[i]) for s in ("alpha", "beta") for i in said),
+    )
+    result = cli("agree", "--labels", labels, "--json")
+    assert result.code == 0, result.err
+    comparison = result.json["comparisons"][0]
+    assert comparison["judge"] == "m"
+    found = comparison["criteria"][0]
+    assert (found["criterion_id"], found["n"], found["cases"]) == ("accuracy", 6, 3)
+    assert found["exact"]["mean"] == pytest.approx(4 / 6)
+    assert found["bias"]["mean"] == pytest.approx(-2 * 0.5 / 6)
+    # a scale with other levels is not the same criterion
+    other = [{"name": "Accuracy", "accepted_values": ["wrong", "partially correct", "correct"]}]
+    (project / "other.json").write_text(json.dumps(other))
+    refused = cli("agree", "--labels", labels, "--criteria", "other.json")
+    assert refused.code == 2
+    assert "used other levels" in refused.err
+
+
+def test_audit_of_labels_in_the_runs_file(cli: Cli, project: Path) -> None:
+    rows, runs = [], []
+    for i in range(14):
+        good, success = i < 7, i < 7 or i == 13
+        good = good and i != 6
+        rows += [rating(f"r{i}", "accuracy", ACCURACY[2 * good], repeat=k) for k in (0, 1)]
+        runs.append({"id": f"r{i}", "input": f"problem {i}", "output": "x", "success": success})
+    scores = lines(project / "s.jsonl", *rows)
+    ask = ("agree", "--audit", "--task", "sums", "--scores", scores)
+    unknown = cli(*ask)
+    assert (unknown.code, unknown.err.count("\n")) == (2, 1)
+    assert "success is unknown for every run" in unknown.err
+    known = lines(project / "known.jsonl", *runs)
+    result = cli(*ask, "--runs", known, "--json")
+    assert result.code == 0, result.err
+    suspects = result.json["audit"][0]["suspects"]
+    assert sorted((s["run"], s["success"]) for s in suspects if s["against"]) == [
+        ("r13", True), ("r6", True),
+    ]  # fmt: skip
+    assert result.json["comparisons"] == []
+    shown = cli(*ask, "--runs", known)
+    assert "label audit by s" in shown.out
+    assert "1 of 1" in shown.out
+    failed = [rating(f"r{i}", "accuracy", None) for i in range(14)]
+    nothing = cli(*ask[:-1], lines(project / "f.jsonl", *failed), "--runs", known)
+    assert (nothing.code, "nothing to audit with" in nothing.out) == (0, True)
+
+
+def test_too_few_runs_end_a_gate(cli: Cli, project: Path) -> None:
+    labels = lines(project / "l.jsonl", *clarity(None, 0, 1, 2))
+    scores = lines(project / "s.jsonl", *clarity(None, 0, 1, 2))
+    ask = ("agree", "--labels", labels, "--task", "sums", "--scores", scores)
+    assert cli(*ask).code == 0
+    assert cli(*ask, "--gate").code == 4
+    assert cli(*ask, "--gate", "--min-runs", 3).code == 0
+
+
+def test_cases_come_from_the_runs_beside_the_labels(cli: Cli, project: Path) -> None:
+    runs = [f"{s}-{i}" for s in ("alpha", "beta") for i in (1, 2, 3)]
+    labels = lines(project / "l.jsonl", *(rating(r, "clarity", "clear") for r in runs))
+    scores = lines(project / "s.jsonl", *(rating(r, "clarity", "unclear") for r in runs))
+    result = cli("agree", "--labels", labels, "--task", "sums", "--scores", scores, "--json")
+    assert result.json["comparisons"][0]["criteria"][0]["cases"] == 3
+    assert "cases and success of the runs" in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "--labels: give ratings to compare with, or --audit"),
+        (("--labels", "none.jsonl", "--scores", "s.jsonl", "--task", "sums"), "none.jsonl: can"),
+        (("--labels", "l.jsonl"), "agenteval.db"),
+        (("--labels", "l.jsonl", "--scores", "l.jsonl"), "no rater is left to be the judge"),
+        (("--labels", "l.jsonl", "--scores", "s.jsonl"), "say which criteria these are"),
+        (("--labels", "l.jsonl", "--scores", "s.jsonl", "--task", "sums", "--rater", "Z"),
+         "no rater 'Z' in l.jsonl; there are: A"),
+        (("--labels", "l.jsonl", "--scores", "s.jsonl", "--task", "sums", "--source", "Z"),
+         "no --scores file has a rater 'Z'"),
+        (("--labels", "l.jsonl", "--scores", "odd.jsonl", "--task", "sums"),
+         "criterion 'charm' is not among the criteria"),
+        (("--labels", "l.jsonl", "--scores", "far.jsonl", "--task", "sums"),
+         "no run is rated by both"),
+        (("--labels", "l.jsonl", "--scores", "other.jsonl", "--task", "sums"),
+         "no criterion is rated by both"),
+        (("--labels", "l.jsonl", "--scores", "s.jsonl", "--task", "sums", "--cut", "7"), "cut 7.0"),
+        (("--labels", "l.jsonl", "--scores", "s.jsonl", "--task", "sums", "--runs", "away.jsonl"),
+         "none of the rated runs is in this file"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_two(
+    cli: Cli, project: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    lines(project / "l.jsonl", *clarity("A", 0, 1, 2))
+    lines(project / "s.jsonl", *clarity(None, 0, 1, 2))
+    lines(project / "odd.jsonl", rating("r0", "charm", "clear"))
+    lines(project / "far.jsonl", rating("elsewhere", "clarity", "clear"))
+    lines(project / "other.jsonl", rating("r0", "accuracy", "correct"))
+    lines(project / "away.jsonl", {"id": "x", "input": "?", "output": "!"})
+    result = cli("agree", *arguments)
+    assert result.code == 2
+    assert said in result.err
+    assert len(result.err.strip().splitlines()) == 1
+    assert result.out == ""
