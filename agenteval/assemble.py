@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from agenteval.errors import InputError, ModelUnavailable
 from agenteval.evaluators.base import Evaluator
@@ -65,6 +66,8 @@ class JudgeOptions:
     temperature: float | None = 1.0
     max_tokens: int | None = 2048
     seed: int = 0
+    reversed_scale: bool = False
+    wording: Literal["a", "b"] = "a"
 
 
 def chat_judge(client: Client, task: Task, options: JudgeOptions) -> Evaluator:
@@ -77,6 +80,8 @@ def chat_judge(client: Client, task: Task, options: JudgeOptions) -> Evaluator:
         temperature=options.temperature,
         max_tokens=options.max_tokens,
         seed=options.seed,
+        reversed_scale=options.reversed_scale,
+        wording=options.wording,
     )
     return Guarded(Quantifier(client, task, settings))
 

@@ -14,6 +14,7 @@ from agenteval.cli.job import Job, make_judge, read_items, run_plan, say_plan
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
+    from agenteval.evaluators.utility.probes.result import Probe
     from agenteval.evaluators.utility.verify.options import VerifyOptions
     from agenteval.pipeline import Item
     from agenteval.records import Criterion
@@ -31,6 +32,7 @@ class _How:
     output: Path | None
     gate: bool
     as_json: bool
+    probes: bool = False
 
 
 def verify(
@@ -72,6 +74,10 @@ def verify(
         Path | None,
         typer.Option("-o", "--output", help="Where the criteria go, with what was found."),
     ] = None,
+    probes: Annotated[
+        bool,
+        typer.Option("--probes", help="Also ask in other ways: is the judge swayed by the asking?"),
+    ] = False,
     gate: Annotated[
         bool, typer.Option("--gate", help="Exit 4 (not enough data) or 5 (not trustworthy).")
     ] = False,
@@ -94,9 +100,11 @@ def verify(
     Verbosity.level = -1 if quiet else Verbosity.level
     how = _How(
         tuple(perturb or ()), drop, VerifyOptions(min_cases=min_cases, seed=seed), output, gate,
-        as_json,
+        as_json, probes,
     )  # fmt: skip
     if scores is not None:
+        if probes:
+            raise InputError("the probes ask a judge; ratings made elsewhere have none", "--probes")
         raise typer.Exit(_elsewhere(scores, task, criteria, how))
     if runs is None:
         raise InputError("say which runs, or give ratings with --scores", "RUNS")
@@ -136,6 +144,7 @@ def _elsewhere(scores: Path, task: str | None, criteria: Path | None, how: _How)
 
 
 def _judge_and_verify(job: Job, how: _How, *, dry_run: bool) -> int:
+    from agenteval.cli.probes import run_probes
     from agenteval.evaluators.utility.criteria_file import find_criteria, load_criteria
     from agenteval.pipeline import experiment_of
     from agenteval.store import Store, default_path
@@ -155,7 +164,7 @@ def _judge_and_verify(job: Job, how: _How, *, dry_run: bool) -> int:
     copies = _copies(items, how.operators or DEFAULT_OPERATORS, criteria, how, job.seed)
     material = Material(tuple(items), tuple(copies), criteria, job.repeats)
     if dry_run:
-        return _dry(job, material)
+        return _dry(job, material, how)
     with Store(job.store or default_path()) as store:
         evaluator, client = make_judge(job, task, store)
         with store.lock(experiment_of(evaluator, task.name)):
@@ -169,12 +178,15 @@ def _judge_and_verify(job: Job, how: _How, *, dry_run: bool) -> int:
             warn(f"stopped, {ended.left_out} calls not made: {ended.stopped}")
             return 3
         result = verify_stored(store, evaluator.source.sha256, material, how.options)
+        probed = (
+            run_probes(job, task, store, evaluator, material, how.options) if how.probes else ()
+        )
     source = evaluator.source
     about = [
         f"{source.model} ({source.evaluator}, seed {job.seed}): {len(items)} runs and "
         f"{material.texts - len(items)} perturbed copies × {job.repeats} repeats"
     ]
-    code = _show(result, criteria, about, how)
+    code = _show(result, criteria, about, how, probed)
     output = how.output or Path("criteria") / f"{task.name}.verified.json"
     _write(output, loaded.criteria.task or task.name, criteria, result)
     return code
@@ -200,7 +212,9 @@ def _copies(
     return copies
 
 
-def _dry(job: Job, material: Material) -> int:
+def _dry(job: Job, material: Material, how: _How) -> int:
+    from agenteval.cli.probes import dry_line
+
     texts, criteria = material.texts, len(material.criteria)
     originals = len(material.items)
     out().print(f"texts: {originals} originals and {texts - originals} perturbed copies")
@@ -210,16 +224,25 @@ def _dry(job: Job, material: Material) -> int:
     )
     calls = texts * job.repeats * (criteria if job.one_per_call else 1)
     out().print(f"calls: {calls} at most; what is stored already is not asked again")
+    if how.probes:
+        out().print(dry_line(job, originals, criteria))
     return 0
 
 
-def _show(result: VerifiedSet, criteria: tuple[Criterion, ...], about: list[str], how: _How) -> int:
+def _show(
+    result: VerifiedSet, criteria: tuple[Criterion, ...], about: list[str], how: _How,
+    probes: tuple[Probe, ...] = (),
+) -> int:  # fmt: skip
+    from agenteval.cli.probes import print_probes, probes_json
     from agenteval.cli.verify_table import print_verified, verified_json
 
     if how.as_json:
-        print_json(verified_json(result, {"about": about}))
+        more = {"probes": probes_json(probes)} if how.probes else {}
+        print_json(verified_json(result, {"about": about, **more}))
     else:
         print_verified(result, {c.id: c.name for c in criteria}, about)
+        if how.probes:
+            print_probes(probes)
     codes = {"trustworthy": 0, "not enough data": 4, "not trustworthy": 5}
     return codes[result.judge.verdict] if how.gate else 0
 

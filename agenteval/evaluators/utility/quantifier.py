@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,6 +31,8 @@ from agenteval.records import CallRecord, Criterion, Source, Task, Usage, conten
 
 _PACKAGE = "agenteval.evaluators.utility"
 _VERSION = 1
+Wording = Literal["a", "b"]  # two prompts of the same meaning, written apart from one another
+_WORDINGS: dict[str, str] = {"a": "", "b": "_b"}
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,18 @@ class QuantifierOptions:
     max_tokens: int | None = 2048
     repair: bool = True
     seed: int = 0
+    reversed_scale: bool = False  # accepted values listed from best to worst
+    wording: Wording = "a"
+
+    @property
+    def unusual(self) -> dict[str, bool | str]:
+        """What differs from the plain way to ask; empty for it, so that its source stays."""
+        found: dict[str, bool | str] = {}
+        if self.reversed_scale:
+            found["reversed_scale"] = True
+        if self.wording != "a":
+            found["wording"] = self.wording
+        return found
 
 
 @dataclass
@@ -64,9 +78,11 @@ class Quantifier:
         self.client = client
         self.task = task
         self.options = options or QuantifierOptions()
-        self._system = load_prompt(_PACKAGE, "quantifier_system")
-        self._user = load_prompt(_PACKAGE, "quantifier_user")
-        self._entry = load_prompt(_PACKAGE, "quantifier_criterion")
+        wording = _WORDINGS[self.options.wording]
+        listing = "_reversed" if self.options.reversed_scale else ""
+        self._system = load_prompt(_PACKAGE, f"quantifier_system{wording}")
+        self._user = load_prompt(_PACKAGE, f"quantifier_user{wording}")
+        self._entry = load_prompt(_PACKAGE, f"quantifier_criterion{listing}")
         self._repair = load_prompt(_PACKAGE, "quantifier_repair")
         self._entries: dict[tuple[str, str], str] = {}
         self._source = self._make_source()
@@ -80,6 +96,7 @@ class Quantifier:
             "repair": self.options.repair,
             "task": content_hash([self.task.name, self.task.description]),
             "endpoint": self.client.transport.endpoint,
+            **self.options.unusual,
         }
         prompts = [self._system, self._user, self._entry, self._repair]
         return Source(
@@ -122,7 +139,7 @@ class Quantifier:
         )
         request = Request(
             messages=messages,
-            schema=reply_schema(shown),
+            schema=reply_schema(shown, reversed_scale=self.options.reversed_scale),
             parameters=self._parameters(unit),
             repeat=unit.repeat,
             attempt=unit.attempt,
@@ -242,24 +259,29 @@ def _call_record(
     return record if usage is None else record.model_copy(update={"usage": usage})
 
 
-def reply_schema(shown: Sequence[tuple[str, Criterion]]) -> dict[str, Any]:
-    """JSON schema of the reply: one object per leaf path, explanation before label."""
+def reply_schema(
+    shown: Sequence[tuple[str, Criterion]], *, reversed_scale: bool = False
+) -> dict[str, Any]:
+    """JSON schema of the reply: one object per leaf path, explanation before label.
+
+    The labels stand in the order of the prompt: from worst to best, or the reverse.
+    """
     return {
         "type": "object",
-        "properties": {path: _entry_schema(c) for path, c in shown},
+        "properties": {path: _entry_schema(c, reversed_scale) for path, c in shown},
         "required": [path for path, _ in shown],
         "additionalProperties": False,
     }
 
 
-def _entry_schema(criterion: Criterion) -> dict[str, Any]:
+def _entry_schema(criterion: Criterion, reversed_scale: bool) -> dict[str, Any]:
     label: dict[str, Any]
     if criterion.scale == "numeric":
         label = {"type": "number"}
         if criterion.allow_na:
             label = {"anyOf": [label, {"enum": ["not applicable"]}]}
     else:
-        values = list(criterion.accepted_values)
+        values = list(criterion.accepted_values)[:: -1 if reversed_scale else 1]
         label = {"type": "string", "enum": values + ["not applicable"] * criterion.allow_na}
     return {
         "type": "object",

@@ -234,8 +234,78 @@ def test_the_source_changes_with_everything_that_can_change_an_answer() -> None:
         quantifier(lambda _: "{}", temperature=0.0)[0],
         quantifier(lambda _: "{}", one_per_call=True)[0],
         quantifier(lambda _: "{}", max_tokens=100)[0],
+        quantifier(lambda _: "{}", reversed_scale=True)[0],
+        quantifier(lambda _: "{}", wording="b")[0],
         other_task,
     ]
     hashes = {base.source.sha256, *(v.source.sha256 for v in variants)}
-    assert len(hashes) == 6
+    assert len(hashes) == 8
     assert quantifier(lambda _: "{}")[0].source.sha256 == base.source.sha256
+
+
+def test_other_ways_to_ask_leave_the_plain_source_as_it_was() -> None:
+    """The hash of scores stored before there were other ways; a change would ask for all anew."""
+    plain = quantifier(lambda _: "{}")[0].source
+    assert plain.sha256 == "14c0e351051776c81ed1a65eb1083b99db4e77586e9a720b740a0e9a02227a9a"
+    assert not {"reversed_scale", "wording"} & set(plain.parameters)
+    assert quantifier(lambda _: "{}", wording="b")[0].source.parameters["wording"] == "b"
+
+
+async def test_the_reversed_scale_lists_the_best_first_and_scores_by_meaning() -> None:
+    judge_, transport = quantifier(
+        lambda _: reply(accuracy="right", clarity="unclear"), reversed_scale=True
+    )
+    outcome = await judge(judge_, unit())
+    assert [r.value for r in outcome.results if isinstance(r, Score)] == [0.0, 1.0]
+    request = transport.requests[0]
+    text = request.messages[1]["content"]
+    assert 'accepted values: "clear", "fair", "unclear"' in text
+    assert text.count("the first value is the best, the last value is the worst") == 2
+    assert "worst to best" not in text
+    assert request.schema is not None
+    label = request.schema["properties"]["clarity"]["properties"]["label"]
+    assert label["enum"] == ["clear", "fair", "unclear"]
+
+
+def test_a_reversed_scale_without_order_or_of_numbers() -> None:
+    kind = Criterion(name="Kind", accepted_values=("prose", "code"), scale="nominal", allow_na=True)
+    share = Criterion(name="Share", scale="numeric", numeric_range=(0.0, 10.0))
+    judge_, _ = quantifier(lambda _: "{}", reversed_scale=True)
+    request, _ = judge_.request(unit(criteria=(kind, share)))
+    text = request.messages[1]["content"]
+    assert 'accepted values: "code", "prose"' in text
+    assert "the first value" not in text
+    assert "a number from 10.0 (best) to 0.0 (worst)" in text
+    assert request.schema is not None
+    entry = request.schema["properties"]["kind"]["properties"]["label"]
+    assert entry["enum"] == ["code", "prose", "not applicable"]
+
+
+def test_the_other_wording_says_the_same_in_other_words() -> None:
+    """Same criteria, order, data and schema; hardly a sentence in common."""
+    run = RUN.model_copy(update={"reference": "4"})
+    one = Unit(run, make_view(run, with_reference=True), (CLARITY, ACCURACY))
+    (a, shown_a), (b, shown_b) = (
+        quantifier(lambda _: "{}", wording=w)[0].request(one) for w in ("a", "b")
+    )
+    assert (shown_a, a.schema, a.parameters) == (shown_b, b.schema, b.parameters)
+    text_a, text_b = (r.messages[1]["content"] for r in (a, b))
+    for part in ("- id: clarity", "worst to best", RUN.input, RUN.output, TASK.description):
+        assert part in text_a
+        assert part in text_b
+    assert text_b.count(NONCE) == 6  # markers of problem, work and reference
+    system_a, system_b = (set(r.messages[0]["content"].splitlines()) for r in (a, b))
+    common = {line for line in system_a & system_b if line}
+    assert common == {
+        '{"<criterion id>": {"explanation": "<text>", "label": "<accepted value>"}, ...}'
+    }
+
+
+@pytest.mark.parametrize("payload", INJECTIONS)
+def test_untrusted_text_stays_inside_its_block_in_the_other_wording(payload: str) -> None:
+    judge_, _ = quantifier(lambda _: "{}", wording="b")
+    run = Run(id="evil", input=payload, output=f"before {payload} after")
+    text = judge_.request(unit(run=run))[0].messages[1]["content"]
+    assert text.count(NONCE) == 4
+    start = text.index("<<BEGIN work")
+    assert "after" in text[start : text.index("<<END work", start)]

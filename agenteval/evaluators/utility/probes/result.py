@@ -1,0 +1,172 @@
+"""What a probe found, and the one rule by which it passes or fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import Field, JsonValue
+
+from agenteval.errors import InputError
+from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.records.base import Record
+from agenteval.records.verification import Check, Outcome
+from agenteval.stats.interval import Interval
+from agenteval.stats.multiple import adjust
+
+
+@dataclass(frozen=True)
+class ProbeOptions:
+    """What counts as a bias.
+
+    - `margin`: the largest change, as a share of the scale, that means nothing; as in
+      `VerifyOptions`.
+    - `loss`: how much lower alpha may be between two ways to ask than between repeats of one.
+      Five prompt formats of one model on the same 4,800 items lost .3 to .6 where repeats of one
+      had .81 to .85; a third of the least of that is called a loss here.
+    - `few`: from so few different levels on, of at least `levels`, a scale is hardly used.
+    - `length`: rank correlation of length and score below which length is no worry.
+    - `min_cases`, `alpha`, `resamples`, `draws`, `seed`: as in `VerifyOptions`.
+    """
+
+    margin: float = 0.05
+    loss: float = 0.1
+    few: int = 2
+    levels: int = 4
+    length: float = 0.3
+    min_cases: int = 20
+    alpha: float = 0.05
+    resamples: int = 1000
+    draws: int = 10_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises InputError for a threshold that no data could meet or miss."""
+        for name in ("margin", "loss", "length", "alpha"):
+            if not 0 < getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
+        if self.min_cases < 2 or self.resamples < 100 or self.draws < 100:
+            raise InputError("min_cases must be at least 2, resamples and draws at least 100")
+
+    @classmethod
+    def like(cls, options: VerifyOptions) -> ProbeOptions:
+        """With the thresholds that a verification shares with its probes."""
+        return cls(
+            margin=options.margin,
+            min_cases=options.min_cases,
+            alpha=options.alpha,
+            resamples=options.resamples,
+            draws=options.draws,
+            seed=options.seed,
+        )
+
+
+class Probe(Record):
+    """The result of one probe.
+
+    `outcome` is fail when one of its checks fails, pass when all pass, else unknown; `reason` is
+    one line for a person. Each check has its estimate, 95 % interval over cases, n cases, p and p
+    corrected by Holm over all checks of all probes. `detail` holds what else was counted.
+    """
+
+    name: str
+    outcome: Outcome
+    reason: str
+    checks: tuple[Check, ...] = ()
+    detail: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One quantity before it is judged.
+
+    It should be within `margin` of zero, or below it when only that side is a bias (`one_sided`).
+    `says` names what it is, for instance "the last place scores higher than the first by".
+    `missing` says why nothing could be measured.
+    """
+
+    name: str
+    unit: str
+    says: str
+    margin: float
+    interval: Interval | None = None
+    p: float | None = None
+    n: int = 0
+    one_sided: bool = False
+    missing: str | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A probe before the correction over all probes: what it measured, or why it cannot be made."""
+
+    name: str
+    measured: tuple[Measured, ...] = ()
+    settled: tuple[Check, ...] = ()  # without a test: nothing to correct
+    absent: str | None = None
+    detail: dict[str, JsonValue] | None = None
+
+
+def settle(findings: Sequence[Finding], options: ProbeOptions) -> tuple[Probe, ...]:
+    """Outcomes of all probes, p-values corrected by Holm over every test among them."""
+    tests = [m.p for finding in findings for m in finding.measured]
+    adjusted = iter(adjust(tests).adjusted)
+    return tuple(
+        _probe(f, tuple(_check(m, next(adjusted), options) for m in f.measured)) for f in findings
+    )
+
+
+def _probe(finding: Finding, tested: tuple[Check, ...]) -> Probe:
+    checks = (*tested, *finding.settled)
+    detail = finding.detail or {}
+    if finding.absent is not None or not checks:
+        reason = finding.absent or "nothing to examine"
+        return Probe(name=finding.name, outcome="unknown", reason=reason, detail=detail)
+    outcomes = [c.outcome for c in checks]
+    outcome: Outcome = "unknown"
+    if "fail" in outcomes:
+        outcome = "fail"
+    elif all(o == "pass" for o in outcomes):
+        outcome = "pass"
+    said = [c.reason for c in checks if c.outcome == outcome]
+    return Probe(
+        name=finding.name, outcome=outcome, reason="; ".join(said), checks=checks, detail=detail
+    )
+
+
+def _check(measured: Measured, p_adjusted: float | None, options: ProbeOptions) -> Check:
+    interval = measured.interval
+    check = Check(
+        name=measured.name,
+        outcome="unknown",
+        reason=measured.missing or "nothing was measured",
+        unit=measured.unit,
+        p=measured.p,
+        p_adjusted=p_adjusted,
+        n=measured.n,
+    )
+    if interval is None or interval.mean is None:
+        return check
+    check = check.model_copy(
+        update={"estimate": interval.mean, "low": interval.low, "high": interval.high}
+    )
+    outcome, why = _judge(measured, check, options)
+    said = f"{measured.says} {interval.mean:+.3f}"
+    return check.model_copy(update={"outcome": outcome, "reason": f"{said}: {why}"})
+
+
+def _judge(measured: Measured, check: Check, options: ProbeOptions) -> tuple[Outcome, str]:
+    """Fail: surely not zero, and more than the margin. Pass: the whole interval is within it."""
+    if check.n < options.min_cases:
+        return "unknown", f"{check.n} cases; {options.min_cases} are needed"
+    if check.estimate is None or check.low is None or check.high is None:
+        reason = measured.interval.reason if measured.interval else None
+        return "unknown", reason or "there is no interval"
+    size = check.estimate if measured.one_sided else abs(check.estimate)
+    sure = check.p_adjusted is not None and check.p_adjusted < options.alpha
+    if sure and size > measured.margin:
+        return "fail", f"more than {measured.margin:g}, and not by chance"
+    most = check.high if measured.one_sided else max(check.high, -check.low)
+    if most <= measured.margin:
+        return "pass", f"at most {max(most, 0):.3f}, which is within {measured.margin:g}"
+    return "unknown", "neither surely small nor surely large"

@@ -1,0 +1,86 @@
+"""A simulated judge through client, quantifier and store, and all that the probes look at."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from agenteval.assemble import JudgeOptions, chat_judge
+from agenteval.evaluators.utility.probes.examine import Judged, examine
+from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
+from agenteval.evaluators.utility.probes.shown import placed_ratings
+from agenteval.loading import scores_from_store
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.models.wire import Reply, Request
+from agenteval.pipeline import execute
+from agenteval.readers import make_view
+from agenteval.records import Run
+from agenteval.store import Store
+from agenteval.testing.judges import Answers, SimulatedJudge
+from agenteval.testing.scripted import ScriptedTransport
+from agenteval.testing.world import TASK, criteria, make_runs
+from agenteval.verification import Material, lengths_of, make_copies, plan_verification
+
+Answer = Callable[[Request], str | Reply | Exception]
+WAYS = {
+    "plain": JudgeOptions(),
+    "reversed": JudgeOptions(reversed_scale=True),
+    "wording": JudgeOptions(wording="b"),
+}
+OPTIONS = ProbeOptions(resamples=300, draws=2000)
+
+
+@cache
+def world(n: int = 60) -> tuple[Run, ...]:
+    return tuple(make_runs(n, np.random.default_rng(5)))
+
+
+def originals() -> list[str]:
+    return [run.output for run in world()]
+
+
+class Otherwise:
+    """One simulated judge, but another when a prompt holds `words`."""
+
+    def __init__(self, usual: SimulatedJudge, words: str, other: SimulatedJudge) -> None:
+        self.usual, self.words, self.other = Answers(usual, seed=1), words, Answers(other, seed=2)
+
+    def __call__(self, request: Request) -> Reply:
+        text = "".join(str(m["content"]) for m in request.messages)
+        return (self.other if self.words in text else self.usual)(request)
+
+
+def judged(answer: Answer, folder: Path, *, repeats: int = 2, cases: int = 60) -> Judged:
+    """Everything a verification with probes stores, with padded copies, asked for real."""
+    runs = world()[:cases]
+    items = tuple((run, make_view(run)) for run in runs)
+    copies = make_copies(items, ("pad",), share=0.25, seed=0)
+    full = Material(items, tuple(copies), criteria(), repeats)
+    keys = {c.sha256 for c in criteria()}
+    views = {view.sha256 for _, view in items}
+    tables, placed = {}, None
+    with Store(folder / "probes.db") as store:
+        for name, options in WAYS.items():
+            client = Client(ScriptedTransport(answer), retry=RetryPolicy(attempts=1))
+            judge = chat_judge(client, TASK, options)
+            material = full if name == "plain" else dataclasses.replace(full, copies=())
+            plan = plan_verification(judge, material, store)
+            ended = asyncio.run(execute(plan, judge, store, workers=8))
+            assert ended.stopped is None
+            key = judge.source.sha256
+            tables[name] = scores_from_store(store, key, criteria=keys, runs=views, repeats=repeats)
+            if name == "plain":
+                placed = placed_ratings(store, key, criteria=keys, runs=views, repeats=repeats)
+    return Judged(
+        ("judge-2024-05",), runs, criteria(), tables["plain"], lengths_of(full), placed,
+        tables["reversed"], tables["wording"],
+    )  # fmt: skip
+
+
+def probed(answer: Answer, folder: Path, **how: int) -> dict[str, Probe]:
+    return {p.name: p for p in examine(judged(answer, folder, **how), OPTIONS)}

@@ -1,0 +1,87 @@
+"""The rule by which a probe passes or fails, and Holm over all of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agenteval.errors import InputError
+from agenteval.evaluators.utility.probes.result import (
+    Finding,
+    Measured,
+    Probe,
+    ProbeOptions,
+    settle,
+)
+from agenteval.records.verification import Check
+from agenteval.stats.interval import Interval
+
+
+def finding(
+    mean: float, low: float, high: float, p: float, *, n: int = 30, one_sided: bool = False
+) -> Finding:
+    interval = Interval(mean, low, high, None, n, n, "by hand")
+    return Finding(
+        "x", (Measured("m", "u", "changed by", 0.05, interval, p, n, one_sided=one_sided),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "outcome"),
+    [
+        (finding(0.2, 0.1, 0.3, 0.001), "fail"),
+        (finding(-0.2, -0.3, -0.1, 0.001), "fail"),
+        (finding(-0.2, -0.3, -0.1, 0.001, one_sided=True), "pass"),  # the harmless side
+        (finding(0.2, -0.1, 0.5, 0.2), "unknown"),
+        (finding(0.03, 0.02, 0.04, 0.001), "pass"),  # sure, and too small to matter
+        (finding(0.04, 0.01, 0.07, 0.001), "unknown"),  # sure, and perhaps too small
+        (finding(0.0, -0.04, 0.04, 1.0), "pass"),
+        (finding(0.0, -0.06, 0.04, 1.0), "unknown"),
+        (finding(0.2, 0.1, 0.3, 0.001, n=19), "unknown"),
+    ],
+)
+def test_fail_needs_size_and_certainty_and_pass_the_whole_interval(
+    given: Finding, outcome: str
+) -> None:
+    (probe,) = settle([given], ProbeOptions())
+    assert probe.outcome == outcome
+    assert probe.checks[0].outcome == outcome
+
+
+def test_p_is_corrected_over_all_probes() -> None:
+    given = [finding(0.2, 0.1, 0.3, p) for p in (0.01, 0.03, 0.02)]
+    probes = settle(given, ProbeOptions())
+    # Holm by hand: .01 * 3, then .02 * 2, then max(.04, .03)
+    assert [p.checks[0].p_adjusted for p in probes] == pytest.approx([0.03, 0.04, 0.04])
+    probes = settle([finding(0.2, 0.1, 0.3, 0.03), *given[1:]], ProbeOptions())
+    assert [p.outcome for p in probes] == ["unknown"] * 3
+
+
+def test_one_failed_check_fails_the_probe_and_one_unknown_leaves_it_open() -> None:
+    bad, good = finding(0.2, 0.1, 0.3, 0.001), finding(0.0, -0.01, 0.01, 1.0)
+    open_ = Check(name="o", outcome="unknown", reason="nobody knows")
+    both = Finding("x", (*bad.measured, *good.measured), (open_,))
+    (failed,) = settle([both], ProbeOptions())
+    assert failed.outcome == "fail"
+    assert failed.reason == "changed by +0.200: more than 0.05, and not by chance"
+    (unknown,) = settle([Finding("x", good.measured, (open_,))], ProbeOptions())
+    assert (unknown.outcome, unknown.reason) == ("unknown", "nobody knows")
+
+
+def test_what_cannot_be_made_is_unknown_and_all_is_plain_json() -> None:
+    nothing = Measured("m", "u", "s", 0.05, missing="no copies")
+    probes = settle([Finding("a", absent="does not apply"), Finding("b", (nothing,))],
+                    ProbeOptions())  # fmt: skip
+    assert [(p.outcome, p.reason) for p in probes] == [
+        ("unknown", "does not apply"), ("unknown", "no copies"),
+    ]  # fmt: skip
+    for probe in probes:
+        again = json.dumps(probe.model_dump(mode="json"), allow_nan=False)
+        assert Probe.model_validate_json(again) == probe
+
+
+def test_thresholds_that_nothing_could_meet_are_refused() -> None:
+    for bad in ({"margin": 0.0}, {"loss": 1.0}, {"min_cases": 1}, {"draws": 5}):
+        with pytest.raises(InputError):
+            ProbeOptions(**bad)
