@@ -1,0 +1,154 @@
+"""The notebooks are stored clean, and run offline from top to bottom with all their figures.
+
+Each is executed in a temporary copy of its folder by a kernel that can reach this machine only.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import time
+import warnings
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
+FIGURES = {
+    "01_quickstart": 2,
+    "02_radar": 3,
+    "03_box_plots_robustness": 3,
+    "04_verification": 4,
+    "05_criteria_curves": 2,
+}
+MOST_LINES = 12
+TIMEOUT = 300  # seconds for one cell, on a busy machine
+SVG = "image/svg+xml"
+OFFLINE = """\
+import socket
+
+_connect = socket.socket.connect
+
+
+def _local_only(self, address):
+    if self.family in (socket.AF_INET, socket.AF_INET6):
+        if address[0] not in ("127.0.0.1", "::1", "localhost"):
+            raise OSError(f"a notebook reached for {address[0]}")
+    return _connect(self, address)
+
+
+socket.socket.connect = _local_only
+"""
+
+INSTALLED = all(find_spec(name) for name in ("nbclient", "nbformat", "ipykernel"))
+MISSING = "THE NOTEBOOKS ARE NOT TESTED: pip install 'agenteval[dev]' brings nbclient"
+if not INSTALLED:
+    warnings.warn(MISSING, stacklevel=1)
+# As Any: these packages carry no types.
+nbclient: Any = import_module("nbclient") if INSTALLED else None
+nbformat: Any = import_module("nbformat") if INSTALLED else None
+needs_client = pytest.mark.skipif(not INSTALLED, reason=MISSING)
+
+
+def read(path: Path) -> Any:
+    return nbformat.read(path, as_version=4)
+
+
+def execute(notebook: Any, folder: Path) -> Any:
+    """The notebook with its outputs, after the cell that cuts it off from the network."""
+    from jupyter_client.manager import KernelManager
+
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(OFFLINE))
+    # Sockets in the file system (their paths must be short): no port, and no warning about one.
+    with tempfile.TemporaryDirectory(prefix="nb-") as sockets:
+        kernel = KernelManager(kernel_name="python3", transport="ipc", ip=f"{sockets}/s")
+        client = nbclient.NotebookClient(
+            notebook, km=kernel, timeout=TIMEOUT, resources={"metadata": {"path": str(folder)}}
+        )
+        try:
+            client.execute()
+        finally:
+            kernel.shutdown_kernel(now=True)
+    return notebook
+
+
+def complaints(notebook: Any) -> list[str]:
+    """What a reader should not see: errors, warnings, and figures that are empty or missing."""
+    found = []
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        outputs = cell.get("outputs", [])
+        found += [f"error: {o.evalue}" for o in outputs if o.output_type == "error"]
+        found += [f"stderr: {o.text}" for o in outputs if o.get("name") == "stderr"]
+        drawn = [o.data[SVG] for o in outputs if SVG in o.get("data", {})]
+        if cell.source.splitlines()[-1].startswith("SVG(") and len(drawn) != 1:
+            found.append(f"no figure: {cell.source}")
+        found += [f"empty figure: {cell.source}" for text in drawn if shapes(text) < 20]
+    return found
+
+
+def shapes(text: str) -> int:
+    return sum(e.tag.endswith("}path") for e in ElementTree.fromstring(text).iter())
+
+
+def figures(notebook: Any) -> int:
+    return sum(SVG in o.get("data", {}) for c in notebook.cells for o in c.get("outputs", []))
+
+
+def test_every_notebook_is_tested() -> None:
+    assert {p.stem for p in FOLDER.glob("*.ipynb")} == set(FIGURES)
+
+
+@needs_client
+@pytest.mark.parametrize("name", FIGURES)
+def test_it_is_stored_clean_and_in_short_cells(name: str) -> None:
+    notebook = read(FOLDER / f"{name}.ipynb")
+    nbformat.validate(notebook)
+    code = [c for c in notebook.cells if c.cell_type == "code"]
+    assert all(c.outputs == [] and c.execution_count is None for c in code)
+    assert [c.source for c in code if len(c.source.splitlines()) > MOST_LINES] == []
+    assert notebook.cells[0].cell_type == "markdown"
+    assert re.match(rf"# {int(name[:2])}\. ", notebook.cells[0].source)
+    assert sum(c.cell_type == "markdown" for c in notebook.cells) >= len(code) / 3
+
+
+@needs_client
+@pytest.mark.parametrize("name", FIGURES)
+def test_it_runs_offline_with_all_figures(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "notebooks"
+    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    start = time.perf_counter()
+    done = execute(read(folder / f"{name}.ipynb"), folder)
+    print(f"{name}: {time.perf_counter() - start:.0f} s")
+    assert complaints(done) == []
+    assert figures(done) == FIGURES[name]
+
+
+@needs_client
+def test_the_checks_notice(tmp_path: Path) -> None:
+    bad = nbformat.v4.new_notebook()
+    bad.cells = [
+        nbformat.v4.new_code_cell("import warnings\nwarnings.warn('odd')"),
+        nbformat.v4.new_code_cell("SVG = print\nSVG('nothing')"),
+        nbformat.v4.new_code_cell(
+            "from IPython.display import SVG\n"
+            "SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"></svg>')"
+        ),
+    ]
+    found = complaints(execute(bad, tmp_path))
+    assert [line.split(":")[0] for line in found] == ["stderr", "no figure", "empty figure"]
+
+
+@needs_client
+def test_the_network_is_out_of_reach(tmp_path: Path) -> None:
+    far = nbformat.v4.new_notebook()
+    call = "import socket\nsocket.create_connection(('192.0.2.1', 80), timeout=1)"
+    far.cells = [nbformat.v4.new_code_cell(call)]
+    with pytest.raises(nbclient.exceptions.CellExecutionError, match=r"reached for 192\.0\.2\.1"):
+        execute(far, tmp_path)

@@ -1,0 +1,155 @@
+"""The stored data of the notebooks: complete, and what the program gives when asked again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval import Client, Quantifier, Score, Store, Task, make_view, read_runs
+from agenteval.evaluators.base import Unit
+from agenteval.evaluators.utility.bank import load_bank
+from agenteval.evaluators.utility.criteria_file import load_criteria
+from agenteval.loading import scores_from_store
+from agenteval.pipeline import execute, make_plan
+from agenteval.readers.scores import read_scores
+from agenteval.records import Criterion, Run
+from agenteval.testing.scripted import ScriptedTransport
+
+ROOT = Path(__file__).resolve().parents[2]
+SCORES = ROOT / "tasks" / "math" / "embedded_scores.jsonl"
+MAKER = ROOT / "notebooks" / "make_data.py"
+REPEATS = 5
+SUPPORTED = {"accuracy": "relative", "coherence": "scored", "conciseness": "scored"}
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, Run]:
+    return {r.id: r for r in read_runs(ROOT / "tasks" / "math" / "runs.jsonl").runs}
+
+
+@pytest.fixture(scope="module")
+def criteria() -> tuple[Criterion, ...]:
+    return load_criteria(ROOT / "criteria" / "math.reviewed.json").criteria.criteria
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in SCORES.read_text("utf-8").splitlines()]
+
+
+def test_every_run_criterion_and_repeat_is_there_once(
+    rows: list[dict[str, Any]], runs: dict[str, Run], criteria: tuple[Criterion, ...]
+) -> None:
+    seen = Counter((r["run"], r["criterion"], r["repeat"]) for r in rows)
+    assert set(seen.values()) == {1}
+    assert set(seen) == {(r, c.id, k) for r in runs for c in criteria for k in range(REPEATS)}
+    for row in rows:
+        run = runs[row["run"]]
+        assert (row["system"], row["success"]) == (run.system, run.success)
+
+
+def test_only_three_criteria_are_supported(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        status = row.get("status", "scored")
+        assert status in (SUPPORTED.get(row["criterion"]), "unscored:unsupported")
+        assert ("value" in row) == (status != "unscored:unsupported")
+
+
+def test_labels_are_the_levels_of_the_values(
+    rows: list[dict[str, Any]], criteria: tuple[Criterion, ...]
+) -> None:
+    scale = {c.id: c.accepted_values for c in criteria}
+    for row in rows:
+        if "label" in row:
+            levels = scale[row["criterion"]]
+            nearest = min(
+                range(len(levels)), key=lambda i: abs(i / (len(levels) - 1) - row["value"])
+            )
+            assert row["label"] == levels[nearest]
+
+
+def test_ranks_of_a_problem_average_one_half(rows: list[dict[str, Any]]) -> None:
+    groups = defaultdict(list)
+    for row in rows:
+        if row["criterion"] == "accuracy" and "value" in row:
+            groups[row["case"], row["repeat"]].append(row["value"])
+    assert len(groups) > 19 * REPEATS
+    for values in groups.values():
+        assert sum(values) / len(values) == pytest.approx(0.5)
+
+
+@pytest.mark.local
+async def test_the_judge_says_the_same_today(
+    rows: list[dict[str, Any]], runs: dict[str, Run], criteria: tuple[Criterion, ...]
+) -> None:
+    from agenteval.evaluators.utility.likelihood import load_likelihood_quantifier
+
+    run = runs["math-03-stepwise"]
+    judge = load_likelihood_quantifier(seed=0)
+    outcome = await judge.evaluate(Unit(run, make_view(run), criteria, repeat=1))
+    stored = {r["criterion"]: r for r in rows if (r["run"], r["repeat"]) == (run.id, 1)}
+    scored = [r for r in outcome.results if isinstance(r, Score) and r.status == "scored"]
+    assert {r.criterion_id for r in scored} == {"coherence", "conciseness"}
+    for result in scored:
+        assert result.value == pytest.approx(stored[result.criterion_id]["value"], abs=1e-3)
+
+
+def test_the_maker_writes_what_the_store_holds(tmp_path: Path) -> None:
+    some = [
+        Run(id=f"r{i}", task="t", system="s", input="What is 1 + 1?", output=f"It is {i}.",
+            success=i == 2)
+        for i in range(1, 4)
+    ]  # fmt: skip
+    wanted = (Criterion(name="Right", accepted_values=("no", "yes")),
+              Criterion(name="Kind", accepted_values=("no", "yes")))  # fmt: skip
+    with Store(tmp_path / "s.db") as store:
+        reply = json.dumps({"right": {"explanation": "e", "label": "yes"}})
+        client = Client(ScriptedTransport(lambda _: reply), cache=store)
+        judge = Quantifier(client, Task(name="t", description="Add."))
+        items = [(run, make_view(run)) for run in some]
+        plan = make_plan(judge, items, wanted, store, repeats=2)
+        assert asyncio.run(execute(plan, judge, store, workers=1)).stopped is None
+        table = scores_from_store(
+            store,
+            judge.source.sha256,
+            criteria={c.sha256 for c in wanted},
+            runs={v.sha256 for _, v in items},
+        )
+    target = tmp_path / "scores.jsonl"
+    command = [sys.executable, str(MAKER), "scores", str(tmp_path / "s.db"), str(target)]
+    subprocess.run(command, check=True)
+    again = read_scores(target, wanted)
+    assert again.statuses() == table.statuses() == {"scored": 6, "unscored:missing": 6}
+    for name in ("right", "kind"):
+        ours, theirs = (t.of(criterion=name, run="r2") for t in (again, table))
+        assert sorted(ours.repeat) == sorted(theirs.repeat) == [0, 1]
+        assert list(ours.success) == [1, 1]
+        assert str(list(ours.value)) == str(list(theirs.value))
+
+
+def test_the_maker_refuses_a_wrong_command(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, str(MAKER), "rows"], capture_output=True, text=True)
+    assert done.returncode == 2
+    missing = [sys.executable, str(MAKER), "scores", str(tmp_path / "no.db"), str(tmp_path / "o")]
+    done = subprocess.run(missing, capture_output=True, text=True)
+    assert done.returncode == 3
+    assert "no.db" in done.stderr
+
+
+def test_proposals_come_from_the_bank() -> None:
+    stored = json.loads((ROOT / "notebooks" / "data" / "proposals.json").read_text("utf-8"))
+    known = {tuple(wording) for concept in load_bank() for wording in concept.phrasings}
+    criteria = [Criterion.model_validate(c) for c in stored["criteria"]]
+    assert {(c.name, c.description) for c in criteria} <= known
+    for sets in stored["sets"].values():
+        assert len(sets) == 20
+        assert all(len(set(places)) == len(places) > 2 for places in sets)
+    used = {p for sets in stored["sets"].values() for places in sets for p in places}
+    assert used == set(range(len(criteria)))
