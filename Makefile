@@ -9,7 +9,7 @@ TORCH ?= torch==2.13.0
 DEMO ?=
 JOBS ?= 2
 
-.PHONY: demo test lint bench clean weights
+.PHONY: demo test lint bench browser clean weights
 
 demo: $(VENV)/local weights
 	$(BIN)/agenteval demo $(DEMO)
@@ -25,6 +25,15 @@ lint: $(VENV)/dev
 
 bench: $(VENV)/dev weights
 	$(BIN)/python -m benchmarks
+
+# Chromium for the tests of the report, from Debian, when root and not there yet. Without it these
+# tests are skipped, with a line that says so.
+browser:
+	@for b in chromium chromium-browser google-chrome; do command -v $$b > /dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+		{ apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } \
+		> /dev/null || echo "browser: chromium could not be installed"; \
+	fi
 
 # No network when the weights are there already.
 weights: $(VENV)/local

@@ -11,7 +11,7 @@ from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
 
 
-def scores_from_store(
+def scores_from_store(  # noqa: PLR0913  each narrows the choice
     store: Store,
     source_key: str,
     *,
@@ -19,10 +19,14 @@ def scores_from_store(
     runs: Collection[str],
     repeats: int | None = None,
     variants: Collection[str] | None = None,
+    copies: Collection[tuple[str, str]] | None = None,
 ) -> ScoreTable:
     """Ratings of a judge on the criteria (content hashes) and runs (run keys of originals) named.
 
-    Perturbed copies of these runs are among them, restricted to `variants` where given.
+    Perturbed copies of these runs are among them, restricted to `variants` where given; with
+    `copies` exactly these (run key, variant), so that copies made by an older program, which have
+    the same variant and another text, stay out.
+
     A copy goes by the id of its original. `relative` evidence, which only compares the runs of one
     problem, becomes a rank among the originals of the problem; a copy takes the place of its
     original there. Raises StoreError for a damaged store.
@@ -36,11 +40,15 @@ def scores_from_store(
         source_key
     ):
         run = known[run_key]
-        if criterion_key not in ids or (run["origin"] or run_key) not in wanted:
+        if criterion_key not in ids or (repeats is not None and repeat >= repeats):
             continue
-        if (repeats is not None and repeat >= repeats) or (
-            variants is not None and variant not in variants
-        ):
+        if variants is not None and variant not in variants:
+            continue
+        if copies is None or variant == ORIGINAL:
+            asked_for = (run_key if variant == ORIGINAL else run["origin"]) in wanted
+        else:
+            asked_for = (run_key, variant) in copies
+        if not asked_for:
             continue
         texts = {
             "run": run["run_id"],

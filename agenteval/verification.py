@@ -45,7 +45,7 @@ def make_copies(
     Raises InputError for an operator that does not exist.
     """
     made = []
-    for operator in operators:
+    for operator in dict.fromkeys(operators):
         changed: list[Item] = []
         unchanged: dict[str, str] = {}
         for run, view in items:
@@ -111,7 +111,7 @@ def verify_stored(
         criteria={c.sha256 for c in material.criteria},
         runs={view.sha256 for _, view in material.items},
         repeats=material.repeats,
-        variants={ORIGINAL, *(c.variant for c in material.copies)},
+        copies={(view.sha256, c.variant) for c in material.copies for _, view in c.items},
     )
     result = verify(
         table,

@@ -98,11 +98,12 @@ def _show_run(opened: Any, key: str, run: str, as_json: bool) -> None:
     ratings = [r for r in load_ratings(opened, key) if r.run_id == run]
     if not ratings:
         raise InputError(f"no scores of run {run!r} by this judge", "--run")
-    results = {
-        (r.criterion_id, r.key.repeat): r
-        for r in opened.results(key)
-        if opened.runs()[r.key.run]["run_id"] == run
-    }
+    runs = opened.runs()
+    found = [r for r in opened.results(key, variant="original") if runs[r.key.run]["run_id"] == run]
+    newest = {r.key.run for r in found} and next(
+        k for k in reversed(runs) if k in {r.key.run for r in found}
+    )
+    results = {(r.criterion_id, r.key.repeat): r for r in found if r.key.run == newest}
     if as_json:
         print_json([r.model_dump(mode="json") for r in results.values()])
         return

@@ -47,7 +47,7 @@ def variants_of(table: ScoreTable) -> list[Variant]:
 def _variant(name: str) -> Variant:
     operator, _, rest = name.partition(":")
     written = rest.split(":")[0]
-    if not written:
+    if written in ("", "-"):
         return Variant(name, operator, None)
     try:
         share = float(written)

@@ -7,10 +7,11 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from agenteval.errors import InputError
 from agenteval.records import Criterion
+from agenteval.records.score import FailureStatus, ScoreStatus
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 
 FIELDS = (
@@ -20,6 +21,7 @@ FIELDS = (
 _ALIASES = {"run_id": "run", "case_id": "case", "case_key": "case", "criterion_id": "criterion"}
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _UNKNOWN = {"", "null", "none", "unknown"}
+_STATUSES = (*get_args(ScoreStatus), *get_args(FailureStatus))
 _MOST_LINE = 1_000_000  # characters
 
 
@@ -40,6 +42,7 @@ def read_scores(
     known = {c.id: c for c in criteria}
     builder = TableBuilder()
     seen: dict[tuple[Any, ...], int] = {}
+    about: dict[str | None, tuple[Any, ...]] = {}
     for number, row in score_rows(file):
         where = f"{file}:{number}"
         row = {_ALIASES.get(k, k): v for k, v in row.items()}
@@ -51,6 +54,12 @@ def read_scores(
             raise InputError(
                 f"run {key[0]!r} is rated twice on {key[1]!r} (repeat {repeat}, {key[2]}); "
                 f"first in line {first}",
+                where,
+            )
+        told = (texts["case"], texts["system"], success)
+        if about.setdefault(texts["run"], told) != told:
+            raise InputError(
+                f"run {texts['run']!r} has another case, system or success than in an earlier line",
                 where,
             )
         builder.add(texts, repeat=repeat, success=success, value=value)
@@ -123,6 +132,8 @@ def _read(
     status = _text(row, "status", where) or "scored"
     label = _text(row, "label", where)
     value = _value(row, label, known.get(criterion), where)
+    if status not in _STATUSES:
+        raise InputError(f"status {status!r} is none of: {', '.join(_STATUSES)}", where)
     if status == "scored" and value is None and label is None:
         raise InputError("a rating needs a label or a value, or a status that says why not", where)
     if status != "scored" and value is not None and (":" in status or status == "not_applicable"):

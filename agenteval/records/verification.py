@@ -41,6 +41,7 @@ class Effect(Record):
     `shorter` is the share of copies with a shorter text, which is what length alone would say.
     """
 
+    variant: str
     operator: str
     share: float | None = None
     expected: Literal["lower", "none", "higher", "unknown"]
@@ -55,6 +56,7 @@ class Effect(Record):
     fell: int = 0
     rose: int = 0
     tied: int = 0
+    missing: int = 0  # copies that were judged and have no value
     unchanged: int = 0  # copies that equal their original: they are left out
     shorter: float | None = None
 

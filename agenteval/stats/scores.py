@@ -101,12 +101,13 @@ class ScoreTable:
         a run has two ratings of the same repeat, as a table of several criteria has.
         """
         runs, row = np.unique(self.run.codes, return_inverse=True)
-        width = int(self.repeat.max(initial=-1)) + 1
-        place = row.astype(np.int64) * max(width, 1) + self.repeat
+        repeats, repeat = np.unique(self.repeat, return_inverse=True)  # numbers may be anything
+        width = len(repeats)
+        place = row.astype(np.int64) * max(width, 1) + repeat
         if len(np.unique(place)) < len(place):
             raise ValueError("several ratings of one run and repeat: choose criterion and variant")
         values = np.full((len(runs), width), np.nan)
-        values[row, self.repeat] = self.value
+        values[row, repeat] = self.value
         first = np.zeros(len(runs), dtype=np.intp)
         first[row[::-1]] = np.arange(len(row))[::-1]
         return Matrix(

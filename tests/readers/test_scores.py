@@ -124,3 +124,17 @@ def test_a_missing_and_a_binary_file(tmp_path: Path) -> None:
         read_scores(tmp_path / "b.csv")
     with pytest.raises(InputError, match="say which criteria"):
         read_scores(jsonl(tmp_path / "s.jsonl", {**BASE, "label": "fair"}))
+
+
+def test_a_run_is_told_once(tmp_path: Path) -> None:
+    rows = [{"run": "a", "criterion": "x", "value": 1, "success": True},
+            {"run": "a", "criterion": "y", "value": 1, "success": False}]  # fmt: skip
+    with pytest.raises(InputError, match="another case, system or success"):
+        read_scores(jsonl(tmp_path / "s.jsonl", *rows))
+
+
+@pytest.mark.parametrize("status", ["failed", "timeout", "ERROR", "ok"])
+def test_a_status_that_nobody_knows_is_no_score(tmp_path: Path, status: str) -> None:
+    path = jsonl(tmp_path / "s.jsonl", {"run": "a", "criterion": "x", "status": status, "value": 0})
+    with pytest.raises(InputError, match="is none of: scored, "):
+        read_scores(path)

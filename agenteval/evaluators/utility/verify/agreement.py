@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from agenteval.evaluators.utility.verify.coverage import at_the_end
 from agenteval.evaluators.utility.verify.evidence import Evidence
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records.verification import Check
 from agenteval.stats import Bootstrap, flip_rate, krippendorff_alpha
+
+_RARE = 0.1  # share of deviating repeats that alpha cannot weigh when nearly all else is equal
+
+
+def _flips(evidence: Evidence) -> float | None:
+    """Share of repeats that differ from their run's commonest label; by value without labels."""
+    table = evidence.table
+    if not (table.label.codes >= 0).any():
+        return flip_rate(evidence.originals.values).rate.mean
+    codes = np.where(table.label.codes >= 0, table.label.codes.astype(np.float64), np.nan)
+    return flip_rate(replace(table, value=codes).matrix().values).rate.mean
 
 
 def agreement(evidence: Evidence, options: VerifyOptions) -> Check:
@@ -40,7 +54,7 @@ def agreement(evidence: Evidence, options: VerifyOptions) -> Check:
     )
     if found.mean is None:
         return check
-    flips = flip_rate(matrix.values).rate.mean
+    flips = None if numeric else _flips(evidence)
     said = f"alpha {found.mean:.3f}"
     if found.low is not None and found.high is not None:
         said += f" [{found.low:.3f}, {found.high:.3f}]"
@@ -51,6 +65,9 @@ def agreement(evidence: Evidence, options: VerifyOptions) -> Check:
     if evidence.cases < options.min_cases:
         return check.model_copy(update={"reason": f"{said}; too few cases to decide"})
     outcome = "unknown"
+    if at_the_end(evidence, options) and flips is not None and flips <= _RARE:
+        said += "; nearly all ratings stand at one end: too little variation for alpha"
+        return check.model_copy(update={"reason": said})
     if found.mean >= options.agreement and found.low >= options.agreement_floor:
         outcome = "pass"
     elif found.high < options.agreement:

@@ -30,6 +30,7 @@ class Copies:
     """Originals and copies of one variant, paired by run: one entry per run that has both.
 
     `drop` is original minus copy of the means over repeats, in [-1, 1]; `case` holds codes.
+    `missing` counts copies that were judged and have no value although their original has one.
     """
 
     variant: str
@@ -38,6 +39,7 @@ class Copies:
     drop: Floats
     case: NDArray[np.int32]
     shorter: float | None
+    missing: int
     unchanged: int
 
 
@@ -80,9 +82,10 @@ def gather(
 ) -> list[Evidence]:
     """The evidence on every criterion that has ratings, in the order of `criteria`.
 
-    `unchanged` names, by variant, the runs whose copy equals the original; they are left out of
-    the pairs and counted.
+    `unchanged` names, by variant, the runs whose copy equals the original; they were not judged
+    and are counted.
     """
+    same = unchanged or {}
     found = []
     for criterion in criteria:
         own = table.of(criterion=criterion.id)
@@ -90,29 +93,26 @@ def gather(
         if not len(originals):
             continue
         matrix = originals.matrix()
-        copies = tuple(
-            _pairs(own, matrix, variant, lengths, set((unchanged or {}).get(variant, ())))
-            for variant in own.present("variant")
-            if variant != ORIGINAL
-        )
+        variants = sorted({*own.present("variant"), *same} - {ORIGINAL})
+        copies = tuple(_pairs(own, matrix, v, lengths, same.get(v, ())) for v in variants)
         found.append(Evidence(criterion, originals, matrix, copies))
     return found
 
 
 def _pairs(
-    own: ScoreTable, originals: Matrix, variant: str, lengths: Lengths | None, same: set[str]
+    own: ScoreTable,
+    originals: Matrix,
+    variant: str,
+    lengths: Lengths | None,
+    unchanged: Sequence[str],
 ) -> Copies:
     copies = own.of(variant=variant).matrix()
     row = {int(run): i for i, run in enumerate(originals.run)}
     names = own.run.names
     before, after, case = [], [], []
     shorter: list[bool] = []
-    unchanged = 0
     for run, value in zip(copies.run.tolist(), copies.mean.tolist(), strict=True):
-        if run not in row:
-            continue
-        if names[run] in same:
-            unchanged += 1
+        if run not in row or names[run] in unchanged:
             continue
         before.append(originals.mean[row[run]])
         after.append(value)
@@ -122,6 +122,7 @@ def _pairs(
             shorter.append(pair[1] < pair[0])
     drop = np.array(before, dtype=np.float64) - np.array(after, dtype=np.float64)
     known = ~np.isnan(drop)
+    missing = int((np.isnan(np.array(after)) & ~np.isnan(np.array(before))).sum()) if after else 0
     operator, share = split_variant(variant)
     return Copies(
         variant,
@@ -130,5 +131,6 @@ def _pairs(
         drop[known],
         np.array(case, dtype=np.int32)[known],
         sum(shorter) / len(shorter) if shorter else None,
-        unchanged,
+        missing,
+        len({names[run] for run in originals.run} & set(unchanged)),
     )

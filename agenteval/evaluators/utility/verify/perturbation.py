@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,17 +26,18 @@ def effects(evidence: Sequence[Evidence], options: VerifyOptions) -> list[tuple[
 
     The unit is the case: differences of its runs are averaged. The test is the sign-flip
     permutation of the mean difference (Fisher 1935), one-sided in the expected direction,
-    two-sided where none is expected. P-values are corrected by Holm over all criteria, apart for
+    two-sided where none is expected; what moved must also have moved by more than `margin` beyond
+    the largest effect of a control. P-values are corrected by Holm over all criteria, apart for
     directional perturbations and for controls. No direction is judged where `unknown` was
     expected.
     """
-    rng = np.random.default_rng(options.seed)
     raw: list[list[tuple[Copies, Direction, Floats, PairedTest, Interval]]] = []
     for one in evidence:
         row = []
         for copies in one.copies:
             expected: Direction = one.criterion.expect.get(copies.operator, "unknown")
             drop = _by_case(copies)
+            rng = _rng(options.seed, one.criterion.id, copies.variant)
             test = sign_flip_test(
                 drop, alternative=_ALTERNATIVE[expected], draws=options.draws, rng=rng
             )
@@ -45,12 +47,37 @@ def effects(evidence: Sequence[Evidence], options: VerifyOptions) -> list[tuple[
         raw.append(row)
     adjusted = _corrected(raw)
     return [
-        tuple(
-            _effect(copies, expected, drop, test, interval, adjusted[i][j], options)
-            for j, (copies, expected, drop, test, interval) in enumerate(row)
+        _beyond_controls(
+            [
+                _effect(copies, expected, drop, test, interval, adjusted[i][j], options)
+                for j, (copies, expected, drop, test, interval) in enumerate(row)
+            ],
+            options,
         )
         for i, row in enumerate(raw)
     ]
+
+
+def _rng(seed: int, criterion: str, variant: str) -> np.random.Generator:
+    """A generator of its own for every test, so that no order of rows or criteria matters."""
+    digest = hashlib.sha256(f"{seed}|{criterion}|{variant}".encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest[:16], "big"))
+
+
+def _beyond_controls(effects: Sequence[Effect], options: VerifyOptions) -> tuple[Effect, ...]:
+    """Directed effects count only where they exceed what the controls did by the margin."""
+    controls = [e for e in effects if e.expected == "none" and e.estimate is not None and e.n]
+    largest = max(controls, key=lambda e: abs(e.estimate or 0.0), default=None)
+    size = abs(largest.estimate or 0.0) if largest is not None else 0.0
+    result = []
+    for effect in effects:
+        directed = effect.expected in ("lower", "higher") and effect.outcome == "pass"
+        if directed and abs(effect.estimate or 0.0) - size <= options.margin:
+            assert largest is not None
+            said = f"{effect.reason}, but {largest.operator} moved it by {size:.3f} as well"
+            effect = effect.model_copy(update={"outcome": "unknown", "reason": said})
+        result.append(effect)
+    return tuple(result)
 
 
 def _by_case(copies: Copies) -> Floats:
@@ -84,6 +111,7 @@ def _effect(  # noqa: PLR0913  the parts of one line of the table
     options: VerifyOptions,
 ) -> Effect:
     effect = Effect(
+        variant=copies.variant,
         operator=copies.operator,
         share=copies.share,
         expected=expected,
@@ -98,17 +126,21 @@ def _effect(  # noqa: PLR0913  the parts of one line of the table
         fell=test.positive,
         rose=test.negative,
         tied=test.ties,
+        missing=copies.missing,
         unchanged=copies.unchanged,
         shorter=copies.shorter,
     )
-    outcome, reason = _judge(effect, options)
+    outcome, reason = _judge(effect, len(copies.drop), options)
     return effect.model_copy(update={"outcome": outcome, "reason": reason})
 
 
-def _judge(effect: Effect, options: VerifyOptions) -> tuple[str, str]:
-    """pass, fail or unknown, with one line that says why."""
+def _judge(effect: Effect, rated: int, options: VerifyOptions) -> tuple[str, str]:
+    """pass, fail or unknown, with one line that says why. `rated` counts copies with a value."""
     if effect.expected == "unknown":
         return "unknown", "no direction was expected"
+    pairs = rated / (rated + effect.missing) if rated + effect.missing else 1.0
+    if pairs < options.min_coverage:
+        return "unknown", f"only {pairs:.0%} of the copies were rated"
     if effect.n < options.min_cases:
         return "unknown", f"{effect.n} cases; {options.min_cases} are needed"
     if effect.estimate is None or effect.low is None or effect.high is None:
@@ -119,7 +151,10 @@ def _judge(effect: Effect, options: VerifyOptions) -> tuple[str, str]:
     word = "fell" if effect.expected == "lower" else "rose"
     most = max(sign * effect.low, sign * effect.high)
     if effect.p_adjusted is not None and effect.p_adjusted < options.alpha:
-        return "pass", f"{word} by {abs(effect.estimate):.3f}"
+        said = f"{word} by {abs(effect.estimate):.3f}"
+        if sign * effect.estimate > options.margin:
+            return "pass", said
+        return "unknown", f"{said}: no more than a control may move it"
     if most < options.margin:
         return "fail", f"did not move as expected: at most {max(most, 0):.3f} in that direction"
     return "unknown", "cannot be told from no effect with this many cases"

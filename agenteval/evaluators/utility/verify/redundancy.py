@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.evaluators.utility.verify.evidence import Evidence
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.records.verification import Check
-from agenteval.stats.correlation import CorrelationMatrix, correlation_matrix, first_component
+from agenteval.records.verification import Check, Verification
+from agenteval.stats.correlation import CorrelationMatrix, correlation_matrix
 from agenteval.stats.discrimination import discrimination
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Redundancy:
-    """Per criterion id its check, and its partner where it says the same and is told worse."""
-
-    checks: Mapping[str, Check]
-    partners: Mapping[str, str]
-    first_component: float | None
 
 
 def means_of(evidence: Sequence[Evidence]) -> Floats:
@@ -38,53 +28,94 @@ def means_of(evidence: Sequence[Evidence]) -> Floats:
 
 
 def redundancy(
-    evidence: Sequence[Evidence], strength: Mapping[str, float], options: VerifyOptions
-) -> Redundancy:
-    """Spearman's rho of the runs' means between every two criteria.
+    evidence: Sequence[Evidence], decided: Sequence[Verification], options: VerifyOptions
+) -> list[Verification]:
+    """The verdicts with redundancy: Spearman's rho of the runs' means between every two criteria.
 
-    From `redundant` on, the one of lower `strength` has the other as its partner: what it says is
-    said better there. A partner is never itself one that is dropped for a partner.
+    From the best told criterion down (keep before undecided, then agreement plus AUC), one that
+    says what an already retained one says (`redundant` over at least `min_cases` shared cases) is
+    dropped. Only criteria that are kept or undecided retain or are dropped so, and a partner
+    covers as many ratings.
     """
-    ids = [e.criterion.id for e in evidence]
-    if len(ids) < 2:
-        reason = "there is no other criterion"
-        alone = {i: Check(name="redundancy", outcome="unknown", reason=reason) for i in ids}
-        return Redundancy(alone, {}, None)
+    if len(evidence) < 2:
+        check = Check(name="redundancy", outcome="unknown", reason="there is no other criterion")
+        return [_with(v, check) for v in decided]
     means = means_of(evidence)
     found = correlation_matrix(means)
+    shared = _shared_cases(evidence, means)
+    place = {v.criterion_id: i for i, v in enumerate(decided)}
+    candidates = [v for v in decided if v.verdict in ("keep", "undecided") and v.runs]
+    candidates.sort(key=lambda v: (v.verdict != "keep", -_strength(v), v.criterion_id))
+    retained: list[Verification] = []
     partners: dict[str, str] = {}
-    for weak in sorted(ids, key=lambda i: (strength[i], i)):
-        own = ids.index(weak)
-        others = [
-            (rho, other)
-            for k, other in enumerate(ids)
-            if other != weak and other not in partners
-            and (rho := found.rho[own][k]) is not None
-            and found.n[own][k] >= options.min_cases
-        ]  # fmt: skip
-        best = max(others, default=None)
-        if best is not None and best[0] >= options.redundant:
-            partners[weak] = best[1]
-    checks = {i: _check(i, ids, found, partners.get(i)) for i in ids}
-    return Redundancy(checks, partners, first_component(means).share)
+    for one in candidates:
+        own = place[one.criterion_id]
+        same = [
+            (rho, other.criterion_id)
+            for other in retained
+            if (rho := found.rho[own][k := place[other.criterion_id]]) is not None
+            and rho >= options.redundant
+            and shared[own, k] >= options.min_cases
+            and (other.coverage or 0) >= (one.coverage or 0) - 0.01
+        ]
+        if same:
+            partners[one.criterion_id] = max(same)[1]
+        else:
+            retained.append(one)
+    return [
+        _dropped(v, partners.get(v.criterion_id), _nearest(i, decided, found))
+        for i, v in enumerate(decided)
+    ]
 
 
-def _check(own: str, ids: Sequence[str], found: CorrelationMatrix, partner: str | None) -> Check:
-    at = ids.index(own)
+def _strength(one: Verification) -> float:
+    """How well a criterion is told: its AUC (1/2 where unknown) plus its agreement."""
+    area, alpha = (
+        None if (check := one.check(name)) is None else check.estimate
+        for name in ("discrimination", "agreement")
+    )
+    return (0.5 if area is None else area) + (alpha or 0.0)
+
+
+def _shared_cases(evidence: Sequence[Evidence], means: Floats) -> NDArray[np.int64]:
+    """(criteria, criteria) number of cases that both have a value for."""
+    case_of = {
+        int(run): int(case)
+        for e in evidence
+        for run, case in zip(e.originals.run, e.originals.case, strict=True)
+    }
+    cases = np.array([case_of[run] for run in sorted(case_of)])
+    there = np.array(
+        [[bool((~np.isnan(means[cases == c, j])).any()) for j in range(means.shape[1])]
+         for c in np.unique(cases)], dtype=np.int64,
+    )  # fmt: skip
+    return there.T @ there
+
+
+def _nearest(at: int, decided: Sequence[Verification], found: CorrelationMatrix) -> Check:
     pairs = [
-        (rho, other, found.n[at][k])
-        for k, other in enumerate(ids)
-        if other != own and (rho := found.rho[at][k]) is not None
+        (rho, other.criterion_id, found.n[at][k])
+        for k, other in enumerate(decided)
+        if k != at and (rho := found.rho[at][k]) is not None
     ]
     if not pairs:
         return Check(name="redundancy", outcome="unknown", reason="no correlation can be computed")
-    if partner is not None:
-        rho, other, n = next(p for p in pairs if p[1] == partner)
-        reason, outcome = f"says what {other} says (rho {rho:.2f} over {n} runs)", "fail"
-    else:
-        rho, other, n = max(pairs)
-        reason, outcome = f"nearest to {other} (rho {rho:.2f} over {n} runs)", "pass"
-    return Check(name="redundancy", outcome=outcome, reason=reason, unit="rho", estimate=rho, n=n)
+    rho, other, n = max(pairs)
+    reason = f"nearest to {other} (rho {rho:.2f} over {n} runs)"
+    return Check(name="redundancy", outcome="pass", reason=reason, unit="rho", estimate=rho, n=n)
+
+
+def _dropped(one: Verification, partner: str | None, check: Check) -> Verification:
+    if partner is None:
+        return _with(one, check)
+    reason = f"says what {partner} says ({check.reason.partition('(')[2]}"
+    failed = check.model_copy(update={"outcome": "fail", "reason": reason})
+    update = {"verdict": "drop", "partner": partner, "reasons": (reason,)}
+    return _with(one, failed).model_copy(update=update)
+
+
+def _with(one: Verification, check: Check) -> Verification:
+    return one.model_copy(update={"checks": (*one.checks, check)})
 
 
 def smallest_subset(evidence: Sequence[Evidence], *, loss: float = 0.01) -> tuple[str, ...]:

@@ -15,23 +15,25 @@ def decide(
     evidence: Evidence,
     checks: Sequence[Check],
     effects: Sequence[Effect],
-    partner: str | None,
     options: VerifyOptions,
 ) -> Verification:
-    """The verdict on one criterion. The rules, first match wins:
+    """The verdict on one criterion by itself. The rules, first match wins:
 
-    1. drop: every run has the same value, or another criterion that is told better says the same.
-    2. undecided: fewer than `min_cases` cases, or no rating.
-    3. repair: too many ratings are missing.
-    4. repeats disagree: drop when it does not tell success from failure either, else repair.
-    5. drop: it surely does not tell success from failure, and no perturbation moved it as expected.
-    6. repair: a control moved it, or it did not move where it surely should have.
-    7. keep: repeats agree, and it tells success from failure or moved as expected.
-    8. undecided, with what is missing.
+    1. undecided: no rating, or fewer than `min_cases` cases.
+    2. repair: too many ratings are missing.
+    3. every run has the same value: undecided when a perturbation moved it (these runs do not
+       differ on it), else drop.
+    4. repeats disagree: drop when it surely does not tell success from failure either, else repair.
+    5. repair: failed runs are surely rated higher than successful ones.
+    6. drop: it surely does not tell success from failure, and no perturbation moved it as expected.
+    7. repair: a control moved it, or it did not move where it surely should have.
+    8. keep: repeats agree, and it tells success from failure or moved as expected.
+    9. undecided, with what is missing.
+
+    What another criterion says as well is dropped afterwards (`redundancy`).
     """
     by_name = {check.name: check for check in checks}
-    verdict, reasons = _rules(evidence, by_name, effects, partner, options)
-    coverage = by_name["coverage"].estimate
+    verdict, reasons = _rules(evidence, by_name, effects, options)
     means = evidence.originals.mean[evidence.rated]
     return Verification(
         criterion_id=evidence.criterion.id,
@@ -40,11 +42,10 @@ def decide(
         runs=int(evidence.rated.sum()),
         cases=evidence.cases,
         repeats=evidence.originals.values.shape[1],
-        coverage=coverage,
+        coverage=by_name["coverage"].estimate,
         mean=float(np.mean(means)) if len(means) else None,
         checks=tuple(checks),
         effects=tuple(effects),
-        partner=partner,
     )
 
 
@@ -52,7 +53,6 @@ def _rules(
     evidence: Evidence,
     checks: dict[str, Check],
     effects: Sequence[Effect],
-    partner: str | None,
     options: VerifyOptions,
 ) -> tuple[Verdict, list[str]]:
     coverage, spread, agreement, separation = (
@@ -60,37 +60,42 @@ def _rules(
     )
     if not evidence.rated.any():
         return "undecided", [coverage.reason]
-    if spread.outcome == "fail":
-        return "drop", [spread.reason]
-    if partner is not None:
-        return "drop", [checks["redundancy"].reason]
     if evidence.cases < options.min_cases:
         short = options.min_cases - evidence.cases
         return "undecided", [f"{evidence.cases} cases: {short} more are needed to decide anything"]
     if coverage.outcome == "fail":
         return "repair", [coverage.reason]
+    if spread.outcome == "fail":
+        moved = _said(moved_as_expected(effects))
+        if moved:
+            return "undecided", ["these runs do not differ on it", *moved]
+        return "drop", [spread.reason]
     if agreement.outcome == "fail":
-        verdict: Verdict = "repair" if separation.outcome == "pass" else "drop"
+        verdict: Verdict = "drop" if separation.outcome == "fail" else "repair"
         return verdict, [agreement.reason, separation.reason]
+    if separation.high is not None and separation.high < 0.5:
+        return "repair", [f"failed runs are rated higher: {separation.reason}"]
     return _weighed(agreement, separation, effects)
+
+
+def moved_as_expected(effects: Sequence[Effect]) -> list[Effect]:
+    """Effects in the direction that was expected, beyond doubt."""
+    return [e for e in effects if e.expected in ("lower", "higher") and e.outcome == "pass"]
 
 
 def _weighed(
     agreement: Check, separation: Check, effects: Sequence[Effect]
 ) -> tuple[Verdict, list[str]]:
-    """Rules 5 to 8: what the criterion tells apart."""
-    moved = [e for e in effects if e.expected in ("lower", "higher") and e.outcome == "pass"]
+    """Rules 6 to 9: what the criterion tells apart."""
+    moved = moved_as_expected(effects)
     wrong = [e for e in effects if e.outcome == "fail"]
     if separation.outcome == "fail" and not moved:
         return "drop", [separation.reason, *_said(wrong)]
     if wrong:
         return "repair", _said(wrong)
-    reasons = [agreement.reason]
-    if separation.outcome == "pass":
-        reasons.append(separation.reason)
-    reasons += _said(moved)
     if agreement.outcome == "pass" and (moved or separation.outcome == "pass"):
-        return "keep", reasons
+        told = [separation.reason] if separation.outcome != "unknown" else []
+        return "keep", [agreement.reason, *told, *_said(moved)]
     return "undecided", _missing(agreement, separation, moved)
 
 

@@ -15,12 +15,17 @@ from agenteval.evaluators.utility.verify.coverage import coverage, spread
 from agenteval.evaluators.utility.verify.evidence import Evidence, Lengths, gather
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.perturbation import effects
-from agenteval.evaluators.utility.verify.redundancy import redundancy, smallest_subset
+from agenteval.evaluators.utility.verify.redundancy import (
+    means_of,
+    redundancy,
+    smallest_subset,
+)
 from agenteval.evaluators.utility.verify.separation import separation
 from agenteval.evaluators.utility.verify.trust import judge_verdict
 from agenteval.evaluators.utility.verify.verdict import decide
 from agenteval.records import Criterion
 from agenteval.records.verification import Check, VerifiedSet
+from agenteval.stats.correlation import first_component
 from agenteval.stats.scores import ScoreTable
 
 
@@ -43,33 +48,22 @@ def verify(
     ordered = [c for c in criteria if c.ordered]
     evidence = gather(table, ordered, lengths=lengths, unchanged=unchanged)
     moved = effects(evidence, chosen)
-    checks = {e.criterion.id: _checks(e, chosen) for e in evidence}
-    same = redundancy(evidence, {i: _strength(own) for i, own in checks.items()}, chosen)
-    verified = tuple(
-        decide(
-            one,
-            [*checks[one.criterion.id], same.checks[one.criterion.id]],
-            own,
-            same.partners.get(one.criterion.id),
-            chosen,
-        )
+    decided = [
+        decide(one, _checks(one, chosen), own, chosen)
         for one, own in zip(evidence, moved, strict=True)
-    )
+    ]
+    verified = redundancy(evidence, decided, chosen)
+    retained = [
+        e for e, v in zip(evidence, verified, strict=True) if v.verdict != "drop" and v.runs
+    ]
     return VerifiedSet(
         judge=judge_verdict(evidence, verified, chosen),
-        criteria=verified,
-        subset=smallest_subset(evidence),
-        first_component=same.first_component,
+        criteria=tuple(verified),
+        subset=smallest_subset(retained),
+        first_component=first_component(means_of(evidence)).share if evidence else None,
         options=chosen.as_dict(),
     )
 
 
 def _checks(evidence: Evidence, options: VerifyOptions) -> list[Check]:
     return [check(evidence, options) for check in (coverage, spread, agreement, separation)]
-
-
-def _strength(checks: Sequence[Check]) -> float:
-    """How well a criterion is told: its AUC (1/2 where unknown) plus its agreement."""
-    by_name = {c.name: c.estimate for c in checks}
-    area, alpha = by_name["discrimination"], by_name["agreement"]
-    return (0.5 if area is None else area) + (alpha or 0.0)

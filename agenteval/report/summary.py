@@ -1,0 +1,215 @@
+"""What stands first: what can be trusted, what was measured, what is missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from agenteval.report.details import MOST_BYTES, MOST_TEXT, Details
+from agenteval.report.grid import percent
+from agenteval.report.material import Material
+from agenteval.report.numbers import originals, rated_share
+from agenteval.report.text import shown, variant_label
+from agenteval.stats.scores import ORIGINAL, ScoreTable
+
+_ORDER = ("keep", "repair", "undecided", "drop")
+_SAID = {
+    "keep": "can be used",
+    "repair": "need work before they can be used",
+    "undecided": "the data do not tell",
+    "drop": "should not be used",
+}
+_MOST_MISSING = 0.2  # share without a result from which a criterion is named
+
+
+@dataclass(frozen=True)
+class Group:
+    """Criteria with one verdict: names with the first reason of each."""
+
+    verdict: str
+    meaning: str
+    criteria: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The head of the page. `verdict` is that of the judge, or "not verified"."""
+
+    verdict: str
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
+    groups: tuple[Group, ...]
+    figures: tuple[tuple[str, str], ...]
+    measured: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def summary(material: Material, made: Details, left_out: list[str]) -> Summary:
+    """Sentences and numbers for the head."""
+    findings = material.findings
+    judge = findings.judge if findings else None
+    verdict, warnings = "not verified", tuple[str, ...]()
+    if judge is not None:
+        verdict, reasons, warnings = judge.verdict, judge.reasons, judge.warnings
+    elif findings is not None:
+        verdict = "judge not verified"
+        reasons = (f"only the verdicts on criteria are known, {findings.origin}",)
+    else:
+        reasons = (material.unverified,)
+    return Summary(
+        verdict,
+        tuple(map(shown, reasons)),
+        tuple(map(shown, warnings)),
+        _groups(material),
+        _figures(material),
+        tuple(_measured(material)),
+        (*_missing(material), *_cut(material, made), *map(shown, left_out)),
+    )
+
+
+def _groups(material: Material) -> tuple[Group, ...]:
+    if material.findings is None:
+        return ()
+    found: dict[str, list[tuple[str, str]]] = {name: [] for name in _ORDER}
+    for one in material.findings.criteria:
+        name = material.names.get(one.criterion_id, one.criterion_id)
+        found[one.verdict].append((shown(name), shown("; ".join(one.reasons[:2]))))
+    return tuple(Group(v, _SAID[v], tuple(c)) for v, c in found.items() if c)
+
+
+def _present(codes: np.ndarray[tuple[int], np.dtype[np.int32]]) -> int:
+    return int((np.unique(codes) >= 0).sum())
+
+
+def _figures(material: Material) -> tuple[tuple[str, str], ...]:
+    """Numbers with their names."""
+    table = originals(material)
+    everything = material.table
+    pairs = [
+        ("runs", _present(table.run.codes)),
+        ("cases", _present(table.case.codes)),
+        ("systems", max(_present(table.system.codes), 1)),
+        ("criteria", len(material.criteria)),
+        ("repeats", int(table.repeat.max(initial=-1)) + 1),
+        ("judgements", len(everything)),
+    ]
+    named = [(f"{n:,}", name[:-1] if n == 1 and name.endswith("s") else name) for name, n in pairs]
+    return (*named, (percent(rated_share(everything)).text, "rated"))
+
+
+def _measured(material: Material) -> list[str]:
+    table = originals(material)
+    first = np.unique(table.run.codes, return_index=True)[1]
+    sides = Counter(table.success[first].tolist())
+    lines = []
+    if sides[1] + sides[0]:
+        lines.append(
+            f"success is known for {sides[1] + sides[0]:,} of {len(first):,} runs: "
+            f"{sides[1]:,} successful, {sides[0]:,} failed"
+        )
+    copies = [v for v in material.table.present("variant") if v != ORIGINAL]
+    if copies:
+        own = material.table.where(
+            material.table.variant.codes != material.table.variant.code(ORIGINAL)
+        )
+        lines.append(
+            f"{len(copies)} kinds of perturbed copies, {len(own):,} judgements of them: "
+            f"{', '.join(variant_label(c, copies) for c in copies)}"
+        )
+    findings = material.findings
+    if findings is None:
+        return lines
+    lines.append(f"verdicts {findings.origin}" + _thresholds(findings.options))
+    if findings.subset and len(findings.subset) < len(findings.criteria):
+        chosen = ", ".join(shown(material.names.get(i, i)) for i in findings.subset)
+        lines.append(f"smallest set that tells success from failure as well as all: {chosen}")
+    if findings.first_component is not None:
+        lines.append(
+            f"one component holds {findings.first_component:.0%} of the variance of all criteria"
+            + (": they hardly differ" if findings.first_component > 0.8 else "")
+        )
+    return lines
+
+
+def _thresholds(options: object) -> str:
+    if not isinstance(options, dict) or not options:
+        return ""
+    listed = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in options.items())
+    return f" with {listed}"
+
+
+def _missing(material: Material) -> list[str]:
+    table = originals(material)
+    lines = list(map(shown, material.notes))
+    if not (table.success >= 0).any():
+        lines.append("success is unknown for every run: nothing says which criteria tell it")
+    elif (table.success < 0).any():
+        unknown = len(np.unique(table.run.codes[table.success < 0]))
+        lines.append(f"success is unknown for {unknown:,} runs: they count on neither side")
+    if int(table.repeat.max(initial=0)) == 0:
+        lines.append("every run was judged once: agreement of repeats is unknown")
+    if _present(table.system.codes) < 2:
+        lines.append("there is one system: nothing to compare it with")
+    lines += _failures(material.table)
+    lines += _low_coverage(material)
+    lines += _without_copy(material)
+    return lines
+
+
+def _failures(table: ScoreTable) -> list[str]:
+    counts = {n: c for n, c in table.statuses().items() if ":" in n}
+    total = sum(counts.values())
+    if not total:
+        return []
+    kinds = ", ".join(f"{c:,} {shown(n)}" for n, c in sorted(counts.items()))
+    return [f"{total:,} of {len(table):,} judgements have no result: {kinds}"]
+
+
+def _low_coverage(material: Material) -> list[str]:
+    table = originals(material)
+    lines = []
+    for criterion in material.criteria:
+        own = table.of(criterion=criterion.id)
+        share = float(own.failed.mean()) if len(own) else 0.0
+        if share == 1:
+            lines.append(f"{shown(criterion.name)}: never rated")
+        elif share > _MOST_MISSING:
+            lines.append(f"{shown(criterion.name)}: {share:.0%} without a result")
+        if not criterion.ordered:
+            lines.append(f"{shown(criterion.name)}: its levels have no order, so it has no mean")
+    return lines
+
+
+def _without_copy(material: Material) -> list[str]:
+    """Copies that equal their original are not judged; the others' share should be known."""
+    table = material.table
+    runs = _present(originals(material).run.codes)
+    lines = []
+    for variant in table.present("variant"):
+        have = _present(table.of(variant=variant).run.codes)
+        if variant != ORIGINAL and have < runs:
+            lines.append(
+                f"{variant_label(variant, table.variant.names)}: {runs - have:,} of {runs:,} runs "
+                "have no judged copy (it equals the original, or was not judged)"
+            )
+    return lines
+
+
+def _cut(material: Material, made: Details) -> list[str]:
+    """What of the details is not on the page."""
+    runs = _present(originals(material).run.codes)
+    lines = []
+    if len(made.lines) < runs:
+        lines.append(
+            f"{len(made.lines):,} of {runs:,} runs can be opened here, those farthest from their "
+            "label first; the others are named below the list"
+            + (f" (texts on this page are limited to {MOST_BYTES // 1_000_000} million characters)"
+               if made.without_room else "")
+        )  # fmt: skip
+    if made.shortened:
+        lines.append(
+            f"{made.shortened:,} runs have texts of more than {MOST_TEXT:,} characters, cut here"
+        )
+    return lines

@@ -1,0 +1,131 @@
+"""Stores to report on: scripted judges, some with words that try to act."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agenteval.evaluators.base import Outcome, Unit
+from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.pipeline import execute, joined, make_plan
+from agenteval.records import Criterion, Run, Score, View
+from agenteval.report import Material, Wanted, from_store
+from agenteval.store import Store
+from tests.store.making import LEVELS, ScriptedJudge, failures, scores
+
+DROP = "drop_sentences:0.25:0"
+SPACES = "whitespace:-:0"
+
+# What a solution, a name or an explanation may hold. Each would act, hide or break something in a
+# page that is put together carelessly.
+HOSTILE = (
+    "</script><script>document.title='owned'</script>",
+    "<img src=x onerror=\"document.title='owned'\">",
+    "<!-- <script> --> ]]> <![CDATA[ <svg onload=alert(1)>",
+    "\" onmouseover=\"document.title='owned'\" x='",
+    "javascript:document.title='owned'",
+    "<style>body{display:none}</style><link rel=stylesheet href=http://127.0.0.1:9/x.css>",
+    "<iframe src='http://127.0.0.1:9/'></iframe><base href='http://127.0.0.1:9/'>",
+    "{{ 7 * 7 }}{% raw %} ${7*7} `backtick` \\u003cscript\\u003e",
+    "\u202eright to left\u2066\u200b\u2028 and \u2029 \ufeff \U000e0041",
+    "\x1b[31mred\x1b]0;title\x07 nul\x00 bell\x07 \x9b \r over",
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a store looks. `success` says of run number i whether it succeeded."""
+
+    runs: int = 6
+    criteria: int = 3
+    repeats: int = 2
+    systems: int = 2
+    success: Callable[[int], bool | None] = lambda i: i % 2 == 0
+    words: Sequence[str] = ("It adds the numbers. It says why. The sum is right.",)
+    copies: bool = True
+    script: Callable[[Unit], Outcome | None] = lambda _: None
+
+
+def items_of(shape: Shape) -> list[tuple[Run, View]]:
+    made = []
+    for i in range(shape.runs):
+        text = shape.words[i % len(shape.words)]
+        run = Run(
+            id=f"run-{i}",
+            task="sums",
+            system=f"{text[:40]} {i % shape.systems}" if len(shape.words) > 1 else
+            f"style-{i % shape.systems}",
+            input=f"problem {i // 2} {text}",
+            output=f"{text} Number {i}. The end of it.",
+            success=shape.success(i),
+        )  # fmt: skip
+        made.append((run, View(run_id=run.id, problem=run.input, trajectory=run.output)))
+    return made
+
+
+def rubric(n: int, names: Sequence[str] = ()) -> list[Criterion]:
+    return [
+        Criterion(
+            id=f"quality-{i}",
+            name=names[i % len(names)] + f" {i}" if names else f"Quality {i}",
+            description=names[i % len(names)] if names else "how good",
+            accepted_values=LEVELS,
+            expect={"drop_sentences": "lower", "whitespace": "none"},
+        )
+        for i in range(n)
+    ]
+
+
+def fill(store: Store, shape: Shape, names: Sequence[str] = ()) -> tuple[ScriptedJudge, list[Run]]:
+    """Judge everything; returns the judge and the runs."""
+    judge = ScriptedJudge(script=shape.script)
+    items, criteria = items_of(shape), rubric(shape.criteria, names)
+    plans = [make_plan(judge, items, criteria, store, repeats=shape.repeats)]
+    changes = {DROP: lambda t: t.rpartition("Number")[0], SPACES: lambda t: t.replace(" ", "  ")}
+    for variant, change in changes.items() if shape.copies else ():
+        copies = [
+            (run, view.model_copy(update={"trajectory": change(view.trajectory),
+                                          "origin": view.sha256}))
+            for run, view in items
+        ]  # fmt: skip
+        plans.append(
+            make_plan(judge, copies, criteria, store, repeats=shape.repeats, variant=variant)
+        )
+    asyncio.run(execute(joined(plans), judge, store, workers=4))
+    return judge, [run for run, _ in items]
+
+
+def material_of(store: Store, judge: ScriptedJudge) -> Material:
+    return from_store(store, judge.source.sha256, judge.source, Wanted(), VerifyOptions())
+
+
+def made(path: Path, shape: Shape | None = None, names: Sequence[str] = ()) -> str:
+    """The page of a new store."""
+    from agenteval.report import render
+
+    with Store(path) as store:
+        judge, _ = fill(store, shape or Shape(), names)
+        return render(material_of(store, judge))
+
+
+def saying(words: Sequence[str]) -> Callable[[Unit], Outcome]:
+    """A judge whose explanations and evidence are these words, in turn."""
+
+    def script(unit: Unit) -> Outcome:
+        outcome = scores(unit, ScriptedJudge().source)
+        said = words[int(unit.run.id.rpartition("-")[2]) % len(words)]
+        results = tuple(
+            r.model_copy(update={"explanation": said, "evidence": {"quote": said, said[:60]: 1}})
+            for r in outcome.results
+            if isinstance(r, Score)
+        )
+        return Outcome(results, outcome.call.model_copy(update={"raw": said}))
+
+    return script
+
+
+def refusing(unit: Unit) -> Outcome:
+    """A judge that never answers in form."""
+    return failures(unit, ScriptedJudge().source, "unscored:parse", "no JSON <b>here</b>")

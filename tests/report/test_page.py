@@ -1,0 +1,255 @@
+"""The page as a text: its policy, what it loads, what it says, and that it is always the same."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agenteval.errors import InputError
+from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.records import Criterion
+from agenteval.report import MOST_RUNS, Material, Wanted, from_store, render
+from agenteval.report.material import NoTexts
+from agenteval.stats.scores import score_table
+from agenteval.store import Store
+from tests.report.making import (
+    HOSTILE,
+    Shape,
+    fill,
+    made,
+    material_of,
+    refusing,
+    rubric,
+    saying,
+)
+
+
+class Elements(HTMLParser):
+    """Elements, attributes and the text of scripts and styles, as a parser sees them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.inside: list[tuple[str, dict[str, str], str]] = []
+        self.words: list[str] = []
+        self._open: tuple[str, dict[str, str]] | None = None
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(tag, k, v or "") for k, v in attrs]
+        if tag in ("script", "style"):
+            self._open = (tag, {k: v or "" for k, v in attrs})
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._open and tag == self._open[0]:
+            self._open = None
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.inside.append((*self._open, data))
+        else:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def hash_of(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def test_the_policy_allows_this_style_and_this_script_and_nothing_else(tmp_path: Path) -> None:
+    found = Elements(made(tmp_path / "a.db"))
+    (policy,) = [v for tag, k, v in found.attributes if (tag, k) == ("meta", "content")
+                 and "default-src" in v]  # fmt: skip
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    (style,) = [text for tag, _, text in found.inside if tag == "style"]
+    (script,) = [text for tag, a, text in found.inside if tag == "script" and not a.get("type")]
+    assert rules == {
+        "default-src": "'none'",
+        "style-src": f"'{hash_of(style)}'",
+        "script-src": f"'{hash_of(script)}'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+
+
+def test_nothing_is_loaded(tmp_path: Path) -> None:
+    found = Elements(made(tmp_path / "a.db", Shape(words=HOSTILE)))
+    loads = [(t, k, v) for t, k, v in found.attributes
+             if k in ("src", "href", "action", "data", "poster", "srcset", "style", "background")
+             or k.startswith("on")]  # fmt: skip
+    assert {k for _, k, _ in loads} == {"href"}
+    assert all(v.startswith(("#", "data:image/png;base64,")) for _, _, v in loads)
+    (style,) = [text for tag, _, text in found.inside if tag == "style"]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_hostile_words_make_no_element(tmp_path: Path) -> None:
+    """As many elements, attribute names and comments as the same page with harmless words."""
+    plain = [f"harmless {i} word" for i in range(len(HOSTILE))]
+
+    def page(words: list[str], name: str) -> str:
+        shape = Shape(runs=len(words), criteria=len(words), words=words, script=saying(words),
+                      copies=False)  # fmt: skip
+        with Store(tmp_path / name) as store:
+            judge, _ = fill(store, shape, words)
+            return re.sub(r"<svg .*?</svg>", "", render(material_of(store, judge)), flags=re.S)
+
+    benign, hostile = Elements(page(plain, "a.db")), Elements(page(list(HOSTILE), "b.db"))
+    assert hostile.tags == benign.tags
+    assert Counter(k for _, k, _ in hostile.attributes) == Counter(
+        k for _, k, _ in benign.attributes
+    )
+
+
+def test_no_hidden_character_is_left(tmp_path: Path) -> None:
+    shape = Shape(words=HOSTILE, runs=len(HOSTILE), script=saying(HOSTILE))
+    html = made(tmp_path / "a.db", shape, HOSTILE)
+    hidden = {*map(chr, range(9)), *"\x0b\r\x1b\x9b\u202e\u2066\u200b\u2028\u2029\ufeff\U000e0041"}
+    assert not hidden & set(html)
+    assert "[U+202E]" in html
+
+
+def test_the_same_store_gives_the_same_bytes(tmp_path: Path) -> None:
+    with Store(tmp_path / "a.db") as store:
+        judge, _ = fill(store, Shape())
+        first = render(material_of(store, judge))
+    with Store(tmp_path / "a.db") as store:
+        assert render(material_of(store, judge)) == first
+
+
+def test_blocks_hold_what_was_judged(tmp_path: Path) -> None:
+    found = Elements(made(tmp_path / "a.db", Shape(runs=3, criteria=2, repeats=2)))
+    blocks = {a["id"]: json.loads(t) for tag, a, t in found.inside if a.get("type")}
+    assert set(blocks) == {"names", "run-0", "run-1", "run-2"}
+    run = blocks["run-1"]
+    assert run["outcome"] == "failed"
+    assert len(run["ratings"]) == 2 * 2 * 3  # criteria, repeats, original and two copies
+    assert len(run["copies"]) == 2
+    names = blocks["names"]
+    assert names["variants"] == ["original", "drop sentences 25 %", "whitespace"]
+
+
+def test_the_summary_comes_first_and_says_what_is_missing(tmp_path: Path) -> None:
+    shape = Shape(systems=1, repeats=1, success=lambda _: None, copies=False)
+    html = made(tmp_path / "a.db", shape)
+    text = Elements(html).text
+    assert "not verified" in text
+    assert "run agenteval verify" in text.replace("`", "")
+    assert "success is unknown for every run" in text
+    assert "every run was judged once" in text
+    assert "there is one system" in text
+    assert html.index("What is missing") < html.index('<section id="figures">')
+
+
+def test_a_verified_store_says_what_holds(tmp_path: Path) -> None:
+    text = Elements(made(tmp_path / "a.db")).text
+    assert "not enough data" in text  # six runs
+    assert "undecided" in text
+    assert "drop sentences 25 %" in text
+
+
+def test_all_unscored(tmp_path: Path) -> None:
+    text = Elements(made(tmp_path / "a.db", Shape(script=refusing))).text
+    assert "108 of 108 judgements have no result: 108 unscored:parse" in text
+    assert "Quality 1: never rated" in text
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Shape(runs=1),
+        Shape(criteria=1, systems=1),
+        Shape(success=lambda i: True if i == 0 else None),
+        Shape(systems=9, runs=9),
+        Shape(repeats=1, copies=False, script=lambda u: refusing(u) if u.repeat == 0 else None),
+    ],
+)
+def test_odd_stores_have_a_page(tmp_path: Path, shape: Shape) -> None:
+    assert made(tmp_path / "a.db", shape).endswith("</html>")
+
+
+def test_runs_without_room_are_named(tmp_path: Path) -> None:
+    with Store(tmp_path / "a.db") as store:
+        judge, _ = fill(store, Shape(runs=8, copies=False))
+        material = material_of(store, judge)
+        html = render(material, most_runs=3)
+    found = Elements(html)
+    assert sum(a.get("id", "").startswith("run-") for _, a, _ in found.inside) == 3
+    assert "3 of 8 runs can be opened here" in found.text
+    table = material.table
+    gap = {}
+    for i in range(8):  # the three whose mean is farthest from 1 (even runs) or 0 (odd ones)
+        own = table.of(run=f"run-{i}")
+        gap[f"run-{i}"] = abs(float(np.mean(own.value)) - (i % 2 == 0))
+    far = sorted(sorted(gap, key=lambda r: -gap[r])[:3])
+    shown = [json.loads(t)["id"] for _, a, t in found.inside if a.get("id", "").startswith("run-")]
+    assert shown == far
+    for run in set(gap) - set(far):
+        assert run in found.text
+
+
+def test_an_edited_criterion_does_not_mix(tmp_path: Path) -> None:
+    """The wording used last counts, or the one of the file."""
+    with Store(tmp_path / "a.db") as store:
+        judge, _ = fill(store, Shape(criteria=2, copies=False))
+        fill(store, Shape(criteria=2, copies=False), ["Reworded"])
+        material = material_of(store, judge)
+        assert [c.name for c in material.criteria] == ["Reworded 0", "Reworded 1"]
+        assert len(material.table) == 6 * 2 * 2
+        old = Wanted(criteria=tuple(rubric(1)), criteria_file="old.json")
+        material = from_store(store, judge.source.sha256, judge.source, old, VerifyOptions())
+        assert [c.name for c in material.criteria] == ["Quality 0"]
+        strange = Wanted(criteria=tuple(rubric(1, ["Unseen"])), criteria_file="new.json")
+        with pytest.raises(InputError, match="none of these criteria"):
+            from_store(store, judge.source.sha256, judge.source, strange, VerifyOptions())
+
+
+def test_recorded_verdicts_are_used_and_differences_said(tmp_path: Path) -> None:
+    verdict = {"criterion_id": "quality-0", "verdict": "keep", "reasons": ["it was fine"],
+               "runs": 60, "cases": 20, "repeats": 2, "coverage": 1.0, "mean": 0.5}  # fmt: skip
+    criteria = tuple(c.model_copy(update={"verification": verdict}) for c in rubric(1))
+    wanted = Wanted(criteria=criteria, criteria_file="sums.verified.json")
+    for copies in (False, True):
+        with Store(tmp_path / f"{copies}.db") as store:
+            judge, _ = fill(store, Shape(criteria=1, copies=copies))
+            material = from_store(store, judge.source.sha256, judge.source, wanted, VerifyOptions())
+            text = Elements(render(material)).text
+        assert ("it was fine" in text) != copies
+        assert ("judge not verified" in text) != copies
+        changed = "quality-0: the criteria file says keep, the store now gives undecided"
+        assert (changed in text) == copies
+
+
+def test_many_ratings_make_a_page_that_opens() -> None:
+    """40,000 ratings of 1,000 runs: their number is in tables, not in the size of the page."""
+    rows = [
+        {"run": f"r{i:04}", "case": f"c{i % 100}", "criterion": f"q{k}", "repeat": r,
+         "value": (i * (k + 1) + r) % 5 / 4, "success": i % 3 == 0}
+        for i in range(1000) for k in range(8) for r in range(5)
+    ]  # fmt: skip
+    table = score_table(rows)
+    criteria = tuple(
+        Criterion(id=n, name=n, scale="numeric", numeric_range=(0.0, 1.0))
+        for n in table.present("criterion")
+    )
+    material = Material("many", (("judge", "none"),), criteria, table, None, "not asked", None,
+                        NoTexts(), "")  # fmt: skip
+    html = render(material)
+    assert html.count('<script type="application/json" id="run-') == MOST_RUNS
+    assert f"{MOST_RUNS} of 1,000 runs can be opened here" in html
+    assert len(html) < 5_000_000
