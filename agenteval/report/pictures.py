@@ -96,8 +96,6 @@ def _plan(
 def _named(material: Material) -> ScoreTable:
     """The table with criteria under their names, as far as these differ."""
     table = material.table
-    variants = tuple(v.replace(":-:", "::", 1) for v in table.variant.names)
-    table = replace(table, variant=Column(table.variant.codes, variants))
     names = tuple(material.names.get(i, i) for i in table.criterion.names)
     if len(set(names)) < len(names):
         return table
