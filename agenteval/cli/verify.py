@@ -11,13 +11,14 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
 from agenteval.cli.job import Job, make_judge, read_items, run_plan, say_plan
+from agenteval.cli.verify_rounds import propose_next
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
     from agenteval.evaluators.utility.probes.result import Probe
     from agenteval.evaluators.utility.verify.options import VerifyOptions
     from agenteval.pipeline import Item
-    from agenteval.records import Criterion
+    from agenteval.records import Criterion, Task
     from agenteval.records.verification import VerifiedSet
     from agenteval.verification import Copies, Material
 
@@ -33,6 +34,7 @@ class _How:
     gate: bool
     as_json: bool
     probes: bool = False
+    rounds: int = 1
 
 
 def verify(
@@ -70,6 +72,10 @@ def verify(
     min_cases: Annotated[
         int, typer.Option(help="Below this many cases nothing is decided.", min=2)
     ] = 20,
+    rounds: Annotated[
+        int,
+        typer.Option(help="Then drop, ask the critic for more criteria, and verify again.", min=1),
+    ] = 1,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Where the criteria go, with what was found."),
@@ -100,7 +106,7 @@ def verify(
     Verbosity.level = -1 if quiet else Verbosity.level
     how = _How(
         tuple(perturb or ()), drop, VerifyOptions(min_cases=min_cases, seed=seed), output, gate,
-        as_json, probes,
+        as_json, probes, rounds,
     )  # fmt: skip
     if scores is not None:
         if probes:
@@ -144,16 +150,8 @@ def _elsewhere(scores: Path, task: str | None, criteria: Path | None, how: _How)
 
 
 def _judge_and_verify(job: Job, how: _How, *, dry_run: bool) -> int:
-    from agenteval.cli.probes import run_probes
+    """All rounds; the criteria that are left, with their evidence, are written at the end."""
     from agenteval.evaluators.utility.criteria_file import find_criteria, load_criteria
-    from agenteval.pipeline import experiment_of
-    from agenteval.store import Store, default_path
-    from agenteval.verification import (
-        DEFAULT_OPERATORS,
-        Material,
-        plan_verification,
-        verify_stored,
-    )
 
     items, task = read_items(job)
     path = job.criteria or find_criteria(task.name)
@@ -161,10 +159,40 @@ def _judge_and_verify(job: Job, how: _How, *, dry_run: bool) -> int:
     criteria = loaded.criteria.criteria
     note(f"criteria: {path} ({len(criteria)})")
     warn_list("criteria read with changes:", loaded.notes)
-    copies = _copies(items, how.operators or DEFAULT_OPERATORS, criteria, how, job.seed)
-    material = Material(tuple(items), tuple(copies), criteria, job.repeats)
     if dry_run:
-        return _dry(job, material, how)
+        return _dry(job, _material(job, how, items, criteria), how)
+    seen: list[Criterion] = []
+    for number in range(1, how.rounds + 1):
+        code, result = _round(job, how, task, _material(job, how, items, criteria))
+        if result is None:
+            return code
+        output = how.output or Path("criteria") / f"{task.name}.verified.json"
+        _write(output, loaded.criteria.task or task.name, criteria, result)
+        if number == how.rounds:
+            break
+        found = propose_next(job, task, (criteria, result), seen, number)
+        if not found.new:
+            note("nothing new was proposed: the rounds end here")
+            break
+        seen += criteria
+        criteria = found.criteria
+    return code
+
+
+def _material(job: Job, how: _How, items: list[Item], criteria: tuple[Criterion, ...]) -> Material:
+    from agenteval.verification import DEFAULT_OPERATORS, Material
+
+    copies = _copies(items, how.operators or DEFAULT_OPERATORS, criteria, how, job.seed)
+    return Material(tuple(items), tuple(copies), criteria, job.repeats)
+
+
+def _round(job: Job, how: _How, task: Task, material: Material) -> tuple[int, VerifiedSet | None]:
+    """Judge and verify once: the exit code, and the result unless it had to stop."""
+    from agenteval.cli.probes import run_probes
+    from agenteval.pipeline import experiment_of
+    from agenteval.store import Store, default_path
+    from agenteval.verification import plan_verification, verify_stored
+
     with Store(job.store or default_path()) as store:
         evaluator, client = make_judge(job, task, store)
         with store.lock(experiment_of(evaluator, task.name)):
@@ -173,23 +201,20 @@ def _judge_and_verify(job: Job, how: _How, *, dry_run: bool) -> int:
             ended = run_plan(plan, evaluator, client, store, job)
         if ended is None:
             warn("interrupted: what is done is stored; the same command goes on from here")
-            return 130
+            return 130, None
         if ended.stopped:
             warn(f"stopped, {ended.left_out} calls not made: {ended.stopped}")
-            return 3
+            return 3, None
         result = verify_stored(store, evaluator.source.sha256, material, how.options)
         probed = (
             run_probes(job, task, store, evaluator, material, how.options) if how.probes else ()
         )
     source = evaluator.source
     about = [
-        f"{source.model} ({source.evaluator}, seed {job.seed}): {len(items)} runs and "
-        f"{material.texts - len(items)} perturbed copies × {job.repeats} repeats"
+        f"{source.model} ({source.evaluator}, seed {job.seed}): {len(material.items)} runs and "
+        f"{material.texts - len(material.items)} perturbed copies × {job.repeats} repeats"
     ]
-    code = _show(result, criteria, about, how, probed)
-    output = how.output or Path("criteria") / f"{task.name}.verified.json"
-    _write(output, loaded.criteria.task or task.name, criteria, result)
-    return code
+    return _show(result, material.criteria, about, how, probed), result
 
 
 def _copies(

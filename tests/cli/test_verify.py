@@ -110,3 +110,28 @@ def test_bad_input_is_one_line(cli: Cli, project: Path) -> None:
         assert result.code == 2
         assert said in result.err
         assert len(result.err.strip().splitlines()) <= 3
+
+
+def both_roles(body: dict[str, Any], n: int) -> str:
+    """A critic that always proposes the same two criteria, and a quantifier that knows them."""
+    asked = body["response_format"]["json_schema"]["schema"]["properties"]
+    if "criteria" in asked:
+        return json.dumps({"criteria": [
+            {"name": name, "description": text, "accepted_values": ["bad", "middling", "good"]}
+            for name, text in (("Clarity", "Is it easy to follow?"),
+                               ("Use of units", "Are quantities given with their units?"))
+        ]})  # fmt: skip
+    labels = {i: entry["properties"]["label"]["enum"][-1] for i, entry in asked.items()}
+    return json.dumps({i: {"explanation": "e.", "label": label} for i, label in labels.items()})
+
+
+def test_a_second_round_adds_what_is_new_and_ends_when_nothing_is(cli: Cli, project: Path) -> None:
+    with serve(both_roles) as server:
+        result = cli("verify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
+                     "--perturb", "pad", "--rounds", 3)  # fmt: skip
+    assert result.code == 0, result.err
+    assert "round 1: 0 dropped; 1 of 2 proposals say something new" in result.err
+    assert "nothing new was proposed" in result.err
+    written = json.loads((project / "criteria" / "sums.verified.json").read_text())
+    assert [c["id"] for c in written["criteria"]] == ["clarity", "accuracy", "use-of-units"]
+    assert all(c["verification"]["verdict"] == "undecided" for c in written["criteria"])

@@ -1,0 +1,52 @@
+"""Further rounds of `verify`: ask the critic again, drop what was found wanting, go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agenteval.cli.console import note, warn
+
+if TYPE_CHECKING:
+    from agenteval.cli.job import Job
+    from agenteval.records import Criterion, Task
+    from agenteval.records.verification import VerifiedSet
+    from agenteval.rounds import NextRound
+
+SEEDS = 5  # critics that are asked in a further round
+
+
+def propose_next(
+    job: Job,
+    task: Task,
+    judged: tuple[tuple[Criterion, ...], VerifiedSet],
+    seen: Sequence[Criterion],
+    number: int,
+) -> NextRound:
+    """What round `number` + 1 judges: new seeds propose, known and dropped criteria stay away.
+
+    Raises what `proposals.propose` raises, and ModelUnavailable without an embedder.
+    """
+    import asyncio
+
+    from agenteval.models.embeddings import make_embedder
+    from agenteval.models.factory import choose_model
+    from agenteval.proposals import CriticOptions, propose
+    from agenteval.rounds import next_round
+    from agenteval.store import default_path
+
+    first = number * SEEDS
+    seeds = tuple(range(first, first + SEEDS))
+    chosen = CriticOptions(seeds=seeds, use_examples=bool(task.examples))
+    choice = choose_model(job.model, job.base_url)
+    store = job.store or default_path()
+    proposed = asyncio.run(propose(choice, chosen, task, job.limits, store=store))
+    for failed in proposed.failures:
+        warn(f"critic, seed {failed.seed}: {failed.message}")
+    criteria, result = judged
+    found = next_round(criteria, result, proposed.criteria.criteria, make_embedder(None), seen=seen)
+    note(
+        f"round {number}: {len(found.dropped)} dropped; {len(found.new)} of "
+        f"{len(found.new) + found.known} proposals say something new"
+    )
+    return found
