@@ -108,13 +108,13 @@ def _pairs(
 ) -> Copies:
     copies = own.of(variant=variant).matrix()
     row = {int(run): i for i, run in enumerate(originals.run)}
-    names = own.run.names
+    names, mean = own.run.names, originals.mean
     before, after, case = [], [], []
     shorter: list[bool] = []
     for run, value in zip(copies.run.tolist(), copies.mean.tolist(), strict=True):
         if run not in row or names[run] in unchanged:
             continue
-        before.append(originals.mean[row[run]])
+        before.append(mean[row[run]])
         after.append(value)
         case.append(originals.case[row[run]])
         pair = [lengths.of(names[run], v) if lengths else None for v in (ORIGINAL, variant)]

@@ -84,11 +84,11 @@ def _shared_cases(evidence: Sequence[Evidence], means: Floats) -> NDArray[np.int
         for e in evidence
         for run, case in zip(e.originals.run, e.originals.case, strict=True)
     }
-    cases = np.array([case_of[run] for run in sorted(case_of)])
-    there = np.array(
-        [[bool((~np.isnan(means[cases == c, j])).any()) for j in range(means.shape[1])]
-         for c in np.unique(cases)], dtype=np.int64,
-    )  # fmt: skip
+    _, index = np.unique([case_of[run] for run in sorted(case_of)], return_inverse=True)
+    there = np.column_stack(
+        [np.bincount(index, weights=column) > 0 for column in ~np.isnan(means).T]
+    )
+    there = there.astype(np.int64)
     return there.T @ there
 
 
