@@ -52,7 +52,8 @@ class Effect(Record):
     high: float | None = None
     p: float | None = None
     p_adjusted: float | None = None
-    n: int = 0
+    n: int = 0  # cases
+    pairs: int = 0  # runs whose original and copy both have a value
     fell: int = 0
     rose: int = 0
     tied: int = 0

@@ -126,21 +126,22 @@ def _effect(  # noqa: PLR0913  the parts of one line of the table
         fell=test.positive,
         rose=test.negative,
         tied=test.ties,
+        pairs=len(copies.drop),
         missing=copies.missing,
         unchanged=copies.unchanged,
         shorter=copies.shorter,
     )
-    outcome, reason = _judge(effect, len(copies.drop), options)
+    outcome, reason = _judge(effect, options)
     return effect.model_copy(update={"outcome": outcome, "reason": reason})
 
 
-def _judge(effect: Effect, rated: int, options: VerifyOptions) -> tuple[str, str]:
-    """pass, fail or unknown, with one line that says why. `rated` counts copies with a value."""
+def _judge(effect: Effect, options: VerifyOptions) -> tuple[str, str]:
+    """pass, fail or unknown, with one line that says why."""
     if effect.expected == "unknown":
         return "unknown", "no direction was expected"
-    pairs = rated / (rated + effect.missing) if rated + effect.missing else 1.0
-    if pairs < options.min_coverage:
-        return "unknown", f"only {pairs:.0%} of the copies were rated"
+    judged = effect.pairs + effect.missing
+    if judged and effect.pairs < options.min_coverage * judged:
+        return "unknown", f"only {effect.pairs} of {judged} copies were rated"
     if effect.n < options.min_cases:
         return "unknown", f"{effect.n} cases; {options.min_cases} are needed"
     if effect.estimate is None or effect.low is None or effect.high is None:

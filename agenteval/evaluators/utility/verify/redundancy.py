@@ -85,11 +85,9 @@ def _shared_cases(evidence: Sequence[Evidence], means: Floats) -> NDArray[np.int
         for run, case in zip(e.originals.run, e.originals.case, strict=True)
     }
     _, index = np.unique([case_of[run] for run in sorted(case_of)], return_inverse=True)
-    there = np.column_stack(
-        [np.bincount(index, weights=column) > 0 for column in ~np.isnan(means).T]
-    )
-    there = there.astype(np.int64)
-    return there.T @ there
+    rated = ~np.isnan(means).T
+    there = np.array([np.bincount(index, weights=one) > 0 for one in rated], dtype=np.int64)
+    return np.asarray(there @ there.T, dtype=np.int64)
 
 
 def _nearest(at: int, decided: Sequence[Verification], found: CorrelationMatrix) -> Check:
@@ -118,17 +116,20 @@ def _with(one: Verification, check: Check) -> Verification:
     return one.model_copy(update={"checks": (*one.checks, check)})
 
 
-def smallest_subset(evidence: Sequence[Evidence], *, loss: float = 0.01) -> tuple[str, ...]:
+def smallest_subset(
+    evidence: Sequence[Evidence], *, least: float, loss: float = 0.01
+) -> tuple[str, ...]:
     """The fewest criteria whose mean tells success from failure nearly as well as that of all.
 
     Greedy: the criterion that raises the AUC of the mean most is added until it is within `loss`
-    of the AUC of all. Empty where success is unknown or one-sided. Chosen and measured on the same
+    of the AUC of all. Empty where success is unknown or one-sided, or where that AUC is below
+    `least`: then there is nothing to keep. Chosen and measured on the same
     runs, so its AUC is a little too high.
     """
     means = means_of(evidence)
     success = _success(evidence)
     goal = _area(means, success)
-    if goal is None:
+    if goal is None or goal < least:
         return ()
     chosen: list[int] = []
     while len(chosen) < len(evidence):

@@ -75,7 +75,7 @@ def _too_little(graded: Sequence[Verification], options: VerifyOptions) -> list[
     share = sum(v.coverage or 0.0 for v in graded) / len(graded)
     if share < options.min_coverage:
         return [f"only {share:.0%} of the ratings were made; what is missing may be the hard part"]
-    pairs = sum(e.fell + e.rose + e.tied for v in graded for e in v.effects)
+    pairs = sum(e.pairs for v in graded for e in v.effects)
     missing = sum(e.missing for v in graded for e in v.effects)
     if missing > (1 - options.min_coverage) * (pairs + missing):
         return [f"{missing} copies have no rating: a judge may refuse what is damaged"]
@@ -176,10 +176,10 @@ def _warnings(
         if coverage is not None and "not at random" in coverage.reason:
             warnings.append(f"{v.criterion_id}: {coverage.reason}")
         warnings += [
-            f"{v.criterion_id}: {e.missing} of {e.missing + e.fell + e.rose + e.tied} copies by "
-            f"{named(e)} have no rating"
+            f"{v.criterion_id}: {e.missing} of {e.missing + e.pairs} copies by {named(e)} have no "
+            "rating"
             for e in v.effects
-            if e.missing > 0.1 * (e.missing + e.fell + e.rose + e.tied)
+            if e.missing > 0.1 * (e.missing + e.pairs)
         ]
     unchanged = {named(e): e.unchanged for v in verified for e in v.effects if e.unchanged}
     warnings += [f"{name}: {n} copies equal their original" for name, n in unchanged.items()]

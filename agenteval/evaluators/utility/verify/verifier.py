@@ -59,7 +59,7 @@ def verify(
     return VerifiedSet(
         judge=judge_verdict(evidence, verified, chosen),
         criteria=tuple(verified),
-        subset=smallest_subset(retained),
+        subset=smallest_subset(retained, least=chosen.auc),
         first_component=first_component(means_of(evidence)).share if evidence else None,
         options=chosen.as_dict(),
     )

@@ -280,7 +280,17 @@ def test_the_partner_is_retained_and_covers_as_much() -> None:
     found = by_id(result)
     assert found["complete"].verdict == "keep"
     assert found["thin"].verdict == "repair"
-    assert result.subset == ("complete",)
+    assert result.subset == ()  # complete alone is at AUC 1/2: nothing to tell success by
+
+
+def test_the_smallest_subset_tells_as_well_as_all() -> None:
+    tells = criterion("tells")
+    rates: dict[str, Rate] = {
+        "tells": lambda c, r, v, g: 0.75 if c % 2 == 0 else 0.25,
+        "complete": perfect("complete"),
+    }
+    result = verify(table(rates, cases=40), [tells, COMPLETE], VerifyOptions(resamples=200))
+    assert result.subset == ("tells",)
 
 
 def test_the_order_of_the_criteria_changes_nothing() -> None:
