@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agenteval.evaluators.utility.verify.verifier import verify
+from agenteval.models.reply import parse_reply
 from agenteval.records import Criterion
 from agenteval.records.verification import Verification
 from agenteval.stats.scores import score_table
@@ -83,3 +84,64 @@ def test_twenty_cases_carry_no_confident_verdict(verified: dict[str, Verificatio
         assert area.high is not None
         assert area.high - area.low > 0.3  # 13 against 7: nothing is better than another
         assert one.reasons
+
+
+# ---- the two published figures (one run of the judge each) ---------------------------------------
+
+
+def means_of_run(run: str, *, strict: bool) -> dict[bool, list[str]]:
+    """Mean level (from 0) of success and failed per criterion, read from the raw replies.
+
+    `strict` reads as the published notebook did: a reply in a code fence is no reply.
+    """
+    listed = json.loads((FOLDER / "samples" / "sample_math_criteria.json").read_text())
+    path = FOLDER / "quantifier_runs" / "prealgebra_8runs.jsonl"
+    replies = [json.loads(line) for line in path.read_text().splitlines()]
+    found: dict[bool, list[str]] = {}
+    for success in (True, False):
+        means = []
+        for criterion in listed:
+            ranks = [
+                criterion["accepted_values"].index(label)
+                for reply in replies
+                if reply["run"] == run and label_of(reply["problem_file"]) is success
+                and not (strict and "```" in reply["raw"])
+                and (label := labels_in(reply["raw"]).get(criterion["name"]))
+                in criterion["accepted_values"]
+            ]  # fmt: skip
+            means.append(f"{sum(ranks) / len(ranks):.3f}")
+        found[success] = means
+    return found
+
+
+def labels_in(raw: str) -> dict[str, Any]:
+    value = parse_reply(raw, lambda v: isinstance(v, dict)).value
+    assert isinstance(value, dict)
+    return value
+
+
+def run_named(part: str) -> str:
+    path = FOLDER / "quantifier_runs" / "prealgebra_8runs.jsonl"
+    names = {json.loads(line)["run"] for line in path.read_text().splitlines()}
+    (name,) = [n for n in names if part in n]
+    return name
+
+
+def test_the_figure_of_january_2024_with_and_without_fenced_replies() -> None:
+    run = run_named("009df140")
+    read = means_of_run(run, strict=False)
+    assert read[True] == ["3.923", "3.923", "3.923", "3.077", "2.167", "3.833"]
+    assert read[False] == ["4.000", "3.714", "3.286", "2.429", "2.250", "3.400"]
+    strict = means_of_run(run, strict=True)
+    assert [f"{float(m):.2f}" for m in strict[True]] == [
+        "3.92", "4.00", "3.92", "3.08", "2.18", "3.82",
+    ]  # fmt: skip
+    assert [f"{float(m):.2f}" for m in strict[False]] == [
+        "4.00", "3.83", "3.33", "2.33", "2.33", "3.50",
+    ]  # fmt: skip
+
+
+def test_the_current_figure_with_the_groups_told_apart() -> None:
+    read = means_of_run(run_named("1ffc5956"), strict=False)
+    assert read[True] == ["4.000", "4.000", "3.923", "3.000", "2.182", "4.000"]
+    assert read[False] == ["4.000", "3.143", "2.571", "2.857", "1.600", "2.800"]
