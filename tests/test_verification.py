@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,22 @@ def test_copies_are_the_same_for_a_seed_and_name_their_original(material: Materi
     assert other.items != same.items
     originals = {view.sha256 for _, view in items}
     assert all(view.origin in originals for c in again for _, view in c.items)
+
+
+def test_copies_of_an_older_program_stay_out(material: Material, tmp_path: Path) -> None:
+    """The same variant name with another text is another row, and is not asked for."""
+    result, asked = judged(perfect(), material, tmp_path / "s.db")
+    older = tuple(
+        replace(c, items=tuple(
+            (run, view.model_copy(update={"trajectory": view.trajectory + " Thus."}))
+            for run, view in c.items
+        ))
+        for c in material.copies
+    )  # fmt: skip
+    _, more = judged(perfect(), replace(material, copies=older), tmp_path / "s.db")
+    assert more == asked - len(material.items) * REPEATS
+    again, nothing = judged(perfect(), material, tmp_path / "s.db")
+    assert (again, nothing) == (result, 0)
 
 
 def test_a_copy_that_equals_its_original_is_left_out_with_the_reason() -> None:

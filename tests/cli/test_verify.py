@@ -135,3 +135,22 @@ def test_a_second_round_adds_what_is_new_and_ends_when_nothing_is(cli: Cli, proj
     written = json.loads((project / "criteria" / "sums.verified.json").read_text())
     assert [c["id"] for c in written["criteria"]] == ["clarity", "accuracy", "use-of-units"]
     assert all(c["verification"]["verdict"] == "undecided" for c in written["criteria"])
+
+
+def test_one_run_is_shown_without_its_copies(cli: Cli, project: Path) -> None:
+    with serve(answer) as server:
+        cli(
+            "verify",
+            "runs.jsonl",
+            "--model",
+            "m",
+            "--base-url",
+            server.base_url,
+            "--perturb",
+            "pad",
+        )
+    shown = cli("show", "--run", "alpha-1", "--json").json
+    assert {(r["criterion_id"], r["key"]["repeat"]) for r in shown} == {
+        (c, n) for c in ("clarity", "accuracy") for n in (0, 1)
+    }
+    assert {r["key"]["variant"] for r in shown} == {"original"}
