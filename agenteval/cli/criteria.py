@@ -9,6 +9,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
+from agenteval.cli.job import make_limits
 from agenteval.errors import ModelError
 
 if TYPE_CHECKING:
@@ -64,16 +65,13 @@ def criteria(
     quiet: options.Quiet = False,
 ) -> None:
     """Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json."""
-    from agenteval.assemble import Limits
     from agenteval.models.factory import choose_model
-    from agenteval.models.limits import Price
     from agenteval.proposals import CriticOptions
     from agenteval.readers.tasks import find_task
 
     Verbosity.level = -1 if quiet else Verbosity.level
     folder = find_task(task)
     choice = choose_model(model, base_url)
-    price = None if price_in is None and price_out is None else Price(price_in or 0, price_out or 0)
     wanted = CriticOptions(
         seeds=tuple(range(seed, seed + seeds)),
         tau=tau,
@@ -85,7 +83,7 @@ def criteria(
         min_seeds=min_seeds,
         temperature=None if temperature is None or temperature < 0 else temperature,
     )
-    limits = Limits(concurrency, max_calls, max_cost, price, timeout)
+    limits = make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout)
     if dry_run:
         _say_cost(choice, wanted, folder.task)
         return

@@ -40,6 +40,26 @@ class Job:
     record: Path | None
 
 
+def make_limits(
+    concurrency: int,
+    max_calls: int | None,
+    max_cost: float | None,
+    price_in: float | None,
+    price_out: float | None,
+    timeout: float,
+) -> Limits:
+    """The bounds of a command. Raises InputError for one price without the other: a cost of which
+    half is unknown would be told, and capped, too low."""
+    from agenteval.assemble import Limits
+    from agenteval.models.limits import Price
+
+    if (price_in is None) != (price_out is None):
+        missing = "--price-out" if price_out is None else "--price-in"
+        raise InputError("one price without the other gives no cost; say both", missing)
+    price = None if price_in is None or price_out is None else Price(price_in, price_out)
+    return Limits(concurrency, max_calls, max_cost, price, timeout)
+
+
 def read_items(job: Job) -> tuple[list[tuple[Run, View]], Task]:
     from agenteval.readers import find_leaks, make_view, read_runs
 

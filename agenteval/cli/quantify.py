@@ -9,7 +9,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
-from agenteval.cli.job import Job, make_judge, read_items, run_plan, say_plan
+from agenteval.cli.job import Job, make_judge, make_limits, read_items, run_plan, say_plan
 
 if TYPE_CHECKING:
     from agenteval.evaluators.base import Evaluator
@@ -56,16 +56,13 @@ def quantify(
     quiet: options.Quiet = False,
 ) -> None:
     """Score every run on every criterion. Stop it at any time; the same command goes on."""
-    from agenteval.assemble import Limits
-    from agenteval.models.limits import Price
 
     Verbosity.level = -1 if quiet else Verbosity.level
-    price = None if price_in is None and price_out is None else Price(price_in or 0, price_out or 0)
     job = Job(
         runs, task, criteria, model, base_url, store, repeats, seed, one_per_call,
         None if temperature is None or temperature < 0 else temperature, with_reference, limit,
         retry_failed, max_unscored,
-        Limits(concurrency, max_calls, max_cost, price, timeout), record,
+        make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout), record,
     )  # fmt: skip
     code = run_job(job, dry_run=dry_run, as_json=as_json)
     raise typer.Exit(code)

@@ -10,7 +10,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
-from agenteval.cli.job import Job, make_judge, read_items, run_plan, say_plan
+from agenteval.cli.job import Job, make_judge, make_limits, read_items, run_plan, say_plan
 from agenteval.cli.verify_rounds import propose_next
 from agenteval.errors import InputError
 
@@ -99,9 +99,7 @@ def verify(
     quiet: options.Quiet = False,
 ) -> None:
     """Judge every run and perturbed copies of it; say which criteria and whether to trust."""
-    from agenteval.assemble import Limits
     from agenteval.evaluators.utility.verify.options import VerifyOptions
-    from agenteval.models.limits import Price
 
     Verbosity.level = -1 if quiet else Verbosity.level
     how = _How(
@@ -114,12 +112,11 @@ def verify(
         raise typer.Exit(_elsewhere(scores, task, criteria, how))
     if runs is None:
         raise InputError("say which runs, or give ratings with --scores", "RUNS")
-    price = None if price_in is None and price_out is None else Price(price_in or 0, price_out or 0)
     job = Job(
         runs, task, criteria, model, base_url, store, repeats, seed, one_per_call,
         None if temperature is None or temperature < 0 else temperature, False, limit,
         retry_failed, 1.0,
-        Limits(concurrency, max_calls, max_cost, price, timeout), record,
+        make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout), record,
     )  # fmt: skip
     raise typer.Exit(_judge_and_verify(job, how, dry_run=dry_run))
 

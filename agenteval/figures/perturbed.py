@@ -21,7 +21,7 @@ from agenteval.figures.groups import (
 from agenteval.figures.style import Look, drawing, legend, looks, note
 from agenteval.figures.text import listed, n_label, plain
 from agenteval.stats import Interval, mean_interval
-from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.stats.scores import ORIGINAL, ScoreTable, split_variant
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -45,9 +45,8 @@ def variants_of(table: ScoreTable) -> list[Variant]:
 
 
 def _variant(name: str) -> Variant:
-    operator, _, rest = name.partition(":")
-    written = rest.split(":")[0]
-    if written in ("", "-"):
+    operator, written = split_variant(name)
+    if not written:
         return Variant(name, operator, None)
     try:
         share = float(written)

@@ -17,6 +17,16 @@ ORIGINAL = "original"
 NAMED = ("run", "case", "system", "criterion", "variant", "status", "label")
 
 
+def split_variant(variant: str) -> tuple[str, str]:
+    """Operator and share, as written, of a variant's name `operator:share:seed`.
+
+    The share is "" where the name has none, as `whitespace:-:7` or `mine`.
+    """
+    operator, _, rest = variant.partition(":")
+    written = rest.partition(":")[0]
+    return operator, "" if written == "-" else written
+
+
 @dataclass(frozen=True)
 class Column:
     """Texts by code: row i holds `names[codes[i]]`; code -1 holds nothing."""

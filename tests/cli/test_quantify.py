@@ -180,6 +180,7 @@ def test_dry_run_asks_nobody_and_leaves_nothing(cli: Cli, project: Path) -> None
         ("", ["quantify", "runs.jsonl", "--model", "replay:none.jsonl"], "no file"),
         ("", ["quantify", "runs.jsonl", "--model", "m", "--base-url", "http://127.0.0.1:9/v1",
               "--max-cost", "1"], "--price-in"),
+        ("", ["quantify", "runs.jsonl", "--price-in", "1"], "--price-out: one price without"),
         ("", ["show"], "no store here yet"),
         ("", ["criteria", "--task", "nothing"], "no task 'nothing'"),
         ("", ["export", "out.xls"], "no store here yet"),

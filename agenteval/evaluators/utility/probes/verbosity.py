@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from agenteval.evaluators.utility.probes.result import Finding, Measured, ProbeOptions
-from agenteval.evaluators.utility.verify.evidence import Lengths, split_variant
+from agenteval.evaluators.utility.verify.evidence import Lengths
 from agenteval.records import Criterion
 from agenteval.records.verification import Check, Outcome
 from agenteval.stats.bootstrap import Bootstrap, bootstrap_interval
 from agenteval.stats.correlation import spearman
 from agenteval.stats.interval import mean_interval
 from agenteval.stats.paired import sign_flip_test
-from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.stats.scores import ORIGINAL, ScoreTable, split_variant
 
 Floats = NDArray[np.float64]
 NAME = "verbosity"

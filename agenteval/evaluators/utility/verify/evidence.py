@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.records import Criterion
-from agenteval.stats.scores import ORIGINAL, Matrix, ScoreTable
+from agenteval.stats.scores import ORIGINAL, Matrix, ScoreTable, split_variant
 
 Floats = NDArray[np.float64]
 
@@ -63,14 +63,12 @@ class Evidence:
         return len(np.unique(self.originals.case[self.rated]))
 
 
-def split_variant(variant: str) -> tuple[str, float | None]:
-    """Operator and share of a variant's name, `operator:share:seed`; the share may be missing."""
-    operator, _, rest = variant.partition(":")
-    share = rest.partition(":")[0]
+def share_of(written: str) -> float | None:
+    """The share as a number; None where there is none, or other tools wrote something else."""
     try:
-        return operator, float(share) if share else None
+        return float(written)
     except ValueError:
-        return operator, None
+        return None
 
 
 def gather(
@@ -123,11 +121,11 @@ def _pairs(
     drop = np.array(before, dtype=np.float64) - np.array(after, dtype=np.float64)
     known = ~np.isnan(drop)
     missing = int((np.isnan(np.array(after)) & ~np.isnan(np.array(before))).sum()) if after else 0
-    operator, share = split_variant(variant)
+    operator, written = split_variant(variant)
     return Copies(
         variant,
         operator,
-        share,
+        share_of(written),
         drop[known],
         np.array(case, dtype=np.int32)[known],
         sum(shorter) / len(shorter) if shorter else None,

@@ -12,10 +12,11 @@ from agenteval.evaluators.utility.verify.evidence import (
     Evidence,
     Lengths,
     gather,
-    split_variant,
+    share_of,
 )
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.separation import separation
+from agenteval.stats.scores import split_variant
 from tests.evaluators.utility.verify.making import Rate, criterion, quality, table
 
 OPTIONS = VerifyOptions()
@@ -133,7 +134,8 @@ def test_success_unknown() -> None:
      ("drop_answer", ("drop_answer", None)), ("mine:x:1", ("mine", None))],
 )  # fmt: skip
 def test_variants(name: str, parts: tuple[str, float | None]) -> None:
-    assert split_variant(name) == parts
+    operator, written = split_variant(name)
+    assert (operator, share_of(written)) == parts
 
 
 def test_pairs_are_matched_by_run_and_unchanged_copies_left_out() -> None:
