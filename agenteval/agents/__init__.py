@@ -1,0 +1,26 @@
+"""Agents under test: one small protocol, and adapters from other frameworks to it."""
+
+from agenteval.agents.drive import drive
+from agenteval.agents.protocol import (
+    Agent,
+    AgentFailure,
+    AgentLimits,
+    AgentLog,
+    System,
+    Tool,
+    ToolEvent,
+)
+from agenteval.agents.toolbox import Backend, Toolbox
+
+__all__ = [
+    "Agent",
+    "AgentFailure",
+    "AgentLimits",
+    "AgentLog",
+    "Backend",
+    "System",
+    "Tool",
+    "ToolEvent",
+    "Toolbox",
+    "drive",
+]
