@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -75,7 +74,7 @@ class Case(Record):
     seed: int | None = None
     generator: int = GENERATOR
     template: str = ""
-    words: Literal["built-in"] | str = "built-in"  # the word lists: built-in, or a lexicon's hash
+    words: str = "built-in"  # the word lists: built-in, or a lexicon's hash
 
     @model_validator(mode="after")
     def _names_known(self) -> Case:
@@ -86,6 +85,8 @@ class Case(Record):
             for name in (rule.first, rule.second) if isinstance(rule, OrderRule) else (rule.tool,):
                 if name not in tools:
                     raise ValueError(f"a constraint names {name!r}, which is no action's tool")
+        if self.durations is None and any(isinstance(r, TimeRule) for r in self.constraints):
+            raise ValueError("a time limit needs the durations of all actions")
         if self.durations is not None and set(self.durations) != set(tools):
             raise ValueError("durations must name every action's tool, and no other")
         if any(hours < 1 for hours in (self.durations or {}).values()):

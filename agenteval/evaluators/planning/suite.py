@@ -1,0 +1,145 @@
+"""Suites: planning tests as JSON lines, generated or written by hand, checked when they are read.
+
+A person needs to give of a case only `id`, `actions` (noun phrases, or objects with `phrase` and
+`tool`), and either `text` in the language of the requests or `constraints` with a `request`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from agenteval.errors import InputError
+from agenteval.evaluators.planning.case import Case, OrderRule, TimeRule
+from agenteval.evaluators.planning.dsl.derive import constraints_of
+from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
+from agenteval.evaluators.planning.mock import mock_tools
+from agenteval.evaluators.planning.solver.choose import solver_for
+from agenteval.evaluators.planning.solver.smt import core
+from agenteval.evaluators.planning.synthesis.assemble import (
+    count_valid,
+    paragraph_of,
+    request_text,
+    rules_of,
+)
+from agenteval.evaluators.planning.synthesis.topics import action
+from agenteval.files import replacing
+
+
+def case_line(case: Case) -> str:
+    """The case as one line of a suite, without the line's end."""
+    return json.dumps(case.model_dump(mode="json", exclude_none=True), ensure_ascii=False)
+
+
+def write_suite(path: Path, cases: Iterable[Case]) -> int:
+    """Write a suite whole or not at all; returns the number of cases."""
+    count = 0
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as out:
+        for case in cases:
+            out.write(case_line(case) + "\n")
+            count += 1
+    return count
+
+
+def read_suite(path: Path, lexicon: Lexicon | None = None) -> Iterator[Case]:
+    """Cases of a suite in its order, line by line, completed and checked.
+
+    Raises InputError, with file and line, for what cannot be read, for two cases of one id, for
+    contradictory constraints (naming a smallest contradictory set) and infeasible times.
+    """
+    seen: set[str] = set()
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    case = read_case(line, f"{path}:{number}", lexicon or built_in())
+                    if case.id in seen:
+                        raise InputError(
+                            f"the id {case.id!r} stands here twice", f"{path}:{number}"
+                        )
+                    seen.add(case.id)
+                    yield case
+    except OSError as error:
+        raise InputError(f"cannot read ({error.strerror or error})", str(path)) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 ({error.reason})", str(path)) from error
+    if not seen:
+        raise InputError("holds no case", str(path))
+
+
+def read_case(line: str, place: str, lexicon: Lexicon) -> Case:
+    """The case of one line, completed and checked. InputError as `read_suite` raises it."""
+    try:
+        value: Any = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON ({error})", place) from None
+    if not isinstance(value, dict):
+        raise InputError("a case is a JSON object", place)
+    entries = value.get("actions")
+    if isinstance(entries, list) and all(isinstance(e, str) and e.strip() for e in entries):
+        value["actions"] = [action(entry).model_dump() for entry in entries]
+    try:
+        case = Case.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        message = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{where}: {message}" if where else message, place) from None
+    case = _completed(case, place, lexicon)
+    _check_satisfiable(case, place)
+    return case
+
+
+def contradiction(case: Case) -> tuple[str, ...]:
+    """A smallest contradictory set of the case's constraints in words; empty if satisfiable."""
+    if case.hours is None and solver_for(case.n).allows([s.constraint for s in case.stated]):
+        return ()  # on the graph, which is much faster than a core
+    numbers = core(case.n, case.stated, case.hours)
+    if numbers == ():
+        return ("the durations alone are longer than a day",)
+    return tuple(told(case.constraints[i]) for i in numbers or ())
+
+
+def told(rule: OrderRule | TimeRule) -> str:
+    """A constraint in words, with the numbers of the sub-sentences it comes from, from 1."""
+    source = f" (clause {', '.join(str(s + 1) for s in rule.sentences)})" if rule.sentences else ""
+    if isinstance(rule, OrderRule):
+        return f"{rule.first} before {rule.second}{source}"
+    return f"{rule.tool} {rule.side} {rule.hour}:00{source}"
+
+
+def _completed(case: Case, place: str, lexicon: Lexicon) -> Case:
+    """With everything that follows from what was given."""
+    more: dict[str, Any] = {}
+    if not case.constraints and case.text:
+        try:
+            found = constraints_of(paragraph_of(case, lexicon))
+        except InputError as error:
+            raise InputError(f"text: {error}", place) from None
+        more["constraints"] = rules_of(found, case.actions)
+    if not case.request:
+        if not case.text:
+            raise InputError("a case needs a text or a request", place)
+        more["request"] = request_text(
+            case.topic or "assistant", case.n, case.text, extended=case.durations is not None
+        )
+    case = case.model_copy(update=more)
+    if not case.tools:
+        case = case.model_copy(update={"tools": mock_tools(case)})
+    if case.valid_plans is None:
+        valid = count_valid(case.n, case.stated, case.hours)
+        case = case.model_copy(update={"valid_plans": valid})
+    return case
+
+
+def _check_satisfiable(case: Case, place: str) -> None:
+    try:
+        wrong = contradiction(case)
+    except ValueError as error:
+        raise InputError(str(error), place) from None
+    if wrong:
+        raise InputError(f"the constraints contradict each other: {'; '.join(wrong)}", place)
