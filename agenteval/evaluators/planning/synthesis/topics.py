@@ -45,7 +45,7 @@ def choose_topics(names: Sequence[str], known: Sequence[Topic] | None = None) ->
             raise InputError(
                 f"no topic {name!r}; there are {', '.join(t.role for t in known)}", "--topic"
             )
-    return tuple(by_name[name.casefold()] for name in dict.fromkeys(names))
+    return tuple(by_name[name] for name in dict.fromkeys(n.casefold() for n in names))
 
 
 def action(phrase: str) -> Action:
