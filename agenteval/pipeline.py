@@ -7,15 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.errors import StoreError, Unauthorized
 from agenteval.evaluators.base import Evaluator, Outcome, Unit, judge
+from agenteval.outage import Breaker, first_error
 from agenteval.records import Criterion, Failure, Run, Usage, View, content_hash
 from agenteval.store import CellState, Store
 
 Item = tuple[Run, View]
-
-_BREAKER = 8  # calls that fail in a row before anything has worked: it never will
-_OUTAGE = 32  # the same after successes: more than a short outage with many calls in flight
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +178,10 @@ async def execute(
             for _ in range(min(workers, len(plan.units))):
                 group.create_task(engine.work(pending))
     except BaseExceptionGroup as many:
-        raise _first(many) from None
+        raise first_error(many) from None
     left = len(plan.units) - engine.progress.calls_done
-    stopped = engine.stopped or (None if plan.done else engine.nothing_worked())
+    breaker = engine.breaker
+    stopped = breaker.stopped or (None if plan.done else breaker.nothing_worked())
     return Ended(engine.progress, stopped, left)
 
 
@@ -193,20 +191,11 @@ class _Engine:
     store: Store
     progress: Progress
     on_progress: Callable[[Progress], None]
-    stopped: str | None = None
-    _bad_in_a_row: int = 0
-    _answered: bool = False
-    _last_failure: str = ""
-
-    def nothing_worked(self) -> str | None:
-        """The reason when every call failed for the infrastructure; None when one did not."""
-        if self._answered or not self._bad_in_a_row:
-            return None
-        return f"every call failed: {self._last_failure}"
+    breaker: Breaker = field(default_factory=Breaker)
 
     async def work(self, pending: Iterator[Unit]) -> None:
         for unit in pending:
-            if self.stopped:
+            if self.breaker.stopped:
                 return
             outcome = await judge(self.evaluator, unit)
             if self._out_of_budget(outcome) and not outcome.call.usage.requests:
@@ -218,7 +207,7 @@ class _Engine:
         """Whether the budget forbade it: nothing more to ask, and to store only what was paid."""
         first = outcome.results[0]
         if isinstance(first, Failure) and first.status == "error:budget":
-            self.stopped = self.stopped or first.message
+            self.breaker.stopped = self.breaker.stopped or first.message
             return True
         return False
 
@@ -229,31 +218,8 @@ class _Engine:
         self.progress.cells_scored += len(outcome.results) - len(failures)
         self.progress.failures.update(f.status for f in failures)
         broken = bool(failures) and failures[0].retry_on_resume
-        self._bad_in_a_row = self._bad_in_a_row + 1 if broken else 0
-        self._answered = self._answered or not broken
-        self._last_failure = failures[0].message if broken else ""
-        limit = _OUTAGE if self._answered else _BREAKER
-        if self._bad_in_a_row >= limit and self.stopped is None:
-            self.stopped = f"{limit} calls in a row failed: {self._last_failure}"
+        self.breaker.note(failures[0].message if broken else None)
         self.on_progress(self.progress)
-
-
-def _first(many: BaseExceptionGroup[BaseException]) -> BaseException:
-    """One exception to show: a refused key or a full disk says it all, else the first."""
-    errors = list(_leaves(many))
-    for kind in (Unauthorized, StoreError):
-        for error in errors:
-            if isinstance(error, kind):
-                return error
-    return errors[0]
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error
 
 
 __all__ = [

@@ -9,7 +9,14 @@ from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.checker import check
 from agenteval.evaluators.planning.mock import MockBackend
 from agenteval.evaluators.planning.verdict import CheckRules, Verdict
-from agenteval.records import Run
+from agenteval.records import Run, content_hash
+
+CHECKER = 1  # raised when the same log would get another verdict
+
+
+def check_key(rules: CheckRules) -> str:
+    """Content hash (hex) of the checker and its rules: verdicts of other keys are made anew."""
+    return content_hash({"checker": CHECKER, **rules.model_dump(mode="json")})
 
 
 @dataclass(frozen=True, slots=True)

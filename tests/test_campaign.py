@@ -1,0 +1,128 @@
+"""Campaigns: trials are kept, resumed, and never run twice; failures are no verdicts."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from agenteval.agents import AgentFailure, System, Toolbox
+from agenteval.campaign import Progress, Rules, load_attempts, open_trials, run_trials
+from agenteval.errors import ModelError, Unauthorized
+from agenteval.evaluators.planning.case import Case
+from agenteval.evaluators.planning.run import as_run
+from agenteval.evaluators.planning.solver.graph import plans
+from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
+from agenteval.evaluators.planning.verdict import CheckRules
+from agenteval.store import Store
+
+CASES = list(Generator(Shape((3, 4)), seed=4).cases(12))
+BY_REQUEST = {case.request: case for case in CASES}
+
+
+class Knowing:
+    """Calls the tools in the order that `choose` makes of a case; `calls` counts its cases."""
+
+    def __init__(self, calls: list[str], fail: set[str] = frozenset(), wrong: bool = False) -> None:  # type: ignore[assignment]
+        self.calls, self.fail, self.wrong = calls, fail, wrong
+
+    async def run(self, request: str, tools: Toolbox) -> str:
+        case = BY_REQUEST[request]
+        self.calls.append(case.id)
+        if case.id in self.fail:
+            raise ModelError("no answer came")
+        order = next(iter(plans(case.n, [e.constraint for e in case.stated])))
+        for i in reversed(order) if self.wrong else order:
+            tools.call(case.actions[i].tool)
+        return "done"
+
+
+def system(calls: list[str], name: str = "knowing", **more: object) -> System:
+    return System(name, lambda: Knowing(calls, **more), {"name": name})  # type: ignore[arg-type]
+
+
+def run(store: Store, agent: System, cases: list[Case] = CASES, trials: int = 1) -> Progress:
+    work = open_trials(store, cases, agent, trials)
+    return asyncio.run(run_trials(store, agent, work, Rules(), concurrency=3)).progress
+
+
+def test_everything_is_run_once_and_read_back(tmp_path: Path) -> None:
+    calls: list[str] = []
+    with Store(tmp_path / "s.db") as store:
+        progress = run(store, system(calls), trials=2)
+        assert progress.outcomes == {"pass": 24}
+        assert sorted(calls) == sorted([c.id for c in CASES] * 2)
+        assert open_trials(store, CASES, system(calls), 2) == []
+        attempts = load_attempts(store)
+    assert len(attempts) == 24
+    assert {a.outcome for a in attempts} == {"pass"}
+    assert {a.case.sha256 for a in attempts} == {c.sha256 for c in CASES}
+    got = as_run(attempts[0])
+    assert got.success is True
+    assert got.input == attempts[0].case.request
+
+
+def test_resume_runs_what_is_missing_and_what_the_infrastructure_failed(tmp_path: Path) -> None:
+    first: list[str] = []
+    broken = {CASES[2].id, CASES[5].id}
+    with Store(tmp_path / "s.db") as store:
+        progress = run(store, system(first, fail=broken), CASES[:8])
+        assert progress.outcomes == {"pass": 6, "error:infrastructure": 2}
+        failed = [a for a in load_attempts(store) if isinstance(a.log, AgentFailure)]
+        assert {a.case.id for a in failed} == broken
+        assert all(a.verdict is None for a in failed)
+        with pytest.raises(ValueError, match="nothing is known"):
+            as_run(failed[0])
+        second: list[str] = []
+        run(store, system(second))
+        assert set(second) == broken | {c.id for c in CASES[8:]}
+        assert len(second) == 6
+        assert {a.outcome for a in load_attempts(store)} == {"pass"}
+
+
+def test_an_endpoint_that_never_answers_ends_the_campaign(tmp_path: Path) -> None:
+    calls: list[str] = []
+    agent = system(calls, fail={c.id for c in CASES})
+    with Store(tmp_path / "s.db") as store:
+        work = open_trials(store, CASES, agent, 1)
+        ended = asyncio.run(run_trials(store, agent, work, Rules(), concurrency=1))
+    assert len(calls) == 8
+    assert ended.stopped == "8 trials in a row failed: no answer came"
+    assert ended.left_out == 4
+
+
+def test_a_refused_key_is_raised(tmp_path: Path) -> None:
+    class Refused:
+        async def run(self, request: str, tools: Toolbox) -> str:
+            raise Unauthorized("the key is refused")
+
+    agent = System("refused", Refused, {})
+    with Store(tmp_path / "s.db") as store, pytest.raises(Unauthorized):
+        run(store, agent)
+
+
+def test_other_rules_judge_the_stored_log_anew(tmp_path: Path) -> None:
+    class Slips:
+        async def run(self, request: str, tools: Toolbox) -> str:
+            tools.call("no_such_tool")
+            return await Knowing([]).run(request, tools)
+
+    with Store(tmp_path / "s.db") as store:
+        run(store, System("slips", Slips, {}))
+        assert {a.outcome for a in load_attempts(store)} == {"pass"}
+        strict = CheckRules(strict_calls=True)
+        assert {a.outcome for a in load_attempts(store, strict)} == {"act_error"}
+        assert {a.outcome for a in load_attempts(store)} == {"pass"}
+
+
+def test_systems_of_one_name_stay_apart(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        run(store, System("same", lambda: Knowing([]), {"temperature": 0}), CASES[:2])
+        run(store, System("same", lambda: Knowing([], wrong=True), {"temperature": 1}), CASES[:2])
+        attempts = load_attempts(store)
+    names = {a.system for a in attempts}
+    assert len(names) == 2
+    assert all(name.startswith("same [") for name in names)
+    outcomes = {name: {a.outcome for a in attempts if a.system == name} for name in names}
+    assert sorted(map(sorted, outcomes.values())) == [["order_error"], ["pass"]]
