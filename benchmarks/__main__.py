@@ -25,6 +25,7 @@ BENCHMARKS: dict[str, tuple[list[str], list[str]]] = {
     "reference_stats": ([], []),
     "judges": ([], ["--simulations", "20", "--pool", "120"]),
     "statistics_scale": ([], ["--scores", "100000"]),
+    "planning": ([], ["--seconds", "1"]),
 }
 
 

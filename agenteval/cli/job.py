@@ -149,7 +149,7 @@ def run_plan(
                 await client.close()
 
     try:
-        with live(plan, "judging") as update:
+        with live(len(plan.units), "judging") as update:
             return asyncio.run(work(update))
     except KeyboardInterrupt:
         return None

@@ -2,41 +2,52 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from agenteval.cli.console import Verbosity, err, note
 
 if TYPE_CHECKING:
-    from agenteval.pipeline import Plan, Progress
+    from agenteval.records import Usage
+
+
+class Counts(Protocol):
+    """What is counted while work goes on; `failures` by status."""
+
+    @property
+    def calls_done(self) -> int: ...
+    @property
+    def usage(self) -> Usage: ...
+    @property
+    def failures(self) -> Counter[str]: ...
 
 
 @contextmanager
-def live(plan: Plan, title: str) -> Iterator[Callable[[Progress], None]]:
+def live(total: int, title: str, what: str = "calls") -> Iterator[Callable[[Counts], None]]:
     """Yields the function to call after each finished call. Without a terminal: a line per 10 %."""
     if Verbosity.level < 0:
         yield lambda _: None
     elif err().is_terminal:
-        with _bar(plan, title) as update:
+        with _bar(total, title, what) as update:
             yield update
     else:
-        yield _lines(plan, title)
+        yield _lines(total, title, what)
 
 
-def _lines(plan: Plan, title: str) -> Callable[[Progress], None]:
-    total = len(plan.units)
+def _lines(total: int, title: str, what: str) -> Callable[[Counts], None]:
     step = max(1, total // 10)
 
-    def update(progress: Progress) -> None:
+    def update(progress: Counts) -> None:
         if progress.calls_done % step == 0 or progress.calls_done == total:
-            note(f"{title}: {progress.calls_done} of {total} calls{_extra(progress)}")
+            note(f"{title}: {progress.calls_done} of {total} {what}{_extra(progress)}")
 
     return update
 
 
 @contextmanager
-def _bar(plan: Plan, title: str) -> Iterator[Callable[[Progress], None]]:
+def _bar(total: int, title: str, what: str) -> Iterator[Callable[[Counts], None]]:
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -57,17 +68,17 @@ def _bar(plan: Plan, title: str) -> Iterator[Callable[[Progress], None]]:
         TextColumn("{task.fields[extra]}"),
     )
     with Bar(*columns, console=err(), transient=True) as bar:
-        task = bar.add_task(title, total=len(plan.units), rate="", extra="")
+        task = bar.add_task(title, total=total, rate="", extra="")
 
-        def update(progress: Progress) -> None:
+        def update(progress: Counts) -> None:
             elapsed = bar.tasks[0].elapsed or 0.0
-            rate = f"{progress.calls_done / elapsed:.1f} calls/s" if elapsed > 0 else ""
+            rate = f"{progress.calls_done / elapsed:.1f} {what}/s" if elapsed > 0 else ""
             bar.update(task, completed=progress.calls_done, rate=rate, extra=_extra(progress))
 
         yield update
 
 
-def _extra(progress: Progress) -> str:
+def _extra(progress: Counts) -> str:
     parts = []
     if progress.usage.cost is not None:
         parts.append(f"cost {progress.usage.cost:.4f}")

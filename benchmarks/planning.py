@@ -1,0 +1,115 @@
+"""Synthesis of planning tests, against a literal algorithm 1 with Z3 alone in the same process.
+
+The literal one (arXiv 2404.17833, algorithm 1): one z3 Solver with push and pop, N = 4 sentences,
+K = 20 draws, sentences from the same random source; neither side renders text. It may leave actions
+unmentioned and say what is implied, which ours may not. Then whole cases (words, request, tools,
+number of valid plans, the line of JSON) by number of actions, and extended cases.
+
+    python benchmarks/planning.py [--seconds 4]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import z3
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from agenteval.evaluators.planning.dsl.derive import demands
+from agenteval.evaluators.planning.suite import case_line
+from agenteval.evaluators.planning.synthesis.dice import Dice
+from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
+from agenteval.evaluators.planning.synthesis.grammar import Picker, Style, draw_part
+
+SENTENCES, TRIES = 4, 20
+SIZES = range(3, 10)
+
+
+class Literal:
+    """Algorithm 1 as printed. The solver is made once; every case is a level of its own."""
+
+    def __init__(self) -> None:
+        self.solver: Any = z3.Solver()
+        self.calls = 0
+
+    def case(self, dice: Dice, n: int) -> int:
+        solver = self.solver
+        names = [z3.Int(f"a{i}") for i in range(n)]
+        solver.push()
+        solver.add(z3.Distinct(*names))
+        for name in names:
+            solver.add(name >= 1, name <= n)
+        found = 0
+        for _ in range(SENTENCES):
+            for _ in range(TRIES):
+                part = draw_part(Picker(dice, [], range(n), 0.0), Style())
+                solver.push()
+                for c in demands(part):
+                    solver.add(names[c.first] < names[c.second])  # type: ignore[union-attr]
+                self.calls += 1
+                if solver.check() == z3.sat:
+                    found += 1  # stays on its level: that is C'
+                    break
+                solver.pop()
+            else:
+                break
+        solver.pop(found + 1)
+        return found
+
+
+def rate(make: Callable[[int], object], seconds: float) -> float:
+    """Milliseconds for one call, over calls for about `seconds`."""
+    for number in range(20):
+        make(number)
+    begun, count = time.perf_counter(), 0
+    while time.perf_counter() - begun < seconds:
+        make(count)
+        count += 1
+    return (time.perf_counter() - begun) / count * 1e3
+
+
+def skeletons(low: int, high: int, seconds: float) -> tuple[float, float]:
+    """Milliseconds a skeleton: the literal algorithm, ours. Interleaved, medians of 3 rounds."""
+    literal, ours = Literal(), Generator(Shape((low, high)), seed=1)
+
+    def one(number: int) -> None:
+        dice = Dice(np.random.default_rng([1, number]))
+        n = dice.between(low, high)
+        while ours.skeleton(dice, n) is None:
+            pass
+
+    def other(number: int) -> None:
+        dice = Dice(np.random.default_rng([1, number]))
+        literal.case(dice, dice.between(low, high))
+
+    rounds = [(rate(other, seconds / 6), rate(one, seconds / 6)) for _ in range(3)]
+    return statistics.median(r[0] for r in rounds), statistics.median(r[1] for r in rounds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seconds", type=float, default=4.0, help="for each figure, about")
+    seconds = parser.parse_args().seconds
+    print("milliseconds a case            literal + Z3      ours    ratio   whole case with JSON")
+    for low, high in [(3, 5), *((n, n) for n in SIZES)]:
+        slow, fast = skeletons(low, high, seconds)
+        generator = Generator(Shape((low, high)), seed=1)
+        whole = rate(lambda k, g=generator: case_line(g.case(k)), seconds / 3)  # type: ignore[misc]
+        name = f"{low} to {high} actions" if low < high else f"{low} actions"
+        print(f"{name:<28} {slow:>14.2f} {fast:>9.3f} {slow / fast:>7.1f}x {whole:>20.2f}")
+    for n in (3, 4, 5):
+        generator = Generator(Shape((n, n), extended=True), seed=1)
+        whole = rate(lambda k, g=generator: case_line(g.case(k)), seconds / 3)  # type: ignore[misc]
+        print(f"{n} actions, extended {'':>38}{whole:>26.2f}")
+
+
+if __name__ == "__main__":
+    main()
