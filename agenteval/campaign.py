@@ -20,6 +20,7 @@ from agenteval.evaluators.planning.run import Attempt, check_key, run_case
 from agenteval.evaluators.planning.verdict import CheckRules, Verdict
 from agenteval.outage import Breaker, first_error
 from agenteval.records import Usage
+from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
 
 EVALUATOR = "planning"
@@ -127,9 +128,11 @@ class _Engine:
     def _count(self, log: AgentLog | AgentFailure, verdict: Verdict | None) -> None:
         self.progress.calls_done += 1
         self.progress.usage = self.progress.usage + log.usage
-        failed = isinstance(log, AgentFailure)
-        self.progress.outcomes[log.status if failed else verdict.outcome] += 1  # type: ignore[union-attr]
-        self.breaker.note(log.message if failed else None)  # type: ignore[union-attr]
+        failure = log if isinstance(log, AgentFailure) else None
+        outcome = failure.status if failure else verdict.outcome if verdict else "unchecked"
+        self.progress.outcomes[outcome] += 1
+        broken = failure is not None and failure.status in INFRASTRUCTURE
+        self.breaker.note(failure.message if failure and broken else None)
         self.on_progress(self.progress)
 
 

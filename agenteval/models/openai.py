@@ -43,7 +43,9 @@ _RETRYABLE = {408, 409, 425, 429}
 _FORM_WORDS = ("response_format", "response format", "json_schema", "json_object",
                "structured output")  # fmt: skip
 # Parameters that some endpoints refuse by name, and what to send in their place.
-_OPTIONAL = {"seed": None, "temperature": None, "max_tokens": "max_completion_tokens"}
+_OPTIONAL = {
+    "seed": None, "temperature": None, "stop": None, "max_tokens": "max_completion_tokens",
+}  # fmt: skip
 # A value out of range names the parameter as well; only these words say that it is not taken.
 _NOT_TAKEN = re.compile(
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,12 +67,29 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def use_wal(engine: Engine) -> None:
-    """Readers and the writer do not block each other. A disk that cannot do it keeps its mode."""
+    """Readers and the writer do not block each other. A disk that cannot do it keeps its mode.
+
+    Raises StoreError when another process has been writing for BUSY_SECONDS.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
     raw = engine.raw_connection()
     try:
-        raw.cursor().execute("PRAGMA journal_mode=WAL")
+        # SQLite itself does not wait here for one who has begun to write: two that open a new
+        # store at once would fail.
+        while (error := _switched(raw)) is not None:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise StoreError(explain(error, engine)) from error
+            time.sleep(0.02)
     finally:
         raw.close()
+
+
+def _switched(raw: Any) -> sqlite3.Error | None:
+    try:
+        raw.cursor().execute("PRAGMA journal_mode=WAL")
+    except sqlite3.Error as error:
+        return error
+    return None
 
 
 def explain(error: BaseException, engine: Engine) -> str:

@@ -54,7 +54,55 @@ def _origin_of_runs(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE runs ADD COLUMN origin VARCHAR"))
 
 
-_STEPS: dict[int, Callable[[Connection], None]] = {1: _origin_of_runs}  # by the version before
+# Written out, not taken from schema.py: a step makes the layout of its own time.
+_TRIALS = (
+    """CREATE TABLE cases (
+        evaluator VARCHAR NOT NULL,
+        case_key VARCHAR NOT NULL,
+        case_id VARCHAR NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (evaluator, case_key)
+    )""",
+    """CREATE TABLE systems (
+        system_key VARCHAR NOT NULL,
+        name VARCHAR NOT NULL,
+        parameters TEXT NOT NULL,
+        PRIMARY KEY (system_key)
+    )""",
+    """CREATE TABLE trials (
+        evaluator VARCHAR NOT NULL,
+        system_key VARCHAR NOT NULL,
+        case_key VARCHAR NOT NULL,
+        trial INTEGER NOT NULL,
+        case_id VARCHAR NOT NULL,
+        status VARCHAR NOT NULL,
+        outcome VARCHAR,
+        check_key VARCHAR,
+        tries INTEGER NOT NULL,
+        started FLOAT,
+        ended FLOAT,
+        requests INTEGER,
+        prompt_tokens INTEGER,
+        completion_tokens INTEGER,
+        cost FLOAT,
+        verdict TEXT,
+        log TEXT NOT NULL,
+        PRIMARY KEY (evaluator, system_key, case_key, trial),
+        FOREIGN KEY (evaluator, case_key) REFERENCES cases (evaluator, case_key),
+        FOREIGN KEY (system_key) REFERENCES systems (system_key)
+    )""",
+)
+
+
+def _trials_of_agents(connection: Connection) -> None:
+    for statement in _TRIALS:
+        connection.execute(text(statement))
+
+
+_STEPS: dict[int, Callable[[Connection], None]] = {  # by the version before
+    1: _origin_of_runs,
+    2: _trials_of_agents,
+}
 
 
 def _create(connection: Connection) -> None:

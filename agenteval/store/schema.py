@@ -6,6 +6,7 @@ from sqlalchemy import (
     Column,
     Float,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
@@ -16,7 +17,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 metadata = MetaData()
 
@@ -105,4 +106,50 @@ replies = Table(
     metadata,
     Column("key", String, primary_key=True),
     Column("reply", Text, nullable=False),  # JSON
+)
+
+# A test case of an evaluator that puts agents to work (planning, workflows).
+cases = Table(
+    "cases",
+    metadata,
+    Column("evaluator", String, nullable=False),
+    Column("case_key", String, nullable=False),  # sha256 of the case, whatever suite it stands in
+    Column("case_id", String, nullable=False),
+    Column("body", Text, nullable=False),  # the case as JSON
+    PrimaryKeyConstraint("evaluator", "case_key"),
+)
+
+systems = Table(
+    "systems",
+    metadata,
+    Column("system_key", String, primary_key=True),  # sha256 of the agent under test
+    Column("name", String, nullable=False),
+    Column("parameters", Text, nullable=False),  # JSON
+)
+
+# One attempt of one agent at one case. The log is what happened, for good; the verdict beside it
+# can be made again from the log. What is small stands before the log: SQLite reads a row from the
+# left and leaves a long log on its own pages.
+trials = Table(
+    "trials",
+    metadata,
+    Column("evaluator", String, nullable=False),
+    Column("system_key", String, ForeignKey("systems.system_key"), nullable=False),
+    Column("case_key", String, nullable=False),
+    Column("trial", Integer, nullable=False),
+    Column("case_id", String, nullable=False),
+    Column("status", String, nullable=False),  # "done", or a Failure's status with a colon
+    Column("outcome", String),
+    Column("check_key", String),  # sha256 of the checker that gave outcome and verdict
+    Column("tries", Integer, nullable=False),  # attempts so far, failed ones included
+    Column("started", Float),  # seconds since 1970, of the last attempt
+    Column("ended", Float),
+    Column("requests", Integer),  # these four: sums over all attempts
+    Column("prompt_tokens", Integer),
+    Column("completion_tokens", Integer),
+    Column("cost", Float),
+    Column("verdict", Text),  # JSON
+    Column("log", Text, nullable=False),  # JSON
+    PrimaryKeyConstraint("evaluator", "system_key", "case_key", "trial"),
+    ForeignKeyConstraint(["evaluator", "case_key"], ["cases.evaluator", "cases.case_key"]),
 )

@@ -140,7 +140,8 @@ class Store:
         """Hold an experiment for this process; StoreLocked when another holds it."""
         return experiment_lock(self.path, experiment)
 
-    def _submit(self, writes: Writes) -> Future[None]:
+    def submit(self, writes: Writes) -> Future[None]:
+        """Queue rows that belong together; the future resolves when they are durable, or raises."""
         with self._gate:
             if self._closed:
                 raise StoreError(f"{self.path}: the store is closed")
@@ -159,10 +160,10 @@ class Store:
             (_ADD_CRITERION, [rows.criterion_row(c, now) for c in criteria]),
             (_ADD_SOURCE, [rows.source_row(source, now)]),
         ]
-        self._submit(known).result()
+        self.submit(known).result()
         left = iter(runs)
         while chunk := [rows.run_row(run, view, now) for run, view in islice(left, _CHUNK)]:
-            self._submit([(_ADD_RUN, chunk)]).result()
+            self.submit([(_ADD_RUN, chunk)]).result()
 
     def states(self, source: Source) -> dict[tuple[str, str, str, int], CellState]:
         """Status of every cell of a source, by (run, variant, criterion, repeat)."""
@@ -209,7 +210,7 @@ class Store:
         if any(_call_of(r) != _call_of(results[0]) for r in results):
             raise ValueError("results of several calls; commit each with its own record")
         call_id = uuid.uuid4().hex
-        return self._submit(
+        return self.submit(
             [
                 (_ADD_CALL, [rows.call_row(call_id, key, call)]),
                 (_ADD_CELL, [rows.cell_row(call_id, r, attempt) for r in results]),
@@ -328,7 +329,7 @@ class Store:
             text = rows.encode(reply)
         except (ValueError, TypeError):
             return
-        self._submit([(_ADD_REPLY, [{"key": key, "reply": text}])]).add_done_callback(self._kept)
+        self.submit([(_ADD_REPLY, [{"key": key, "reply": text}])]).add_done_callback(self._kept)
 
     def _kept(self, done: Future[None]) -> None:
         error = done.exception()

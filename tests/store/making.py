@@ -114,7 +114,10 @@ def failures(unit: Unit, source: Source, status: FailureStatus, message: str = "
     return Outcome(results, CallRecord(usage=Usage(requests=1)))
 
 
-TABLES = {"meta", "runs", "criteria", "sources", "calls", "cells", "replies"}
+TABLES = {
+    "meta", "runs", "criteria", "sources", "calls", "cells", "replies", "cases",
+    "systems", "trials",
+}  # fmt: skip
 
 
 def check_file(path: Path) -> None:

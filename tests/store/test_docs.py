@@ -7,15 +7,18 @@ import sqlite3
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 from agenteval.evaluators.base import Unit
-from agenteval.store import Store, schema
+from agenteval.store import Store, TrialSystem, schema
 from tests.store.making import ScriptedJudge, criteria, failures, items, rank_of, scores
+from tests.store.trial_making import SYSTEM, failed, key, known, trial
 
 TEXT = (Path(__file__).parents[2] / "docs" / "store.md").read_text(encoding="utf-8")
 
 
 def test_every_table_and_column_is_documented() -> None:
-    tables = TEXT.split("## Tables")[1].split("## Two queries")[0]
+    tables = TEXT.split("## Tables")[1].split("## Three queries")[0]
     parts = {m[1]: m[2] for m in re.finditer(r"^`(\w+)`:(.*?)(?=^`\w+`:|\Z)", tables, re.M | re.S)}
     assert set(parts) == set(schema.metadata.tables)
     for name, table in schema.metadata.tables.items():
@@ -40,7 +43,7 @@ def test_the_queries_run_and_agree_with_a_count_by_hand(tmp_path: Path) -> None:
             for c in dimensions:
                 values[c.id, run.system] += [] if failed else [rank_of(unit, c) / 4]
             store.commit_soon(done.results, done.call).result(5)
-    first, second = re.findall(r"```sql\n(.*?)```", TEXT, re.S)
+    first, second, _ = re.findall(r"```sql\n(.*?)```", TEXT, re.S)
     db = sqlite3.connect(tmp_path / "s.db")
     assert db.execute(first).fetchall() == [
         ("scripted", c, s, round(sum(v) / len(v), 3), len(v), 1 if s == "style-1" else 0)
@@ -49,3 +52,37 @@ def test_the_queries_run_and_agree_with_a_count_by_hand(tmp_path: Path) -> None:
     # five calls of 100 and 10 tokens, and one that failed without a report
     assert db.execute(second).fetchall() == [("scripted", 6, 6, 500, 50, None)]
     db.close()
+
+
+def test_the_query_on_trials_agrees_with_a_count_by_hand(tmp_path: Path) -> None:
+    other = TrialSystem(key=key("other"), name="another", parameters={})
+    made = [
+        *(trial(i, n, outcome=o) for i, n, o in
+          [(0, 0, "pass"), (0, 1, "order_error"), (1, 0, "pass"), (1, 1, "pass")]),
+        failed(2),
+        trial(3, outcome=None, check_key=None, verdict=None),
+        trial(0, system=other.key, outcome="action_lost"),
+    ]  # fmt: skip
+    with Store(tmp_path / "s.db") as store:
+        trials = known(store, 4, SYSTEM, other)
+        for t in made:
+            trials.write_trial_soon(t).result(5)
+    db = sqlite3.connect(tmp_path / "s.db")
+    assert db.execute(re.findall(r"```sql\n(.*?)```", TEXT, re.S)[2]).fetchall() == [
+        ("planning", "another", 1, 0, 0.0, 0),
+        ("planning", "scripted", 4, 1, 0.75, 1),
+    ]
+    db.close()
+
+
+def test_the_python_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Store(tmp_path / "agenteval.db") as store:
+        trials = known(store, 2)
+        trials.write_trial_soon(trial(1, outcome="pass")).result(5)
+        trials.write_trial_soon(failed(0)).result(5)
+    (example,) = re.findall(r"```python\n(.*?)```", TEXT, re.S)
+    exec(example.replace("agenteval.db", str(tmp_path / "agenteval.db")), {})
+    assert sorted(capsys.readouterr().out.splitlines()) == [
+        "scripted case-0 0 error:infrastructure",
+        "scripted case-1 0 pass",
+    ]

@@ -41,6 +41,8 @@ def test_of_two_processes_exactly_one_wins_twenty_times(tmp_path: Path) -> None:
         children = [FORK.Process(target=_hold, args=(path, theirs)) for _, theirs in pipes]
         for child in children:
             child.start()
+        for _, theirs in pipes:
+            theirs.close()  # a child that dies is heard, not waited for
         pids = [ours.recv() for ours, _ in pipes]
         for ours, _ in pipes:
             ours.send("go")

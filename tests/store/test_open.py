@@ -82,24 +82,6 @@ def test_a_newer_store_is_refused_with_advice(tmp_path: Path) -> None:
     assert "update agenteval" in text
 
 
-def test_a_store_of_version_1_is_brought_up_to_date(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    with Store(path) as store:
-        store.register(items(3), criteria(1), ScriptedJudge().source)
-        before, secret = store.runs(), store.secret
-    with sqlite3.connect(path) as db:
-        db.execute("ALTER TABLE runs DROP COLUMN origin")
-        db.execute("UPDATE meta SET value = ? WHERE key = 'version'", (b"1",))
-    db.close()
-    for _ in range(2):  # the second time there is nothing to do
-        with Store(path) as store:
-            assert (store.runs(), store.secret) == (before, secret)
-    with sqlite3.connect(path) as db:
-        assert db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() == (b"2",)
-        assert db.execute("SELECT count(*), count(origin) FROM runs").fetchone() == (3, 0)
-    db.close()
-
-
 def test_a_folder_and_a_path_below_a_file(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as caught:
         Store(tmp_path)
@@ -184,6 +166,8 @@ def test_processes_that_create_one_store_together_agree(tmp_path: Path) -> None:
         children = [FORK.Process(target=_open, args=(path, start, p[1])) for p in pipes]
         for child in children:
             child.start()
+        for _, theirs in pipes:
+            theirs.close()  # a child that dies is heard, not waited for
         start.set()
         said = [ours.recv() for ours, _ in pipes]
         for child in children:

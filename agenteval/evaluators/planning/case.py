@@ -16,6 +16,7 @@ from agenteval.evaluators.planning.constraints import (
 )
 from agenteval.records import Record, content_hash
 
+RESTART = "restart_plan"  # tool of extended cases that undoes everything
 GENERATOR = 1  # raised when the same seed would give another suite
 
 
@@ -83,10 +84,14 @@ class Case(Record):
             raise ValueError("two actions have the same tool")
         for rule in self.constraints:
             for name in (rule.first, rule.second) if isinstance(rule, OrderRule) else (rule.tool,):
+                if isinstance(rule, OrderRule) and rule.first == rule.second:
+                    raise ValueError(f"{name!r} cannot come before itself")
                 if name not in tools:
                     raise ValueError(f"a constraint names {name!r}, which is no action's tool")
         if self.durations is None and any(isinstance(r, TimeRule) for r in self.constraints):
             raise ValueError("a time limit needs the durations of all actions")
+        if self.durations is not None and RESTART in tools:
+            raise ValueError(f"{RESTART!r} is the tool for planning again; no action can have it")
         if self.durations is not None and set(self.durations) != set(tools):
             raise ValueError("durations must name every action's tool, and no other")
         if any(hours < 1 for hours in (self.durations or {}).values()):

@@ -85,12 +85,11 @@ class Generator:
             filled = fill(paragraph, self.lexicon, rng)
             style = self._better_style(filled, phrases)
             if style is None:
-                kind = "x" if self.shape.extended else "n"
-                case = build_case(
-                    f"{kind}{n}-{self.seed}-{number:05d}", topic.role, chosen, filled,
-                    self.lexicon, durations,
-                )  # fmt: skip
-                return case.model_copy(update={"seed": self.seed})
+                name = f"{'x' if self.shape.extended else 'n'}{n}-{self.seed}-{number:05d}"
+                case = build_case(name, topic.role, chosen, filled, self.lexicon, durations)
+                # Another shape makes another case of the same seed and number.
+                more = {"seed": self.seed, "id": f"{name}-{case.sha256[:4]}"}
+                return case.model_copy(update=more)
         raise InputError(
             f"no text of {n} actions with {_told(self._goal_range(n))} constraints"
             f"{_words_told(self.shape)} was found in {_ATTEMPTS} attempts; widen the ranges"

@@ -1,0 +1,184 @@
+"""An AutoGen AssistantAgent under test. Imported lazily: it loads autogen-agentchat.
+
+What AutoGen 0.7.5 does with a model's mistakes, and keeps to itself: a call of an unknown tool is
+answered "Error: tool 'x' not found in any workbench", arguments that are no JSON "Error: ..." with
+the parser's words, and neither reaches a tool; `null`, `[]`, `0` and `""` as arguments are taken
+for `{}`. So every call is carried out when the agent announces it, in the words of the model and
+in its order, and the tools only hand out the answers. The model is told AutoGen's own sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from importlib.metadata import version
+from inspect import signature
+from typing import Any, cast
+
+from autogen_agentchat.agents import AssistantAgent
+from autogen_agentchat.base import TaskResult
+from autogen_agentchat.messages import ToolCallExecutionEvent, ToolCallRequestEvent
+from autogen_core import CancellationToken
+from autogen_core.models import CreateResult, LLMMessage
+from autogen_core.tools import BaseTool, ToolSchema
+from pydantic import BaseModel
+
+from agenteval.agents.endpoint import Endpoint, Line, carry_out, report_unparsed, say_reply
+from agenteval.agents.protocol import System, Tool
+from agenteval.agents.toolbox import Toolbox
+from agenteval.models.autogen import AgentevalChatClient
+from agenteval.models.autogen_wire import wire_call
+from agenteval.models.client import Client
+from agenteval.models.wire import Reply, Request
+from agenteval.records import Message
+
+
+class _LineClient:
+    """A case's line in the place of the Client, of which the model client uses `complete`."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    async def complete(self, request: Request) -> Reply:
+        return await self._line.ask(request)
+
+
+class _Model(AgentevalChatClient):
+    """The model client of one case, with the request's parameters and the text beside calls."""
+
+    def __init__(self, line: Line, parameters: Mapping[str, Any]) -> None:
+        super().__init__(cast(Client, _LineClient(line)))
+        self._line = line
+        self._parameters = parameters
+
+    async def create(self, messages: Sequence[LLMMessage], **more: Any) -> CreateResult:
+        result = await super().create(messages, **more, extra_create_args=self._parameters)
+        said = self._line.last
+        if said is None or not (said.tool_calls and said.text):
+            return result
+        return result.model_copy(update={"thought": said.text})
+
+
+class _Tool(BaseTool[Any, Any]):
+    """A tool of the toolbox, with its own JSON schema."""
+
+    def __init__(self, tool: Tool, answers: Mapping[str, str]) -> None:
+        super().__init__(BaseModel, str, tool.name, tool.description)
+        self._tool = tool
+        self._answers = answers
+
+    @property
+    def schema(self) -> ToolSchema:
+        return cast(ToolSchema, self._tool.model_dump())
+
+    async def run(self, args: BaseModel, cancellation_token: CancellationToken) -> str:
+        raise NotImplementedError("calls arrive as JSON")
+
+    async def run_json(
+        self,
+        args: Mapping[str, Any],
+        cancellation_token: CancellationToken,
+        call_id: str | None = None,
+    ) -> str:
+        return self._answers[call_id or ""]
+
+
+class AutogenAgent:
+    """A fresh AssistantAgent with the toolbox's tools; no reflection on tool use."""
+
+    def __init__(self, endpoint: Endpoint, client: Client, instructions: str) -> None:
+        self._parameters = endpoint.request_parameters()
+        self._client = client
+        self._instructions = instructions
+
+    async def run(self, request: str, tools: Toolbox) -> str:
+        """The agent's last message. Raises ModelError for a failing endpoint.
+
+        All calls of one reply share a turn. AutoGen's own bound on turns lies one above the
+        toolbox's: at its bound it would end as if the agent had finished.
+        """
+        line = Line(self._client, tools)
+        answers: dict[str, str] = {}  # what the tools say, by the id of the call
+        agent = AssistantAgent(
+            "assistant",
+            _Model(line, self._parameters),
+            tools=[_Tool(tool, answers) for tool in tools.tools],
+            reflect_on_tool_use=False,
+            max_tool_iterations=tools.limits.turns + 1,
+            system_message=self._instructions,
+        )
+        tools.say(Message(role="system", content=self._instructions))
+        tools.say(Message(role="user", content=request))
+        return await self._follow(agent, request, _Case(tools, line, answers))
+
+    async def _follow(self, agent: AssistantAgent, request: str, case: _Case) -> str:
+        async with aclosing(agent.run_stream(task=request)) as stream:
+            async for item in stream:
+                if isinstance(item, ToolCallRequestEvent):
+                    case.carry_out(item)
+                elif isinstance(item, ToolCallExecutionEvent):
+                    case.keep_results(item)
+                elif isinstance(item, TaskResult):
+                    return case.last_words(item)
+                if case.tools.exhausted.is_set():
+                    return ""
+        raise AssertionError("the stream of an AutoGen agent ends with its result")
+
+
+class _Case:
+    """What the events of the stream mean for the toolbox."""
+
+    def __init__(self, tools: Toolbox, line: Line, answers: dict[str, str]) -> None:
+        self.tools = tools
+        self._line = line
+        self._answers = answers
+
+    def carry_out(self, asked: ToolCallRequestEvent) -> None:
+        if self._line.last is not None:
+            say_reply(self._line.last, self.tools)
+        turn = self.tools.turn()
+        calls = [wire_call(call) for call in asked.content]
+        self._answers.update(carry_out(calls, self.tools, turn))  # the transport makes ids unique
+
+    def keep_results(self, done: ToolCallExecutionEvent) -> None:
+        for result in done.content:
+            self.tools.say(
+                Message(
+                    role="tool",
+                    content=result.content,
+                    name=result.name or None,
+                    tool_call_id=result.call_id or None,
+                )
+            )
+
+    def last_words(self, result: TaskResult) -> str:
+        if self._line.last is not None:
+            say_reply(self._line.last, self.tools)
+            report_unparsed(self._line.last, self.tools)
+        return result.messages[-1].to_text()
+
+
+def autogen(
+    endpoint: Endpoint,
+    client: Client,
+    *,
+    instructions: str | None = None,
+    name: str | None = None,
+) -> System:
+    """The system `autogen:MODEL`; `client` comes from `connect(endpoint)`.
+
+    `instructions` replaces AutoGen's own system message.
+    """
+    if instructions is None:
+        instructions = str(signature(AssistantAgent).parameters["system_message"].default)
+    return System(
+        name=name or f"autogen:{endpoint.model}",
+        make=lambda: AutogenAgent(endpoint, client, instructions),
+        parameters={
+            "adapter": "autogen",
+            "version": 1,
+            "autogen": version("autogen-agentchat"),
+            "instructions": instructions,
+            **endpoint.parameters(),
+        },
+    )

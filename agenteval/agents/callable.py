@@ -1,0 +1,205 @@
+"""Any Python callable as an agent: `function(request, tools)`, plain or async."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import hashlib
+import importlib
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from agenteval.agents.toolbox import Toolbox
+from agenteval.errors import AgentevalError, InputError
+
+
+class AgentStopped(BaseException):
+    """The session is over: raised by a tool to end a function that goes on calling.
+
+    No Exception, so that a loop that survives every failure of its tools ends all the same.
+    """
+
+
+class Tools(Mapping[str, Callable[..., str]]):
+    """What the function is handed: `tools["name"](argument=...)` returns the tool's answer.
+
+    `specs` are the tools as OpenAI's chat completions take them. `call(name, arguments)` is for
+    names and arguments (a mapping or JSON text) as a model gave them. Each call is a turn of its
+    own; `turn()` gives the same tools for calls that one model turn asked for together. A name
+    that is no tool is answered with a sentence that says so, and counts as a wrong call; only
+    `in`, `len` and iteration tell what there is. After the end every call raises AgentStopped.
+    """
+
+    def __init__(self, toolbox: Toolbox, turn: int | None = None) -> None:
+        self._toolbox = toolbox
+        self._turn = turn
+        self._names = tuple(tool.name for tool in toolbox.tools)
+
+    @property
+    def specs(self) -> list[dict[str, Any]]:
+        """`[{"type": "function", "function": {"name", "description", "parameters"}}, ...]`"""
+        return [tool.function() for tool in self._toolbox.tools]
+
+    def call(self, name: str, arguments: object = None) -> str:
+        """The tool's answer, or a sentence that says why the call was not carried out."""
+        answer = self._toolbox.call(name, arguments, turn=self._turn)
+        if self._toolbox.closed:
+            raise AgentStopped
+        return answer
+
+    def turn(self) -> Tools:
+        """The same tools; calls through the returned object are simultaneous."""
+        return Tools(self._toolbox, self._toolbox.turn())
+
+    def __getitem__(self, name: str) -> Callable[..., str]:
+        def tool(**arguments: object) -> str:
+            return self.call(name, arguments)
+
+        tool.__name__ = tool.__qualname__ = str(name)
+        tool.__doc__ = next((t.description for t in self._toolbox.tools if t.name == name), None)
+        return tool
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class CallableAgent:
+    """An agent from `function(request: str, tools: Tools) -> str | None`.
+
+    A plain function runs in a daemon thread, so that a timeout ends the case though nobody can end
+    the thread; an async one runs in the event loop, which it must not block.
+    Raises InputError for what cannot be called with two arguments.
+    """
+
+    def __init__(self, function: Callable[[str, Tools], object]) -> None:
+        try:
+            inspect.signature(function).bind("", None)
+        except TypeError as error:
+            raise InputError(
+                f"{_called(function)} cannot be called as function(request, tools): {error}",
+                "--agent",
+            ) from error
+        except ValueError:  # a builtin without a signature: only the call will tell
+            if not callable(function):
+                raise
+        self._function = function
+
+    async def run(self, request: str, tools: Toolbox) -> str:
+        """What the function returns, None as "". Raises what it raises."""
+        given = Tools(tools)
+        try:
+            if _is_async(self._function):
+                said = self._function(request, given)
+            else:
+                said = await _in_thread(lambda: self._function(request, given))
+            if inspect.isawaitable(said):
+                said = await said
+        except AgentStopped:
+            return ""  # the case has ended without it
+        if said is not None and not isinstance(said, str):
+            raise AgentevalError(
+                f"{_called(self._function)} returned {type(said).__name__} instead of text or None"
+            )
+        return said or ""
+
+
+def load(reference: str) -> Callable[..., Any]:
+    """The callable (or class) named by `package.module:name`; the current folder is looked in too.
+
+    Raises InputError that says what is missing: the module, the name in it, or what went wrong in
+    the module itself.
+    """
+    module_name, _, path = reference.partition(":")
+    if not module_name or not path:
+        raise InputError(f"{reference!r} is not of the form package.module:function", "--agent")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+        importlib.invalidate_caches()
+    found: Any = _module(module_name)
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            near = get_close_matches(part, [n for n in dir(found) if not n.startswith("_")], 1)
+            hint = f"; is {near[0]!r} meant?" if near else ""
+            raise InputError(f"{module_name} has no {path!r}{hint}", "--agent") from None
+    if not callable(found):
+        raise InputError(f"{reference} is a {type(found).__name__}, no function", "--agent")
+    return found  # type: ignore[no-any-return]
+
+
+def source_sha256(function: object) -> str | None:
+    """sha256 (hex) of the source file of the module that defines it; None without a file.
+
+    What that module imports is not covered.
+    """
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    file = getattr(module, "__file__", None)
+    if not file or not Path(file).is_file():
+        return None
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def _module(name: str) -> object:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
+            raise InputError(
+                f"there is no module {name!r}, neither in {Path.cwd()} nor on PYTHONPATH", "--agent"
+            ) from error
+        raise InputError(f"{name} cannot be imported: {error}", "--agent") from error
+    except Exception as error:  # whatever a user's module does while it is imported
+        raise InputError(
+            f"{name} cannot be imported: {type(error).__name__}: {error}", "--agent"
+        ) from error
+
+
+def _is_async(function: object) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004  its type is asked for, not whether
+    )
+
+
+def _called(function: object) -> str:
+    return str(getattr(function, "__qualname__", None) or type(function).__name__)
+
+
+async def _in_thread(function: Callable[[], object]) -> object:
+    """The function's value from a thread that does not keep the process from ending."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[object] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(value: object, error: BaseException | None) -> None:
+        if not done.done():
+            done.set_exception(error) if error is not None else done.set_result(value)
+
+    def work() -> None:
+        value: object = None
+        error: BaseException | None = None
+        try:
+            value = context.run(function)
+        except (StopIteration, SystemExit) as odd:  # neither may be raised into a task
+            error = AgentevalError(f"the agent left with {odd!r}")
+        except BaseException as raised:  # noqa: BLE001  raised again where it is awaited
+            error = raised
+        try:
+            loop.call_soon_threadsafe(settle, value, error)
+        except RuntimeError:
+            return  # the loop has ended: the case was over long ago
+
+    threading.Thread(target=work, name="agent", daemon=True).start()
+    return await done

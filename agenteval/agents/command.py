@@ -1,0 +1,126 @@
+"""Any command as an agent, over JSON lines on its stdin and stdout.
+
+We send one line first, and one for every call::
+
+    {"type": "start", "request": "...", "tools": [{"type": "function", "function": {...}}]}
+    {"type": "result", "id": "...", "content": "..."}
+    {"type": "error", "message": "..."}          a line of yours that could not be used
+
+The command sends::
+
+    {"type": "call", "id": "...", "name": "...", "arguments": {...}}
+    {"type": "calls", "calls": [{"id": "...", "name": "...", "arguments": {...}}, ...]}
+    {"type": "message", "content": "..."}        kept beside the calls
+    {"type": "final", "content": "..."}          the last words; the case is over
+
+The calls of one "calls" line are one turn: they count as simultaneous.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agenteval.agents.process import MAX_LINE, Child, running, split
+from agenteval.agents.toolbox import Toolbox, clean
+from agenteval.errors import ModelError
+from agenteval.records import Message
+
+_PATIENCE = 1.0  # seconds for a command to end by itself
+_MAX_MESSAGES = 1000
+_MAX_CONTENT = 100_000  # characters of one message
+Line = dict[str, Any]
+
+
+class CommandAgent:
+    """An agent that is a command; started anew for every case, without a shell.
+
+    Raises InputError for a command that cannot be run.
+    """
+
+    def __init__(self, command: str) -> None:
+        self._words = split(command)
+
+    async def run(self, request: str, tools: Toolbox) -> str:
+        """The content of its "final" line.
+
+        Raises ModelError when it ends without one, or floods us with messages; InputError when it
+        cannot be started. Its whole process group is killed however this ends.
+        """
+        async with running(self._words) as child:
+            specs = [tool.function() for tool in tools.tools]
+            await _send(child, {"type": "start", "request": request, "tools": specs})
+            session = _Session(child, tools)
+            async for line, cut in child.lines():
+                if cut:
+                    await session.refuse(line, f"a line is longer than {MAX_LINE} bytes")
+                elif line.strip() and (last := await session.take(line)) is not None:
+                    await child.write(b"", last=True)
+                    await child.exit_code(_PATIENCE)
+                    return last
+            code = await child.exit_code(_PATIENCE)
+            how = "closed its stdout" if code is None else f"ended (exit code {code})"
+            raise await child.failed(f"the command {how} before a final line")
+
+
+class _Session:
+    """What one child says, put into the toolbox."""
+
+    def __init__(self, child: Child, tools: Toolbox) -> None:
+        self._child = child
+        self._tools = tools
+        self._messages = 0
+
+    async def take(self, line: bytes) -> str | None:
+        """Act on one line; the last words, if it held them."""
+        try:
+            said = json.loads(line)
+        except (ValueError, RecursionError):
+            await self.refuse(line, "the line is not JSON; print other things to stderr")
+            return None
+        kind = said.get("type") if isinstance(said, dict) else None
+        if kind == "final" and isinstance(content := said.get("content", ""), str | None):
+            return content or ""
+        if kind == "message" and isinstance(said.get("content"), str):
+            self._say(said["content"])
+        elif kind == "call" and _are_calls([said]):
+            await self._call([said])
+        elif kind == "calls" and _are_calls(said.get("calls")):
+            await self._call(said["calls"])
+        else:
+            await self.refuse(line, f"{_short(kind)} is no type of line, or its fields are wrong")
+        return None
+
+    async def refuse(self, line: bytes, why: str) -> None:
+        """Log a line that cannot be used, and say so."""
+        self._tools.malformed(line.decode("utf-8", "replace"))
+        await _send(self._child, {"type": "error", "message": why})
+
+    async def _call(self, calls: list[Line]) -> None:
+        turn = self._tools.turn()
+        for call in calls:
+            _, answer = self._tools.attempt(call.get("name"), call.get("arguments"), turn=turn)
+            await _send(self._child, {"type": "result", "id": call.get("id"), "content": answer})
+
+    def _say(self, content: str) -> None:
+        self._messages += 1
+        if self._messages > _MAX_MESSAGES:
+            raise ModelError(f"the command sent more than {_MAX_MESSAGES} messages")
+        self._tools.say(Message(role="assistant", content=clean(content[:_MAX_CONTENT])))
+
+
+def _are_calls(calls: object) -> bool:
+    return (
+        isinstance(calls, list)
+        and bool(calls)
+        and all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls)
+    )
+
+
+def _short(kind: object) -> str:
+    return repr(kind)[:60]
+
+
+async def _send(child: Child, line: Line) -> None:
+    text = json.dumps(line, ensure_ascii=False)
+    await child.write(clean(text).encode() + b"\n")

@@ -1,0 +1,184 @@
+"""Run one agent on one request within its limits, and keep what it did however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from agenteval.agents.protocol import Agent, AgentFailure, AgentLog, Ending
+from agenteval.agents.toolbox import Toolbox, clean, wait_exhausted
+from agenteval.errors import (
+    AgentevalError,
+    BudgetExceeded,
+    Filtered,
+    InputError,
+    ModelError,
+    ModelUnavailable,
+    RequestTimeout,
+    TooLong,
+    Unauthorized,
+)
+from agenteval.records import FailureStatus
+
+_GRACE = 2.0  # seconds a cancelled agent gets to close its connections
+_MAX_OUTPUT = 100_000  # characters of last words
+_BEAT = 0.25  # seconds between two looks at whether the event loop goes round
+_STATUS: tuple[tuple[type[Exception], FailureStatus], ...] = (
+    (RequestTimeout, "error:timeout"),
+    (TooLong, "unscored:too_long"),
+    (Filtered, "unscored:refusal"),
+)
+_FATAL = (Unauthorized, BudgetExceeded, InputError, ModelUnavailable)
+
+
+async def drive(agent: Agent, request: str, tools: Toolbox) -> AgentLog | AgentFailure:
+    """What the agent did; an AgentFailure where the endpoint, the adapter or a tool failed.
+
+    A timeout and too many turns are endings of the agent; but no timeout is its own when the event
+    loop stood still for a second and a tenth of the time. Unauthorized, BudgetExceeded, InputError
+    and ModelUnavailable are raised: they would fail every further case alike.
+    """
+    tools.begin()
+    work = asyncio.ensure_future(_work(agent, request, tools))
+    watch = asyncio.ensure_future(wait_exhausted(tools))
+    pulse = _Pulse()
+    beat = asyncio.ensure_future(pulse.run())
+    try:
+        await asyncio.wait(
+            {work, watch}, timeout=tools.limits.seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+    finally:
+        in_time = work.done()
+        tools.close()
+        seconds, lost = round(tools.elapsed(), 6), pulse.lost
+        await _stop(work, watch, beat)
+    error = tools.defect or _error(work)
+    for part in _parts(error):
+        if isinstance(part, _FATAL):
+            raise part
+    ending: Ending = "finished"
+    if tools.defect is not None:
+        return _failure(tools.defect, tools, seconds, "defect of the tools: ")
+    if tools.exhausted.is_set():
+        ending = "iterations"
+    elif not in_time:
+        ending = "timeout"
+        if lost > max(1.0, 0.1 * tools.limits.seconds):
+            return _failure(_standstill(lost), tools, seconds)
+        if isinstance(error, ModelError):  # the endpoint took the time, as the adapter says
+            return _failure(error, tools, seconds)
+    elif error is not None:
+        return _failure(error, tools, seconds)
+    return AgentLog(
+        events=tuple(tools.events),
+        output=clean(work.result())[:_MAX_OUTPUT] if ending == "finished" else "",
+        messages=tuple(tools.messages),
+        ending=ending,
+        turns=tools.turns,
+        seconds=seconds,
+        usage=tools.usage,
+        model=tools.model,
+    )
+
+
+async def _work(agent: Agent, request: str, tools: Toolbox) -> str:
+    try:
+        output: object = await agent.run(request, tools)
+    except SystemExit as left:  # would end the event loop, and every other case with it
+        raise AgentevalError(f"the agent left with SystemExit({left.code!r})") from left
+    if not isinstance(output, str):
+        raise AgentevalError(f"the adapter returned {type(output).__name__} instead of text")
+    return output
+
+
+class _Pulse:
+    """How long the event loop stood still, in seconds, since this was made."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+        self._lost = 0.0
+
+    @property
+    def lost(self) -> float:
+        return self._lost + self._late()
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(_BEAT)
+            self._lost += self._late()
+            self._last = time.monotonic()
+
+    def _late(self) -> float:
+        late = time.monotonic() - self._last - _BEAT
+        return late if late > _BEAT else 0.0  # less is the usual jitter of a busy machine
+
+
+def _standstill(lost: float) -> AgentevalError:
+    return AgentevalError(
+        f"the event loop stood still for {lost:.1f} s, so the timeout tells nothing about this"
+        " agent; code that blocks belongs into a plain function or a command of its own"
+    )
+
+
+async def _stop(work: asyncio.Future[str], *helpers: asyncio.Future[None]) -> None:
+    """Cancel all and wait a little; an agent that ignores the cancellation is left behind."""
+    tasks: tuple[asyncio.Future[Any], ...] = (work, *helpers)
+    pending = {task for task in tasks if task.cancel()}
+    work.add_done_callback(_seen)
+    if pending:
+        await asyncio.wait(pending, timeout=_GRACE)
+    if isinstance(work, asyncio.Task) and not work.done():
+        # asyncio.run would wait for it without end, and what swallows even the GeneratorExit of
+        # its destruction would spin for ever at the end of the process: it is never destroyed.
+        asyncio.tasks._unregister_task(work)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(work))
+
+
+def _seen(work: asyncio.Future[str]) -> None:
+    if not work.cancelled():
+        work.exception()  # asked for, so that asyncio does not complain of an agent left behind
+
+
+def _error(work: asyncio.Future[Any]) -> Exception | None:
+    """What a finished agent raised. Interrupts of the process are raised again."""
+    if not work.done():
+        return None
+    if work.cancelled():
+        return AgentevalError("the agent cancelled itself")
+    error = work.exception()
+    if error is not None and not isinstance(error, Exception):
+        raise error
+    return error
+
+
+def _parts(error: Exception | None) -> Iterator[BaseException]:
+    """The error, or those of a group, as task groups raise them."""
+    if isinstance(error, ExceptionGroup):
+        for part in error.exceptions:
+            yield from _parts(part)
+    elif error is not None:
+        yield error
+
+
+def _failure(error: Exception, tools: Toolbox, seconds: float, about: str = "") -> AgentFailure:
+    parts = list(_parts(error))
+    if len(parts) == 1 and isinstance(parts[0], Exception):
+        error = parts[0]
+    return AgentFailure(
+        status=next((s for kind, s in _STATUS if isinstance(error, kind)), "error:infrastructure"),
+        message=clean(about + _text(error))[:500],
+        events=tuple(tools.events),
+        seconds=seconds,
+        usage=tools.usage,
+    )
+
+
+def _text(error: Exception) -> str:
+    name = type(error).__name__
+    try:
+        return str(error) if isinstance(error, AgentevalError) else f"unexpected {name}: {error}"
+    except Exception:  # noqa: BLE001  an exception of the agent's own may fail to print
+        return f"unexpected {name}"

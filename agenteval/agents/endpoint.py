@@ -1,0 +1,313 @@
+"""The endpoint an agent under test talks to: settings, one shared client, one `Line` per case."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import JsonValue
+
+from agenteval.agents.toolbox import Toolbox, as_object
+from agenteval.errors import AgentevalError, Filtered, InputError, RequestTimeout, Transient
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.models.limits import Budget, Limiter
+from agenteval.models.openai import OpenAITransport
+from agenteval.models.wire import Reply, Request, WireMessage, public_url
+from agenteval.records import Message, ToolCall, Usage
+
+INSTRUCTIONS = "You are a helpful assistant. Use the tools to do what the user asks for."
+UNREADABLE = "Not carried out: this call could not be read. It needs a name and arguments."
+# How chat templates write calls (Hermes, Llama, Mistral, DeepSeek, Functionary, Kimi).
+_NOTATION = re.compile(
+    r"</?tool_calls?>|<function[=_]|<\|python_tag\|>|\[TOOL_CALLS\]|<[|｜]tool[_▁]calls?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Which model an agent runs on, and how it is asked.
+
+    `temperature` and `max_tokens` are not sent when None. `timeout` bounds one request in seconds;
+    what can heal is asked again up to `max_retries` times. The key is in no `repr` and not in
+    `parameters`. Raises InputError for values out of bounds.
+    """
+
+    model: str
+    base_url: str | None = None
+    api_key: str | None = None
+    temperature: float | None = 0.0
+    max_tokens: int | None = None
+    timeout: float = 120.0
+    max_retries: int = 5
+
+    def __post_init__(self) -> None:
+        if not self.model:
+            raise InputError("an endpoint needs the name of a model")
+        if not self.timeout > 0 or self.max_retries < 0:
+            raise InputError("timeout must be above 0 and max_retries not below 0")
+
+    def __repr__(self) -> str:  # neither the key nor credentials in the URL
+        return f"Endpoint({self.model!r}, {self.base_url and public_url(self.base_url)!r})"
+
+    def parameters(self) -> dict[str, JsonValue]:
+        """What of it can change an agent's behaviour, for `System.parameters`; no secrets."""
+        return {
+            "model": self.model,
+            "endpoint": self.base_url and public_url(self.base_url),
+            **self.request_parameters(),
+        }
+
+    def request_parameters(self) -> dict[str, Any]:
+        """What is sent beside messages and tools, in the words of chat completions."""
+        values = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def connect(
+    endpoint: Endpoint,
+    *,
+    concurrency: int = 64,
+    budget: Budget | None = None,
+    transport: type[OpenAITransport] | None = None,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Client:
+    """The one client of a campaign: all its cases share its connections, retries and budget.
+
+    Nothing is opened before the first request; close it at the end, in the same event loop.
+    It has no cache: a second trial of a case has to be a trial. `concurrency` should not be below
+    the number of cases run at once, or they wait for each other while their clocks run.
+    """
+    made = (transport or ChatTransport)(
+        endpoint.model, base_url=endpoint.base_url, api_key=endpoint.api_key
+    )
+    return Client(
+        made,
+        budget=budget,
+        limiter=Limiter(concurrency),
+        retry=RetryPolicy(attempts=endpoint.max_retries + 1),
+        timeout=endpoint.timeout,
+        sleep=sleep,
+    )
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """What the transport has done for one request so far."""
+
+    sent: int = 0
+    since: float | None = None  # when the attempt under way was begun
+
+
+_attempts: ContextVar[_Attempts | None] = ContextVar("attempts", default=None)
+
+
+@contextmanager
+def attempt() -> Iterator[None]:
+    """To be held by a transport while it sends: tells the case that its request is on the way."""
+    note = _attempts.get() or _Attempts()
+    note.sent, note.since = note.sent + 1, time.monotonic()
+    try:
+        yield
+    except Exception:  # not a cancellation: then the attempt was still under way
+        note.since = None
+        raise
+
+
+class Line:
+    """One case's line to the model: what it asks is counted in the toolbox.
+
+    It also keeps apart who took the time. Retries, Retry-After and queues are the endpoint's: a
+    case that runs out of time after losing a tenth of it to them is no timeout of the agent, and
+    `ask` raises Transient. It does so shortly before the driver would call it a timeout.
+    """
+
+    def __init__(self, client: Client, tools: Toolbox) -> None:
+        self._client = client
+        self._tools = tools
+        self._seconds = tools.limits.seconds
+        self._margin = min(0.5, 0.05 * self._seconds)
+        self._deadline = time.monotonic() + self._seconds - tools.elapsed() - self._margin
+        self._lost = 0.0
+        self.last: Reply | None = None
+
+    async def ask(self, request: Request) -> Reply:
+        """The model's reply; a refusal in words is its text.
+
+        Raises the ModelError of the client, and Filtered for a reply that a content filter of the
+        endpoint withheld.
+        """
+        note, began = _Attempts(), time.monotonic()
+        token = _attempts.set(note)
+        try:
+            reply = await self._in_time(request, note, began)
+        except AgentevalError as error:
+            self._tools.spend(error.spent or Usage(requests=note.sent))
+            raise
+        except asyncio.CancelledError:  # that it was sent is known, what it cost is not
+            self._tools.spend(Usage(requests=note.sent))
+            raise
+        finally:
+            _attempts.reset(token)
+        self._lost += max(0.0, time.monotonic() - began - reply.latency)
+        self._tools.spend(reply.usage)
+        self._tools.model = reply.model or self._tools.model
+        if reply.finish == "content_filter" and not (reply.refusal or reply.tool_calls):
+            raise Filtered(f"{self._where}: a content filter withheld the reply")
+        self.last = replace(reply, text=reply.text or reply.refusal or "")
+        return self.last
+
+    async def _in_time(self, request: Request, note: _Attempts, began: float) -> Reply:
+        try:
+            async with asyncio.timeout(self._deadline - began) as limit:
+                return await self._client.complete(request)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        now = time.monotonic()
+        lost = self._lost + (note.since or now) - began
+        if lost > 0.1 * self._seconds:
+            raise Transient(
+                f"{self._where}: {lost:.1f} of {self._seconds:g} s went to retries and waiting, so"
+                " running out of time says nothing about the agent"
+            )
+        await asyncio.sleep(2 * self._margin + 1)  # the driver ends the case
+        raise RequestTimeout(f"{self._where}: no reply within {self._seconds:g} s")
+
+    @property
+    def _where(self) -> str:
+        return self._client.transport.endpoint
+
+
+class ChatTransport(OpenAITransport):
+    """Chat completions as agents need them: no call is lost, and every history can be sent.
+
+    In a reply, the legacy `function_call` becomes a tool call, a call that cannot be read one
+    whose name is "" and whose arguments are its JSON, and a missing or repeated id a new one. In
+    a history, names and arguments that endpoints refuse with 400 are made sendable: a model's bad
+    call must not look like a fault of the endpoint.
+    """
+
+    async def send(self, request: Request) -> Reply:
+        """One attempt; see OpenAITransport."""
+        with attempt():
+            return await super().send(request)
+
+    async def _post(self, body: dict[str, Any]) -> bytes:
+        return whole_calls(await super()._post(body))
+
+    def _body(self, request: Request, mode: str) -> dict[str, Any]:
+        body = super()._body(request, mode)
+        body["messages"] = [_sendable(message) for message in body["messages"]]
+        return body
+
+
+def whole_calls(payload: bytes) -> bytes:
+    """The body of a chat completion with every call in the form of `tool_calls`."""
+    if b"_call" not in payload:
+        return payload
+    try:
+        body = json.loads(payload)
+        message = body["choices"][0]["message"]
+        calls = message.get("tool_calls")
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return payload  # the reader of replies says what is wrong with it
+    if not isinstance(calls, list):
+        calls = [calls] if calls else []
+    if not calls and message.get("function_call"):
+        calls = [{"function": message["function_call"]}]
+    if not calls:
+        return payload
+    stem = hashlib.blake2b(payload, digest_size=6).hexdigest()
+    ids: set[str] = set()
+    for position, call in enumerate(calls):
+        calls[position] = form = _in_form(call)
+        if not form["id"] or form["id"] in ids:
+            form["id"] = f"call_{stem}_{position}"
+        ids.add(form["id"])
+    message["tool_calls"] = calls
+    return json.dumps(body).encode()
+
+
+def _in_form(call: Any) -> dict[str, Any]:
+    given = call.get("id") if isinstance(call, dict) else None
+    number = given if isinstance(given, str) else ""
+    function = call.get("function") if isinstance(call, dict) else None
+    if isinstance(function, dict) and function.get("name") and isinstance(function["name"], str):
+        return {"id": number, "type": "function", "function": function}
+    unreadable = {"name": "", "arguments": json.dumps(call, ensure_ascii=False)}
+    return {"id": number, "type": "function", "function": unreadable}
+
+
+def _sendable(message: WireMessage) -> WireMessage:
+    if not message.get("tool_calls"):
+        return message
+    calls = [
+        {**call, "function": sendable_call(**call["function"])} for call in message["tool_calls"]
+    ]
+    return {**message, "tool_calls": calls}
+
+
+def sendable_call(name: str, arguments: str) -> dict[str, str]:
+    """Name and arguments of a call in a form that every endpoint takes back.
+
+    The name gets the letters of the pattern `^[a-zA-Z0-9_-]{1,64}$`; arguments that are no JSON
+    object are wrapped in one: chat templates parse them.
+    """
+    _, problem = as_object(arguments)
+    kept = arguments if arguments and not problem else json.dumps({"not_json": arguments})
+    return {
+        "name": re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed",
+        "arguments": kept if arguments else "{}",
+    }
+
+
+def carry_out(calls: Sequence[dict[str, Any]], tools: Toolbox, turn: int) -> list[tuple[str, str]]:
+    """Carry out the calls of one reply, in their order; returns (id, what the model is told)."""
+    answers = []
+    for call in calls:
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        if name:
+            answers.append((call["id"], tools.call(name, arguments, turn=turn)))
+        else:
+            tools.malformed(arguments, turn=turn)
+            answers.append((call["id"], UNREADABLE))
+    return answers
+
+
+def report_unparsed(reply: Reply, tools: Toolbox) -> None:
+    """Log what should have been calls in a reply that holds none: it was the model's attempt.
+
+    That is text in the notation of a chat template which the endpoint did not read as a call, or
+    an empty reply that says it ended with calls.
+    """
+    announced = reply.finish == "tool_calls" and not reply.text.strip()
+    if not reply.tool_calls and (announced or _NOTATION.search(reply.text)):
+        tools.malformed(reply.text)
+
+
+def opening(instructions: str | None, request: str, tools: Toolbox) -> list[WireMessage]:
+    """The first messages of a case, kept in the toolbox."""
+    first: list[WireMessage] = []
+    if instructions:
+        first.append({"role": "system", "content": instructions})
+        tools.say(Message(role="system", content=instructions))
+    first.append({"role": "user", "content": request})
+    tools.say(Message(role="user", content=request))
+    return first
+
+
+def say_reply(reply: Reply, tools: Toolbox) -> None:
+    """Keep a reply, with the calls it asks for, in the toolbox."""
+    calls = []
+    for call in reply.tool_calls:
+        given, _ = as_object(call["function"]["arguments"])
+        calls.append(ToolCall(name=call["function"]["name"], arguments=given, id=call["id"]))
+    tools.say(Message(role="assistant", content=reply.text, tool_calls=tuple(calls)))

@@ -1,0 +1,273 @@
+"""The tools as an MCP server, and a foreign command that uses them.
+
+Every case has a server of its own (streamable HTTP on 127.0.0.1, a free port, an unguessable
+path), which ends with it. The log is what the server received; the command's stdout is its last
+words. The command is told where the server is by its environment and by placeholders:
+
+====================  ==================  ====================================================
+in the command        environment         what it is
+====================  ==================  ====================================================
+``{url}``             AGENTEVAL_MCP_URL   the server's URL
+``{config}``          AGENTEVAL_MCP_FILE  a JSON file ``{"mcpServers": {"agenteval": {...}}}``
+``{request}``                             the request, as one word
+``{request_file}``    AGENTEVAL_REQUEST   a text file that holds it; it is on stdin as well
+====================  ==================  ====================================================
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import json
+import secrets
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agenteval.agents.process import running, split
+from agenteval.agents.protocol import CallStatus
+from agenteval.agents.toolbox import Toolbox, clean
+from agenteval.errors import ModelUnavailable
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel.server import Server
+
+_MAX_OUTPUT = 100_000  # bytes of stdout
+_HOLD = 0.03  # seconds
+_TIDY = 0.2  # seconds for connections to end
+
+
+@dataclass(slots=True)
+class Offer:
+    """Where the tools are offered, and whether anybody has asked for them."""
+
+    url: str
+    used: bool = False
+
+
+class McpAgent:
+    """A foreign command that is an MCP client; started anew for every case, without a shell.
+
+    Raises InputError for a command that cannot be run and ModelUnavailable without `mcp`.
+    """
+
+    def __init__(self, command: str) -> None:
+        require_mcp()
+        self._words = split(command)
+
+    async def run(self, request: str, tools: Toolbox) -> str:
+        """Its stdout, of which the last 100,000 bytes are kept.
+
+        Raises ModelError when it fails (exit code) or never asked the server for anything;
+        InputError when it cannot be started. Its whole process group is killed at the end.
+        """
+        request = clean(request)
+        async with served(tools) as offer:
+            with tempfile.TemporaryDirectory(prefix="agenteval-") as folder:
+                values = _told(Path(folder), request, offer.url)
+                words = [_filled(word, values) for word in self._words]
+                environment = {
+                    "AGENTEVAL_MCP_URL": values["{url}"],
+                    "AGENTEVAL_MCP_FILE": values["{config}"],
+                    "AGENTEVAL_REQUEST": values["{request_file}"],
+                }
+                async with running(words, environment) as child:
+                    writing = asyncio.ensure_future(child.write(request.encode(), last=True))
+                    try:
+                        output = await child.text(_MAX_OUTPUT)
+                        code = await child.exit_code()
+                    finally:
+                        writing.cancel()
+                    if code != 0:
+                        raise await child.failed(f"the command ended with exit code {code}")
+                    if not offer.used:
+                        raise await child.failed("the command never asked the MCP server")
+        return output.strip()
+
+
+def require_mcp() -> None:
+    """Raise ModelUnavailable, which names the way out, when the package `mcp` is not there."""
+    try:  # all of it here: a second of imports must not stop the event loop during a case
+        for name in (
+            "mcp.server.lowlevel",
+            "mcp.server.streamable_http_manager",
+            "uvicorn.protocols.http.h11_impl",
+        ):
+            importlib.import_module(name)
+    except ImportError as error:
+        raise ModelUnavailable(
+            "the adapter mcp needs the package mcp: pip install 'agenteval[mcp]'"
+        ) from error
+
+
+@contextlib.asynccontextmanager
+async def served(tools: Toolbox, hold: float = _HOLD) -> AsyncIterator[Offer]:
+    """Offer the tools at `Offer.url` until the block ends.
+
+    MCP does not say which calls a model asked for together. What arrives within `hold` seconds of
+    a call, before its answer is sent, is taken as the same turn: who waits for answers can never
+    be in it. Raises ModelUnavailable without the package `mcp`.
+    """
+    require_mcp()
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    names = ["127.0.0.1:*", "localhost:*"]  # a web page's script in a browser has other ones
+    security = TransportSecuritySettings(
+        allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
+    )
+    turns = _Turns(tools, hold)
+    server = _server(tools, turns)
+    manager = StreamableHTTPSessionManager(server, json_response=True, security_settings=security)
+    path = f"/{secrets.token_urlsafe(24)}/mcp"
+    offer = Offer("")
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"] == path:
+            offer.used = True
+            with contextlib.suppress(asyncio.CancelledError):  # only at the end, by ourselves
+                await manager.handle_request(scope, receive, send)
+        else:
+            await send({"type": "http.response.start", "status": 404, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+
+    async with manager.run(), _listening(application) as port:
+        offer.url = f"http://127.0.0.1:{port}{path}"
+        try:
+            yield offer
+        finally:
+            turns.answer()  # the SDK would wait a second for calls under way
+
+
+class _Turns:
+    """Puts calls into turns and carries them out; see `served`."""
+
+    def __init__(self, tools: Toolbox, hold: float) -> None:
+        self._tools = tools
+        self._hold = hold
+        self._open: asyncio.Event | None = None  # set when the turn under way is answered
+        self._turn = 0
+
+    async def call(self, name: str, arguments: object) -> tuple[CallStatus | None, str]:
+        """Carry out a call; returns when its whole turn is answered."""
+        if self._open is None:
+            self._open, self._turn = asyncio.Event(), self._tools.turn()
+            asyncio.get_running_loop().call_later(self._hold, self.answer, self._open)
+        answered = self._open
+        answer = self._tools.attempt(name, arguments, turn=self._turn)
+        await answered.wait()
+        return answer
+
+    def answer(self, turn: asyncio.Event | None = None) -> None:
+        """Have the given turn, or the one under way, answered."""
+        turn = turn or self._open
+        if turn is not None:
+            turn.set()
+        if turn is self._open:
+            self._open = None
+
+
+def _server(tools: Toolbox, turns: _Turns) -> Server[Any]:
+    """The protocol's side: the schemas as they are; no check but the toolbox's own."""
+    from mcp import types
+    from mcp.server.lowlevel.server import Server
+
+    async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(name=t.name, description=t.description, input_schema=dict(t.parameters))
+                for t in tools.tools
+            ]
+        )
+
+    async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        status, answer = await turns.call(params.name, params.arguments)
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=answer)], is_error=status != "ok"
+        )
+
+    async def log_unreadable(ctx: Any, call_next: Any) -> Any:
+        """The SDK refuses such a call before any handler sees it."""
+        if ctx.method == "tools/call" and not _readable(ctx.params or {}):
+            tools.malformed(json.dumps(ctx.params, ensure_ascii=False, default=str))
+        return await call_next(ctx)
+
+    server: Server[Any] = Server(
+        "agenteval",
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        get_tool_input_schema=lambda _name: None,
+    )
+    server.middleware[:] = [log_unreadable]
+    return server
+
+
+def _readable(params: Mapping[str, Any]) -> bool:
+    arguments = params.get("arguments")
+    return isinstance(params.get("name"), str) and isinstance(arguments, Mapping | None)
+
+
+@contextlib.asynccontextmanager
+async def _listening(application: Any) -> AsyncIterator[int]:
+    """Serve an ASGI application; yields the port.
+
+    uvicorn's protocol without its Server, which would take over the signals of the process and
+    needs tenths of a second to stop.
+    """
+    from uvicorn.config import Config
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+    from uvicorn.server import ServerState
+
+    config = Config(
+        application, interface="asgi3", lifespan="off", ws="none", log_config=None,
+        access_log=False, proxy_headers=False,
+        timeout_keep_alive=86_400,  # an agent may think for longer than the usual 5 s
+    )  # fmt: skip
+    config.load()
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    listener = await loop.create_server(
+        lambda: H11Protocol(config=config, server_state=state, app_state={}), "127.0.0.1", 0
+    )
+    try:
+        yield listener.sockets[0].getsockname()[1]
+    finally:
+        listener.close()
+        for connection in tuple(state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        await _finish(state.tasks)
+
+
+async def _finish(tasks: set[asyncio.Task[None]]) -> None:
+    """Let requests under way end, now that nobody listens, and cancel the others."""
+    if tasks:
+        _, left = await asyncio.wait(tuple(tasks), timeout=_TIDY)
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=_TIDY)
+
+
+def _told(folder: Path, request: str, url: str) -> dict[str, str]:
+    """The placeholders and their values; the files are written into `folder`."""
+    file, config = folder / "request.txt", folder / "mcp.json"
+    file.write_text(request, encoding="utf-8")
+    servers = {"agenteval": {"type": "http", "url": url}}
+    config.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    return {
+        "{url}": url,
+        "{config}": str(config),
+        "{request_file}": str(file),
+        "{request}": request.replace("\0", " "),  # no argument can hold it
+    }
+
+
+def _filled(word: str, values: Mapping[str, str]) -> str:
+    """The word with its placeholders; the request comes last, so that its own text stays."""
+    for placeholder, value in values.items():
+        word = word.replace(placeholder, value)
+    return word

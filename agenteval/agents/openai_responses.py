@@ -1,0 +1,281 @@
+"""The tools loop over the Responses API, stateless: every request carries all items so far."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from agenteval.agents.endpoint import (
+    INSTRUCTIONS,
+    Endpoint,
+    Line,
+    attempt,
+    carry_out,
+    opening,
+    report_unparsed,
+    say_reply,
+    sendable_call,
+)
+from agenteval.agents.protocol import System
+from agenteval.agents.toolbox import Toolbox
+from agenteval.errors import BadRequest, ModelError, Transient
+from agenteval.models.client import Client
+from agenteval.models.openai import OpenAITransport
+from agenteval.models.wire import Reply, Request, Simplified, hide, one_line, printable
+from agenteval.records import Message, Usage
+
+_PATH = "/responses"
+_REASONING = "reasoning.encrypted_content"
+_OVERLOADED = ("rate_limit_exceeded", "server_error", "vector_store_timeout")
+_MOST_TOKENS = 10**8  # a larger count is a defect of the endpoint, not a bill
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsReply(Reply):
+    """A reply with the output items that the next request carries along."""
+
+    items: tuple[dict[str, Any], ...] = ()
+
+
+class _AtResponses:
+    """The SDK's client as OpenAITransport uses it, with another path."""
+
+    def __init__(self, sdk: Any) -> None:
+        self._sdk = sdk
+
+    async def post(self, _: str, **more: Any) -> Any:
+        return await self._sdk.post(_PATH, **more)
+
+
+class ResponsesTransport(OpenAITransport):
+    """The Responses API of one endpoint; `Request.messages` are its input items.
+
+    Nothing is kept by the endpoint (`store` false), so reasoning models have to hand out their
+    reasoning encrypted; an endpoint that does not know how is asked without, once for all.
+    """
+
+    def __init__(self, model: str, *, base_url: str | None, api_key: str | None) -> None:
+        super().__init__(model, base_url=base_url, api_key=api_key)
+        self._include = True
+
+    def _client(self) -> Any:
+        return _AtResponses(super()._client())
+
+    async def send(self, request: Request) -> Reply:
+        """One attempt; an ItemsReply. Raises Simplified when the next one will ask for less."""
+        body = self._body(request, "text")
+        started = time.monotonic()
+        try:
+            with attempt():
+                payload = await self._post(body)
+            return read_response(payload, time.monotonic() - started, self.endpoint)
+        except ModelError as error:
+            # what a library or an endpoint says may repeat the key
+            error.args = (hide(str(error), self._secrets),)
+            if isinstance(error, BadRequest) and self._asks_for_less(str(error), body, request):
+                raise Simplified(str(error)) from None
+            raise
+
+    def _asks_for_less(self, refusal: str, body: dict[str, Any], request: Request) -> bool:
+        refusal = refusal.lower()
+        if "include" in body and ("encrypted" in refusal or "include" in refusal):
+            self._include = False
+            return True
+        return self._simplify(refusal, "text", body, request) is not None
+
+    def _body(self, request: Request, mode: str) -> dict[str, Any]:
+        parameters = dict(self._parameters(request))
+        limit = parameters.pop("max_tokens", parameters.pop("max_completion_tokens", None))
+        if limit is not None:
+            parameters["max_output_tokens"] = limit
+        body = {
+            "model": self.model,
+            "input": list(request.messages),
+            "store": False,
+            **parameters,
+        }
+        if self._include:
+            body["include"] = [_REASONING]
+        if request.tools:
+            body["tools"] = list(request.tools)
+        return body
+
+
+def read_response(payload: bytes, latency: float, where: str) -> ItemsReply:
+    """Reply from the body of a response.
+
+    Raises Transient when there is no finished answer in it, BadRequest when the endpoint says
+    that it could not make one of this request.
+    """
+    try:
+        body = json.loads(payload)
+    except (ValueError, RecursionError):
+        raise Transient(f"{where}: the answer is not JSON ({len(payload)} bytes)") from None
+    if not isinstance(body, dict):
+        raise Transient(f"{where}: the answer is no JSON object")
+    output, status = body.get("output"), body.get("status")
+    items = [i for i in output if isinstance(i, dict)] if isinstance(output, list) else []
+    if body.get("error") or status not in ("completed", "incomplete", None):
+        _refuse(body, where)
+    if not items and status != "incomplete":
+        raise Transient(f"{where}: no items in the answer")
+    calls, kept = _calls(items, payload)
+    text, refusal = _words(items)
+    model = body.get("model")
+    return ItemsReply(
+        text=text,
+        finish=_finish(body, bool(calls)),
+        refusal=refusal or None,
+        tool_calls=calls,
+        usage=_usage(body.get("usage")),
+        model=model if isinstance(model, str) else None,
+        latency=latency,
+        items=kept,
+    )
+
+
+def _refuse(body: dict[str, Any], where: str) -> None:
+    error = body.get("error")
+    said = error.get("message") if isinstance(error, dict) else error
+    code = error.get("code") if isinstance(error, dict) else None
+    message = f"{where}: {one_line(said or 'no reason given')} ({body.get('status')}, {code})"
+    if body.get("status") == "failed" and isinstance(code, str) and code not in _OVERLOADED:
+        raise BadRequest(message)
+    raise Transient(message, overload=code == "rate_limit_exceeded")
+
+
+def _finish(body: dict[str, Any], has_calls: bool) -> str:
+    details = body.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, dict) else None
+    if body.get("status") == "incomplete":
+        return "content_filter" if reason == "content_filter" else "length"
+    return "tool_calls" if has_calls else "stop"
+
+
+def _calls(
+    items: list[dict[str, Any]], payload: bytes
+) -> tuple[tuple[dict[str, Any], ...], tuple[dict[str, Any], ...]]:
+    """The calls in the form of chat completions, and the items to be sent back with them."""
+    stem = hashlib.blake2b(payload, digest_size=6).hexdigest()
+    calls: list[dict[str, Any]] = []
+    kept: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    for position, item in enumerate(items):
+        item = {name: value for name, value in item.items() if value is not None}
+        if item.get("type") == "function_call":
+            call = _call(item, f"call_{stem}_{position}", seen)
+            calls.append(call)
+            item |= {"call_id": call["id"], **sendable_call(**call["function"])}
+        # nobody keeps a reasoning item that is only named
+        bare = not (item.get("encrypted_content") or item.get("content"))
+        if not (item.get("type") == "reasoning" and bare):
+            kept.append(item)
+    return tuple(calls), tuple(kept)
+
+
+def _call(item: dict[str, Any], spare: str, seen: set[str]) -> dict[str, Any]:
+    name, arguments, number = item.get("name"), item.get("arguments"), item.get("call_id")
+    if not (isinstance(name, str) and name):
+        name, arguments = "", json.dumps(item, ensure_ascii=False)
+    elif not isinstance(arguments, str):  # some endpoints send the object itself
+        arguments = json.dumps(arguments if arguments is not None else {})
+    if not (isinstance(number, str) and number) or number in seen:
+        number = spare
+    seen.add(number)
+    function = {"name": printable(name), "arguments": printable(arguments)}
+    return {"id": number, "type": "function", "function": function}
+
+
+def _words(items: list[dict[str, Any]]) -> tuple[str, str]:
+    """(text, refusal) of all messages."""
+    text, refusal = "", ""
+    for part in _parts(items):
+        if part.get("type") == "refusal":
+            refusal += str(part.get("refusal") or "")
+        elif isinstance(part.get("text"), str):
+            text += part["text"]
+    return printable(text), printable(refusal)
+
+
+def _parts(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for item in items:
+        content = item.get("content") if item.get("type") == "message" else None
+        if isinstance(content, str):
+            yield {"text": content}
+        yield from (p for p in content or () if isinstance(p, dict))
+
+
+def _usage(value: Any) -> Usage:
+    def count(name: str) -> int | None:
+        number = value.get(name) if isinstance(value, dict) else None
+        if isinstance(number, bool) or not isinstance(number, int):
+            return None
+        return number if 0 <= number <= _MOST_TOKENS else None
+
+    return Usage(
+        requests=1, prompt_tokens=count("input_tokens"), completion_tokens=count("output_tokens")
+    )
+
+
+class OpenAIResponsesAgent:
+    """A model with function tools behind the Responses API, asked until it makes no call."""
+
+    def __init__(self, endpoint: Endpoint, client: Client, instructions: str | None) -> None:
+        self._parameters = endpoint.request_parameters()
+        self._client = client
+        self._instructions = instructions
+
+    async def run(self, request: str, tools: Toolbox) -> str:
+        """The text of the first reply without calls. Raises ModelError for a failing endpoint.
+
+        All calls of one reply share a turn.
+        """
+        line = Line(self._client, tools)
+        items = opening(self._instructions, request, tools)
+        # strict would want every property required, which is not for the adapter to change
+        functions = tuple(
+            {"type": "function", **tool.model_dump(), "strict": False} for tool in tools.tools
+        )
+        while not tools.exhausted.is_set():
+            asked = Request(tuple(items), parameters=self._parameters, tools=functions)
+            reply = await line.ask(asked)
+            assert isinstance(reply, ItemsReply)  # the transport makes no other
+            say_reply(reply, tools)
+            if not reply.tool_calls:
+                report_unparsed(reply, tools)
+                return reply.text
+            turn = tools.turn()
+            if tools.exhausted.is_set():
+                break
+            items.extend(reply.items)
+            for number, answer in carry_out(reply.tool_calls, tools, turn):
+                tools.say(Message(role="tool", content=answer, tool_call_id=number))
+                items.append({"type": "function_call_output", "call_id": number, "output": answer})
+        return ""  # stopped: nobody reads it
+
+
+def openai_responses(
+    endpoint: Endpoint,
+    client: Client,
+    *,
+    instructions: str | None = INSTRUCTIONS,
+    name: str | None = None,
+) -> System:
+    """The system `openai-responses:MODEL`.
+
+    `client` comes from `connect(endpoint, transport=ResponsesTransport)`.
+    """
+    return System(
+        name=name or f"openai-responses:{endpoint.model}",
+        make=lambda: OpenAIResponsesAgent(endpoint, client, instructions),
+        parameters={
+            "adapter": "openai-responses",
+            "version": 1,
+            "instructions": instructions,
+            **endpoint.parameters(),
+        },
+    )

@@ -1,0 +1,124 @@
+"""The text form of ReAct (arXiv 2210.03629): one reply of the model as a step."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+_MARK = r"^[ \t>*_#`-]*{}(?:[ \t]+\d+)?[ \t*_`]*:[ \t*_]*"
+_ACTION = re.compile(_MARK.format("Action"), re.I | re.M)
+_INPUT = re.compile(_MARK.format(r"Action[ \t_]+Input"), re.I | re.M)
+_FINAL = re.compile(_MARK.format(r"Final[ \t]+Answer"), re.I | re.M)
+_OBSERVATION = re.compile(_MARK.format("Observation"), re.I | re.M)
+_ANY = re.compile(
+    _MARK.format(r"(?:Thought|Action(?:[ \t_]+Input)?|Observation|Final[ \t]+Answer)"), re.I | re.M
+)
+_THINKING = re.compile(r"\A.*</think>|<think>.*\Z", re.S)
+_FENCE = re.compile(r"\A```[^\n`]*\n(.*?)(?:\n```.*)?\Z", re.S)
+_CALL = re.compile(r"([\w.-]+)[ \t]*(?:\((.*)\)|\[(.*)\])\Z", re.S)
+_NO_INPUT = {"", "none", "null", "n/a", "nothing", '""', "''", "()", "no input"}
+_NAMES = ("action", "tool", "name", "tool_name")
+_INPUTS = ("action_input", "tool_input", "arguments", "input", "args", "parameters")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a reply asks for.
+
+    `text` is the reply without private thinking and without anything behind the step: that was
+    written without having seen an observation. `name` and `arguments` (text; "" means none) belong
+    to an action, `answer` to a final answer. `malformed` names neither.
+    """
+
+    kind: Literal["action", "final", "malformed"]
+    text: str
+    name: str = ""
+    arguments: str = ""
+    answer: str = ""
+
+
+def read_step(reply: str) -> Step:
+    """The first step in a reply, whatever the model has added to it."""
+    text = _THINKING.sub("", reply).strip()
+    action, final = _ACTION.search(text), _FINAL.search(text)
+    if final and not (action and action.start() < final.start()):
+        answer = text[final.end() :]
+        invented = _OBSERVATION.search(answer)
+        answer = answer[: invented.start()] if invented else answer
+        return Step("final", text[: final.end() + len(answer)].rstrip(), answer=answer.strip())
+    if action is None:
+        seen = _OBSERVATION.search(text)
+        return Step("malformed", text[: seen.start()].rstrip() if seen else text)
+    named_until = _next(text, action.end())
+    name, arguments = _named(text[action.end() : named_until])
+    end = named_until
+    given = _INPUT.match(text, named_until)
+    if given:
+        end = _next(text, given.end())
+        arguments = _arguments(text[given.end() : end]) or arguments
+    kept = text[:end].rstrip()
+    if name.lower() == "final answer":  # as other templates have it
+        return Step("final", kept, answer=arguments)
+    if not name:
+        return Step("malformed", kept)
+    return Step("action", kept, name=name, arguments=arguments)
+
+
+def _next(text: str, start: int) -> int:
+    """Where the next marker after `start` begins."""
+    found = _ANY.search(text, start)
+    return found.start() if found else len(text)
+
+
+def _bare(text: str) -> str:
+    text = text.strip()
+    fenced = _FENCE.match(text)
+    return (fenced[1] if fenced else text).strip()
+
+
+def _named(body: str) -> tuple[str, str]:
+    """(name, arguments) of what stands behind `Action:`.
+
+    A bare name on the first line, `name(...)`, `name[...]`, or a JSON object that holds both.
+    """
+    body = _bare(body)
+    if body.startswith("{"):
+        return _from_object(body)
+    line = body.partition("\n")[0].strip().strip("`*_\"' ").rstrip(".")
+    call = _CALL.match(body.strip("`*\"' ").rstrip("."))
+    if call:
+        inside = call[2] if call[2] is not None else call[3]
+        return call[1], _arguments(inside)
+    if line.startswith("[") and line.endswith("]"):  # copied from a template
+        line = line[1:-1]
+    return line, ""
+
+
+def _from_object(body: str) -> tuple[str, str]:
+    try:
+        value, _ = json.JSONDecoder().raw_decode(body)
+    except (ValueError, RecursionError):
+        return "", ""
+    name = next((value[n] for n in _NAMES if isinstance(value.get(n), str)), "")
+    given = next((value[n] for n in _INPUTS if n in value), None)
+    if given is None or given == {}:
+        return name, ""
+    return name, _arguments(given) if isinstance(given, str) else json.dumps(given)
+
+
+def _arguments(body: str) -> str:
+    """The arguments as text: a leading JSON object alone, "" for every way to say none."""
+    body = _bare(body)
+    if len(body) > 1 and body[0] == body[-1] == "`":
+        body = body.strip("`").strip()
+    if body.lower().rstrip(".") in _NO_INPUT:
+        return ""
+    if body.startswith("{"):
+        try:
+            _, end = json.JSONDecoder().raw_decode(body)
+        except (ValueError, RecursionError):
+            return body
+        return body[:end]
+    return body

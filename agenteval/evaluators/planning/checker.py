@@ -1,0 +1,255 @@
+"""The oracle: from the log of an agent's tool calls to an exact verdict.
+
+Outcome, the first that applies (arXiv 2404.17833, section 5, names the types but no precedence):
+
+1. Timeout: the agent was stopped at the limit of time or turns.
+2. Act Error: it ended by itself, calls of the graded attempt could not be carried out, and some
+   action is missing. Slips that were made good leave the verdict to what follows.
+3. Action Lost: some action was not carried out.
+4. Parameter Error (extended): a start hour before all that was called earlier is over, or from
+   which the activity does not end by 24.
+5. Order Error: a constraint is violated.
+
+A constraint is judged whenever all its actions were carried out, whatever the outcome. An order
+holds iff every call of the first action comes before every call of the second. In a base case the
+turns of the agent count: calls of one turn are simultaneous, so there is no order between them.
+In an extended case the calls count in the order of the log, also within a turn, because the agent
+says itself when each starts and overlaps are Parameter Errors already; without Parameter Errors,
+order of calls and order of times are the same. A time limit holds iff every call keeps it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agenteval.agents import AgentLog, ToolEvent
+from agenteval.evaluators.planning.case import RESTART, Case
+from agenteval.evaluators.planning.constraints import Before, Constraint, TimeLimit
+from agenteval.evaluators.planning.mock import START, clock
+from agenteval.evaluators.planning.solver.graph import closure, nearest_plan
+from agenteval.evaluators.planning.solver.schedule import MAX_ACTIONS, nearest_schedule
+from agenteval.evaluators.planning.solver.smt import schedule, violated_core
+from agenteval.evaluators.planning.solver.spans import DAY, Span, actions, holds
+from agenteval.evaluators.planning.verdict import (
+    CheckRules,
+    Outcome,
+    ParameterError,
+    Slip,
+    Step,
+    Verdict,
+    Violation,
+)
+
+_SLIPS = {
+    "unknown_tool": "there is no such tool",
+    "bad_arguments": "its arguments were refused",
+    "malformed": "it could not be read as a call",
+}
+_DEFAULT = CheckRules()
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call that was carried out; `number` is its place in the log from 1."""
+
+    number: int
+    action: int
+    place: int  # calls at the same place are simultaneous
+    hours: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The graded attempt, the slips of the whole log, and those of the graded attempt."""
+
+    calls: list[_Call]
+    slips: list[Slip]
+    graded_slips: int
+    attempts: int
+
+
+def check(
+    case: Case, log: AgentLog, rules: CheckRules = _DEFAULT, *, explain: bool = True
+) -> Verdict:
+    """The verdict on what the agent did; `explain=False` leaves out core and nearest plan.
+
+    Raises nothing for any log.
+    """
+    reading = _read(case, log, rules)
+    counted = _counted(case, reading.calls, rules)
+    times = Counter(call.action for call in reading.calls)
+    violated = tuple(_violations(case, counted))
+    errors = tuple(_parameter_errors(case, reading.calls))
+    lost = tuple(a.tool for i, a in enumerate(case.actions) if i not in times)
+    outcome: Outcome = "pass"
+    if log.ending != "finished":
+        outcome = "timeout"
+    elif reading.slips if rules.strict_calls else lost and reading.graded_slips:
+        outcome = "act_error"
+    elif lost:
+        outcome = "action_lost"
+    elif errors:
+        outcome = "parameter_error"
+    elif violated:
+        outcome = "order_error"
+    explain = explain and outcome != "pass"
+    return Verdict(
+        outcome=outcome,
+        sequence=tuple(_step(case, c.action, c.hours and c.hours[0]) for c in reading.calls),
+        violated=violated,
+        lost=lost,
+        repeated=tuple(a.tool for i, a in enumerate(case.actions) if times[i] > 1),
+        slips=tuple(reading.slips),
+        parameter_errors=errors,
+        attempts=reading.attempts,
+        core=_core(case, counted) if explain and violated else (),
+        nearest=_nearest(case, [c.action for c in reading.calls]) if explain else (),
+    )
+
+
+def _read(case: Case, log: AgentLog, rules: CheckRules) -> _Reading:
+    calls: list[_Call] = []
+    slips: list[Slip] = []
+    graded_slips, attempts = 0, 1
+    for number, event in enumerate(log.events, start=1):
+        if case.durations is not None and event.status == "ok" and event.name == RESTART:
+            attempts += 1
+            if not rules.strict_attempts:
+                calls, graded_slips = [], 0
+            continue
+        read = _call(case, event, number)
+        if isinstance(read, _Call):
+            calls.append(read)
+        else:
+            slips.append(Slip(call=number, name=event.name, why=read))
+            graded_slips += 1
+    return _Reading(calls, slips, graded_slips, attempts)
+
+
+def _call(case: Case, event: ToolEvent, number: int) -> _Call | str:
+    """The call, or why it was none."""
+    if event.status != "ok":
+        return _SLIPS[event.status]
+    action = case.index.get(event.name)
+    if action is None:
+        return _SLIPS["unknown_tool"]
+    if case.hours is None:
+        return _Call(number, action, event.turn, None)
+    start = _start(event)
+    if start is None:
+        return "it has no start hour"
+    return _Call(number, action, number, (start, start + case.hours[action]))
+
+
+def _start(event: ToolEvent) -> int | None:
+    """The start hour; JSON knows no difference between 10 and 10.0."""
+    given = event.arguments.get(START) if isinstance(event.arguments, dict) else None
+    if isinstance(given, float) and given.is_integer():
+        return int(given)
+    return given if isinstance(given, int) and not isinstance(given, bool) else None
+
+
+def _counted(case: Case, calls: Sequence[_Call], rules: CheckRules) -> list[list[_Call]]:
+    """By action, the calls that the constraints are held against."""
+    found: list[list[_Call]] = [[] for _ in case.actions]
+    for call in calls:
+        if rules.repeats == "every" or not found[call.action]:
+            found[call.action].append(call)
+    return found
+
+
+def _places(counted: list[list[_Call]]) -> list[Span | None]:
+    return [
+        (min(c.place for c in calls), max(c.place for c in calls) + 1) if calls else None
+        for calls in counted
+    ]
+
+
+def _hours(counted: list[list[_Call]]) -> list[Span | None]:
+    """From the first start until the last end of each action; None where it has no hours."""
+    spans = [[c.hours for c in calls if c.hours is not None] for calls in counted]
+    return [(min(s for s, _ in of), max(e for _, e in of)) if of else None for of in spans]
+
+
+def _violations(case: Case, counted: list[list[_Call]]) -> list[Violation]:
+    """All violated constraints whose actions were all carried out, by direct evaluation."""
+    places, hours = _places(counted), _hours(counted)
+    found = []
+    for number, item in enumerate(case.stated):
+        constraint = item.constraint
+        spans = [span or (0, 0) for span in (places if isinstance(constraint, Before) else hours)]
+        if all(counted[i] for i in actions(constraint)) and not holds(constraint, spans):
+            why = _why(case, constraint, counted)
+            found.append(Violation(constraint=number, rule=case.constraints[number], why=why))
+    return found
+
+
+def _why(case: Case, constraint: Constraint, counted: list[list[_Call]]) -> str:
+    if isinstance(constraint, TimeLimit):
+        return _why_time(case, constraint, counted[constraint.action])
+    first, second = (f"'{case.actions[i].tool}'" for i in actions(constraint))
+    last = max(counted[constraint.first], key=lambda c: c.place)
+    early = min(counted[constraint.second], key=lambda c: c.place)
+    if last.place == early.place:
+        return (
+            f"{first} and {second} were called in the same turn (calls {last.number} and "
+            f"{early.number}), but {first} must be over before {second} starts"
+        )
+    return (
+        f"{first} was called as call {last.number}, but {second}, which must come later, as call "
+        f"{early.number}"
+    )
+
+
+def _why_time(case: Case, limit: TimeLimit, calls: list[_Call]) -> str:
+    tool, spans = case.actions[limit.action].tool, [c.hours for c in calls if c.hours]
+    if limit.side == "before":
+        end = max(end for _, end in spans)
+        return f"'{tool}' ended at {clock(end)}, but must end by {clock(limit.hour)}"
+    start = min(start for start, _ in spans)
+    return f"'{tool}' started at {clock(start)}, but must not start before {clock(limit.hour)}"
+
+
+def _parameter_errors(case: Case, calls: Sequence[_Call]) -> list[ParameterError]:
+    """Starts outside of what was possible: one at a time, all within the day."""
+    found, now = [], 0
+    for call in calls:
+        if call.hours is None:
+            continue
+        start, end = call.hours
+        latest = DAY - (end - start)
+        if not now <= start <= latest:
+            tool = case.actions[call.action].tool
+            found.append(
+                ParameterError(
+                    call=call.number, tool=tool, given=start, earliest=now, latest=latest
+                )
+            )
+        now = max(now, end)
+    return found
+
+
+def _core(case: Case, counted: list[list[_Call]]) -> tuple[int, ...]:
+    hours = None if case.durations is None else _hours(counted)
+    return violated_core(case.stated, _places(counted), hours)
+
+
+def _nearest(case: Case, sequence: Sequence[int]) -> tuple[Step, ...]:
+    """The nearest valid plan; beyond the bounds of the search, some valid plan; () if none."""
+    constraints = [item.constraint for item in case.stated]
+    if case.hours is None:
+        if closure(case.n, constraints) is None:
+            return ()
+        return tuple(_step(case, i) for i in nearest_plan(case.n, constraints, sequence))
+    if case.n <= MAX_ACTIONS:
+        plan = nearest_schedule(case.n, constraints, case.hours, sequence)
+        return tuple(_step(case, i, start) for i, start in plan or ())
+    starts = schedule(case.n, constraints, case.hours)
+    by_time = sorted(range(case.n), key=lambda i: starts[i]) if starts else []
+    return tuple(_step(case, i, starts[i]) for i in by_time) if starts else ()
+
+
+def _step(case: Case, action: int, start: int | None = None) -> Step:
+    return Step(tool=case.actions[action].tool, start=start)

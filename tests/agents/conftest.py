@@ -1,0 +1,157 @@
+"""Tools for the agents under test, scripts for their models, and a server of the Responses API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from agenteval.agents import AgentLimits, System, Tool, Toolbox
+
+CANARY = "sk-canary-77aa12cd"
+TOOLS = (
+    Tool(name="pack_bag", description="Packs the bag."),
+    Tool(name="call_taxi", description="Calls a taxi."),
+    Tool(
+        name="book_train",
+        description="Books a train.",
+        parameters={
+            "type": "object",
+            "properties": {"minute": {"type": "integer", "minimum": 0}},
+            "required": ["minute"],
+            "additionalProperties": False,
+        },
+    ),
+)
+
+
+def answer(name: str, arguments: Mapping[str, Any]) -> str:
+    return f"{name} done {json.dumps(dict(arguments))}"
+
+
+def box(seconds: float = 20.0, turns: int = 5) -> Toolbox:
+    return Toolbox(TOOLS, answer, AgentLimits(seconds=seconds, turns=turns))
+
+
+async def instant(_: float) -> None:
+    """A pause that is none."""
+    await asyncio.sleep(0)
+
+
+def call(name: str, arguments: Any = "{}", number: str | None = "c1") -> dict[str, Any]:
+    function = {"name": name, "arguments": arguments}
+    made = {"type": "function", "function": function}
+    return made if number is None else {"id": number, **made}
+
+
+def calls(*made: dict[str, Any], text: str | None = None) -> dict[str, Any]:
+    return {"content": text, "tool_calls": list(made)}
+
+
+def turn_of(body: Mapping[str, Any]) -> int:
+    """How often the model has spoken before this request."""
+    return sum(m["role"] == "assistant" for m in body["messages"])
+
+
+def script(*replies: Any) -> Callable[[dict[str, Any], int], Any]:
+    """A model that says the n-th reply in its n-th turn, and the last one from then on."""
+    return lambda body, n: replies[min(turn_of(body), len(replies) - 1)]
+
+
+def statuses(events: Any) -> list[tuple[int, str, str]]:
+    return [(e.turn, e.name, e.status) for e in events]
+
+
+def made(system: System) -> Any:
+    assert CANARY not in json.dumps(system.parameters)
+    return system.make()
+
+
+# ---- The Responses API ---------------------------------------------------------------------------
+
+Responder = Callable[[dict[str, Any]], tuple[int, dict[str, Any]]]
+
+
+@dataclass
+class ResponsesServer:
+    """POST /v1/responses on loopback in a thread; `respond` returns (status, body)."""
+
+    respond: Responder
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    base_url: str = ""
+
+    def __enter__(self) -> ResponsesServer:
+        self._up = threading.Event()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+        self._thread.start()
+        assert self._up.wait(10)
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+        if self._error is not None and kind is None:
+            raise self._error
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        app = web.Application()
+        app.router.add_post("/v1/responses", self._handler())
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        self.base_url = f"http://127.0.0.1:{port}/v1"
+        self._up.set()
+        await self._stop.wait()
+        await runner.cleanup()
+
+    def _handler(self) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handle(request: web.Request) -> web.Response:
+            body = await request.json()
+            self.bodies.append(body)
+            try:
+                status, reply = self.respond(body)
+            except Exception as error:  # noqa: BLE001  raised again in the test
+                self._error = error
+                status, reply = 400, {"error": {"message": repr(error)}}
+            return web.json_response(reply, status=status)
+
+        return handle
+
+
+def response(*items: dict[str, Any], status: str = "completed", **more: Any) -> dict[str, Any]:
+    return {
+        "id": "resp_1", "object": "response", "model": "test-model-7", "status": status,
+        "output": list(items), "error": None, "incomplete_details": None,
+        "usage": {"input_tokens": 11, "output_tokens": 3, "total_tokens": 14},
+    } | more  # fmt: skip
+
+
+def words(text: str) -> dict[str, Any]:
+    part = {"type": "output_text", "text": text, "annotations": []}
+    return {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+            "content": [part]}  # fmt: skip
+
+
+def item(name: str, arguments: Any = "{}", call_id: str | None = "c1") -> dict[str, Any]:
+    made = {"type": "function_call", "id": "fc_1", "name": name, "arguments": arguments,
+            "status": "completed"}  # fmt: skip
+    return made if call_id is None else {**made, "call_id": call_id}
+
+
+def item_script(*replies: dict[str, Any]) -> Responder:
+    """The n-th reply after n answered turns, and the last one from then on."""
+
+    def respond(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        done = sum(i.get("id", "").startswith(("fc_", "msg_")) for i in body["input"])
+        return 200, replies[min(done, len(replies) - 1)]
+
+    return respond

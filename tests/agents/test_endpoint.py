@@ -1,0 +1,296 @@
+"""What all agents on a model share: endless loops, slow and failing endpoints, secrets, usage."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agenteval.agents import AgentFailure, AgentLog, System, drive
+from agenteval.agents.autogen import autogen
+from agenteval.agents.endpoint import ChatTransport, Endpoint, Line, connect
+from agenteval.agents.openai_chat import openai_chat
+from agenteval.agents.openai_responses import ResponsesTransport, openai_responses
+from agenteval.agents.react import react
+from agenteval.agents.toolbox import MAX_CALLS
+from agenteval.errors import BudgetExceeded, InputError, Transient, Unauthorized
+from agenteval.models.limits import Budget
+from agenteval.models.wire import Request
+from agenteval.testing import Fault, Rule, Server, serve
+from tests.agents.conftest import CANARY, box, call, calls, instant, made, script, statuses
+
+Maker = Callable[..., System]
+FUNCTIONS: list[tuple[Maker, Any, Any]] = [
+    (openai_chat, calls(call("pack_bag")), {"content": "done"}),
+    (react, "Action: pack_bag\nAction Input: {}", "Final Answer: done"),
+    (autogen, calls(call("pack_bag")), {"content": "done"}),
+]
+every = pytest.mark.parametrize(("make", "act", "finish"), FUNCTIONS)
+
+
+async def run(make: Maker, server: Server | str, **more: Any) -> Any:
+    url = server if isinstance(server, str) else server.base_url
+    tools = box(more.pop("seconds", 20.0), more.pop("turns", 5))
+    budget, sleep = more.pop("budget", None), more.pop("sleep", instant)
+    endpoint = Endpoint("test-model", url, api_key=CANARY, **more)
+    client = connect(endpoint, budget=budget, sleep=sleep)
+    try:
+        return await drive(made(make(endpoint, client)), "Pack.", tools)
+    finally:
+        await client.close()
+
+
+@every
+async def test_the_same_task_with_every_adapter(make: Maker, act: Any, finish: Any) -> None:
+    with serve(script(act, finish)) as server:
+        log = await run(make, server)
+    assert isinstance(log, AgentLog)
+    assert (log.ending, log.output, log.turns, log.usage.requests) == ("finished", "done", 1, 2)
+    assert statuses(log.events) == [(0, "pack_bag", "ok")]
+    assert [m.role for m in log.messages] == ["system", "user", "assistant", "tool", "assistant"]
+    assert log.messages[2].tool_calls[0].name == "pack_bag"
+    assert "pack_bag done" in log.messages[3].content
+    assert log.model == "test-model"
+
+
+@every
+async def test_an_endless_loop_is_ended(make: Maker, act: Any, finish: Any) -> None:
+    with serve(script(act)) as server:
+        log = await run(make, server, turns=5)
+        assert server.count == 6  # the sixth reply is the one too many
+    assert isinstance(log, AgentLog)
+    assert (log.ending, log.turns) == ("iterations", 5)
+    assert statuses(log.events) == [(t, "pack_bag", "ok") for t in range(5)]
+
+
+@pytest.mark.parametrize("make", [openai_chat, autogen])
+async def test_a_flood_of_calls_in_one_reply_is_ended(make: Maker) -> None:
+    flood = calls(*(call("pack_bag", number=f"c{i}") for i in range(MAX_CALLS + 5)))
+    with serve(script(flood, {"content": "done"})) as server:
+        log = await run(make, server)
+        assert server.count == 1
+    assert isinstance(log, AgentLog)
+    assert (log.ending, len(log.events), log.turns) == ("iterations", MAX_CALLS, 1)
+
+
+@every
+async def test_exactly_the_turns_allowed(make: Maker, act: Any, finish: Any) -> None:
+    with serve(script(act, act, act, finish)) as server:
+        log = await run(make, server, turns=3)
+    assert (log.ending, log.turns, log.output) == ("finished", 3, "done")
+
+
+@every
+async def test_a_slow_model_is_a_timeout_of_the_agent(make: Maker, act: Any, finish: Any) -> None:
+    with serve(script(act, finish), latency=5.0) as server:
+        began = time.monotonic()
+        log = await run(make, server, seconds=0.5)
+        assert time.monotonic() - began < 3
+    assert isinstance(log, AgentLog)
+    assert (log.ending, log.events, log.output) == ("timeout", (), "")
+    assert log.usage.requests == 1
+
+
+@every
+async def test_what_can_heal_is_asked_again(make: Maker, act: Any, finish: Any) -> None:
+    full = Fault("status", 429, headers={"retry-after": "7"})
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    with serve(script(act, finish), [Rule(full, first=2)]) as server:
+        log = await run(make, server, sleep=sleep)
+        assert server.count == 6
+    assert isinstance(log, AgentLog)
+    assert (log.ending, log.output, log.usage.requests) == ("finished", "done", 6)
+    assert len(waited) == 4
+    assert min(waited) >= 7
+
+
+@every
+async def test_a_refused_key_ends_the_campaign(make: Maker, act: Any, finish: Any) -> None:
+    said = f'{{"error": {{"message": "wrong key {CANARY}"}}}}'
+    with serve(script(act), [Fault("status", 401, body=said)]) as server:
+        with pytest.raises(Unauthorized) as raised:
+            await run(make, server)
+        assert server.count == 1
+    assert CANARY not in str(raised.value)
+
+
+@every
+async def test_an_endpoint_that_fails_is_no_verdict(make: Maker, act: Any, finish: Any) -> None:
+    # the first turn works, then nothing does: what was done and spent is kept
+    with serve(script(act), [Rule(Fault("status", 500), match="pack_bag done")]) as server:
+        log = await run(make, server, max_retries=3)
+        assert server.count == 5
+    assert isinstance(log, AgentFailure)
+    assert log.status == "error:infrastructure"
+    assert "HTTP 500" in log.message
+    assert statuses(log.events) == [(0, "pack_bag", "ok")]
+    assert log.usage.requests == 5
+    assert log.usage.prompt_tokens
+
+
+@every
+@pytest.mark.parametrize(
+    "fault", [Fault("empty_choices"), Fault("html"), Fault("error_200"), Fault("reset")]
+)
+async def test_answers_that_are_none_are_no_verdict(
+    make: Maker, act: Any, finish: Any, fault: Fault
+) -> None:
+    with serve(script(act), [fault]) as server:
+        log = await run(make, server, max_retries=1)
+        assert server.count == 2
+    assert isinstance(log, AgentFailure)
+    assert log.status == "error:infrastructure"
+
+
+@every
+async def test_nobody_listens(make: Maker, act: Any, finish: Any) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, not listening: refused
+        log = await run(make, f"http://127.0.0.1:{taken.getsockname()[1]}/v1", max_retries=1)
+    assert isinstance(log, AgentFailure)
+    assert (log.status, log.usage.requests) == ("error:infrastructure", 2)
+    assert "cannot connect" in log.message
+
+
+@every
+async def test_a_context_too_long_is_no_verdict(make: Maker, act: Any, finish: Any) -> None:
+    fault = Fault("status", 400, code="context_length_exceeded")
+    with serve(script(act), [Rule(fault, match="pack_bag done")]) as server:
+        log = await run(make, server)
+        assert server.count == 2  # not asked again
+    assert isinstance(log, AgentFailure)
+    assert "context" in log.message
+    assert statuses(log.events) == [(0, "pack_bag", "ok")]
+
+
+@every
+async def test_a_budget_stops_the_campaign(make: Maker, act: Any, finish: Any) -> None:
+    with serve(script(act)) as server:
+        with pytest.raises(BudgetExceeded):
+            await run(make, server, budget=Budget(max_calls=2))
+        assert server.count == 2
+
+
+@every
+async def test_no_key_and_no_temperature(make: Maker, act: Any, finish: Any) -> None:
+    with serve(script(finish)) as server:
+        await run(make, server, temperature=None)
+        body = server.requests[0].body or {}
+    assert "temperature" not in body
+
+
+# ---- Who took the time ---------------------------------------------------------------------------
+
+
+@every
+async def test_time_lost_to_the_endpoint_is_no_timeout_of_the_agent(
+    make: Maker, act: Any, finish: Any
+) -> None:
+    wait = Fault("status", 429, headers={"retry-after": "30"})
+    with serve(script(act), [Rule(wait, match="pack_bag done")]) as server:
+        log = await run(make, server, seconds=1.0, sleep=asyncio.sleep)
+    assert isinstance(log, AgentFailure)
+    assert log.status == "error:infrastructure"
+    assert "retries and waiting" in log.message
+    assert log.usage.requests == 2
+
+
+async def test_a_case_that_waits_for_others_is_no_timeout_of_the_agent() -> None:
+    with serve(lambda body, n: "x", latency=1.8) as server:
+        endpoint = Endpoint("test-model", server.base_url)
+        client = connect(endpoint, concurrency=1)
+        system = openai_chat(endpoint, client)
+        logs = await asyncio.gather(
+            *(drive(system.make(), "Go.", box(seconds=3.0)) for _ in range(2))
+        )
+        await client.close()
+    assert isinstance(logs[0], AgentLog)
+    assert logs[0].ending == "finished"
+    assert isinstance(logs[1], AgentFailure)
+
+
+async def test_time_lost_earlier_counts() -> None:
+    lost = Fault("status", 503, headers={"retry-after-ms": "400"})
+    with serve(script("a", "b"), [Rule(lost, at=(0,))]) as server:
+        endpoint = Endpoint("test-model", server.base_url)
+        client = connect(endpoint)
+        line = Line(client, box(seconds=1.0))
+        await line.ask(Request(({"role": "user", "content": "1"},)))
+        slow = serve(lambda body, n: "late", latency=5.0)
+        with slow:
+            # the same line, now to a slow model
+            client.transport = ChatTransport("test-model", base_url=slow.base_url, api_key=None)
+            with pytest.raises(Transient, match=r"0\.\d of 1 s"):
+                await line.ask(Request(({"role": "user", "content": "2"},)))
+            await client.close()
+
+
+# ---- One client for many cases -------------------------------------------------------------------
+
+
+async def test_many_cases_share_their_connections() -> None:
+    with serve(script(calls(call("pack_bag")), {"content": "done"}), latency=0.01) as server:
+        endpoint = Endpoint("test-model", server.base_url)
+        client = connect(endpoint, concurrency=8)
+        system = openai_chat(endpoint, client)
+        assert system.make() is not system.make()
+        most = 0
+
+        async def one() -> Any:
+            nonlocal most
+            log = await drive(system.make(), "Go.", box())
+            most = max(most, server.engine.connections)
+            return log
+
+        logs = await asyncio.gather(*(one() for _ in range(200)))
+        await client.close()
+        assert server.count == 400
+    assert {log.output for log in logs} == {"done"}
+    assert all(log.usage.requests == 2 for log in logs)
+    assert most <= 8
+
+
+# ---- Settings ------------------------------------------------------------------------------------
+
+
+def test_the_key_shows_nowhere() -> None:
+    endpoint = Endpoint("m", f"http://me:{CANARY}@host/v1?key={CANARY}", api_key=CANARY)
+    assert CANARY not in f"{endpoint} {endpoint!r} {endpoint.parameters()}"
+    assert endpoint.parameters() == {"model": "m", "endpoint": "http://host/v1", "temperature": 0.0}
+
+
+def test_each_adapter_and_setting_has_a_key_of_its_own() -> None:
+    one, other = Endpoint("m", "http://h/v1"), Endpoint("m", "http://h/v1", temperature=1.0)
+    client = connect(one)
+    systems = [
+        make(e, client, name="same")
+        for e in (one, other)
+        for make in (openai_chat, openai_responses, react, autogen)
+    ]
+    assert len({s.sha256 for s in systems}) == 8
+    assert openai_chat(one, client).sha256 == openai_chat(one, connect(one)).sha256
+    assert openai_chat(one, client).name == "openai-chat:m"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"model": ""}, {"timeout": 0.0}, {"timeout": float("nan")}, {"max_retries": -1}]
+)
+def test_settings_out_of_bounds(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        Endpoint(**{"model": "m", **wrong})
+
+
+def test_connecting_opens_nothing() -> None:
+    before = threading.active_count()
+    client = connect(Endpoint("m", "http://127.0.0.1:1/v1"), transport=ResponsesTransport)
+    assert isinstance(client.transport, ResponsesTransport)
+    assert (client.transport._sdk, threading.active_count()) == (None, before)

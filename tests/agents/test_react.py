@@ -1,0 +1,213 @@
+"""ReAct by text: how replies are read, and the loop against a real server."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.agents import AgentLog, Tool, Toolbox, drive
+from agenteval.agents.endpoint import Endpoint, connect
+from agenteval.agents.react import CORRECTION, CUT, react
+from agenteval.agents.react_text import read_step
+from agenteval.testing import Fault, serve
+from tests.agents.conftest import TOOLS, answer, box, instant, made, script, statuses
+
+STEP = "Thought: The bag first.\nAction: pack_bag\nAction Input: {}"
+
+
+# ---- Reading a reply -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reply", "name", "arguments"),
+    [
+        (STEP, "pack_bag", "{}"),
+        ("Action: pack_bag", "pack_bag", ""),
+        ("Action: pack_bag\nAction Input:", "pack_bag", ""),
+        ("Action: pack_bag\nAction Input: None", "pack_bag", ""),
+        ("Action: `pack_bag`\nAction Input: `{}`", "pack_bag", "{}"),
+        ('**Action:** "pack_bag"\n**Action Input:** {"a": 1}', "pack_bag", '{"a": 1}'),
+        ("### Action: [pack_bag]\n### Action Input: {}", "pack_bag", "{}"),
+        ("Action 2: pack_bag\nAction Input 2: {}", "pack_bag", "{}"),
+        ("action: pack_bag.\naction_input: {}", "pack_bag", "{}"),
+        ("Action: pack_bag()", "pack_bag", ""),
+        ('Action: book_train({"minute": 3})', "book_train", '{"minute": 3}'),
+        ("Action: Search[old town]", "Search", "old town"),
+        ('Action: book_train\nAction Input: ```json\n{"minute": 3}\n```', "book_train",
+         '{"minute": 3}'),
+        ('Action:\nbook_train\nAction Input:\n{\n "minute": 3\n}', "book_train",
+         '{\n "minute": 3\n}'),
+        ('Action: book_train\nAction Input: {"minute": 3} which is early', "book_train",
+         '{"minute": 3}'),
+        ('Action:\n```json\n{"action": "book_train", "action_input": {"minute": 3}}\n```',
+         "book_train", '{"minute": 3}'),
+        ('Action: {"name": "pack_bag", "arguments": {}}', "pack_bag", ""),
+        ('Action: book_train\nAction Input: {"minute": 3', "book_train", '{"minute": 3'),
+        ("Action: book_train\nAction Input: minute 3", "book_train", "minute 3"),
+        ("<think>\nAction: call_taxi\n</think>\nAction: pack_bag", "pack_bag", ""),
+        ("Action: call_taxi\n</think>\nAction: pack_bag", "pack_bag", ""),
+    ],
+)  # fmt: skip
+def test_an_action_is_found(reply: str, name: str, arguments: str) -> None:
+    step = read_step(reply)
+    assert (step.kind, step.name, step.arguments) == ("action", name, arguments)
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ("Thought: done.\nFinal Answer: All is packed.", "All is packed."),
+        ("**Final Answer:** one\ntwo", "one\ntwo"),
+        ("Final Answer:", ""),
+        ("Final Answer: bye\nObservation: x\nFinal Answer: y", "bye"),
+        ("Final Answer: bye\nAction: pack_bag", "bye\nAction: pack_bag"),
+        ("Action: Final Answer\nAction Input: bye", "bye"),
+    ],
+)
+def test_a_final_answer_is_found(reply: str, words: str) -> None:
+    step = read_step(reply)
+    assert (step.kind, step.answer) == ("final", words)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["", "  \n", "I would pack the bag now.", "Thought: what next?", "Action:", "Action: ``",
+     "Action:\nAction Input: {}", "Action Input: {}", "Action: {broken", "Observation: it rains",
+     "<think>Action: pack_bag", "My Action: pack_bag is next"],
+)  # fmt: skip
+def test_what_is_no_step(reply: str) -> None:
+    assert read_step(reply).kind == "malformed"
+
+
+def test_only_the_first_step_counts() -> None:
+    invented = f"{STEP}\nObservation: packed\nThought: taxi\nAction: call_taxi\nFinal Answer: done"
+    step = read_step(invented)
+    assert (step.kind, step.name, step.text) == ("action", "pack_bag", STEP)
+    assert read_step(f"{STEP}\nFinal Answer: done").text == STEP
+
+
+@given(st.text(alphabet='Action: Input{}\n`*ObservationFinal Answer<think>/"[]()', max_size=200))
+def test_any_text_is_read_as_something(text: str) -> None:
+    step = read_step(text)
+    assert (step.kind == "action") == bool(step.name)
+    assert step.text in text
+
+
+@pytest.mark.parametrize("piece", ["Action", "*", "Action: ", "<think>", "```\n", "[", "{", "\n#"])
+def test_long_replies_are_read_in_time(piece: str) -> None:
+    text = (piece * (100_000 // len(piece)))[:100_000]
+    began = time.perf_counter()
+    read_step(text)
+    read_step(f"Action: {text}")
+    assert time.perf_counter() - began < 2
+
+
+# ---- The loop ------------------------------------------------------------------------------------
+
+
+async def run(replies: Any, turns: int = 5) -> tuple[Any, list[dict[str, Any]]]:
+    with serve(replies) as server:
+        endpoint = Endpoint("test-model", server.base_url)
+        client = connect(endpoint, sleep=instant)
+        log = await drive(made(react(endpoint, client)), "Go on a trip.", box(turns=turns))
+        await client.close()
+        return log, [r.body for r in server.requests if r.body]
+
+
+async def test_a_perfect_model_finishes() -> None:
+    book = 'Thought: Now the train.\nAction: book_train\nAction Input: {"minute": 30}'
+    log, bodies = await run(script(STEP, book, "Thought: done\nFinal Answer: Have a nice trip."))
+    assert isinstance(log, AgentLog)
+    assert (log.ending, log.output, log.turns) == ("finished", "Have a nice trip.", 2)
+    assert statuses(log.events) == [(0, "pack_bag", "ok"), (1, "book_train", "ok")]
+    assert log.events[1].arguments == {"minute": 30}
+    # what was sent: no tools, but their description; a stop at the observation
+    assert "tools" not in bodies[0]
+    assert bodies[0]["stop"] == ["Observation:"]
+    system, user = bodies[0]["messages"]
+    assert user == {"role": "user", "content": "Go on a trip."}
+    for tool in TOOLS:
+        assert f"- {tool.name}: {tool.description}" in system["content"]
+    assert '"minimum":0' in system["content"]
+    assert bodies[2]["messages"][2:] == [
+        {"role": "assistant", "content": STEP},
+        {"role": "user", "content": f"Observation: {answer('pack_bag', {})}"},
+        {"role": "assistant", "content": book},
+        {"role": "user", "content": f"Observation: {answer('book_train', {'minute': 30})}"},
+    ]
+    assert [m.role for m in log.messages][2:] == [
+        "assistant", "tool", "assistant", "tool", "assistant",
+    ]  # fmt: skip
+    assert log.messages[4].tool_calls[0].arguments == {"minute": 30}
+
+
+async def test_invented_observations_are_cut_off() -> None:
+    invented = f"{STEP}\nObservation: packed\nThought: taxi\nAction: call_taxi\nAction Input: {{}}"
+    log, bodies = await run(script(invented, "Final Answer: done"))
+    assert statuses(log.events) == [(0, "pack_bag", "ok")]
+    assert bodies[1]["messages"][2] == {"role": "assistant", "content": STEP}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "event", "told"),
+    [
+        ("I will pack the bag.", (0, "", "malformed"), CORRECTION),
+        ("", (0, "", "malformed"), CORRECTION),
+        ("Action: fly_home\nAction Input: {}", (0, "fly_home", "unknown_tool"),
+         "There is no tool 'fly_home'"),
+        ('Action: book_train\nAction Input: {"minute": 3', (0, "book_train", "bad_arguments"),
+         "not valid JSON"),
+        ("Action: book_train", (0, "book_train", "bad_arguments"), "'minute' is a required"),
+    ],
+)  # fmt: skip
+async def test_what_the_model_does_wrong_is_logged_and_told(
+    wrong: str, event: Any, told: str
+) -> None:
+    log, bodies = await run(script(wrong, "Final Answer: sorry"))
+    assert isinstance(log, AgentLog)
+    assert statuses(log.events) == [event]
+    assert (log.output, log.turns) == ("sorry", 1)
+    assert all(m["content"] for m in bodies[1]["messages"])
+    assert told in bodies[1]["messages"][-1]["content"]
+    if event[2] == "malformed":
+        assert log.events[0].arguments == wrong
+
+
+async def test_words_without_end_are_ended() -> None:
+    log, bodies = await run(lambda body, n: "Let me think about it.", turns=5)
+    assert (log.ending, log.turns, len(bodies)) == ("iterations", 5, 6)
+    assert {e.status for e in log.events} == {"malformed"}
+
+
+async def test_a_name_cut_by_length_is_not_called() -> None:
+    def cut(body: dict[str, Any], n: int) -> Any:
+        if len(body["messages"]) > 2:
+            return "Final Answer: sorry"
+        message = {"role": "assistant", "content": "Thought: now\nAction: pack_b"}
+        return {"model": "m", "choices": [{"finish_reason": "length", "message": message}]}
+
+    log, bodies = await run(cut)
+    assert statuses(log.events) == [(0, "", "malformed")]
+    assert CUT in bodies[1]["messages"][-1]["content"]
+
+
+async def test_a_refusal_is_the_last_word() -> None:
+    log, _ = await run(lambda body, n: Fault("refusal", body="No."))
+    assert (log.ending, log.output, log.events) == ("finished", "No.", ())
+
+
+async def test_what_tools_say_is_no_template() -> None:
+    tool = Tool(name="look", description="{{ names }} {% raw %}")
+    tools = Toolbox([tool], lambda name, arguments: "{{ 1 + 1 }}")
+    with serve(script("Action: look", "Final Answer: x")) as server:
+        client = connect(endpoint := Endpoint("test-model", server.base_url))
+        await drive(react(endpoint, client).make(), "{{ 2 }}", tools)
+        await client.close()
+        body = server.requests[1].body or {}
+    system, user, _, observation = (m["content"] for m in body["messages"])
+    assert "- look: {{ names }} {% raw %}" in system
+    assert (user, observation) == ("{{ 2 }}", "Observation: {{ 1 + 1 }}")

@@ -1,0 +1,363 @@
+"""The toolbox: every status, copies, schemas, threads, limits, and what is our own defect."""
+
+import json
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.agents import AgentLimits, Tool, Toolbox
+from agenteval.agents.toolbox import MAX_CALLS, STOPPED, as_object
+from agenteval.records import Message, Usage
+
+START = {
+    "type": "object",
+    "properties": {"start": {"type": "integer", "minimum": 0, "maximum": 24}},
+    "required": ["start"],
+    "additionalProperties": False,
+}
+TOOLS = [
+    Tool(name="rinse", description="Rinse."),
+    Tool(name="dry", description="Dry.", parameters=START),
+]
+
+
+def answer(name, arguments):
+    return f"{name} done with {json.dumps(dict(arguments))}"
+
+
+def box(backend=answer, tools=TOOLS, **limits):
+    return Toolbox(tools, backend, AgentLimits(**limits))
+
+
+def seen(tools):
+    return [(e.name, e.arguments, e.status, e.turn) for e in tools.events]
+
+
+def test_ok():
+    tools = box()
+    assert tools.call("dry", {"start": 9}) == 'dry done with {"start": 9}'
+    assert tools.call("rinse") == "rinse done with {}"
+    assert seen(tools) == [("dry", {"start": 9}, "ok", 0), ("rinse", {}, "ok", 1)]
+    assert tools.events[0].result == 'dry done with {"start": 9}'
+    assert 0 <= tools.events[0].at <= tools.events[1].at
+
+
+@pytest.mark.parametrize("nothing", [None, "", {}, "{}", b"{}", b""])
+def test_no_arguments(nothing):
+    tools = box()
+    tools.call("rinse", nothing)
+    assert seen(tools) == [("rinse", {}, "ok", 0)]
+
+
+def test_unknown_tool_is_told_the_names():
+    tools = box()
+    said = tools.call("polish", {"a": 1})
+    assert "'polish'" in said
+    assert "rinse, dry" in said
+    assert seen(tools) == [("polish", {"a": 1}, "unknown_tool", 0)]
+
+
+@pytest.mark.parametrize("name", ["rinse ", "Rinse", "functions.rinse", ""])
+def test_a_name_is_taken_as_it_is(name):
+    tools = box()
+    tools.call(name)
+    assert seen(tools) == [(name, {}, "unknown_tool", 0)]
+
+
+@pytest.mark.parametrize("name", [None, 5, ["rinse"], {"a": 1}])
+def test_a_name_that_is_no_text(name):
+    tools = box()
+    tools.attempt(name, {})
+    assert seen(tools) == [(repr(name), {}, "unknown_tool", 0)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({}, "'start' is a required property"),
+        ({"start": "9"}, "start: '9' is not of type 'integer'"),
+        ({"start": 25}, "start: 25 is greater than the maximum of 24"),
+        ({"start": True}, "start: True is not of type 'integer'"),
+        ({"start": 9, "end": 10}, "Additional properties are not allowed ('end' was unexpected)"),
+    ],
+)
+def test_against_the_schema(arguments, said):
+    called = []
+    tools = box(lambda name, arguments: called.append(name) or "done")
+    assert tools.call("dry", arguments) == f"Not carried out: {said}."
+    assert seen(tools) == [("dry", arguments, "bad_arguments", 0)]
+    assert called == []
+
+
+def test_no_parameters_means_none():
+    tools = box()
+    tools.call("rinse", {"now": True})
+    assert tools.events[0].status == "bad_arguments"
+
+
+@pytest.mark.parametrize("text", ['{"start": 9', "9 o'clock", "{'start': 9}", "[" * 100_000])
+def test_text_that_is_no_json(text):
+    tools = box()
+    assert "not valid JSON" in tools.call("dry", text)
+    assert tools.events[0].status == "bad_arguments"
+    assert tools.events[0].arguments == text[:2000]
+
+
+@pytest.mark.parametrize("text", ["[9]", "9", '"9"', "null", "true"])
+def test_json_that_is_no_object(text):
+    tools = box()
+    assert "must be a JSON object" in tools.call("dry", text)
+    assert seen(tools) == [("dry", json.loads(text), "bad_arguments", 0)]
+
+
+def test_values_that_json_does_not_have():
+    tools = box()
+    for odd in ({"start": float("nan")}, '{"start": Infinity}', {"start": {9}}, object()):
+        assert "not JSON values" in tools.call("dry", odd)
+    assert {e.status for e in tools.events} == {"bad_arguments"}
+    json.dumps([e.model_dump() for e in tools.events], allow_nan=False)
+
+
+class Unprintable:
+    def __repr__(self):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"start": Unprintable()}, {"start": 10**5000}, '{"start": 1' + "0" * 5000 + "}"],
+)
+def test_arguments_nobody_can_print(arguments):
+    tools = box()
+    tools.call("dry", arguments)
+    assert tools.events[0].status == "bad_arguments"
+
+
+def test_long_and_deep_arguments_are_cut():
+    tools = box()
+    deep = current = {}
+    for _ in range(300):
+        current["a"] = current = {}
+    assert "too long" in tools.call("dry", {"start": "x" * 200_000})
+    assert "too long" in tools.call("dry", "x" * 200_000)
+    assert "too deeply" in tools.call("dry", deep)
+    assert all(e.status == "bad_arguments" for e in tools.events)
+    assert all(len(str(e.arguments)) <= 2000 for e in tools.events)
+    assert len(tools.call("dry", {"start": "x" * 50_000})) < 600
+
+
+def test_the_deepest_arguments_that_are_taken():
+    deep = current = {}
+    for _ in range(63):
+        current["a"] = current = {}
+    tools = box(tools=[Tool(name="nest", parameters={"type": "object"})])
+    tools.call("nest", deep)
+    assert seen(tools) == [("nest", deep, "ok", 0)]
+    assert json.loads(tools.events[0].model_dump_json())["arguments"] == deep
+
+
+def test_lone_surrogates_can_be_stored():
+    tools = box()
+    tools.call("dry\udc00", '{"start": "\\ud83d"}')
+    tools.malformed("\ud83d")
+    assert seen(tools) == [
+        ("dry?", {"start": "?"}, "unknown_tool", 0),
+        ("", "?", "malformed", 1),
+    ]
+    for event in tools.events:
+        event.model_dump_json()
+
+
+def test_a_huge_number_against_multiple_of():
+    schema = {"type": "object", "properties": {"n": {"multipleOf": 0.5}}}
+    tools = box(tools=[Tool(name="count", parameters=schema)])
+    tools.call("count", '{"n": 1' + "0" * 400 + "}")
+    assert tools.events[0].status == "bad_arguments"
+    assert tools.defect is None
+
+
+def test_the_log_is_a_copy():
+    kept = []
+
+    def backend(name, arguments):
+        kept.append(arguments)
+        arguments["start"] = 23
+        return "done"
+
+    tools = box(backend)
+    mine = {"start": 9}
+    tools.call("dry", mine)
+    mine["start"] = 1
+    kept[0]["start"] = 2
+    assert tools.events[0].arguments == {"start": 9}
+
+
+def test_malformed_is_a_turn_of_its_own():
+    tools = box()
+    tools.malformed("Action: rins")
+    tools.malformed("again", turn=tools.turn())
+    assert seen(tools) == [("", "Action: rins", "malformed", 0), ("", "again", "malformed", 1)]
+
+
+def test_calls_of_one_turn_share_its_number():
+    tools = box()
+    turn = tools.turn()
+    tools.call("rinse", turn=turn)
+    tools.call("dry", {"start": 1}, turn=turn)
+    tools.call("rinse")
+    assert [e.turn for e in tools.events] == [0, 0, 1]
+    assert tools.turns == 2
+
+
+def test_the_last_turn_counts_and_the_next_does_not():
+    tools = box(turns=2)
+    assert [tools.call("rinse") for _ in range(2)] == ["rinse done with {}"] * 2
+    assert not tools.exhausted.is_set()
+    assert tools.call("rinse") == STOPPED
+    tools.malformed("more")
+    assert tools.exhausted.is_set()
+    assert (len(tools.events), tools.turns) == (2, 2)
+
+
+def test_many_calls_in_one_turn_are_bounded():
+    tools = box()
+    turn = tools.turn()
+    said = [tools.call("rinse", turn=turn) for _ in range(MAX_CALLS + 1)]
+    assert said[MAX_CALLS - 1 :] == ["rinse done with {}", STOPPED]
+    assert tools.exhausted.is_set()
+    assert len(tools.events) == MAX_CALLS
+
+
+def test_nothing_counts_after_the_end():
+    tools = box(turns=1)
+    tools.close()
+    assert tools.attempt("rinse") == (None, STOPPED)
+    tools.malformed("x")
+    tools.say(Message(role="assistant", content="late"))
+    assert (tools.events, tools.messages, tools.turns) == ([], [], 0)
+    assert not tools.exhausted.is_set()  # it was not the agent that went over its limit
+
+
+def test_a_call_under_way_at_the_end_does_not_count():
+    inside, go_on = threading.Event(), threading.Event()
+
+    def backend(name, arguments):
+        inside.set()
+        go_on.wait(5)
+        return "done"
+
+    tools = box(backend)
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(tools.attempt("rinse")))
+    thread.start()
+    inside.wait(5)
+    began = time.monotonic()
+    tools.close()  # does not wait for the backend
+    assert time.monotonic() - began < 1
+    go_on.set()
+    thread.join(5)
+    assert answers == [(None, STOPPED)]
+    assert tools.events == []
+
+
+def test_a_refusal_of_the_backend():
+    def backend(name, arguments):
+        raise ValueError("the salon opens at 8")
+
+    tools = box(backend)
+    assert tools.call("dry", {"start": 3}) == "Not carried out: the salon opens at 8"
+    assert seen(tools) == [("dry", {"start": 3}, "bad_arguments", 0)]
+    assert tools.defect is None
+
+
+def broken(error):
+    def backend(name, arguments):
+        raise error
+
+    return backend
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [
+        broken(KeyError("start")),
+        broken(json.JSONDecodeError("x", "y", 0)),  # a ValueError, but none that was meant
+        broken(UnicodeDecodeError("utf-8", b"", 0, 1, "x")),
+        lambda name, arguments: None,
+        lambda name, arguments: 5,
+    ],
+)
+def test_a_defect_of_the_backend(backend):
+    tools = box(backend)
+    with pytest.raises(Exception) as caught:
+        tools.call("rinse")
+    assert tools.defect is caught.value
+    assert tools.events == []
+    assert tools.call("dry", {"start": 1}) == STOPPED
+    assert not tools.exhausted.is_set()
+
+
+@pytest.mark.parametrize("schema", [{"type": "objekt"}, {"$ref": "http://127.0.0.1:9/schema"}])
+def test_a_schema_that_is_wrong_is_a_defect(schema):
+    tools = box(tools=[Tool(name="odd", parameters=schema)])
+    with pytest.raises(Exception, match=r"objekt|127"):
+        tools.call("odd", {})
+    assert tools.defect is not None
+    assert tools.events == []
+
+
+def test_threads():
+    """Without a lock the backend's read-and-write would lose counts."""
+    state = {"count": 0}
+
+    def backend(name, arguments):
+        now = state["count"]
+        time.sleep(0.0005)
+        state["count"] = now + 1
+        return str(now)
+
+    tools = box(backend, turns=100)
+
+    def work():
+        for _ in range(10):
+            tools.call("rinse")
+            tools.spend(Usage(requests=1, prompt_tokens=2))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [e.result for e in tools.events] == [str(n) for n in range(80)]
+    assert sorted(e.turn for e in tools.events) == list(range(80))
+    assert [e.at for e in tools.events] == sorted(e.at for e in tools.events)
+    assert tools.usage == Usage(requests=80, prompt_tokens=160)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(values)
+def test_any_arguments_end_as_an_event_that_can_be_stored(value):
+    tools = box(lambda name, arguments: "done", turns=1)
+    status, _ = tools.attempt("dry", value)
+    (event,) = tools.events
+    assert status == event.status
+    assert type(event).model_validate_json(event.model_dump_json()) == event
+
+
+@given(
+    st.dictionaries(
+        st.text(alphabet=st.characters(exclude_categories=["Cs"])), st.integers() | st.booleans()
+    )
+)
+def test_objects_arrive_whole_as_mapping_and_as_text(value):
+    assert as_object(value) == (value, None)
+    assert as_object(json.dumps(value)) == (value, None)

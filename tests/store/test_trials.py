@@ -1,0 +1,416 @@
+"""Trials: what is kept, what may be replaced, what is missing, in which order it comes back."""
+
+from __future__ import annotations
+
+import math
+import random
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from agenteval.errors import StoreError, StoreLocked
+from agenteval.records import Usage
+from agenteval.records.score import INFRASTRUCTURE
+from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
+from agenteval.store.export import export_cells
+from tests.store.making import ScriptedJudge, criteria, items
+from tests.store.trial_making import CHECK, OUTCOMES, SYSTEM, case, failed, key, known, trial
+
+OTHER = TrialSystem(key=key("other"), name="another", parameters={})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "s.db") as opened:
+        yield opened
+
+
+def write(trials: Trials, *written: Trial) -> None:
+    for waiting in [trials.write_trial_soon(t) for t in written]:
+        waiting.result(5)
+
+
+def stored(trials: Trials) -> list[Trial]:
+    return list(trials.trials("planning"))
+
+
+def test_work_that_is_done_is_never_overwritten(store: Store) -> None:
+    trials = known(store, 1)
+    first = trial(0, outcome="order_error")
+    write(trials, first, failed(0), trial(0, outcome="pass"), failed(0, status="unscored:refusal"))
+    assert stored(trials) == [first]
+    write(trials, trial(0, outcome="pass"))  # nor by another transaction
+    assert stored(trials) == [first]
+
+
+def test_a_failure_is_replaced_and_what_it_took_stays_on_the_books(store: Store) -> None:
+    trials = known(store, 1)
+    write(trials, failed(0, usage=Usage(requests=1, prompt_tokens=5), started=1.0, ended=2.0))
+    write(trials, failed(0, status="error:timeout", usage=None, started=None, ended=None))
+    (now,) = stored(trials)
+    assert (now.status, now.tries, now.started) == ("error:timeout", 2, None)
+    assert now.usage == Usage(requests=1, prompt_tokens=5)
+    write(trials, trial(0, usage=Usage(requests=4, prompt_tokens=7, completion_tokens=9, cost=0.5)))
+    (now,) = stored(trials)
+    total = Usage(requests=5, prompt_tokens=12, completion_tokens=9, cost=0.5)
+    assert now == trial(0, tries=3, usage=total)
+
+
+async def test_written_means_that_another_connection_sees_it(store: Store) -> None:
+    trials = known(store, 5)
+    for i in range(5):
+        await trials.write_trial(trial(i))
+        db = sqlite3.connect(store.path)
+        assert db.execute("SELECT count(*) FROM trials").fetchone() == (i + 1,)
+        db.close()
+
+
+CASES, NUMBERS = 4, 3
+STATUSES = ["done", "error:infrastructure", "error:timeout", "error:budget", "unscored:refusal"]
+WRITES = st.lists(
+    st.tuples(st.sampled_from([SYSTEM.key, OTHER.key]), st.integers(0, CASES - 1),
+              st.integers(0, NUMBERS - 1), st.sampled_from(STATUSES),
+              st.sampled_from([*OUTCOMES, None])),
+    max_size=40,
+)  # fmt: skip
+
+
+def made(system: str, i: int, number: int, status: str, outcome: str | None) -> Trial:
+    if status != "done":
+        return failed(i, number, status, system=system)
+    if outcome is None:
+        return trial(i, number, system=system, outcome=None, check_key=None, verdict=None)
+    return trial(i, number, system=system, outcome=outcome)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(writes=WRITES)
+def test_any_history_ends_as_a_dictionary_would(
+    tmp_path_factory: pytest.TempPathFactory, writes: list[tuple[str, int, int, str, str | None]]
+) -> None:
+    expected: dict[tuple[str, str, int], Trial] = {}
+    tries: Counter[tuple[str, str, int]] = Counter()
+    with Store(tmp_path_factory.mktemp("history") / "s.db") as store:
+        trials = known(store, CASES, SYSTEM, OTHER)
+        for written in writes:
+            new = made(*written)
+            at = (new.system_key, new.case_key, new.trial)
+            if at not in expected or expected[at].status != "done":
+                expected[at] = new
+                tries[at] += 1
+            trials.write_trial_soon(new)
+        trials.write_trial_soon(trial(0, NUMBERS)).result(5)  # queued last: all are durable
+        expected[SYSTEM.key, case(0).key, NUMBERS] = trial(0, NUMBERS)
+        tries[SYSTEM.key, case(0).key, NUMBERS] = 1
+        found = stored(trials)
+        assert [(t.system_key, t.case_key, t.trial) for t in found] == sorted(expected)
+        for t in found:
+            at = (t.system_key, t.case_key, t.trial)
+            assert t.tries == tries[at]
+            assert t.model_copy(update={"tries": 1, "usage": None}) == expected[at].model_copy(
+                update={"usage": None}
+            )
+        counted: dict[str, Counter[str]] = {}
+        for (system, _, _), t in expected.items():
+            counted.setdefault(system, Counter())[t.outcome or t.status] += 1
+        assert trials.counts("planning") == {s: dict(c) for s, c in counted.items()}
+        keys = [case(i).key for i in (2, 0, 3)]
+        for retry in (False, True):
+            for system in (SYSTEM.key, OTHER.key):
+                open_ = [
+                    (k, n) for n in range(2) for k in keys
+                    if (t := expected.get((system, k, n))) is None
+                    or t.status in INFRASTRUCTURE
+                    or (retry and t.status != "done")
+                ]  # fmt: skip
+                assert trials.missing("planning", keys, system, 2, retry_failed=retry) == open_
+
+
+def test_missing_knows_one_evaluator_and_names_nothing_twice(store: Store) -> None:
+    trials = known(store, 2)
+    trials.add_cases("workflows", [case(0)])
+    write(trials, trial(0, evaluator="workflows"))
+    keys = [case(0).key, case(1).key, case(0).key]
+    assert trials.missing("planning", keys, SYSTEM.key, 2) == [
+        (case(0).key, 0), (case(1).key, 0), (case(0).key, 1), (case(1).key, 1),
+    ]  # fmt: skip
+    assert trials.missing("workflows", keys[:1], SYSTEM.key, 2) == [(case(0).key, 1)]
+    assert trials.missing("planning", [], SYSTEM.key, 2) == []
+    assert trials.missing("planning", keys, SYSTEM.key, 0) == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=()), max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner,
+                                                                max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+OBJECTS = st.dictionaries(st.text(max_size=6), JSON, max_size=3)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(pairs=st.lists(st.tuples(OBJECTS, OBJECTS | st.none()), min_size=10, max_size=30))
+def test_every_log_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, pairs) -> None:  # type: ignore[no-untyped-def]
+    written = [trial(0, n, log=log, verdict=said) for n, (log, said) in enumerate(pairs)]
+    with Store(tmp_path_factory.mktemp("round") / "s.db") as store:
+        trials = known(store, 0)
+        body = {str(n): log for n, (log, _) in enumerate(pairs)}
+        trials.add_cases("planning", [TrialCase(key=case(0).key, id="c", body=body)])
+        trials.add_system(TrialSystem(key=OTHER.key, name="o", parameters=body))
+        write(trials, *written, trial(0, system=OTHER.key))
+        store.close()
+        with Store(store.path) as again:
+            found = Trials(again)
+            assert list(found.trials("planning", system_keys=[SYSTEM.key])) == written
+            assert [c.body for c in found.cases("planning")] == [body]
+            assert found.systems("planning")[0].parameters == body
+
+
+def test_order_and_choice_whatever_the_order_of_writing(store: Store) -> None:
+    systems = [TrialSystem(key=key("s", i), name=f"s{i}", parameters={}) for i in range(3)]
+    trials = known(store, 5, *systems)
+    written = [
+        trial(i, n, system=s.key) for s in systems for i in range(5) for n in range(4)
+    ]  # fmt: skip
+    random.Random(3).shuffle(written)
+    write(trials, *written)
+    ordered = sorted(written, key=lambda t: (t.system_key, t.case_key, t.trial))
+    assert stored(trials) == ordered
+    two, one = {case(1).key, case(4).key}, {systems[2].key}
+    many = [*two, *(key("absent", i) for i in range(50_000))]  # more than SQLite takes parameters
+    assert list(trials.trials("planning", many)) == [t for t in ordered if t.case_key in two]
+    assert list(trials.trials("planning", two, iter(one))) == [
+        t for t in ordered if t.case_key in two and t.system_key in one
+    ]
+    assert list(trials.trials("planning", [])) == list(trials.trials("planning", None, [])) == []
+    assert list(trials.trials("workflows")) == []
+    assert sum(trials.counts("planning", two, one)[systems[2].key].values()) == 8
+    assert set(trials.counts("planning", two)) == {s.key for s in systems}
+    assert trials.counts("planning", []) == {}
+
+
+def test_cases_and_systems_are_read_from_the_store_alone(store: Store) -> None:
+    trials = known(store, 1500, SYSTEM, OTHER)
+    assert list(trials.cases("planning")) == sorted(
+        (case(i) for i in range(1500)), key=lambda c: c.key
+    )
+    assert trials.systems("planning") == []  # none has a trial yet
+    write(trials, trial(0), trial(1, system=OTHER.key))
+    assert trials.systems("planning") == [OTHER, SYSTEM]  # by name
+    # The same case under another name is the same case; its row follows the suite used last.
+    renamed = TrialCase(key=case(0).key, id="new name", body={"seed": 2})
+    trials.add_cases("planning", [renamed])
+    trials.add_cases("workflows", [case(0)])
+    assert renamed in list(trials.cases("planning"))
+    assert list(trials.cases("workflows")) == [case(0)]
+    assert {t.case_id for t in stored(trials)} == {"case-0", "case-1"}
+
+
+def test_half_characters_in_names(store: Store) -> None:
+    trials = Trials(store)
+    trials.add_system(TrialSystem(key=SYSTEM.key, name="\ud83d", parameters={}))
+    trials.add_cases("planning", [TrialCase(key=case(0).key, id="c \ud83d", body={})])
+    write(trials, trial(0, case_id="c \ud83d"))
+    assert [t.case_id for t in stored(trials)] == ["c \\ud83d"]
+    assert [s.name for s in trials.systems("planning")] == ["\\ud83d"]
+
+
+def test_strangers_are_refused_and_take_nobody_with_them(store: Store) -> None:
+    trials = known(store, 2)
+    futures = [
+        trials.write_trial_soon(t)
+        for t in (trial(0), trial(7), trial(1, system=OTHER.key), trial(1, evaluator="workflows"),
+                  trial(1, usage=Usage(requests=2**70)), trial(1))
+    ]  # fmt: skip
+    for future, reason in zip(
+        futures, (None, "FOREIGN KEY", "FOREIGN KEY", "FOREIGN KEY", "cannot store this", None),
+        strict=True,
+    ):  # fmt: skip
+        if reason is None:
+            assert future.result(5) is None
+        else:
+            with pytest.raises(StoreError, match=rf"s\.db: .*{reason}"):
+                future.result(5)
+    assert {t.case_id for t in stored(trials)} == {"case-0", "case-1"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"status": "error:timeout"},  # a failure with an outcome
+        {"status": "finished"},
+        {"status": "error:unheard_of"},
+        {"check_key": None},
+        {"outcome": None},
+        {"outcome": None, "check_key": None},  # the verdict is left alone
+        {"outcome": "done"},
+        {"outcome": "error:timeout"},
+        {"outcome": ""},
+        {"trial": -1},
+        {"case_key": "case-0"},
+        {"system_key": "scripted"},
+        {"check_key": "v1"},
+        {"evaluator": "Planning Tests"},
+        {"tries": 0},
+        {"started": math.inf},
+        {"log": [1]},
+        {"surprise": 1},
+    ],
+)
+def test_what_is_no_trial(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        trial(0, **fields)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_nan_is_refused_before_it_is_queued(store: Store, bad: float) -> None:
+    trials = known(store, 1)
+    for fields in ({"log": {"x": [bad]}}, {"verdict": {"x": bad}}):
+        with pytest.raises(ValueError, match=r"JSON|float"):
+            write(trials, trial(0, **fields))
+    with pytest.raises(ValueError, match=r"JSON|float"):
+        trials.add_cases("planning", [TrialCase(key=case(9).key, id="c", body={"x": bad})])
+    assert stored(trials) == []
+
+
+def test_a_newer_checker_replaces_the_verdict_and_nothing_else(store: Store) -> None:
+    trials = known(store, 3)
+    plain = trial(1, outcome=None, check_key=None, verdict=None)
+    write(trials, trial(0, outcome="pass"), plain, failed(2))
+    assert trials.counts("planning") == {
+        SYSTEM.key: {"done": 1, "error:infrastructure": 1, "pass": 1}
+    }
+    before = stored(trials)
+    newer = key("newer checker")
+    done = [t for t in trials.trials("planning") if t.status == "done"]
+    judged = [t.judged(newer, "act_error", {"call": 3}) for t in done]
+    lying = [t.model_copy(update={"log": {}, "started": 0.0}) for t in judged]
+    assert trials.write_verdicts(lying) == 2
+    assert stored(trials) == [
+        t.judged(newer, "act_error", {"call": 3}) if t.status == "done" else t for t in before
+    ]
+    assert trials.write_verdicts(t.judged(CHECK, "pass") for t in done) == 2
+    assert {t.verdict for t in stored(trials)} == {None}
+    assert trials.write_verdicts([]) == 0
+
+
+def test_only_what_is_done_can_be_judged(store: Store) -> None:
+    trials = known(store, 3)
+    write(trials, trial(0, outcome="pass"), failed(2))
+    before = stored(trials)
+    good = trial(0, outcome="order_error")
+    for bad in (trial(2), trial(1)):  # stored as a failure; never stored
+        with pytest.raises(StoreError, match="not stored as done"):
+            trials.write_verdicts([good, bad])
+    with pytest.raises(ValueError, match="outcome"):
+        trials.write_verdicts([trial(0, outcome=None, check_key=None, verdict=None)])
+    with pytest.raises(ValidationError):
+        failed(2).judged(CHECK, "pass")
+    assert stored(trials) == before
+
+
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("trials", "log = '{'"),
+        ("trials", "log = '[]'"),
+        ("trials", "verdict = 'x'"),
+        ("trials", "status = 'finished'"),
+        ("trials", "outcome = 'error:x'"),
+        ("trials", "requests = 'many'"),
+        ("cases", "body = ''"),
+        ("systems", "parameters = 'null'"),
+    ],
+)
+def test_a_damaged_row_is_told_in_one_line(store: Store, table: str, change: str) -> None:
+    trials = known(store, 1)
+    write(trials, trial(0))
+    db = sqlite3.connect(store.path)
+    db.execute(f"UPDATE {table} SET {change}")
+    db.commit()
+    db.close()
+    with pytest.raises(StoreError, match="is damaged in the store") as caught:
+        stored(trials), list(trials.cases("planning")), trials.systems("planning")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_closed_store_says_so(store: Store) -> None:
+    trials = known(store, 1)
+    write(trials, trial(0))
+    waiting = trials.write_trial_soon(trial(0, 1))
+    store.close()
+    assert waiting.result(0) is None  # closing commits what is queued
+    with pytest.raises(StoreError, match="closed"):
+        trials.write_trial_soon(trial(0, 2))
+    with pytest.raises(StoreError, match="closed"):
+        trials.add_system(OTHER)
+    with pytest.raises(StoreError, match="closed"):
+        trials.write_verdicts([trial(0)])
+
+
+def test_the_lock_is_of_one_system_under_one_evaluator(store: Store) -> None:
+    trials = Trials(store)
+    with trials.lock("planning", SYSTEM.key):
+        with pytest.raises(StoreLocked, match=r"process \d+ on "):
+            trials.lock("planning", SYSTEM.key).__enter__()
+        with trials.lock("planning", OTHER.key), trials.lock("workflows", SYSTEM.key):
+            pass
+    with trials.lock("planning", SYSTEM.key):
+        pass
+
+
+def test_trials_change_nothing_for_the_results_of_judges(store: Store, tmp_path: Path) -> None:
+    store.register(items(2), criteria(1), ScriptedJudge().source)
+    before = (store.runs(), store.sources())
+    trials = known(store, 2)
+    write(trials, trial(0), trial(1))
+    assert (store.runs(), store.sources()) == before
+    assert export_cells(store, tmp_path / "a.jsonl") == 0
+
+
+def test_twenty_thousand_trials(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    trials = known(store, 2000)
+    events = [
+        {"name": f"apply_step_{t}", "arguments": {}, "status": "ok", "result": "It is done.",
+         "turn": t, "at": t / 8}
+        for t in range(8)
+    ]  # fmt: skip
+    written = [trial(i, n, log={"events": events}) for n in range(10) for i in range(2000)]
+    seconds = [time.perf_counter()]
+    write(trials, *written)
+    seconds.append(time.perf_counter())
+    found = stored(trials)
+    seconds.append(time.perf_counter())
+    assert trials.missing("planning", [case(i).key for i in range(2000)], SYSTEM.key, 11) == [
+        (case(i).key, 10) for i in range(2000)
+    ]
+    seconds.append(time.perf_counter())
+    assert found == sorted(written, key=lambda t: (t.case_key, t.trial))
+    wrote, read, asked = (b - a for a, b in pairwise(seconds))
+    with capsys.disabled():
+        print(f"\n20,000 trials: written in {wrote:.1f} s, read in {read:.1f} s, "
+              f"what is missing in {asked:.2f} s")  # fmt: skip
+    assert wrote < 60
+    assert read < 60
+    assert asked < 10
+
+
+def test_what_a_system_has_spent_and_who_has_trials(store: Store) -> None:
+    trials = known(store, 3, SYSTEM, OTHER)
+    assert trials.evaluators() == []
+    assert trials.usage("planning", SYSTEM.key) == Usage(requests=0)
+    spent = Usage(requests=4, prompt_tokens=7)
+    write(trials, trial(1), trial(2), failed(0, usage=spent), trial(1, system=OTHER.key))
+    assert trials.evaluators() == ["planning"]
+    total = Usage(requests=2 + 2 + 4, prompt_tokens=10 + 20 + 7, completion_tokens=6, cost=0.5)
+    assert trials.usage("planning", SYSTEM.key) == total
+    assert trials.usage("workflows", SYSTEM.key) == Usage(requests=0)

@@ -1,0 +1,165 @@
+"""Trials under kill -9, resume, and two processes on one experiment."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import sqlite3
+import time
+from pathlib import Path
+
+from agenteval.store import Store, Trials
+from tests.store.making import FORK, check_file, received
+from tests.store.trial_making import SYSTEM, case, hold, key, rank, try_into
+
+CASES, TRIALS = 150, 6
+
+
+def round_of(path: Path, wait: float, *, heard: int) -> list[object]:
+    """Start a child, kill it `wait` seconds after `heard` messages; returns what it said."""
+    ours, theirs = FORK.Pipe(duplex=False)
+    child = FORK.Process(target=try_into, args=(path, theirs, CASES, TRIALS, True))
+    child.start()
+    theirs.close()
+    said = [ours.recv() for _ in range(heard)]
+    time.sleep(wait)
+    child.kill()
+    child.join(20)
+    return said + received(ours)
+
+
+def finish(path: Path) -> int:
+    """Resume with an endpoint that works; returns how many trials that took."""
+    ours, theirs = FORK.Pipe(duplex=False)
+    child = FORK.Process(target=try_into, args=(path, theirs, CASES, TRIALS, False))
+    child.start()
+    theirs.close()
+    said = received(ours)
+    child.join(20)
+    assert (said[0], said[-1], child.exitcode) == ("ready", "end", 0)
+    return len(said) - 2
+
+
+SPENT = ("tries", "requests", "prompt_tokens", "completion_tokens", "cost")
+
+
+def content(path: Path, without: tuple[str, ...] = ()) -> bytes:
+    """The three tables as text, ordered by their keys, every column but those named."""
+    db = sqlite3.connect(path)
+    db.row_factory = sqlite3.Row
+    lines = []
+    for table, order in (
+        ("cases", "evaluator, case_key"),
+        ("systems", "system_key"),
+        ("trials", "evaluator, system_key, case_key, trial"),
+    ):
+        for row in db.execute(f"SELECT * FROM {table} ORDER BY {order}"):
+            lines.append(json.dumps({k: row[k] for k in row.keys() if k not in without}))  # noqa: SIM118
+    db.close()
+    return "\n".join(lines).encode()
+
+
+def test_forty_kills_lose_no_trial_and_leave_the_same_bytes(tmp_path: Path) -> None:
+    rng = random.Random(20240417)
+    path = tmp_path / "killed.db"
+    acknowledged: set[tuple[str, int]] = set()
+    interrupted = 0
+    for i in range(40):
+        said = round_of(path, rng.uniform(0, 0.08), heard={0: 0, 1: 1}.get(i % 10, 2))
+        acknowledged.update(m for m in said if isinstance(m, tuple))
+        interrupted += "end" not in said
+        if path.exists() and path.stat().st_size:
+            check_file(path)
+        if acknowledged:
+            db = sqlite3.connect(path)
+            found = set(db.execute("SELECT case_key, trial FROM trials").fetchall())
+            db.close()
+            assert acknowledged <= found, "an acknowledged trial is lost"
+    assert interrupted >= 38
+    assert 30 * 2 < len(acknowledged) < CASES * TRIALS
+
+    with Store(path) as store:
+        before = {(t.case_key, t.trial): t for t in Trials(store).trials("planning")}
+    taken = finish(path)
+    broken = sum(t.status == "error:infrastructure" for t in before.values())
+    assert broken > 0
+    assert taken == CASES * TRIALS - len(before) + broken
+    whole = tmp_path / "whole.db"
+    assert finish(whole) == CASES * TRIALS
+    assert content(path, SPENT) == content(whole, SPENT)
+    assert content(path).count(b"\n") == content(whole).count(b"\n") == CASES * (TRIALS + 1)
+    with Store(path) as store:
+        number = {case(i).key: i for i in range(CASES)}
+        for t in Trials(store).trials("planning"):
+            assert t.usage is not None
+            assert t.usage.requests == 2 * t.tries
+            # Only what the infrastructure had failed was ever done twice.
+            assert t.tries == 1 or rank(number[t.case_key], t.trial) % 8 == 1
+    assert finish(path) == 0
+
+
+def test_a_run_killed_without_failures_ends_with_the_same_bytes_in_every_column(
+    tmp_path: Path,
+) -> None:
+    path, whole = tmp_path / "killed.db", tmp_path / "whole.db"
+    ours, theirs = FORK.Pipe(duplex=False)
+    child = FORK.Process(target=try_into, args=(path, theirs, CASES, TRIALS, False))
+    child.start()
+    theirs.close()
+    for _ in range(200):
+        ours.recv()
+    child.kill()
+    child.join(20)
+    assert "end" not in received(ours)
+    left = finish(path)
+    assert 0 < left <= CASES * TRIALS - 199
+    assert finish(whole) == CASES * TRIALS
+    assert content(path) == content(whole)
+
+
+def test_of_two_processes_on_one_system_exactly_one_wins(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    Store(path).close()
+    for _ in range(10):
+        pipes = [FORK.Pipe() for _ in range(2)]
+        children = [FORK.Process(target=hold, args=(path, SYSTEM.key, t)) for _, t in pipes]
+        for child in children:
+            child.start()
+        for _, theirs in pipes:
+            theirs.close()  # a child that dies is heard, not waited for
+        pids = [ours.recv() for ours, _ in pipes]
+        started = time.monotonic()
+        for ours, _ in pipes:
+            ours.send("go")
+        said = [ours.recv() for ours, _ in pipes]
+        assert time.monotonic() - started < 5
+        assert said.count("won") == 1
+        winner = said.index("won")
+        loser = said[1 - winner]
+        assert f"process {pids[winner]} on {socket.gethostname()}" in loser
+        assert "\n" not in loser
+        with Store(path) as store:  # another system, and another evaluator, do not wait
+            with Trials(store).lock("planning", key("other")):
+                pass
+            with Trials(store).lock("workflows", SYSTEM.key):
+                pass
+        pipes[winner][0].send("end")
+        for child in children:
+            child.join(20)
+            assert child.exitcode == 0
+
+
+def test_a_second_process_writes_nothing_while_the_first_works(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with Store(path) as store, Trials(store).lock("planning", SYSTEM.key):
+        ours, theirs = FORK.Pipe(duplex=False)
+        child = FORK.Process(target=try_into, args=(path, theirs, 3, 2, False))
+        child.start()
+        theirs.close()
+        ready, refused = received(ours)
+        child.join(20)
+        assert (ready, child.exitcode) == ("ready", 0)
+        assert f"process {os.getpid()} on {socket.gethostname()}" in refused
+        assert list(Trials(store).trials("planning")) == []
