@@ -19,6 +19,7 @@ from agenteval.cli import (
     export,
     init,
     models,
+    plan,
     quantify,
     report,
     show,
@@ -47,6 +48,7 @@ app.command("show")(show.show)
 app.command("export")(export.export)
 app.command("doctor")(doctor.doctor)
 app.add_typer(models.app, name="models")
+app.add_typer(plan.app, name="plan")
 
 
 @app.callback(invoke_without_command=True)

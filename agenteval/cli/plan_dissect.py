@@ -1,0 +1,158 @@
+"""agenteval plan dissect: why an agent's plans failed (algorithm 2), and the smallest that does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agenteval.cli import options, plan_job
+from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn
+from agenteval.cli.job import make_limits
+from agenteval.cli.plan_job import PlanJob
+from agenteval.cli.plan_run import Lexicon, Suite
+
+if TYPE_CHECKING:
+    from agenteval.campaign import Ended
+    from agenteval.evaluators.planning.case import Case
+    from agenteval.evaluators.planning.dissect import DissectOptions
+    from agenteval.store import Store
+
+
+def dissect(
+    suite: Suite,
+    agent: plan_job.Agent,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    temperature: options.Temperature = 0.0,
+    max_tokens: plan_job.MaxTokens = None,
+    tries: Annotated[int, typer.Option("-k", "--tries", help="Tries of a stage.", min=1)] = 3,
+    full: Annotated[
+        bool, typer.Option("--full", help="Run all stages, also after a success.")
+    ] = False,
+    literal: Annotated[
+        bool, typer.Option("--paper-literal", help="The algorithm as printed.")
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option(help="Only so many of the failed cases.", min=1)
+    ] = 100,
+    shrink: Annotated[
+        int, typer.Option(help="Look for the smallest failing request of so many cases.", min=0)
+    ] = 0,
+    seed: options.Seed = 0,
+    seconds: plan_job.Seconds = 180.0,
+    turns: plan_job.Turns = 50,
+    strict: plan_job.Strict = False,
+    lexicon: Lexicon = None,
+    store: options.StorePath = None,
+    concurrency: plan_job.Concurrency = 4,
+    max_calls: options.MaxCalls = None,
+    max_cost: options.MaxCost = None,
+    price_in: options.PriceIn = None,
+    price_out: options.PriceOut = None,
+    dry_run: options.DryRun = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Find the causes of the failures that `plan test` has stored for this agent and suite."""
+    from agenteval.evaluators.planning.dissect import DissectOptions
+    from agenteval.evaluators.planning.substitute import Choices
+
+    Verbosity.level = -1 if quiet else Verbosity.level
+    rules = plan_job.make_rules(seconds, turns, strict=strict)
+    job = PlanJob(
+        agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
+        make_limits(concurrency, max_calls, max_cost, price_in, price_out, seconds),
+        rules, store, 1, max_tokens=max_tokens,
+    )  # fmt: skip
+    from agenteval.cli.plan_synth import read_lexicon
+
+    words, topics = read_lexicon(lexicon)
+    how = DissectOptions(
+        tries=tries, full=full, paper_literal=literal, seed=seed,
+        choices=Choices(topics=topics, lexicon=words), limits=rules.limits, rules=rules.check,
+    )  # fmt: skip
+    code = _run(job, how, suite, limit, shrink, dry_run=dry_run, as_json=as_json)
+    raise typer.Exit(code)
+
+
+def _run(
+    job: PlanJob, how: DissectOptions, suite: Path, limit: int | None, shrink: int,
+    *, dry_run: bool, as_json: bool,
+) -> int:  # fmt: skip
+    from agenteval.campaign import EVALUATOR
+    from agenteval.cli.plan_table import print_dissections
+    from agenteval.dissections import evaluator_name, load_dissections
+    from agenteval.evaluators.planning.suite import read_suite
+    from agenteval.store import Store, Trials, default_path
+
+    cases = list(read_suite(suite, how.choices.lexicon))
+    system = plan_job.make_system(job)
+    with Store(job.store or default_path(), create=False) as store:
+        failed = _failed(store, cases, system.sha256, job)[:limit]
+        if dry_run:
+            most = len(failed) * (how.original + 3 * how.tries)
+            out().print(f"failed cases: {len(failed)}, at most {most} runs of the agent")
+            return 0
+        if not failed:
+            note("no failed case of this agent and suite is stored; nothing to dissect")
+            return 0
+        with Trials(store).lock(EVALUATOR, system.sha256):
+            try:
+                ended: Ended | None = asyncio.run(_dissect(job, store, failed, how))
+            except KeyboardInterrupt:
+                ended = None
+            keys = [case.sha256 for case in failed]
+            everything = load_dissections(store, cases=keys, systems=[system.sha256])
+            found = everything.get(evaluator_name(how), [])
+            if as_json:
+                print_json([d.model_dump(mode="json") for d in found])
+            else:
+                print_dissections(found)
+            code = plan_job.ended_code(ended)
+            if code == 0 and shrink:
+                asyncio.run(_shrink(job, store, failed[:shrink], how))
+    return code
+
+
+def _failed(store: Store, cases: Sequence[Case], system_key: str, job: PlanJob) -> list[Case]:
+    """Cases with a trial that did not pass, in the suite's order."""
+    from agenteval.campaign import load_attempts
+
+    keys = [case.sha256 for case in cases]
+    attempts = load_attempts(store, job.rules.check, cases=keys, systems=[system_key])
+    if not attempts:
+        warn("no trial of this agent and suite is stored; run `agenteval plan test` first")
+    bad = {a.case.sha256 for a in attempts if a.verdict is not None and not a.verdict.passed}
+    return [case for case in cases if case.sha256 in bad]
+
+
+async def _dissect(job: PlanJob, store: Store, cases: Sequence[Case], how: DissectOptions) -> Ended:
+    from agenteval.cli.progress import live
+    from agenteval.dissections import open_dissections, run_dissections
+
+    async with plan_job.opened_system(job, store) as system:
+        work = open_dissections(store, cases, system, how)
+        done = len(cases) - len(work)
+        note(f"{len(work)} failed cases to dissect" + (f", {done} done before" if done else ""))
+        with live(len(work), "dissecting", "cases") as update:
+            return await run_dissections(
+                store, system, work, how, concurrency=job.limits.concurrency, on_progress=update
+            )
+
+
+async def _shrink(job: PlanJob, store: Store, cases: Sequence[Case], how: DissectOptions) -> None:
+    from agenteval.evaluators.planning.shrink import ShrinkOptions, shrink
+
+    asked = ShrinkOptions(limits=how.limits, rules=how.rules, lexicon=how.choices.lexicon)
+    async with plan_job.opened_system(job, store) as system:
+        for case in cases:
+            small = await shrink(case, system, asked)
+            out().print(
+                f"[bold]{clean(case.id)}[/bold] smallest failing request ({small.ended}; "
+                f"{len(small.steps)} steps, {small.runs} runs, {small.unknown} without verdict):"
+            )
+            out().print(clean(small.case.text))

@@ -1,0 +1,163 @@
+"""What the commands that run agents share: the agent, its limits, the store, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agenteval.cli.console import note, warn
+
+if TYPE_CHECKING:
+    from agenteval.agents import System
+    from agenteval.agents.spec import AgentSettings
+    from agenteval.assemble import Limits
+    from agenteval.campaign import Ended, Rules
+    from agenteval.evaluators.planning.case import Case
+    from agenteval.store import Store
+
+Agent = Annotated[
+    str,
+    typer.Option(
+        help="openai, responses, react or autogen (with --model), python:MODULE:FUNCTION, "
+        "command:CMD, mcp:CMD, scripted:NAME."
+    ),
+]
+Trials = Annotated[int, typer.Option(help="Attempts at each case.", min=1)]
+Seconds = Annotated[float, typer.Option("--timeout", help="Seconds for one case.", min=0.01)]
+Turns = Annotated[int, typer.Option(help="Turns of the agent for one case.", min=1)]
+Concurrency = Annotated[
+    int, typer.Option("-j", "--concurrency", help="Cases run at once.", min=1, max=512)
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Any call that could not be carried out fails the case, and attempts "
+        "before a restart count as well.",
+    ),
+]
+MaxTokens = Annotated[
+    int | None, typer.Option(help="Tokens of one reply of the agent's model.", min=1)
+]
+RunsFile = Annotated[
+    Path | None, typer.Option("--runs", help="Write the trials as runs, which quantify reads.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanJob:
+    """What is run, and with which bounds."""
+
+    agent: str
+    model: str | None
+    base_url: str | None
+    temperature: float | None
+    limits: Limits
+    rules: Rules
+    store: Path | None
+    trials: int
+    retry_failed: bool = False
+    max_tokens: int | None = None
+
+    @property
+    def settings(self) -> AgentSettings:
+        """What adapters that run a model are given."""
+        from agenteval.agents.spec import AgentSettings
+
+        return AgentSettings(
+            model=self.model,
+            base_url=self.base_url,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            concurrency=self.limits.concurrency,
+        )
+
+
+def make_rules(seconds: float, turns: int, *, strict: bool) -> Rules:
+    """Limits of a case and rules of the oracle."""
+    from agenteval.agents import AgentLimits
+    from agenteval.campaign import Rules
+    from agenteval.evaluators.planning.verdict import CheckRules
+
+    check = CheckRules(strict_calls=strict, strict_attempts=strict)
+    return Rules(AgentLimits(seconds, turns), check)
+
+
+def describe(job: PlanJob, system: System, cases: Sequence[Case], open_: int) -> list[str]:
+    """What a run will do and cost, in lines. Tokens are estimated from four characters a token."""
+    lines = [f"agent: {system.name}", f"cases: {len(cases)}", f"trials to run: {open_}"]
+    if system.parameters.get("adapter") in ("python", "command", "mcp", "scripted"):
+        return [*lines, "cost: whatever the agent itself spends; none is counted here"]
+    mean = sum(c.n + 1 for c in cases) / len(cases)
+    size = sum(_tokens(c) for c in cases) / len(cases)
+    requests, tokens = open_ * mean, open_ * size
+    most = open_ * job.rules.limits.turns
+    lines.append(f"requests: about {requests:.0f} (one call a turn), at most {most}")
+    lines.append(f"prompt tokens: about {tokens:,.0f}, reply tokens: about {requests * 40:,.0f}")
+    price = job.limits.price
+    if price is not None:
+        cost = price.cost(round(tokens), round(requests * 40))
+        lines.append(f"cost: about {cost:.2f}, much more for an agent that does not stop")
+    return lines
+
+
+def _tokens(case: Case) -> float:
+    """Prompt tokens of one trial: request and tools again in every turn, and what was said."""
+    first = len(case.request) / 4 + sum(len(t.model_dump_json()) / 4 for t in case.tools)
+    return (case.n + 1) * (first + 30 * case.n)
+
+
+async def run_open(job: PlanJob, store: Store, cases: Sequence[Case], title: str) -> Ended:
+    """Run what the store lacks of the system's trials at the cases."""
+    from agenteval.campaign import open_trials, run_trials
+    from agenteval.cli.progress import live
+
+    async with opened_system(job, store) as system:
+        work = open_trials(store, cases, system, job.trials, retry_failed=job.retry_failed)
+        done = len(cases) * job.trials - len(work)
+        note(
+            f"{system.name}: {len(work)} trials to run" + (f", {done} done before" if done else "")
+        )
+        with live(len(work), title, "trials") as update:
+            return await run_trials(
+                store, system, work, job.rules,
+                concurrency=job.limits.concurrency, on_progress=update,
+            )  # fmt: skip
+
+
+def opened_system(job: PlanJob, store: Store) -> AbstractAsyncContextManager[System]:
+    """The system as a context manager; its endpoint's connections end with it.
+
+    What its earlier trials have spent counts towards the caps on calls and cost.
+    """
+    from agenteval.agents.spec import opened
+    from agenteval.campaign import EVALUATOR
+    from agenteval.evaluators.planning.scripted import SCRIPTED
+    from agenteval.store import Trials
+
+    spent = Trials(store).usage(EVALUATOR, make_system(job).sha256)
+    return opened(job.agent, replace(job.settings, budget=job.limits.budget(spent)), SCRIPTED)
+
+
+def make_system(job: PlanJob) -> System:
+    """The system alone, to know its name and key; nothing is opened."""
+    from agenteval.agents.spec import system
+    from agenteval.evaluators.planning.scripted import SCRIPTED
+
+    return system(job.agent, job.settings, SCRIPTED)
+
+
+def ended_code(ended: Ended | None) -> int:
+    """Exit code of a run that was interrupted (None) or stopped early; 0 otherwise."""
+    if ended is None:
+        warn("interrupted: what is done is stored; the same command goes on from here")
+        return 130
+    if ended.stopped:
+        warn(f"stopped, {ended.left_out} trials not run: {ended.stopped}")
+        return 3
+    return 0

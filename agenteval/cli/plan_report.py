@@ -1,0 +1,72 @@
+"""agenteval plan report: what the stored planning trials tell, as tables and one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agenteval.cli import options, plan_job
+from agenteval.cli.console import Verbosity, note
+from agenteval.cli.plan_run import Lexicon
+from agenteval.errors import InputError
+
+if TYPE_CHECKING:
+    from agenteval.evaluators.planning.dissect import Dissection
+
+
+def report(
+    suite: Annotated[
+        Path | None, typer.Argument(help="Only the cases of this suite. Default: all stored.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="HTML page to write.")
+    ] = None,
+    runs: plan_job.RunsFile = None,
+    strict: plan_job.Strict = False,
+    lexicon: Lexicon = None,
+    store: options.StorePath = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Tables of all systems tried; with -o a self-contained page with figures and failures."""
+    from agenteval.campaign import load_attempts
+    from agenteval.cli.plan_run import show, write_runs
+    from agenteval.cli.plan_synth import read_lexicon
+    from agenteval.cli.plan_table import causes_of
+    from agenteval.dissections import load_dissections
+    from agenteval.evaluators.planning.suite import read_suite
+    from agenteval.store import Store, default_path
+
+    Verbosity.level = -1 if quiet else Verbosity.level
+    rules = plan_job.make_rules(180.0, 50, strict=strict).check
+    words = read_lexicon(lexicon)[0]
+    keys = None if suite is None else [case.sha256 for case in read_suite(suite, words)]
+    with Store(store or default_path(), create=False) as opened:
+        attempts = load_attempts(opened, rules, cases=keys)
+        dissected = load_dissections(opened, cases=keys)
+    if not attempts:
+        raise InputError("no planning trial is stored here yet; run `agenteval plan test` first")
+    chosen = _dissection(dissected)
+    causes = causes_of(dissected[chosen]) if chosen else []
+    show(attempts, causes, words, as_json=as_json, brief=False)
+    if runs is not None:
+        write_runs(runs, attempts)
+    if output is not None:
+        from agenteval.files import write_atomically
+        from agenteval.report.planning import planning_page
+
+        write_atomically(output, planning_page(attempts, causes, lexicon=words))
+        note(f"written: {output}")
+
+
+def _dissection(found: dict[str, list[Dissection]]) -> str | None:
+    """The options under which most cases were dissected; the others are named, not mixed in."""
+    if not found:
+        return None
+    chosen = max(sorted(found), key=lambda name: len(found[name]))
+    for name in sorted(found):
+        if name != chosen:
+            note(f"{len(found[name])} dissections by other options are left out: {name}")
+    return chosen

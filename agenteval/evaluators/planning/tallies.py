@@ -1,0 +1,315 @@
+"""What a campaign of planning tests says, as counts and rates: by system, by feature of the cases.
+
+A trial without a verdict (AgentFailure) is in no denominator; its count stands beside every rate.
+Trials of one case are not independent of each other, so the cases are the units of an interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from agenteval.agents import AgentLog
+from agenteval.evaluators.planning.case import Case
+from agenteval.evaluators.planning.run import Attempt
+from agenteval.evaluators.planning.verdict import Outcome
+from agenteval.records import Usage
+from agenteval.stats import Interval, PassK, mean_interval, pass_rate, proportion_interval
+
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)  # the pass, then errors in order of precedence
+ERRORS = OUTCOMES[1:]
+CAUSES = ("Probability", "Terminal", "Topic", "Structure", "Constraint")
+ALL = "all"
+_WIDTHS = (5, 10, 20, 25, 50, 100, 250, 500)
+_MOST_BINS = 8
+_EVERY_K = 5  # up to here every k of pass^k, beyond it only the largest
+
+Cause = tuple[str, str, str]  # case id, system, label
+Group = tuple[str, float]  # its name, and its place among the others
+Feature = Callable[[Case], Group | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Success of one system in one group of trials.
+
+    `rate` is the share of trials with a verdict that passed, `rate.n` their number and
+    `rate.n_clusters` the number of their cases; `failures` counts trials without a verdict.
+    `guess` is the share that random orders of all tools would reach on the same trials, the mean
+    of valid plans / n!; None where the valid plans of some case were not counted. In an extended
+    case it takes fit start hours for granted.
+    """
+
+    system: str
+    group: str
+    place: float
+    rate: Interval
+    passes: int
+    failures: int
+    guess: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """How many of a system's errors (or dissected cases) have this label, and their share."""
+
+    label: str
+    count: int
+    share: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Exclusive labels of one system: the counts add up to `total`, the shares to 1."""
+
+    system: str
+    total: int
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What the trials of a system took; means over those with a verdict, totals over all.
+
+    `seconds`, `turns`, `plans` (plan attempts: 1 + restarts) and `tokens` are means per trial,
+    `tokens` over the `told` trials whose endpoint stated them. None: nobody stated it.
+    """
+
+    system: str
+    trials: int
+    seconds: float | None
+    turns: float | None
+    plans: float | None
+    tokens: float | None
+    told: int
+    total_seconds: float
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class PassRow:
+    """pass^k (all of k trials right) and pass@k (at least one), means over cases."""
+
+    system: str
+    k: int
+    hat: PassK
+    at: PassK
+
+
+def clustered_share(
+    hits: Sequence[bool], cases: Sequence[Hashable], *, level: float = 0.95
+) -> Interval:
+    """Share of hits, with a Wilson interval whose unit is the case (one label per hit).
+
+    One trial per case: Wilson's interval. Several: Wilson's with the number of independent trials
+    that would give the same standard error, p (1 - p) / se^2 with the cluster-robust se, times
+    (z / t)^2 for the C - 1 degrees of freedom, and at most n (Korn and Graubard, Survey
+    Methodology 24, 1998; with Wilson: Dean and Pagano, Journal of Survey Statistics and
+    Methodology 3, 2015). Where cases do not differ the se is 0 and the number is that of the
+    cases, as if trials of a case were copies. One case with several trials: no interval.
+
+    Raises ValueError for lists of different lengths.
+    """
+    if len(hits) != len(cases):
+        raise ValueError(f"{len(hits)} trials but {len(cases)} case labels")
+    n, units, passes = len(hits), len(set(cases)), sum(hits)
+    if units == n:
+        return replace(proportion_interval(passes, n, level=level), n_clusters=units)
+    share = passes / n
+    if units == 1:
+        return Interval(share, None, None, None, n, 1, "none", "one case: no interval")
+    se = mean_interval([float(h) for h in hits], cases, level=level).se
+    size, reason = float(units), "cases do not differ: no standard error"
+    if se:
+        size, reason = min(share * (1 - share) / se**2 * _heavier(units - 1, level), n), ""
+    low, high = _wilson(share, size, level)
+    method = f"Wilson, {size:.1f} effective trials of {units} cases"
+    return Interval(share, low, high, se or None, n, units, method, reason or None)
+
+
+def tally(attempts: Sequence[Attempt], system: str, group: Group = (ALL, 0.0)) -> Tally:
+    """Success in these trials, which are of one system and one group."""
+    graded = [a for a in attempts if a.verdict is not None]
+    hits = [a.outcome == "pass" for a in graded]
+    guesses = [guess(a.case) for a in graded]
+    known = [g for g in guesses if g is not None]
+    return Tally(
+        system,
+        *group,
+        clustered_share(hits, [a.case.id for a in graded]),
+        sum(hits),
+        len(attempts) - len(graded),
+        math.fsum(known) / len(known) if known and len(known) == len(guesses) else None,
+    )
+
+
+def guess(case: Case) -> float | None:
+    """Chance that a random order of all tools is a valid plan; None where not counted."""
+    return None if case.valid_plans is None else case.valid_plans / math.factorial(case.n)
+
+
+def by_system(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
+    """The trials of every system, systems in the order in which they appear."""
+    found: dict[str, list[Attempt]] = {}
+    for attempt in attempts:
+        found.setdefault(attempt.system, []).append(attempt)
+    return found
+
+
+def tallies(attempts: Iterable[Attempt], feature: Feature | None = None) -> list[Tally]:
+    """One tally per system, or per system and group of the feature, groups in their order.
+
+    Cases for which the feature is not known are the group "not known", at the end.
+    """
+    found = []
+    for system, own in by_system(attempts).items():
+        groups: dict[Group, list[Attempt]] = {}
+        for attempt in own:
+            group = (feature(attempt.case) or ("not known", math.inf)) if feature else (ALL, 0.0)
+            groups.setdefault(group, []).append(attempt)
+        ordered = sorted(groups, key=lambda g: (g[1], g[0]))
+        found += [tally(groups[g], system, g) for g in ordered]
+    return found
+
+
+def actions(case: Case) -> Group:
+    """Number of actions."""
+    return str(case.n), float(case.n)
+
+
+def constraints(case: Case) -> Group:
+    """Number of different constraints, times included."""
+    return str(len(case.constraints)), float(len(case.constraints))
+
+
+def sub_sentences(case: Case) -> Group | None:
+    """Number of sub-sentences of the text; None where nobody counted them."""
+    return (str(case.size.sub_sentences), float(case.size.sub_sentences)) if case.size else None
+
+
+def topic(case: Case) -> Group:
+    """The profession."""
+    return case.topic or "(no topic)", 0.0
+
+
+def word_bins(attempts: Iterable[Attempt]) -> Feature:
+    """Number of words in bins of one width, such that there are at most 8 (or width 500)."""
+    counts = [w for a in attempts if (w := _words(a.case)) is not None]
+    low, high = min(counts, default=1), max(counts, default=1)
+    fits = (w for w in _WIDTHS if (high - 1) // w - (low - 1) // w < _MOST_BINS)
+    width = next(fits, _WIDTHS[-1])
+
+    def feature(case: Case) -> Group | None:
+        words = _words(case)
+        if words is None:
+            return None
+        start = (words - 1) // width * width
+        return f"{start + 1} to {start + width}", float(start)
+
+    return feature
+
+
+def errors(attempts: Iterable[Attempt]) -> list[Shares]:
+    """Types of errors by system, as shares of its errors; all types stand in every row."""
+    pairs = [(a.system, a.case.id, a.outcome) for a in attempts if a.verdict is not None]
+    return _shares(
+        [(system, case, o) for system, case, o in pairs if o != "pass"],
+        list(dict.fromkeys(system for system, _, _ in pairs)),
+        ERRORS,
+    )
+
+
+def causes(found: Iterable[Cause]) -> list[Shares]:
+    """Causes by system, as shares of the dissected cases; labels beside the paper's five follow."""
+    listed = [(system, case, label) for case, system, label in found]
+    return _shares(listed, list(dict.fromkeys(s for s, _, _ in listed)), CAUSES)
+
+
+def effort(attempts: Iterable[Attempt]) -> list[Effort]:
+    """Time, turns, tokens and money by system."""
+    return [_effort(system, own) for system, own in by_system(attempts).items()]
+
+
+def pass_rows(attempts: Iterable[Attempt]) -> list[PassRow]:
+    """pass^k and pass@k for k from 2 on, where some case has several trials with a verdict."""
+    rows = []
+    for system, own in by_system(attempts).items():
+        trials = Counter(a.case.id for a in own if a.verdict is not None)
+        right = Counter(a.case.id for a in own if a.outcome == "pass")
+        tasks = [(right[case], n) for case, n in trials.items()]
+        most = max(trials.values(), default=0)
+        for k in sorted({*range(2, min(most, _EVERY_K) + 1), most} - {0, 1}):
+            hat, at = (pass_rate(tasks, k, kind=kind) for kind in ("hat", "at"))
+            rows.append(PassRow(system, k, hat, at))
+    return rows
+
+
+def _words(case: Case) -> int | None:
+    if case.size is not None:
+        return case.size.words
+    return len(case.text.split()) or None
+
+
+def _shares(
+    found: Sequence[tuple[str, str, str]], systems: Sequence[str], labels: Sequence[str]
+) -> list[Shares]:
+    """`found` holds (system, case, label)."""
+    every = [*labels, *sorted({label for _, _, label in found} - set(labels))]
+    rows = []
+    for system in systems:
+        own = [(case, label) for s, case, label in found if s == system]
+        parts = []
+        for label in every:
+            hits = [one == label for _, one in own]
+            share = clustered_share(hits, [case for case, _ in own])
+            parts.append(Part(label, sum(hits), share))
+        rows.append(Shares(system, len(own), tuple(parts)))
+    return rows
+
+
+def _effort(system: str, attempts: Sequence[Attempt]) -> Effort:
+    logs = [a.log for a in attempts if isinstance(a.log, AgentLog)]
+    plans = [float(a.verdict.attempts) for a in attempts if a.verdict is not None]
+    tokens = [t for log in logs if (t := _tokens(log.usage)) is not None]
+    return Effort(
+        system,
+        len(attempts),
+        _mean([log.seconds for log in logs]),
+        _mean([float(log.turns) for log in logs]),
+        _mean(plans),
+        _mean(tokens),
+        len(tokens),
+        math.fsum(a.log.seconds for a in attempts),
+        sum((a.log.usage for a in attempts), Usage()),
+    )
+
+
+def _tokens(usage: Usage) -> float | None:
+    if usage.prompt_tokens is None and usage.completion_tokens is None:
+        return None
+    return float((usage.prompt_tokens or 0) + (usage.completion_tokens or 0))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def _heavier(df: int, level: float) -> float:
+    """(z / t)^2: by how much few cases make a variance less certain."""
+    from scipy.special import ndtri, stdtrit
+
+    return float((ndtri((1 + level) / 2) / stdtrit(df, (1 + level) / 2)) ** 2)
+
+
+def _wilson(share: float, size: float, level: float) -> tuple[float, float]:
+    """Wilson's ends for a size that is no whole number, unlike that of `proportion_interval`."""
+    from scipy.special import ndtri
+
+    z2 = float(ndtri((1 + level) / 2)) ** 2
+    middle = share + z2 / (2 * size)
+    half = math.sqrt(z2 * (share * (1 - share) / size + z2 / (4 * size * size)))
+    scale = 1 + z2 / size
+    return max((middle - half) / scale, 0.0), min((middle + half) / scale, 1.0)

@@ -1,0 +1,315 @@
+"""The tables of a planning campaign: one form for the page, one of plain text for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from agenteval.evaluators.planning import published, tallies
+from agenteval.evaluators.planning.capability import Bound, bounds
+from agenteval.evaluators.planning.contrasts import (
+    EXAMPLES,
+    Contrast,
+    PairedSystems,
+    by_form,
+    paired,
+)
+from agenteval.evaluators.planning.dsl.lexicon import Lexicon
+from agenteval.evaluators.planning.published import Percentages
+from agenteval.evaluators.planning.run import Attempt
+from agenteval.evaluators.planning.tallies import Cause, Shares, Tally
+from agenteval.report.grid import Cell, Grid, Head, count, mean, number, signed, words
+from agenteval.report.planning_material import Campaign, Sheet, campaign
+from agenteval.report.planning_published import results, topics
+from agenteval.report.text import shown
+from agenteval.stats import Interval, PassK
+
+_WITHOUT = Head("no verdict", "the endpoint or adapter failed: in no rate", True)
+_RATE = Head("success [95 %]", "share of right plans among trials with a verdict", True)
+_GUESS = Head("random orders", "share of right plans among random orders of all tools", True)
+_TRIALS = Head("trials / cases", "trials with a verdict, and the cases they are of", True)
+
+
+@dataclass(frozen=True)
+class PlainTable:
+    """A table as text: every row has a text per column; `right` says which to set flush right."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: tuple[bool, ...]
+    note: str = ""
+
+
+def planning_tables(
+    attempts: Iterable[Attempt],
+    causes: Iterable[Cause] = (),
+    lexicon: Lexicon | None = None,
+    *,
+    brief: bool = False,
+) -> list[PlainTable]:
+    """All tables as plain text for a terminal, in the order of the page.
+
+    `brief` gives those by system and by actions alone, without the published ones.
+    `causes` are (case id, system, label). `lexicon`: words of the suite where they are not the
+    built-in ones. Texts from outside are cleared of control characters, but not of the markup of
+    whoever prints them.
+    """
+    found = sheets(campaign(attempts, causes, lexicon), brief=brief)
+    return [
+        PlainTable(
+            s.grid.caption,
+            tuple(h.text for h in s.grid.heads),
+            tuple(tuple(c.text for c in row) for row in s.grid.rows),
+            tuple(h.number for h in s.grid.heads),
+            s.note,
+        )
+        for s in found
+    ]
+
+
+def sheets(own: Campaign, *, brief: bool = False) -> list[Sheet]:
+    """All tables that the campaign has something for; see `planning_tables` for `brief`."""
+    attempts = own.attempts
+    by_actions = tallies.tallies(attempts, tallies.actions)
+    made = [
+        _systems(tallies.tallies(attempts), bounds(by_actions)),
+        _paired(paired(attempts)),
+        _groups("actions", by_actions, always=True),
+        *([] if brief else _finer(own)),
+        _errors(own, published_too=not brief),
+        _causes(own, published_too=not brief),
+        _passes(attempts),
+        _effort(attempts),
+        *([] if brief else [results(), topics()]),
+    ]
+    return [sheet for sheet in made if sheet is not None]
+
+
+def _finer(own: Campaign) -> list[Sheet | None]:
+    """By what else the cases differ in."""
+    attempts = own.attempts
+    return [
+        _groups("constraints", tallies.tallies(attempts, tallies.constraints)),
+        _groups("sub-sentences", tallies.tallies(attempts, tallies.sub_sentences)),
+        _groups("words", tallies.tallies(attempts, tallies.word_bins(attempts))),
+        _groups("topic", tallies.tallies(attempts, tallies.topic)),
+        _forms(own),
+    ]
+
+
+def _systems(rates: Sequence[Tally], found: Sequence[Bound]) -> Sheet:
+    heads = (Head("system"), _RATE, Head("right", "", True), _TRIALS, _WITHOUT, _GUESS,
+             Head("capability bound", "most actions with a success of 20 % or more"))  # fmt: skip
+    said = {b.system: b.sentence for b in found}
+    rows = [
+        (words(t.system), mean(t.rate), count(t.passes), *_counted(t),
+         words(said.get(t.system, "no verdict")))
+        for t in rates
+    ]  # fmt: skip
+    note = "Intervals are Wilson's, over cases: repeated trials of a case do not add to their n."
+    return Sheet(Grid("systems", "Success by system", heads, tuple(rows)), note)
+
+
+def _counted(t: Tally) -> tuple[Cell, Cell, Cell]:
+    """Trials and cases, trials without a verdict, the level of guessing."""
+    return _sizes(t.rate), count(t.failures), number(t.guess)
+
+
+def _sizes(rate: Interval) -> Cell:
+    text = f"{rate.n:,} / {rate.n_clusters or 0:,}"
+    return Cell(text, float(rate.n), True, "" if rate.n else "zero")
+
+
+def _groups(name: str, found: Sequence[Tally], *, always: bool = False) -> Sheet | None:
+    """Success by groups of cases; None where all cases are of one group."""
+    if not found or (len({t.group for t in found}) < 2 and not always):
+        return None
+    heads = (Head(name), Head("system"), _RATE, _TRIALS, _WITHOUT, _GUESS)
+    ordered = sorted(found, key=lambda t: (t.place, t.group))  # systems keep their order
+    rows = [(words(t.group), words(t.system), mean(t.rate), *_counted(t)) for t in ordered]
+    caption = f"Success by {'number of ' if name != 'topic' else ''}{name}"
+    return Sheet(Grid(f"by-{name}", caption, heads, tuple(rows)))
+
+
+def _paired(found: Sequence[PairedSystems]) -> Sheet | None:
+    if not found:
+        return None
+    heads = (Head("first"), Head("second"), Head("first less second [95 %]", "", True),
+             Head("only first right", "", True), Head("only second right", "", True),
+             Head("cases", "with a verdict on both", True),
+             Head("left out", "cases with a verdict on one only", True),
+             Head("p", "", True), Head("p corrected", "Holm, over all pairs", True),
+             Head("test"))  # fmt: skip
+    rows = [
+        (words(p.first), words(p.second), _difference(p.difference), count(p.only_first),
+         count(p.only_second), count(p.cases), count(p.left_out), _p(p.p), _p(p.p_holm),
+         words(p.method + (f"; {p.reason}" if p.reason else "")))
+        for p in found
+    ]  # fmt: skip
+    return Sheet(Grid("pairs", "Two systems on the same cases", heads, tuple(rows)))
+
+
+def _difference(found: Interval) -> Cell:
+    if found.mean is None:
+        return Cell("–", None, True, "none", found.reason or "")
+    text = signed(found.mean)
+    if found.low is not None and found.high is not None:
+        text += f" [{signed(found.low)}, {signed(found.high)}]"
+    return Cell(text, found.mean, True, "", found.method)
+
+
+def _p(value: float | None) -> Cell:
+    if value is not None and value < 0.001:
+        return Cell("< .001", value, True)
+    return number(value, ".3f")
+
+
+def _forms(own: Campaign) -> Sheet | None:
+    found = by_form(own.attempts, own.lexicon)
+    shown_ones = sorted(found.contrasts, key=lambda c: c.form)  # systems keep their order
+    if not shown_ones:
+        return None
+    heads = (Head("clause form"), Head("for instance"), Head("system"),
+             Head("with it", "", True), Head("without", "", True),
+             Head("difference [95 %]", "", True),
+             Head("within equal n [95 %]", "difference within equal numbers of actions", True),
+             Head("trials with : without", "", True), _WITHOUT)  # fmt: skip
+    note = (
+        "Not causal: a case holds several forms, and longer ones hold more. The last difference "
+        "compares cases of equal numbers of actions. Intervals are of 95 % each, not corrected "
+        f"for the number of rows ({len(shown_ones)})."
+    )
+    if found.unread:
+        note += f" {found.unread:,} trials are of texts outside of the language: left out here."
+    rows = tuple(_form_row(c) for c in shown_ones)
+    return Sheet(Grid("by-form", "Success by clause form", heads, rows), note)
+
+
+def _form_row(c: Contrast) -> tuple[Cell, ...]:
+    yes, no = c.holding, c.others
+    return (
+        words(c.form), words(EXAMPLES.get(c.form, "")), words(c.system),
+        number(yes.rate.mean), number(no.rate.mean), _difference(c.difference),
+        _difference(c.within), Cell(f"{yes.rate.n:,} : {no.rate.n:,}", float(yes.rate.n), True),
+        count(yes.failures + no.failures),
+    )  # fmt: skip
+
+
+def _errors(own: Campaign, *, published_too: bool) -> Sheet | None:
+    rows = tallies.errors(own.attempts)
+    if not rows:
+        return None
+    gone = {t.system: t.failures for t in tallies.tallies(own.attempts)}
+    tables = (published.TABLE_3, published.TABLE_6)
+    return _shares(
+        ("errors", "Types of errors, as shares of a system's errors", "errors"),
+        rows,
+        _beside(own, tables) if published_too else [],
+        (_WITHOUT, lambda system: count(gone[system])),
+    )
+
+
+def _causes(own: Campaign, *, published_too: bool) -> Sheet | None:
+    rows = tallies.causes(own.causes)
+    if not rows:
+        return None
+    tables = (published.TABLE_4, published.TABLE_7)
+    return _shares(
+        ("causes", "Causes, as shares of a system's dissected cases", "dissected"),
+        rows,
+        _beside(own, tables) if published_too else [],
+    )
+
+
+def _beside(
+    own: Campaign, tables: tuple[Sequence[Percentages], Sequence[Percentages]]
+) -> list[tuple[str, Percentages]]:
+    """Published rows with their names: of the base table, of the extended one, or of both."""
+    return [
+        (f"{r.model}, {r.framework}{suffix} ({published.CAVEAT})", r)
+        for there, table, suffix in zip(own.kinds, tables, ("", ", extended"), strict=True)
+        if there
+        for r in table
+    ]
+
+
+def _shares(
+    names: tuple[str, str, str],
+    rows: Sequence[Shares],
+    beside: Sequence[tuple[str, Percentages]],
+    more: tuple[Head, Callable[[str], Cell]] | None = None,
+) -> Sheet:
+    """Own rows, and below them what the paper prints. `names`: id, caption, what is counted."""
+    labels = [p.label for p in rows[0].parts]
+    heads = [Head("system"), Head(names[2], "", True)]
+    heads += [Head(shown(label.replace("_", " ")), "", True) for label in labels]
+    cells: list[tuple[Cell, ...]] = []
+    for row in rows:
+        last = (more[1](row.system),) if more else ()
+        cells.append((words(row.system), count(row.total), *map(_part, row.parts), *last))
+    dash, extra = Cell("–", None, True, "none"), 1 if more else 0
+    for name, one in beside:
+        given = one.values
+        shares = [
+            dash if given is None or label not in given
+            else Cell(f"{given[label]:.4g} %", given[label] / 100, True, "none")
+            for label in labels
+        ]  # fmt: skip
+        cells.append((words(name, kind="quiet"), dash, *shares, *[dash] * extra))
+    if more:
+        heads.append(more[0])
+    note = "Exclusive: own rows add up to 100 %; brackets hold 95 % intervals."
+    if beside:
+        note += f" Pale rows: {published.SOURCE}, {published.CAVEAT}."
+    return Sheet(Grid(names[0], names[1], tuple(heads), tuple(cells)), note)
+
+
+def _part(part: tallies.Part) -> Cell:
+    """The share with its interval; its count stands first."""
+    share = part.share
+    if share.mean is None:
+        return Cell("–", None, True, "none", share.reason or "")
+    text = f"{part.count:,}: {100 * share.mean:.1f} %"
+    if share.low is not None and share.high is not None:
+        text += f" [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+    return Cell(text, share.mean, True, "" if part.count else "zero", share.reason or "")
+
+
+def _passes(attempts: Sequence[Attempt]) -> Sheet | None:
+    rows = tallies.pass_rows(attempts)
+    if not rows:
+        return None
+    heads = (Head("system"), Head("k", "", True), Head("all k right, pass^k [95 %]", "", True),
+             Head("one of k right, pass@k [95 %]", "", True),
+             Head("cases", "with k trials or more", True),
+             Head("left out", "cases with fewer than k trials with a verdict", True))  # fmt: skip
+
+    def one(row: tallies.PassRow, found: PassK) -> Cell:
+        return replace(mean(found.rate), note=found.rate.method)
+
+    cells = tuple(
+        (words(r.system), count(r.k), one(r, r.hat), one(r, r.at), count(r.hat.rate.n),
+         count(r.hat.left_out))
+        for r in rows
+    )  # fmt: skip
+    return Sheet(Grid("passes", "Repeated trials", heads, cells))
+
+
+def _effort(attempts: Sequence[Attempt]) -> Sheet:
+    heads = (Head("system"), Head("seconds", "mean per trial", True),
+             Head("turns", "mean per trial", True),
+             Head("plans", "attempts at a plan: 1 + restarts; mean per trial", True),
+             Head("tokens", "mean per trial, where the endpoint states them", True),
+             Head("stated for", "trials whose tokens are known", True),
+             Head("requests", "in all", True), Head("seconds in all", "", True),
+             Head("cost in all", "in the currency of the prices given", True))  # fmt: skip
+    rows = [
+        (words(e.system), number(e.seconds, ".1f"), number(e.turns, ".1f"), number(e.plans),
+         number(e.tokens, ",.0f"), Cell(f"{e.told:,} of {e.trials:,}", float(e.told), True),
+         count(e.usage.requests), number(e.total_seconds, ",.1f"),
+         number(e.usage.cost, ",.4f"))
+        for e in tallies.effort(attempts)
+    ]  # fmt: skip
+    note = "Means are over trials with a log; sums are over all trials."
+    return Sheet(Grid("effort", "What the trials took", heads, tuple(rows)), note)

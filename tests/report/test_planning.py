@@ -1,0 +1,220 @@
+"""The page and the tables of a planning campaign: what they say, bound, escape and mark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html.parser import HTMLParser
+
+import pytest
+
+from agenteval.agents import AgentFailure
+from agenteval.evaluators.planning.case import Case
+from agenteval.evaluators.planning.dsl.lexicon import built_in
+from agenteval.evaluators.planning.run import Attempt
+from agenteval.report.planning import planning_page
+from agenteval.report.planning_cases import chosen, pieces, wrong_plans
+from agenteval.report.planning_tables import PlainTable, planning_tables
+from tests.evaluators.planning.campaigns import attempt, campaign, case, failure
+from tests.report.conftest import Open
+
+RIGHT, WRONG = "ab", "ba"
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m$x$&amp;"
+
+
+class Seen(HTMLParser):
+    """Elements and words of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[str] = []
+        self.words = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def table(found: Sequence[PlainTable], title: str) -> PlainTable:
+    return next(t for t in found if t.title == title)
+
+
+@pytest.fixture(scope="module")
+def mixed() -> list[Attempt]:
+    return list(campaign({2: 12, 3: 12, 4: 12}, {"one": 0.8, "two": 0.4}))
+
+
+def test_the_head_says_what_was_found() -> None:
+    """3 of 4 right, one failure; 2 of 2! orders by chance are right in half the cases."""
+    trials = [attempt(case(f"c{i}"), RIGHT if i else WRONG) for i in range(4)]
+    words = Seen(planning_page([*trials, failure(case("x"))], title="May")).words
+    assert "s plans right in 75 % (95 % interval 30 to 95 %) of 4 cases" in words
+    assert "random orders would in 50 %" in words
+    assert "1 of 1 errors are of type order error" in words
+    assert "1 trial without a verdict, in no rate" in words
+    assert "connection <refused>" in words
+    assert "published, other models and tests" in words
+
+
+def test_a_campaign_without_a_verdict_or_a_trial_is_a_page_too() -> None:
+    words = Seen(planning_page([failure(case("x"))])).words
+    assert "s: no verdict (1 trial without a verdict)" in words
+    assert "there is no verdict to draw" in words
+    assert "There is no trial." in Seen(planning_page([])).words
+
+
+def test_the_same_trials_give_the_same_page(mixed: list[Attempt]) -> None:
+    causes = [("n2-1-00000", "one", "Topic")]
+    assert planning_page(mixed, causes) == planning_page(mixed, causes)
+
+
+def test_wrong_plans_are_bounded_and_counted(mixed: list[Attempt]) -> None:
+    wrong = [a for a in mixed if a.verdict is not None and a.outcome != "pass"]
+    some, in_all = chosen(mixed, 6)
+    assert in_all == len(wrong)
+    assert [a.system for a in some] == ["one", "two"] * 3
+    for system in ("one", "two"):
+        sizes = [a.case.n for a in some if a.system == system]
+        assert sizes == sorted(a.case.n for a in wrong if a.system == system)[:3]
+    seen = Seen(planning_page(mixed, most_wrong=6))
+    assert seen.tags.count("ol") <= 12
+    assert f"6 of {in_all} wrong plans" in seen.words
+
+
+def spoken(one: Case, numbers: set[int]) -> list[str]:
+    return [p.text for p in pieces(one, frozenset(numbers), built_in()) if p.number is not None]
+
+
+def test_every_sub_sentence_is_found_in_the_request() -> None:
+    """Sub-sentences with what joins them are the text; each one is marked where it stands."""
+    for trial in campaign({3: 15, 5: 15, 7: 10}, {"s": 1.0}):
+        one = trial.case
+        assert one.size is not None
+        marked = spoken(one, set(range(one.size.sub_sentences)))
+        assert len(marked) == one.size.sub_sentences
+        rest = one.text
+        for part in marked:
+            before, _, rest = rest.partition(part)
+            assert re.fullmatch(r"(\. |; |, (and|but|yet|while|whereas) )?", before)
+        assert rest == "."
+        whole = "".join(p.text for p in pieces(one, frozenset({0}), built_in()))
+        assert whole == one.request
+
+
+def test_the_violated_clause_is_marked_and_said(mixed: list[Attempt]) -> None:
+    trial = next(a for a in mixed if a.outcome == "order_error" and a.case.n == 4)
+    assert trial.verdict is not None
+    (shown,) = wrong_plans([trial])
+    clauses = {s + 1 for v in trial.verdict.violated for s in v.rule.sentences}
+    assert {p.number for p in shown.request} - {None} == clauses
+    assert len(shown.steps) == len(shown.nearest) == 4
+    assert shown.steps != shown.nearest
+    for violation in trial.verdict.violated:
+        assert any(violation.why in line for line in shown.sentences)
+    (again,) = wrong_plans([trial])
+    assert shown.id == again.id
+
+
+def test_a_text_outside_of_the_language_is_shown_whole() -> None:
+    one = case("k").model_copy(update={"text": "First b, then a.", "request": "x First b, then a."})
+    assert [p.text for p in pieces(one, frozenset({0}), built_in())] == ["x First b, then a."]
+
+
+def test_hostile_words_stay_words() -> None:
+    bad = case("k", topic=HOSTILE).model_copy(update={"id": HOSTILE, "request": HOSTILE})
+    gone = AgentFailure(status="error:infrastructure", message=HOSTILE)
+    trials = [
+        attempt(bad, WRONG, system=HOSTILE, output=HOSTILE),
+        Attempt(bad, HOSTILE, 1, gone, None),
+        attempt(case("l"), RIGHT, system="other"),
+    ]
+    page = planning_page(
+        trials, [(HOSTILE, HOSTILE, HOSTILE)], title=HOSTILE, facts=[(HOSTILE, HOSTILE)]
+    )
+    seen = Seen(page)
+    assert not {"script", "img", "iframe", "link"} & set(seen.tags)
+    assert not [name for name in seen.attributes if name.startswith("on")]
+    assert "\u202e" not in page
+    assert "\x1b" not in page
+    assert "<script>alert(1)</script>" in seen.words
+    assert "[U+202E]" in seen.words
+    for found in planning_tables(trials, [(HOSTILE, HOSTILE, HOSTILE)]):
+        assert "\x1b" not in str(found)
+
+
+def test_tables_are_rectangular_and_hold_counts(mixed: list[Attempt]) -> None:
+    found = planning_tables(mixed, [("n2-1-00000", "one", "Topic"), ("n2-1-00001", "one", "odd")])
+    for each in found:
+        assert len(each.columns) == len(each.right)
+        assert {len(row) for row in each.rows} == {len(each.columns)}
+    first = table(found, "Success by system")
+    own = [a for a in mixed if a.system == "one"]
+    right = sum(a.outcome == "pass" for a in own)
+    gone = sum(a.verdict is None for a in own)
+    assert first.rows[0][2] == str(right)
+    assert first.rows[0][3] == f"{len(own) - gone} / {len(own) - gone}"
+    assert first.rows[0][4] == str(gone)
+    causes = table(found, "Causes, as shares of a system's dissected cases")
+    assert causes.rows[0][:2] == ("one", "2")
+    assert causes.rows[0][-1].startswith("1: 50.0 %")
+    assert [row[0] for row in causes.rows[1:]] == [
+        f"{model}, {frame} (published, other models and tests)"
+        for model in ("GPT-3.5", "GPT-4")
+        for frame in ("ReAct", "OpenAI Tools", "OpenAI Assistant")
+    ]
+    assert "Not causal" in table(found, "Success by clause form").note
+    assert "48.53 %" in table(found, "Published results").note
+
+
+def test_base_and_extended_cases_are_kept_apart() -> None:
+    base = list(campaign({3: 4}, {"s": 0.5}))
+    timed = list(campaign({3: 4}, {"s": 0.5}, extended=True))
+    both = planning_tables([*base, *timed], [(timed[0].case.id, "s", "Topic")])
+    assert [r[0] for r in table(both, "Success by system").rows] == ["s", "s (extended)"]
+    assert table(both, "Causes, as shares of a system's dissected cases").rows[0][0] == (
+        "s (extended)"
+    )
+    errors = table(both, "Types of errors, as shares of a system's errors")
+    assert "GPT-4, ReAct, extended (published, other models and tests)" in [
+        r[0] for r in errors.rows
+    ]
+    alone = planning_tables(timed)
+    assert [r[0] for r in table(alone, "Success by system").rows] == ["s"]
+
+
+def test_no_table_of_pairs_or_repeats_without_any() -> None:
+    titles = [t.title for t in planning_tables([attempt(case("k"), RIGHT)])]
+    assert "Two systems on the same cases" not in titles
+    assert "Repeated trials" not in titles
+    assert "Success by topic" not in titles  # there is one
+
+
+# In a browser
+
+
+@pytest.mark.xdist_group("browser")
+@pytest.mark.parametrize("width", [390, 1400])
+def test_nothing_sticks_out_and_nobody_is_asked(
+    open_page: Open, mixed: list[Attempt], width: int
+) -> None:
+    trials = [*mixed, attempt(case("k", topic="x" * 300), WRONG, system="y" * 300)]
+    watched = open_page(planning_page(trials), width=width)
+    assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert watched.page.locator("#figures figure svg").count() == 4
+    assert watched.page.locator("nav").evaluate("e => getComputedStyle(e).position") == "sticky"
+    assert watched.quiet, (watched.console, watched.requests)
+
+
+@pytest.mark.xdist_group("browser")
+def test_a_link_unfolds_its_plan(open_page: Open, mixed: list[Attempt]) -> None:
+    page = open_page(planning_page(mixed)).page
+    plan = page.locator(".plan").nth(3)
+    assert not plan.locator("ol").first.is_visible()
+    page.evaluate("location.hash = document.querySelectorAll('.plan > div')[3].id")
+    page.wait_for_function("document.querySelectorAll('.plan')[3].open")
+    assert plan.locator("ol").first.is_visible()
