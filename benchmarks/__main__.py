@@ -26,6 +26,7 @@ BENCHMARKS: dict[str, tuple[list[str], list[str]]] = {
     "judges": ([], ["--simulations", "20", "--pool", "120"]),
     "statistics_scale": ([], ["--scores", "100000"]),
     "planning": ([], ["--seconds", "1"]),
+    "dissect": ([], ["--cases", "5", "--extended", "3", "--sample", "200"]),
 }
 
 

@@ -1,0 +1,268 @@
+"""Why did a plan fail? Algorithm 2 of arXiv 2404.17833, with rates and intervals.
+
+Four stages run the agent again: on the same request, in other words (Terminal), about another
+profession (Topic), in other sentences with equivalent demands (Structure). The first stage in which
+the agent succeeds names the cause; if it succeeds in none, the demands themselves do (Constraint).
+
+The label alone says less than it seems to: an agent that succeeds with probability p at everything
+is labelled Probability with 1 - (1 - p)^3 and Terminal, Topic or Structure with most of the rest.
+So every stage keeps its rate; that of the first one estimates p of the request (`Stage.share`).
+
+Stages that are begun are run in full, so that no rate is distorted by stopping at a success, and
+the label is the same. `full` runs all stages, which lets several causes be told. `paper_literal`
+is the algorithm as printed: one try after another, a stage ends at the first success, and the last
+stage decides at its first try.
+
+A try without a verdict (the endpoint failed) is neither success nor failure. It is repeated a few
+times; if it stays so and the label depends on it, the label is "undecided".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar, get_args
+
+from agenteval.agents import AgentFailure, AgentLimits, System
+from agenteval.errors import InputError
+from agenteval.evaluators.planning.case import Case
+from agenteval.evaluators.planning.run import run_case
+from agenteval.evaluators.planning.substitute import Choices, base_of, substitutes
+from agenteval.evaluators.planning.verdict import CheckRules
+from agenteval.records import Record
+from agenteval.stats.interval import Interval
+from agenteval.stats.proportion import proportion_interval
+
+StageName = Literal["original", "terminal", "topic", "structure"]
+Label = Literal["Probability", "Terminal", "Topic", "Structure", "Constraint", "undecided"]
+STAGES: tuple[StageName, ...] = get_args(StageName)
+LABELS: tuple[Label, ...] = get_args(Label)
+_NAMED: dict[StageName, Label] = {
+    "original": "Probability",
+    "terminal": "Terminal",
+    "topic": "Topic",
+    "structure": "Structure",
+}
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DissectOptions:
+    """How to dissect.
+
+    `tries`: K of the last three stages. `original`: runs of the request itself. `retries`: further
+    runs of a try without a verdict. `choices`: what substitutes may change.
+    """
+
+    tries: int = 3
+    original: int = 3
+    full: bool = False
+    paper_literal: bool = False
+    retries: int = 2
+    seed: int = 0
+    choices: Choices = field(default_factory=Choices)
+    limits: AgentLimits | None = None
+    rules: CheckRules | None = None
+
+    def __post_init__(self) -> None:
+        if self.tries < 1 or self.original < 1 or self.retries < 0:
+            raise InputError("dissecting needs at least 1 try per stage and 0 retries")
+        if self.full and self.paper_literal:
+            raise InputError("full and paper_literal exclude each other")
+
+
+class Try(Record):
+    """One run of a stage. `passed` is None without a verdict; `runs` counts the retries too.
+
+    `case` is the id of the case that was run, `request` what it asked.
+    """
+
+    case: str
+    request: str
+    outcome: str  # a verdict's outcome, or a failure's status (with a colon)
+    passed: bool | None
+    runs: int = 1
+    message: str = ""  # of the last failure
+
+
+class Stage(Record):
+    """The tries of one stage; `stopped`: it ended at a success before all tries were made."""
+
+    name: StageName
+    tries: tuple[Try, ...] = ()
+    stopped: bool = False
+
+    @property
+    def passes(self) -> int:
+        """Tries in which the agent succeeded."""
+        return sum(1 for one in self.tries if one.passed)
+
+    @property
+    def unknown(self) -> int:
+        """Tries without a verdict."""
+        return sum(1 for one in self.tries if one.passed is None)
+
+    def share(self, level: float = 0.95) -> Interval | None:
+        """Share of successes among the verdicts, with Wilson's interval.
+
+        None if the stage stopped at a success: the share would be too high by that.
+        """
+        if self.stopped:
+            return None
+        return proportion_interval(self.passes, len(self.tries) - self.unknown, level=level)
+
+
+class Dissection(Record):
+    """What became of one failed case.
+
+    `label` is the paper's single cause. `labels` holds all that were seen: every stage with a
+    success among those that were run, "Constraint" if there is none; where an original run
+    succeeded, the others may be due to chance as well. `unknown` counts tries without a verdict,
+    `runs` all runs of the agent.
+    """
+
+    case: str
+    system: str
+    label: Label
+    labels: tuple[Label, ...]
+    stages: tuple[Stage, ...]
+    unknown: int
+    runs: int
+    seconds: float
+    seed: int
+    paper_literal: bool = False
+
+    def stage(self, name: StageName) -> Stage | None:
+        """The stage of this name, None if it was not begun."""
+        return next((stage for stage in self.stages if stage.name == name), None)
+
+
+def label(
+    outcomes: Mapping[StageName, Sequence[bool | None]], *, paper_literal: bool = False
+) -> Label:
+    """The cause that algorithm 2 names, from the tries of each stage (None: no verdict).
+
+    A stage that is missing was not run. "undecided" wherever tries that are missing or without a
+    verdict could change the label.
+    """
+    for name in STAGES:
+        tries = outcomes.get(name, ())
+        if name == "structure" and paper_literal:
+            tries = tries[:1]
+        if True in tries:
+            return _NAMED[name]
+        if not tries or None in tries:
+            return "undecided"
+    return "Constraint"
+
+
+async def dissect(
+    case: Case,
+    system: System,
+    options: DissectOptions | None = None,
+    *,
+    slots: asyncio.Semaphore | None = None,
+) -> Dissection:
+    """Dissect a case that the system failed. Tries run at once, as far as `slots` allows.
+
+    Raises InputError for a case that cannot be dissected (see `base_of`) or substituted, before
+    anything is run, and what `run_case` raises: Unauthorized, BudgetExceeded, ModelUnavailable.
+    """
+    options = options or DissectOptions()
+    begun = time.monotonic()
+    if options.paper_literal:  # any structure, as in the paper
+        options = replace(options, choices=replace(options.choices, draws=1))
+    work = _Work(system, options, slots or nullcontext())
+    # in a thread: other hours put questions to Z3, and the agents of other cases must not wait
+    plan = await asyncio.to_thread(_planned, case, options)
+    if options.full:
+        made = await _together([work.stage(name, cases) for name, cases in plan.items()])
+    else:
+        made = []
+        for name, cases in plan.items():
+            made.append(await work.stage(name, cases))
+            if made[-1].passes or made[-1].unknown:
+                break  # the label stands, or can no longer be told
+    found = {stage.name: [one.passed for one in stage.tries] for stage in made}
+    seen: tuple[Label, ...] = tuple(_NAMED[stage.name] for stage in made if stage.passes)
+    cause = label(found, paper_literal=options.paper_literal)
+    return Dissection(
+        case=case.id,
+        system=system.name,
+        label=cause,
+        labels=seen or (cause,),
+        stages=tuple(made),
+        unknown=sum(stage.unknown for stage in made),
+        runs=sum(one.runs for stage in made for one in stage.tries),
+        seconds=round(time.monotonic() - begun, 6),
+        seed=options.seed,
+        paper_literal=options.paper_literal,
+    )
+
+
+def _planned(case: Case, options: DissectOptions) -> dict[StageName, tuple[Case, ...]]:
+    """The cases of every stage, all made before any is run."""
+    base = base_of(case, options.choices.lexicon)
+    last = 1 if options.paper_literal else options.tries
+    seed, choices = options.seed, options.choices
+    return {
+        "original": (base.case,) * options.original,
+        "terminal": substitutes(base, "terminal", options.tries, seed, choices),
+        "topic": substitutes(base, "topic", options.tries, seed, choices),
+        "structure": substitutes(base, "structure", last, seed, choices),
+    }
+
+
+class _Work:
+    """Runs the tries of one dissection."""
+
+    def __init__(
+        self,
+        system: System,
+        options: DissectOptions,
+        slots: AbstractAsyncContextManager[Any],
+    ) -> None:
+        self.system, self.options, self.slots = system, options, slots
+
+    async def stage(self, name: StageName, cases: Sequence[Case]) -> Stage:
+        if not self.options.paper_literal:
+            tries = await _together([self.one(case) for case in cases])
+            return Stage(name=name, tries=tuple(tries))
+        made: list[Try] = []
+        for case in cases:
+            made.append(await self.one(case))
+            if made[-1].passed:
+                break
+        return Stage(name=name, tries=tuple(made), stopped=len(made) < len(cases))
+
+    async def one(self, case: Case) -> Try:
+        """One try, repeated as long as it has no verdict and retries are left."""
+        runs = 0
+        while True:
+            async with self.slots:
+                log, verdict = await run_case(
+                    case, self.system.make(), self.options.limits, self.options.rules,
+                    explain=False,
+                )  # fmt: skip
+            runs += 1
+            more = {"case": case.id, "request": case.request, "runs": runs}
+            if verdict is not None:
+                return Try(outcome=verdict.outcome, passed=verdict.passed, **more)
+            assert isinstance(log, AgentFailure)  # what else has no verdict
+            if runs > self.options.retries:
+                return Try(outcome=log.status, passed=None, message=log.message, **more)
+
+
+async def _together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """All results in their order; the first error cancels the others and is raised."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

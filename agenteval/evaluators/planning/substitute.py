@@ -1,0 +1,297 @@
+"""Other cases like a given one, for dissection (algorithm 2 of arXiv 2404.17833).
+
+TerminalSubstitute: the same skeleton in other words. TopicChange: the same skeleton and words
+about another profession. QuerySynthesize: other sentences with equivalent demands.
+
+Points of time are terminals of the extended language (figure 6 of the paper), and substituting
+their wording alone would be what other prepositions do already. `other_hours` therefore puts other
+hours: each so that all demands can be met with the case's durations, and no demand follows from
+the others that did not before. An hour without such a choice stays. Other hours make other
+demands, which may be easier to meet; that is why the operation stands by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from agenteval.errors import InputError
+from agenteval.evaluators.planning.case import Action, Case
+from agenteval.evaluators.planning.constraints import Before, Constraint, TimeLimit, limits, orders
+from agenteval.evaluators.planning.dsl.derive import constraints_of
+from agenteval.evaluators.planning.dsl.fill import fill, forms_in, refill
+from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
+from agenteval.evaluators.planning.dsl.nodes import (
+    Paragraph,
+    Time,
+)
+from agenteval.evaluators.planning.mock import mock_tools
+from agenteval.evaluators.planning.solver.base import Solver
+from agenteval.evaluators.planning.solver.choose import solver_for
+from agenteval.evaluators.planning.solver.graph import equivalent
+from agenteval.evaluators.planning.solver.spans import DAY
+from agenteval.evaluators.planning.synthesis.assemble import (
+    build_case,
+    paragraph_of,
+    request_text,
+)
+from agenteval.evaluators.planning.synthesis.dice import Dice
+from agenteval.evaluators.planning.synthesis.equivalent import resynthesize
+from agenteval.evaluators.planning.synthesis.topics import Topic, action, built_in_topics
+
+Kind = Literal["terminal", "topic", "structure"]
+KINDS: tuple[Kind, ...] = ("terminal", "topic", "structure")
+_NOBODY = "assistant"  # the job in a request without a topic, as suites have it
+_SAME = 20  # draws before a substitute that was there already is taken
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a substitute may change beside what its kind says.
+
+    `hours`: the terminal substitutes of extended cases get other hours too. `resample`: they get
+    other actions of the same profession. `draws`: of so many structures, the one that shares the
+    fewest clause forms with the original is taken (1: any, as in the paper). `topics` and
+    `lexicon`: the built-in ones if None.
+    """
+
+    hours: bool = True
+    resample: bool = False
+    draws: int = 8
+    topics: Sequence[Topic] | None = None
+    lexicon: Lexicon | None = None
+
+
+@dataclass(frozen=True)
+class Base:
+    """A case with the tree of its text."""
+
+    case: Case
+    tree: Paragraph
+    lexicon: Lexicon
+
+    @property
+    def demands(self) -> tuple[Constraint, ...]:
+        """The constraints by action numbers."""
+        return tuple(entry.constraint for entry in constraints_of(self.tree))
+
+
+def base_of(case: Case, lexicon: Lexicon | None = None) -> Base:
+    """The case with its tree. InputError for one that cannot be dissected.
+
+    So it is where the text is missing, not in the language, no part of the request, or demands
+    something else than the case's constraints.
+    """
+    words = lexicon or built_in()
+    if not case.text:
+        raise InputError("it cannot be dissected: it has no text in the language", case.id)
+    try:
+        tree = paragraph_of(case, words)
+    except InputError as error:
+        raise InputError(
+            f"it cannot be dissected, its text is not understood: {error}", case.id
+        ) from None
+    base = Base(case, tree, words)
+    stated = [entry.constraint for entry in case.stated]
+    if not (
+        equivalent(case.n, orders(stated), orders(base.demands))
+        and set(limits(stated)) == set(limits(base.demands))
+    ):
+        raise InputError("it cannot be dissected: its text and its constraints differ", case.id)
+    if case.text not in case.request:
+        raise InputError("it cannot be dissected: its request does not hold its text", case.id)
+    return base
+
+
+def rebuilt(
+    base: Base,
+    name: str,
+    tree: Paragraph,
+    actions: Sequence[Action] | None = None,
+    *,
+    role: str | None = None,
+    durations: Sequence[int] | None = None,
+) -> Case:
+    """The case of another tree, and maybe of other actions; durations go by position.
+
+    A request in the usual frame is framed again; in any other the text is exchanged, and the
+    name of the topic. Tools that are not the usual mocks are kept as long as their actions are.
+    """
+    old = base.case
+    own = tuple(actions or old.actions)
+    topic = old.topic if role is None else role
+    hours = old.hours if durations is None else durations
+    case = build_case(f"{old.id}~{name}", topic, own, tree, base.lexicon, hours)
+    extended = hours is not None
+    more: dict[str, Any] = {}
+    if old.request == request_text(old.topic or _NOBODY, old.n, old.text, extended=extended):
+        more["request"] = request_text(topic or _NOBODY, len(own), case.text, extended=extended)
+    else:
+        more["request"] = old.request.replace(old.text, case.text)
+        more["template"] = old.template
+        if old.topic and topic != old.topic:
+            more["request"] = more["request"].replace(old.topic, topic)
+    if set(own) <= set(old.actions) and old.tools and old.tools != mock_tools(old):
+        gone = {action.tool for action in old.actions} - {action.tool for action in own}
+        more["tools"] = tuple(tool for tool in old.tools if tool.name not in gone)
+    return case.model_copy(update=more)
+
+
+def substitutes(
+    base: Base, kind: Kind, count: int, seed: int = 0, choices: Choices | None = None
+) -> tuple[Case, ...]:
+    """`count` substitutes of one kind, named "<id>~terminal1" and so on, different if possible.
+
+    Each is decided by the seed, the case and its number alone. InputError where no other topic
+    has enough activities, or the topic for `resample` is not known.
+    """
+    make = _MAKERS[kind]
+    seen = {base.case.text}
+    found = []
+    for number in range(1, count + 1):
+        key = [seed, int(base.case.sha256[:16], 16), KINDS.index(kind), number]
+        for again in range(_SAME):
+            rng = np.random.default_rng([*key, again])
+            case = make(base, f"{kind}{number}", rng, choices or Choices())
+            if case.text not in seen:
+                break
+        seen.add(case.text)
+        found.append(case)
+    return tuple(found)
+
+
+def terminal(base: Base, name: str, rng: np.random.Generator, choices: Choices) -> Case:
+    """TerminalSubstitute: another word in every slot; see `Choices` for what else may change."""
+    tree = refill(base.tree, base.lexicon, rng)
+    dice = Dice(rng)
+    if choices.hours and base.case.hours is not None:
+        tree = other_hours(tree, base.case.hours, dice)
+    actions = _drawn(dice, _own_topic(base, choices), base) if choices.resample else None
+    return rebuilt(base, name, tree, actions)
+
+
+def topic(base: Base, name: str, rng: np.random.Generator, choices: Choices) -> Case:
+    """TopicChange: the same tree, word for word, with activities of another profession."""
+    known = built_in_topics() if choices.topics is None else choices.topics
+    own = base.case.topic.casefold()
+    others = [t for t in known if t.role.casefold() != own and len(t.activities) >= base.case.n]
+    if not others:
+        raise InputError(f"no other topic has {base.case.n} activities", "--topic")
+    dice = Dice(rng)
+    chosen = dice.choice(others)
+    return rebuilt(base, name, base.tree, _drawn(dice, chosen, base), role=chosen.role)
+
+
+def structure(base: Base, name: str, rng: np.random.Generator, choices: Choices) -> Case:
+    """QuerySynthesize: another skeleton with equivalent demands, in fresh words."""
+    dice = Dice(rng)
+    drawn = [
+        resynthesize(dice, base.case.n, base.demands, unlike=base.tree)
+        for _ in range(max(1, choices.draws))
+    ]
+    before = forms_in(base.tree)
+    tree = min(drawn, key=lambda tree: len(forms_in(tree) & before))
+    return rebuilt(base, name, fill(tree, base.lexicon, rng))
+
+
+def other_hours(tree: Paragraph, durations: Sequence[int], dice: Dice) -> Paragraph:
+    """The tree with another hour at every point of time that allows one, in the tree's order.
+
+    `durations` are hours by action. `Undecided` at Z3's timeout.
+    """
+    old = _hours_in(tree)
+    hours = list(old)
+    solver = solver_for(len(durations), durations)  # stays empty: only asked
+    before = _followers(solver, tree, durations)
+    if before is None:
+        return tree  # a text whose demands cannot be met at all
+    for place, hour in enumerate(old):
+        for other in dice.shuffled([h for h in range(DAY + 1) if h != hour]):
+            changed = _with_hours(tree, [*hours[:place], other, *hours[place + 1 :]])
+            if len(constraints_of(changed)) < len(constraints_of(tree)):
+                continue  # two limits became one
+            followers = _followers(solver, changed, durations)
+            if followers is not None and followers <= before:
+                hours[place] = other
+                break
+    return _with_hours(tree, hours)
+
+
+def _followers(solver: Solver, tree: Paragraph, durations: Sequence[int]) -> set[int] | None:
+    """Places of the demands that follow from all the others; None if they cannot all be met."""
+    demands = [entry.constraint for entry in constraints_of(tree)]
+    if not solver.allows(demands):
+        return None
+    return {
+        place
+        for place, demand in enumerate(demands)
+        if not solver.allows(
+            [*demands[:place], *demands[place + 1 :], _opposite(demand, durations)]
+        )
+    }
+
+
+def _opposite(demand: Constraint, durations: Sequence[int]) -> Constraint:
+    """What holds iff the demand does not, for actions in whole hours that never overlap."""
+    if isinstance(demand, Before):
+        return Before(demand.second, demand.first)
+    lasts = durations[demand.action]
+    if demand.side == "before":  # ends at hour + 1 or later
+        return TimeLimit(demand.action, "after", demand.hour + 1 - lasts)
+    return TimeLimit(demand.action, "before", demand.hour - 1 + lasts)
+
+
+def _hours_in(tree: Paragraph) -> list[int]:
+    found: list[int] = []
+
+    def note(hour: int) -> int:
+        found.append(hour)
+        return hour
+
+    _each_hour(tree, note)
+    return found
+
+
+def _with_hours(tree: Paragraph, hours: Sequence[int]) -> Paragraph:
+    left = iter(hours)
+    changed: Paragraph = _each_hour(tree, lambda _hour: next(left))
+    return changed
+
+
+def _each_hour(node: Any, change: Callable[[int], int]) -> Any:
+    """The node with every point of time below it changed, in the order of the tree."""
+    if isinstance(node, Time):
+        return Time(change(node.hour))
+    if isinstance(node, tuple):
+        return tuple(_each_hour(item, change) for item in node)
+    if is_dataclass(node) and not isinstance(node, type):
+        parts = {f.name: _each_hour(getattr(node, f.name), change) for f in fields(node)}
+        return replace(node, **parts)
+    return node
+
+
+def _drawn(dice: Dice, chosen: Topic, base: Base) -> list[Action]:
+    """As many actions of the topic as the case has, in random order."""
+    phrases = dice.shuffled(chosen.activities)[: base.case.n]
+    base.lexicon.check_activities(phrases)
+    return [action(phrase) for phrase in phrases]
+
+
+def _own_topic(base: Base, choices: Choices) -> Topic:
+    known = built_in_topics() if choices.topics is None else choices.topics
+    for found in known:
+        if found.role.casefold() == base.case.topic.casefold():
+            if len(found.activities) >= base.case.n:
+                return found
+            raise InputError(f"the topic {found.role!r} has too few activities", base.case.id)
+    raise InputError(f"no topic {base.case.topic!r} to draw other actions from", base.case.id)
+
+
+_MAKERS: dict[Kind, Callable[[Base, str, np.random.Generator, Choices], Case]] = {
+    "terminal": terminal,
+    "topic": topic,
+    "structure": structure,
+}

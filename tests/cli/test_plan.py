@@ -1,0 +1,191 @@
+"""plan from end to end: synthesize, run, dissect, raise, report; bad input in one line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from agenteval.readers import read_runs
+from tests.cli.conftest import Cli, Result
+
+
+@pytest.fixture
+def suite(cli: Cli, tmp_path: Path) -> Path:
+    done = cli("plan", "synth", "--count", 30, "--seed", 1, "-o", "suite.jsonl")
+    assert done.code == 0, done.err
+    return tmp_path / "suite.jsonl"
+
+
+def run(cli: Cli, agent: str, *more: object) -> Result:
+    return cli("plan", "test", "suite.jsonl", "--agent", agent, *more)
+
+
+def test_synth_is_the_same_on_both_roads_and_shows_a_few(cli: Cli, suite: Path) -> None:
+    lines = suite.read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 30
+    printed = cli("plan", "synth", "--count", 30, "--seed", 1)
+    assert printed.out.splitlines() == lines
+    again = cli("plan", "synth", "--count", 30, "--seed", 1, "-o", "again.jsonl", "--show", 1)
+    shown = [json.loads(line) for line in lines]
+    assert shown[0]["id"] in again.out
+    assert shown[1]["id"] not in again.out
+    assert {case["size"]["actions"] for case in shown} == {3, 4, 5}
+
+
+def test_the_perfect_planner_passes_and_is_not_run_twice(cli: Cli, suite: Path) -> None:
+    first = run(cli, "scripted:perfect", "--gate", "1")
+    assert first.code == 0, first.err
+    assert "gate success at least 1: 1.000" in first.out
+    assert "30 trials to run" in first.err
+    second = run(cli, "scripted:perfect", "--json")
+    assert "0 trials to run, 30 done before" in second.err
+    assert {row["outcome"] for row in second.json} == {"pass"}
+    assert len(second.json) == 30
+
+
+def test_a_gate_that_is_not_met(cli: Cli, suite: Path) -> None:
+    assert run(cli, "scripted:reversed", "--gate", "0.5", "-q").code == 1
+
+
+def test_an_agent_that_crashes_has_no_verdict(cli: Cli, suite: Path) -> None:
+    done = run(cli, "scripted:crash", "-j", 1)
+    assert done.code == 3
+    assert "8 trials in a row failed" in done.err
+    assert "22 trials not run" in done.err
+
+
+def test_agents_that_never_stop_and_that_are_slow_time_out(cli: Cli, suite: Path) -> None:
+    endless = run(cli, "scripted:stubborn", "--turns", 4, "--limit", 3, "--json")
+    assert {row["outcome"] for row in endless.json} == {"timeout"}
+    slow = run(cli, "scripted:slow", "--timeout", 0.2, "--limit", 3, "--json", "-j", 3)
+    assert {row["outcome"] for row in slow.json} == {"timeout"}
+
+
+def test_runs_are_read_by_quantify(cli: Cli, suite: Path, tmp_path: Path) -> None:
+    done = run(cli, "scripted:reversed", "--runs", "failed.jsonl", "--limit", 5)
+    assert done.code == 0, done.err
+    runs = read_runs(tmp_path / "failed.jsonl").runs
+    assert len(runs) == 5
+    assert {r.success for r in runs} == {False}
+    assert all("Requirements:" in r.input for r in runs)
+
+
+def test_dissect_finds_a_planted_pattern_and_shrinks(cli: Cli, suite: Path) -> None:
+    none = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
+    assert none.code == 2  # no store yet
+    assert run(cli, "scripted:wrong-pattern=chain3", "-q").code == 0
+    arguments = ("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
+    dry = cli(*arguments, "--dry-run")
+    assert "failed cases: " in dry.out
+    done = cli(*arguments, "--shrink", 1)
+    assert done.code == 0, done.err
+    assert "Constraint" in done.out
+    assert "smallest failing request (minimal" in done.out
+    again = cli(*arguments, "--json")
+    assert "0 failed cases to dissect" in again.err
+    labels = [d["label"] for d in again.json]
+    assert len(labels) > 5
+    assert set(labels) == {"Constraint"}
+
+
+def test_capability_stops_where_the_agent_does(cli: Cli) -> None:
+    done = cli("plan", "capability", "--agent", "scripted:random", "--n", "2-6", "--cases", 40,
+               "-j", 8, "--json")  # fmt: skip
+    assert done.code == 0, done.err
+    sizes = sorted({row["actions"] for row in done.json})
+    assert sizes[0] == 2
+    assert sizes[-1] < 6
+    assert f"{sizes[-1]} actions: 0.1" in done.err or f"{sizes[-1]} actions: 0.0" in done.err
+
+
+def test_extended_suites(cli: Cli, tmp_path: Path) -> None:
+    assert cli("plan", "synth", "--extended", "--n", "2-3", "--count", 8, "--seed", 3,
+               "-o", "suite.jsonl").code == 0  # fmt: skip
+    perfect = run(cli, "scripted:perfect", "--json")
+    assert {row["outcome"] for row in perfect.json} == {"pass"}
+    order = run(cli, "scripted:reversed", "--json")
+    assert "pass" not in {row["outcome"] for row in order.json}
+
+
+def test_the_report_of_the_store(cli: Cli, suite: Path, tmp_path: Path) -> None:
+    run(cli, "scripted:perfect", "-q")
+    run(cli, "scripted:text-order", "-q")
+    done = cli("plan", "report", "-o", "out/page.html")
+    assert done.code == 0, done.err
+    assert "Two systems on the same cases" in done.out
+    page = (tmp_path / "out" / "page.html").read_text(encoding="utf-8")
+    assert "scripted:text-order" in page
+
+
+def test_a_command_of_ones_own(cli: Cli, suite: Path, tmp_path: Path) -> None:
+    script = tmp_path / "agent.py"
+    script.write_text(
+        "import json, sys\n"
+        "start = json.loads(sys.stdin.readline())\n"
+        "for i, tool in enumerate(start['tools']):\n"
+        "    call = {'type': 'call', 'id': i, 'name': tool['function']['name'], 'arguments': {}}\n"
+        "    print(json.dumps(call), flush=True)\n"
+        "    sys.stdin.readline()\n"
+        "print(json.dumps({'type': 'final', 'content': 'done'}), flush=True)\n",
+        encoding="utf-8",
+    )
+    done = run(cli, f"command:{sys.executable} agent.py", "--limit", 6, "--json")
+    assert done.code == 0, done.err
+    assert {row["outcome"] for row in done.json} <= {"pass", "order_error"}
+    assert all(len(row["verdict"]["sequence"]) == row["actions"] for row in done.json)
+
+
+CONTRADICTION = {
+    "id": "mine", "actions": ["tea brewing", "cake baking", "table laying"], "request": "do it",
+    "constraints": [{"first": "tea_brewing", "second": "cake_baking"},
+                    {"first": "tea_brewing", "second": "table_laying"},
+                    {"first": "cake_baking", "second": "tea_brewing"}],
+}  # fmt: skip
+LATE = {
+    "id": "mine", "actions": ["tea brewing", "cake baking"], "request": "do it",
+    "durations": {"tea_brewing": 3, "cake_baking": 2},
+    "constraints": [{"first": "tea_brewing", "second": "cake_baking"},
+                    {"tool": "cake_baking", "side": "before", "hour": 4}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "arguments", "message"),
+    [
+        ("", ["synth", "--n", "3-25"], "--n: 25 actions are more than the 20 activities"),
+        ("", ["synth", "--n", "a"], "--n: must be a number or FROM-TO, not 'a'"),
+        ("", ["synth", "--topic", "Wizard"], "--topic: no topic 'Wizard'"),
+        ("", ["synth", "--constraints", "50-60"], "--constraints: 3 actions have 2 to 3"),
+        ("", ["test", "none.jsonl", "--agent", "scripted:perfect"], "none.jsonl: cannot read"),
+        ("", ["test", "bad.jsonl", "--agent", "scripted:perfect"], "bad.jsonl: holds no case"),
+        ("{", ["test", "bad.jsonl", "--agent", "scripted:perfect"], "bad.jsonl:1: not JSON"),
+        (json.dumps(CONTRADICTION), ["test", "bad.jsonl", "--agent", "scripted:perfect"],
+         "contradict each other: tea_brewing before cake_baking; cake_baking before tea_brewing"),
+        (json.dumps(LATE), ["test", "bad.jsonl", "--agent", "scripted:perfect"],
+         "contradict each other: tea_brewing before cake_baking; cake_baking before 4:00"),
+        ('{"id": "a", "actions": ["x", "y"]}', ["test", "bad.jsonl", "--agent", "openai"],
+         "bad.jsonl:1: a case needs a text or a request"),
+        ('{"id": "a", "actions": ["tea brewing", "nap"], "text": "Tea brewing eats nap."}',
+         ["test", "bad.jsonl", "--agent", "scripted:perfect"], "bad.jsonl:1: text: "),
+        ("", ["test", "suite.jsonl", "--agent", "perfect"], "is scripted:perfect meant?"),
+        ("", ["test", "suite.jsonl", "--agent", "scripted:perfekt"], "'perfect'"),
+        ("", ["test", "suite.jsonl", "--agent", "openai"], "needs a chat model"),
+        ("", ["test", "suite.jsonl", "--agent", "python:no_such:thing"], "no_such"),
+        ("", ["test", "suite.jsonl", "--agent", "command:no-such-program"], "no-such-program"),
+        ("", ["report"], "no store here yet"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_exit_2(
+    cli: Cli, suite: Path, tmp_path: Path, line: str, arguments: list[str], message: str
+) -> None:
+    (tmp_path / "bad.jsonl").write_text(line + "\n" if line else "")
+    before = {p.name for p in tmp_path.iterdir()}
+    done = cli("plan", *arguments)
+    assert done.code == 2, done
+    (last,) = [text for text in done.err.splitlines() if text.startswith("agenteval: ")]
+    assert message in last
+    assert "Traceback" not in done.err
+    assert {p.name for p in tmp_path.iterdir()} == before

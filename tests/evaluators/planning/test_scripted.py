@@ -1,0 +1,271 @@
+"""Scripted agents do what their names say: verdicts, rates over many cases, names and values."""
+
+import json
+import math
+from collections import Counter
+from itertools import permutations
+
+import pytest
+
+from agenteval.agents import AgentFailure, AgentLimits, Tool, Toolbox, drive
+from agenteval.agents.spec import system
+from agenteval.errors import InputError
+from agenteval.evaluators.planning.case import Case, OrderRule
+from agenteval.evaluators.planning.constraints import Before, TimeLimit
+from agenteval.evaluators.planning.dsl.lexicon import built_in
+from agenteval.evaluators.planning.faults import patterns_in
+from agenteval.evaluators.planning.run import run_case
+from agenteval.evaluators.planning.scripted import NAMES, SCRIPTED, Factory, scripted
+from agenteval.evaluators.planning.suite import read_case
+from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
+from agenteval.evaluators.planning.synthesis.topics import choose_topics
+
+CHAIN = "Tea precedes soup. Soup precedes cake."
+
+
+def written(text: str, actions: list[str], **more: object) -> Case:
+    value = {"id": "hand", "actions": actions, "text": text, **more}
+    return read_case(json.dumps(value), "hand", built_in())
+
+
+def chain(**more: object) -> Case:
+    return written(CHAIN, ["cake", "tea", "soup"], **more)
+
+
+async def outcome(case: Case, factory: Factory, limits: AgentLimits | None = None) -> str:
+    log, verdict = await run_case(case, factory(), limits, explain=False)
+    return log.status if isinstance(log, AgentFailure) else verdict.outcome  # type: ignore[union-attr]
+
+
+async def outcomes(agent: str, cases: list[Case]) -> Counter[str]:
+    factory = scripted(agent)
+    return Counter([await outcome(case, factory) for case in cases])
+
+
+def share_of_orders(case: Case) -> float:
+    """By trying every order, without the code that counts plans."""
+    rules = [rule for rule in case.constraints if isinstance(rule, OrderRule)]
+    orders = list(permutations(action.tool for action in case.actions))
+    good = [o for o in orders if all(o.index(r.first) < o.index(r.second) for r in rules)]
+    return len(good) / len(orders)
+
+
+async def test_perfect_passes_every_base_case() -> None:
+    cases = list(Generator(Shape(actions=(2, 8)), seed=11).cases(200))
+    assert await outcomes("perfect", cases) == {"pass": 200}
+
+
+async def test_perfect_passes_every_extended_case_and_had_to_plan_again() -> None:
+    cases = list(Generator(Shape(actions=(2, 6), times=(1, 3), extended=True), seed=11).cases(50))
+    factory = scripted("perfect")
+    attempts = Counter[int]()
+    for case in cases:
+        _, verdict = await run_case(case, factory(), explain=False)
+        assert verdict is not None
+        assert verdict.passed, case.text
+        attempts[verdict.attempts] += 1
+    assert set(attempts) == {1, 2}  # some need a second plan, others do not
+
+
+async def test_perfect_minds_earliest_hours_at_once_and_learns_latest_ones() -> None:
+    hours = {"tea": 2, "soup": 3}
+    early = written("Tea happens after 10:00.", ["tea", "soup"], durations=hours)
+    late = written("Soup happens before 03:00.", ["tea", "soup"], durations=hours)
+    for case, attempts, first in ((early, 1, ("tea", 10)), (late, 2, ("soup", 0))):
+        _, verdict = await run_case(case, scripted("perfect")(), explain=False)
+        assert verdict is not None
+        assert (verdict.outcome, verdict.attempts) == ("pass", attempts)
+        assert (verdict.sequence[0].tool, verdict.sequence[0].start) == first
+
+
+async def test_reversed_fails_wherever_something_is_ordered() -> None:
+    cases = list(Generator(Shape(), seed=12).cases(200))
+    assert all(case.constraints for case in cases)
+    assert await outcomes("reversed", cases) == {"order_error": 200}
+
+
+async def test_random_succeeds_as_often_as_valid_orders_are_met() -> None:
+    """2,000 independent trials of known shares: normal interval of their sum, 95 %."""
+    cases = list(Generator(Shape(actions=(2, 5)), seed=13).cases(2000))
+    passed = (await outcomes("random", cases))["pass"]
+    shares = [share_of_orders(case) for case in cases]
+    sd = math.sqrt(sum(p * (1 - p) for p in shares))
+    assert abs(passed - sum(shares)) <= 1.96 * sd
+
+
+@pytest.mark.parametrize("p", [0.2, 0.7])
+async def test_chance_is_right_with_its_probability(p: float) -> None:
+    for extended, count in ((False, 400), (True, 100)):
+        cases = list(Generator(Shape(extended=extended), seed=14).cases(count))
+        found = await outcomes(f"chance={p}", cases)
+        assert sum(found.values()) == count
+        assert abs(found["pass"] - p * count) <= 3.3 * math.sqrt(count * p * (1 - p))
+
+
+async def test_forgetful_loses_an_action_as_often_as_it_says() -> None:
+    cases = list(Generator(Shape(), seed=15).cases(300))
+    found = await outcomes("forgetful=0.3", cases)
+    assert set(found) == {"pass", "action_lost"}
+    assert abs(found["action_lost"] - 90) <= 3.3 * math.sqrt(300 * 0.3 * 0.7)
+    assert await outcomes("forgetful=1", cases[:20]) == {"action_lost": 20}
+    assert await outcomes("forgetful=0", cases[:20]) == {"pass": 20}
+
+
+async def calls(agent: str, case: Case, limits: AgentLimits | None = None) -> list[str]:
+    log, _ = await run_case(case, scripted(agent)(), limits, explain=False)
+    return [event.name for event in log.events]
+
+
+async def test_what_each_agent_calls() -> None:
+    case = written("Soup happens before cake. Tea precedes soup.", ["cake", "soup", "tea"])
+    assert await calls("perfect", case) == ["tea", "soup", "cake"]
+    assert await calls("reversed", case) == ["cake", "soup", "tea"]
+    assert await calls("text-order", case) == ["soup", "cake", "tea"]
+    assert await calls("tool-order", case) == ["cake", "soup", "tea"]
+    assert await calls("stubborn", case, AgentLimits(turns=6)) == ["cake"] * 6
+    assert not {"cake", "soup", "tea"} & set(await calls("hallucinating", case))
+    assert sorted(await calls("random", case)) == ["cake", "soup", "tea"]
+    log, _ = await run_case(case, scripted("parallel")(), explain=False)
+    assert [(event.name, event.turn) for event in log.events] == [
+        ("tea", 0), ("soup", 0), ("cake", 0),
+    ]  # fmt: skip
+
+
+async def test_text_order_takes_the_longer_of_two_phrases_at_one_place() -> None:
+    case = written("Soup tasting precedes soup.", ["soup", "soup tasting"])
+    assert await calls("text-order", case) == ["soup_tasting", "soup"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "expected"),
+    [
+        ("parallel", "order_error"),
+        ("stubborn", "timeout"),
+        ("slow", "timeout"),
+        ("endless", "timeout"),
+        ("hallucinating", "act_error"),
+        ("crash", "error:infrastructure"),
+    ],
+)
+async def test_how_each_agent_fails(agent: str, expected: str) -> None:
+    limits = AgentLimits(seconds=0.3)
+    assert await outcome(chain(), scripted(agent), limits) == expected
+
+
+async def test_slow_makes_no_call_and_endless_makes_all() -> None:
+    limits = AgentLimits(seconds=0.2)
+    assert await calls("slow", chain(), limits) == []
+    assert await calls("endless", chain(), limits) == ["tea", "soup", "cake"]
+
+
+async def test_wrong_violates_a_time_limit_where_there_is_no_order() -> None:
+    hours = {"tea": 2, "soup": 3}
+    for text in ("Tea happens before 10:00. Soup is done before 23:00.",
+                 "Tea happens after 12:00. Soup is done after 03:00."):  # fmt: skip
+        case = written(text, ["tea", "soup"], durations=hours)
+        assert await outcome(case, scripted("chance=1")) == "pass"
+        for _ in range(5):
+            assert await outcome(case, scripted("chance=0")) == "order_error"
+
+
+@pytest.mark.parametrize(
+    ("agent", "there", "elsewhere"),
+    [
+        ("wrong-word=P_prec/before", "Tea happens before soup.", "Tea happens before soup occurs."),
+        ("wrong-word=before", "Tea happens before soup occurs.", "Tea happens prior to soup."),
+        ("wrong-word=is done", "Tea and soup are done before cake.", "Tea precedes soup and cake."),
+        ("wrong-word=CONJ/, yet", "Tea precedes soup, yet soup precedes cake.", CHAIN),
+        ("wrong-form=relative prec", "Tea, which precedes soup, precedes cake.", CHAIN),
+        ("wrong-form=conjunction", "Tea precedes soup; soup precedes cake.", CHAIN),
+        ("wrong-form=plural", "Tea and soup precede cake.", CHAIN),
+        ("wrong-pattern=chain3", CHAIN, "Tea precedes soup and cake."),
+        ("wrong-pattern=fan-out", "Tea precedes soup and cake.", "Tea and soup precede cake."),
+        ("wrong-pattern=fan-in", "Tea and soup precede cake.", "Tea precedes soup and cake."),
+        ("wrong-pattern=total", CHAIN, "Tea and soup precede cake."),
+        ("wrong-pattern=partial", "Tea and soup precede cake.", CHAIN),
+    ],
+)
+async def test_a_planted_fault_is_where_it_was_planted(
+    agent: str, there: str, elsewhere: str
+) -> None:
+    for text, expected in ((there, "order_error"), (elsewhere, "pass")):
+        named = [name for name in ("tea", "soup", "cake") if name in text.lower()]
+        assert await outcome(written(text, named), scripted(agent)) == expected, text
+
+
+async def test_a_wrong_topic() -> None:
+    nurse = next(Generator(Shape(), seed=1, topics=choose_topics(["Nurse"])).cases(1))
+    chef = next(Generator(Shape(), seed=1, topics=choose_topics(["Chef"])).cases(1))
+    assert await outcome(nurse, scripted("wrong-topic=nurse")) == "order_error"
+    assert await outcome(chef, scripted("wrong-topic=nurse")) == "pass"
+
+
+def test_patterns() -> None:
+    a_b, b_c, a_c = Before(0, 1), Before(1, 2), Before(0, 2)
+    assert patterns_in(3, [a_b, b_c]) == {"chain3", "total"}
+    assert patterns_in(3, [a_b, b_c, a_c]) == {"chain3", "total"}  # a before c is implied
+    assert patterns_in(3, [a_b, a_c]) == {"fan-out", "partial"}
+    assert patterns_in(3, [a_c, b_c]) == {"fan-in", "partial"}
+    assert patterns_in(2, [TimeLimit(0, "before", 9)]) == {"limit", "partial"}
+
+
+async def test_tries_of_one_request_differ_and_can_be_repeated() -> None:
+    case = next(Generator(Shape(actions=(5, 5)), seed=3).cases(1))
+    other = next(Generator(Shape(actions=(5, 5)), seed=4).cases(1))
+
+    async def sequences(factory: Factory, between: bool) -> list[tuple[str, ...]]:
+        found = []
+        for _ in range(6):
+            log, _ = await run_case(case, factory(), explain=False)
+            found.append(tuple(event.name for event in log.events))
+            if between:
+                await run_case(other, factory(), explain=False)
+        return found
+
+    alone = await sequences(scripted("random"), False)
+    assert len(set(alone)) > 3  # of 120 orders
+    assert await sequences(scripted("random"), True) == alone
+    assert await sequences(scripted("random,seed=1"), False) != alone
+
+
+async def test_a_request_that_is_not_in_the_language_is_no_verdict() -> None:
+    tools = (Tool(name="tea"), Tool(name="soup"))
+    box = Toolbox(tools, lambda name, arguments: "done")
+    log = await drive(scripted("perfect")(), "Please drink tea before your soup.", box)
+    assert isinstance(log, AgentFailure)
+    assert "no sentence of the language" in log.message
+
+
+def test_names() -> None:
+    assert set(SCRIPTED) == set(NAMES)
+    assert len(SCRIPTED) == len(NAMES)
+    assert "random,seed=3" in SCRIPTED
+    assert "nobody" not in SCRIPTED
+    found = system("scripted:wrong-word=P_prec/prior to", scripted=SCRIPTED)
+    assert found.parameters["script"] == "wrong-word=P_prec/prior to"
+    assert found.make() is not found.make()
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("perfekt", "is 'perfect' meant"),
+        ("nobody", "known: perfect, reversed"),
+        ("perfect=1", "no such scripted agent"),
+        ("chance=2", "no probability"),
+        ("chance=nan", "no probability"),
+        ("wrong-word=sideways", "no phrase 'sideways'"),
+        ("wrong-word=P_prec/after", "allowed: 'before'"),
+        ("wrong-word=P_x/after", "no kind of words 'P_x'; there are VP_prec"),
+        ("wrong-form=verb", "no clause form 'verb'; there are verb prec"),
+        ("wrong-pattern=knot", "there are chain3"),
+        ("wrong-topic=Pirate", "no topic 'Pirate'"),
+        ("wrong-topic", "needs a value: wrong-topic=ROLE"),
+        ("random,seed=x", "no whole number"),
+    ],
+)
+def test_bad_names(spec: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        scripted(spec)
+    with pytest.raises(InputError):
+        system(f"scripted:{spec}", scripted=SCRIPTED)
