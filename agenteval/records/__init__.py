@@ -2,7 +2,17 @@
 
 from agenteval.records.base import Record, canonical_json, content_hash
 from agenteval.records.criteria import CriteriaSet, Criterion, Direction, Provenance, Scale, slug
-from agenteval.records.run import Message, Run, Span, ToolCall, Usage, View
+from agenteval.records.finding import GRADES, Finding, Findings, Grade, Impact, Rejected
+from agenteval.records.run import (
+    Message,
+    Run,
+    Span,
+    SpanEvent,
+    ToolCall,
+    ToolSpec,
+    Usage,
+    View,
+)
 from agenteval.records.score import (
     CallRecord,
     CellKey,
@@ -15,6 +25,7 @@ from agenteval.records.score import (
 from agenteval.records.task import Example, Examples, Task
 
 __all__ = [
+    "GRADES",
     "CallRecord",
     "CellKey",
     "CriteriaSet",
@@ -24,17 +35,24 @@ __all__ = [
     "Examples",
     "Failure",
     "FailureStatus",
+    "Finding",
+    "Findings",
+    "Grade",
+    "Impact",
     "Message",
     "Provenance",
     "Record",
+    "Rejected",
     "Result",
     "Run",
     "Scale",
     "Score",
     "Source",
     "Span",
+    "SpanEvent",
     "Task",
     "ToolCall",
+    "ToolSpec",
     "Usage",
     "View",
     "canonical_json",

@@ -51,8 +51,31 @@ class Message(Record):
     tool_call_id: str | None = None
 
 
+class ToolSpec(Record):
+    """A tool as it was offered to a model; `parameters` is a JSON schema, None if not told."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, JsonValue] | None = None
+
+
+class SpanEvent(Record):
+    """Something that happened within a span, such as an exception; `at` is seconds since 1970."""
+
+    name: str
+    at: float | None = None
+    attributes: dict[str, JsonValue] = Field(default_factory=dict)
+
+
 class Span(Record):
-    """One node of a run's trace; times are seconds since the epoch."""
+    """One node of a run's trace; times are seconds since the epoch.
+
+    What the conventions of tracing say in many ways stands here once: `input` and `output` as
+    text; of an LLM span `messages` (what it was sent), `reply` (what it answered), `tools` (what
+    it was offered), `model`, `usage`, `finish` (why it stopped) and `limit` (of tokens, as asked
+    for); `tool` is the name of the tool that a tool span ran. `attributes` holds the rest, in the
+    words of the trace. Readers may let many spans share one Message.
+    """
 
     id: str
     parent_id: str | None = None
@@ -61,6 +84,18 @@ class Span(Record):
     start: float | None = None
     end: float | None = None
     status: Literal["ok", "error", "unset"] = "unset"
+    status_message: str = ""
+    input: str = ""
+    output: str = ""
+    messages: tuple[Message, ...] = ()
+    reply: tuple[Message, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
+    tool: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    finish: str | None = None
+    limit: int | None = None
+    events: tuple[SpanEvent, ...] = ()
     attributes: dict[str, JsonValue] = Field(default_factory=dict)
 
 

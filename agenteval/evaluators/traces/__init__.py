@@ -1,0 +1,1 @@
+"""Errors in traces of agents: find, locate and grade them (TRAIL, arXiv 2505.08638)."""

@@ -1,0 +1,59 @@
+"""Finding: one located error of a run. Findings: all that one finder said of one run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from agenteval.records.base import Record
+from agenteval.records.score import FailureStatus
+
+Impact = Literal["HIGH", "MEDIUM", "LOW"]
+GRADES = ("reliability", "security", "instruction_adherence", "plan_opt")
+
+
+class Finding(Record):
+    """One error: where, of which kind, and what shows it.
+
+    `span` is the id of a span of the run. `category` is a leaf of a taxonomy. `evidence` is quoted
+    from the span. `confidence` lies in [0, 1]. `source` names the finder, as "detector:rate-limit"
+    or "locator".
+    """
+
+    span: str
+    category: str
+    evidence: str = ""
+    description: str = ""
+    impact: Impact | None = None
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    source: str = ""
+
+
+class Grade(Record):
+    """A score of the whole run on a scale of 1 to 5, and the reason given for it."""
+
+    value: float | None = None
+    reason: str = ""
+
+
+class Rejected(Record):
+    """What a finder said and what was not taken: a span that does not exist, words not there."""
+
+    why: str
+    said: JsonValue = None
+
+
+class Findings(Record):
+    """What one finder said of one run.
+
+    `grades` by the names in GRADES, and "overall". `status` is None where the finder did its work
+    (with or without findings), else why nothing is known; then there are no findings.
+    """
+
+    trace: str
+    findings: tuple[Finding, ...] = ()
+    grades: dict[str, Grade] = Field(default_factory=dict)
+    rejected: tuple[Rejected, ...] = ()
+    status: FailureStatus | None = None
+    message: str = ""
