@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from agenteval.cli.plan_synth import make_generator, make_shape
 from agenteval.errors import Filtered, InputError, ReplyError, Transient, Unauthorized
+from agenteval.evaluators.planning.case import OrderRule
 from agenteval.evaluators.planning.constraints import orders
 from agenteval.evaluators.planning.dsl.derive import constraints_of
 from agenteval.evaluators.planning.dsl.lexicon import KINDS, built_in
@@ -95,7 +97,7 @@ async def test_good_replies_become_a_file_whose_cases_parse(tmp_path: Path) -> N
         tools = [a.tool for a in case.actions]
         found_orders = orders(entry.constraint for entry in constraints_of(tree))
         pairs = {(tools[o.first], tools[o.second]) for o in found_orders}
-        assert pairs == {(c.first, c.second) for c in case.constraints if hasattr(c, "first")}
+        assert pairs == {(c.first, c.second) for c in case.constraints if isinstance(c, OrderRule)}
         used |= {w for kind in WORDS for w in _forms(WORDS[kind]) if f" {w} " in f" {case.text} "}
     assert len(used) >= 5  # the new wordings do come up
 
@@ -109,7 +111,9 @@ async def test_prose_fences_and_a_repaired_reply() -> None:
     with serve(answer=replies([words], ["I would say a lighthouse keeper.", GOOD])) as server:
         found = await invented(server.base_url, 1)
         assert server.count == 3
-        repair = server.requests[-1].body["messages"]
+        body = server.requests[-1].body
+        assert body is not None
+        repair = body["messages"]
         assert repair[1] == {"role": "assistant", "content": "I would say a lighthouse keeper."}
         assert "could not be used: no object or list in the reply" in repair[2]["content"]
     assert found.kept == {"profession": 1, "activity": 20, "wording": 7}
@@ -144,12 +148,13 @@ async def test_a_filtered_reply_is_not_repaired() -> None:
         assert server.count == 2
     assert [f.status for f in found.failures] == ["unscored:refusal"]
     with serve(answer=lambda body, n: {"refusal": "no", "content": None}) as server:
+        url = server.base_url
         with pytest.raises(Filtered):
-            await invented(server.base_url, 1)
+            await invented(url, 1)
 
 
 async def test_a_cut_reply_says_so_and_keeps_what_was_complete() -> None:
-    cut = BOTH[: BOTH.index("poacher interview") - 4]
+    cut = BOTH[: BOTH.index("poacher interview")]  # behind its opening quote
     with serve(answer=replies([NO_WORDS], [cut])) as server:
         found = await invented(server.base_url, 2)
     assert [len(t.activities) for t in found.topics] == [20, 17]
@@ -168,12 +173,13 @@ async def test_a_run_that_was_stopped_asks_only_for_what_is_missing(tmp_path: Pa
         return professions(("Lighthouse Keeper", KEEPER) if first else ("Park Ranger", RANGER))
 
     fault = Rule(Fault("status", 401), at=(2,))
-    with serve(answer=answer, faults=[fault]) as server, Store(tmp_path / "s.db") as store:
-        with pytest.raises(Unauthorized):
+    with serve(answer=answer, faults=[fault]) as server:
+        with Store(tmp_path / "s.db") as store, pytest.raises(Unauthorized):
             await invented(server.base_url, 5, store)
-        assert len(asked) == 2
-        found = await invented(server.base_url, 5, store)
-        assert server.count == 4  # one was refused, and only that one was sent again
+        assert len(asked) == 3  # the third got no answer
+        with Store(tmp_path / "s.db") as store:
+            found = await invented(server.base_url, 5, store)
+        assert asked[3:] == asked[2:3]
     assert [t.role for t in found.topics] == ["Lighthouse Keeper", "Park Ranger"]
     assert "Propose 4 professions" in asked[1]
     assert "Propose 1 profession," in asked[2]
@@ -239,7 +245,7 @@ def test_the_maintainers_wordings_pass_for_their_own_kinds() -> None:
         ("VP_succ", "is anteceded", "are anteceded", "says nothing certain, not 'after'"),
         ("VP_prec", "is postdated by", "are postdated by", None),
         ("VP_succ", "is anteceded by", "are anteceded by", None),
-        ("VP_prec", "is before after", "are before after", "says after and before, not 'before'"),
+        ("VP_prec", "is before after", "are before after", "says before and after, not 'before'"),
         ("VP_prec", "is scheduled", "are scheduled", "says no order, not 'before'"),
         ("VP_prec", "is earlier", "are earlier", "it ends in 'earlier'"),
         ("VP_prec", "predates", "predated", "differ in the first word alone, and agree"),
@@ -304,12 +310,10 @@ def test_what_the_maintainers_check_refuses_is_refused_here() -> None:
     spec = importlib.util.spec_from_file_location("check_topics", path)
     assert spec is not None
     assert spec.loader is not None
-    import sys
-
     other = importlib.util.module_from_spec(spec)
     sys.modules["check_topics"] = other
     spec.loader.exec_module(other)
-    phrases = """nap|the lamp polish|lamp polish|Lamp polish|HR meeting|lamp polish.|lamps|lamp  polish
+    phrases = """nap|the lamp polish|lamp polish|Lamp polish|HR meeting|lamp polish.|lamps|lamp  oil
 bread and butter purchase|morning start routine|stair rails|bus wash|goose data|early bird feed
 final dish rinse of the kitchen floor|lens polish|follow-up call|six feet|box repair for kids
 time sheet review|weekend trip|ending scene|chess lesson|coffee-to-go order|crisis meeting"""
