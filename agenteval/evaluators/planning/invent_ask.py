@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 
-from agenteval.errors import BadRequest, Filtered, ReplyError
 from agenteval.evaluators.planning.dsl.lexicon import KINDS
 from agenteval.evaluators.planning.invent_activities import Proposed, Refused
 from agenteval.evaluators.planning.invent_words import Wording
+from agenteval.models import asking
 from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt
 from agenteval.models.reply import parse_reply
-from agenteval.models.wire import Reply, Request
+from agenteval.models.wire import Request
 
 PACKAGE = "agenteval.evaluators.planning"
 T = TypeVar("T")
@@ -22,46 +21,10 @@ _TEXT = {"type": "string"}
 
 
 async def ask(client: Client, request: Request, read: Callable[[str], T]) -> T:
-    """What is read from the reply, or from that to the one request for repair.
-
-    Raises ReplyError when neither can be read, Filtered when a reply was refused or withheld,
-    and whatever the client raises for the first request.
-    """
-    first = _usable(await client.complete(request))
-    try:
-        return _read(first, read)
-    except ReplyError as error:
-        problem = error
-    repair = load_prompt(PACKAGE, "invent_repair").render(problem=str(problem))
-    again = replace(
-        request,
-        messages=(
-            *request.messages,
-            {"role": "assistant", "content": first.text[:8000] or "(empty)"},
-            {"role": "user", "content": repair},
-        ),
-        role=f"{request.role}:repair",
-    )
-    try:
-        second = _usable(await client.complete(again))
-    except BadRequest:  # the repair cannot be asked for here: a recording, a full context
-        raise problem from None
-    return _read(second, read)
-
-
-def _usable(reply: Reply) -> Reply:
-    if reply.refusal or reply.finish == "content_filter":
-        raise Filtered(reply.refusal or "withheld by the endpoint's content filter")
-    return reply
-
-
-def _read(reply: Reply, read: Callable[[str], T]) -> T:
-    try:
-        return read(reply.text)
-    except ReplyError as error:
-        if reply.finish == "length":
-            raise ReplyError(f"{error} (cut off by the length limit)") from error
-        raise
+    """What is read from the reply, or from the one repair. Raises as `asking.ask`."""
+    repair = load_prompt(PACKAGE, "invent_repair")
+    found = await asking.ask(client, request, read, lambda problem: repair.render(problem=problem))
+    return found.value
 
 
 def professions_schema() -> dict[str, Any]:

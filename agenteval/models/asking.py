@@ -1,0 +1,74 @@
+"""One question to a model whose reply must be readable, with one request for repair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from agenteval.errors import BadRequest, Filtered, ReplyError
+from agenteval.models.client import Client
+from agenteval.models.wire import Reply, Request
+from agenteval.records import Usage
+
+T = TypeVar("T")
+_SHOWN = 8000  # characters of a reply that are shown back to the model
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """What was read, from which text, and what it took. Cached replies cost nothing."""
+
+    value: T
+    text: str
+    usage: Usage
+    repaired: bool
+
+
+async def ask(
+    client: Client, request: Request, read: Callable[[str], T], repair: Callable[[str], str]
+) -> Asked[T]:
+    """What `read` makes of the reply, or of that to the one repair.
+
+    `repair` makes the second question from what was wrong with the first answer. Raises ReplyError
+    when neither can be read, Filtered when a reply was refused or withheld, and whatever the
+    client raises for the first request.
+    """
+    first = _usable(await client.complete(request))
+    try:
+        return Asked(_read(first, read), first.text, _cost(first), repaired=False)
+    except ReplyError as error:
+        problem = error
+    again = replace(
+        request,
+        messages=(
+            *request.messages,
+            {"role": "assistant", "content": first.text[:_SHOWN] or "(empty)"},
+            {"role": "user", "content": repair(str(problem))},
+        ),
+        role=f"{request.role}:repair",
+    )
+    try:
+        second = _usable(await client.complete(again))
+    except BadRequest:  # the repair cannot be asked for here: a recording, a full context
+        raise problem from None
+    return Asked(_read(second, read), second.text, _cost(first) + _cost(second), repaired=True)
+
+
+def _usable(reply: Reply) -> Reply:
+    if reply.refusal or reply.finish == "content_filter":
+        raise Filtered(reply.refusal or "withheld by the endpoint's content filter")
+    return reply
+
+
+def _read(reply: Reply, read: Callable[[str], T]) -> T:
+    try:
+        return read(reply.text)
+    except ReplyError as error:
+        if reply.finish == "length":
+            raise ReplyError(f"{error} (cut off by the length limit)") from error
+        raise
+
+
+def _cost(reply: Reply) -> Usage:
+    return Usage() if reply.cached else reply.usage
