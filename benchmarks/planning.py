@@ -11,6 +11,7 @@ number of valid plans, the line of JSON) by number of actions, and extended case
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import sys
 import time
@@ -31,6 +32,7 @@ from agenteval.evaluators.planning.synthesis.grammar import Picker, Style, draw_
 
 SENTENCES, TRIES = 4, 20
 SIZES = range(3, 10)
+SURE = 2.0  # seconds for a figure from which on the targets are checked
 
 
 class Literal:
@@ -94,22 +96,40 @@ def skeletons(low: int, high: int, seconds: float) -> tuple[float, float]:
     return statistics.median(r[0] for r in rounds), statistics.median(r[1] for r in rounds)
 
 
-def main() -> None:
+def main() -> int:
+    """Print the table; 1 when a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=4.0, help="for each figure, about")
     seconds = parser.parse_args().seconds
+    rows = []
     print("milliseconds a case            literal + Z3      ours    ratio   whole case with JSON")
     for low, high in [(3, 5), *((n, n) for n in SIZES)]:
         slow, fast = skeletons(low, high, seconds)
-        generator = Generator(Shape((low, high)), seed=1)
-        whole = rate(lambda k, g=generator: case_line(g.case(k)), seconds / 3)  # type: ignore[misc]
-        name = f"{low} to {high} actions" if low < high else f"{low} actions"
-        print(f"{name:<28} {slow:>14.2f} {fast:>9.3f} {slow / fast:>7.1f}x {whole:>20.2f}")
+        whole = whole_case(Shape((low, high)), seconds / 3)
+        name = f"{low}-{high}" if low < high else str(low)
+        rows.append({"actions": name, "literal_ms": slow, "ours_ms": fast, "ratio": slow / fast,
+                     "case_ms": whole})  # fmt: skip
+        figures = f"{slow:>14.2f} {fast:>9.3f} {slow / fast:>7.1f}x {whole:>20.2f}"
+        print(f"{name + ' actions':<28} {figures}")
+    extended = {}
     for n in (3, 4, 5):
-        generator = Generator(Shape((n, n), extended=True), seed=1)
-        whole = rate(lambda k, g=generator: case_line(g.case(k)), seconds / 3)  # type: ignore[misc]
-        print(f"{n} actions, extended {'':>38}{whole:>26.2f}")
+        extended[n] = whole_case(Shape((n, n), extended=True), seconds / 3)
+        print(f"{n} actions, extended {extended[n]:>64.2f}")
+    met = seconds < SURE or (
+        rows[0]["ratio"] >= 3 and rows[0]["literal_ms"] <= 5
+        and rows[0]["case_ms"] <= 7 and rows[-1]["case_ms"] <= 50
+    )  # fmt: skip
+    result = {"benchmark": "planning", "rows": rows, "extended": extended,
+              "met": None if seconds < SURE else met}  # fmt: skip
+    print(json.dumps(result))
+    return 0 if met else 1
+
+
+def whole_case(shape: Shape, seconds: float) -> float:
+    """Milliseconds for a case with words, request, tools, number of plans, and its line of JSON."""
+    generator = Generator(shape, seed=1)
+    return rate(lambda number: case_line(generator.case(number)), seconds)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

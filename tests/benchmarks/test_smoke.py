@@ -9,13 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.__main__ import BENCHMARKS
 from benchmarks.startup import HEAVY, imported
 
 ROOT = Path(__file__).parents[2]
-ORDER = (
-    "quantify", "startup", "merge", "merge_quality", "readers", "embedded", "coverage",
-    "auc_coverage", "reference_stats", "judges", "statistics_scale",
-)  # fmt: skip
+ORDER = tuple(BENCHMARKS)
 QUANTIFY = {
     "benchmark", "runs", "criteria", "cells", "concurrency", "latency_s", "rounds", "load", "cores",
     "same_bodies", "target_ratio", "met", "wrong", "sides",
@@ -63,6 +61,16 @@ def test_startup_loads_nothing_heavy() -> None:
     }  # fmt: skip
     assert set(result["median_s"]) == set(result["ratio"]) == {"pass", "import", "help"}
     assert result["heavy"] == {"import": [], "help": []}
+
+
+def test_planning_compares_like_with_like() -> None:
+    result = last_line(run("benchmarks/planning.py", "--seconds", "0.05"))
+    assert set(result) == {"benchmark", "rows", "extended", "met"}
+    assert result["met"] is None  # too short to say
+    assert [row["actions"] for row in result["rows"]] == ["3-5", *"3456789"]
+    for row in result["rows"]:
+        assert row["ratio"] == row["literal_ms"] / row["ours_ms"]
+        assert row["case_ms"] > 0
 
 
 def test_a_heavy_import_would_be_seen() -> None:
