@@ -120,10 +120,26 @@ class _Engine:
                 )
             except BudgetExceeded as error:
                 self.breaker.stopped = self.breaker.stopped or str(error)
+                await self._keep_spent(case, number, error, started)
                 return
             trial = _trial(self.system, case, number, log, verdict, self.rules.check, started)
             await self.tables.write_trial(trial)
             self._count(log, verdict)
+
+    async def _keep_spent(
+        self, case: Case, number: int, error: BudgetExceeded, started: float
+    ) -> None:
+        """What a trial took that the cap broke off: it counts when the campaign goes on."""
+        spent = error.spent
+        if not isinstance(spent, Usage) or not spent.requests:
+            return
+        log = AgentFailure(
+            status="error:budget", message=str(error)[:500], seconds=time.time() - started,
+            usage=spent,
+        )  # fmt: skip
+        await self.tables.write_trial(
+            _trial(self.system, case, number, log, None, self.rules.check, started)
+        )
 
     def _count(self, log: AgentLog | AgentFailure, verdict: Verdict | None) -> None:
         self.progress.calls_done += 1
@@ -145,15 +161,26 @@ def load_attempts(
 ) -> list[Attempt]:
     """Stored trials (of these case and system keys), by system, case and number.
 
+    Different cases of one id, as of a suite that was changed, get a piece of their key behind it.
     A verdict that other rules or an older checker made is made anew, and not written back.
     """
     rules = rules or CheckRules()
     tables = Trials(store)
-    known = {c.key: Case.model_validate(c.body) for c in tables.cases(EVALUATOR)}
+    chosen = None if cases is None else frozenset(cases)
+    known = {
+        c.key: Case.model_validate(c.body)
+        for c in tables.cases(EVALUATOR)
+        if chosen is None or c.key in chosen
+    }
+    ids = _distinct({key: case.id for key, case in known.items()})
+    known = {
+        key: case if case.id == ids[key] else case.model_copy(update={"id": ids[key]})
+        for key, case in known.items()
+    }
     names = _distinct({s.key: s.name for s in tables.systems(EVALUATOR)})
     return [
         _attempt(trial, known[trial.case_key], names[trial.system_key], rules)
-        for trial in tables.trials(EVALUATOR, cases, systems)
+        for trial in tables.trials(EVALUATOR, chosen, systems)
     ]
 
 
@@ -170,7 +197,7 @@ def _attempt(trial: Trial, case: Case, name: str, rules: CheckRules) -> Attempt:
 
 
 def _distinct(names: dict[str, str]) -> dict[str, str]:
-    """Names by key; systems of one name with other parameters get a piece of their key behind."""
+    """Names by key; a name that belongs to several keys gets a piece of the key behind it."""
     often = Counter(names.values())
     return {k: n if often[n] == 1 else f"{n} [{k[:6]}]" for k, n in names.items()}
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.agents import System
+from agenteval.agents import AgentFailure, System
 from agenteval.campaign import EVALUATOR, Ended, Progress
 from agenteval.errors import BudgetExceeded
 from agenteval.evaluators.planning.case import Case
@@ -16,10 +16,11 @@ from agenteval.evaluators.planning.dissect import Dissection, DissectOptions, di
 from agenteval.evaluators.planning.run import check_key
 from agenteval.evaluators.planning.verdict import CheckRules
 from agenteval.outage import Breaker, first_error
-from agenteval.records import Usage, content_hash
+from agenteval.records import FailureStatus, Usage, content_hash
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
 
 _PREFIX = f"{EVALUATOR}.dissect"
+_BROKEN_OFF: FailureStatus = "error:budget"
 
 
 def evaluator_name(options: DissectOptions) -> str:
@@ -103,9 +104,31 @@ class _Engine:
                 found = await dissect(case, self.system, self.options, slots=self.slots)
             except BudgetExceeded as error:
                 self.breaker.stopped = self.breaker.stopped or str(error)
+                await self._keep_spent(case, error, started)
                 return
             await self.tables.write_trial(self._trial(case, found, started))
             self._count(found)
+
+    async def _keep_spent(self, case: Case, error: BudgetExceeded, started: float) -> None:
+        """What a dissection took that the cap broke off; it is no dissection, and made anew."""
+        spent = error.spent
+        if not isinstance(spent, Usage) or not spent.requests:
+            return
+        log = AgentFailure(status=_BROKEN_OFF, message=str(error)[:500], usage=spent)
+        await self.tables.write_trial(
+            Trial(
+                evaluator=self.name,
+                system_key=self.system.sha256,
+                case_key=case.sha256,
+                trial=0,
+                case_id=case.id,
+                status=_BROKEN_OFF,
+                log=log.model_dump(mode="json"),
+                started=started,
+                ended=time.time(),
+                usage=spent,
+            )
+        )
 
     def _trial(self, case: Case, found: Dissection, started: float) -> Trial:
         undecided = found.label == "undecided"
@@ -121,7 +144,7 @@ class _Engine:
             check_key=None if undecided else check_key(self.options.rules or CheckRules()),
             started=started,
             ended=started + found.seconds,
-            usage=Usage(requests=0),
+            usage=found.usage,
         )
 
     def _count(self, found: Dissection) -> None:
@@ -141,7 +164,11 @@ def load_dissections(
     wanted = None if cases is None else list(cases)
     chosen = None if systems is None else list(systems)
     return {
-        name: [Dissection.model_validate(t.log) for t in tables.trials(name, wanted, chosen)]
+        name: [
+            Dissection.model_validate(t.log)
+            for t in tables.trials(name, wanted, chosen)
+            if t.status != _BROKEN_OFF
+        ]
         for name in names
     }
 

@@ -9,13 +9,14 @@ import pytest
 
 from agenteval.agents import AgentFailure, System, Toolbox
 from agenteval.campaign import Progress, Rules, load_attempts, open_trials, run_trials
-from agenteval.errors import ModelError, Unauthorized
+from agenteval.errors import BudgetExceeded, ModelError, Unauthorized
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.run import as_run
 from agenteval.evaluators.planning.solver.graph import plans
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
 from agenteval.evaluators.planning.verdict import CheckRules
-from agenteval.store import Store
+from agenteval.records import Usage
+from agenteval.store import Store, Trials
 
 CASES = list(Generator(Shape((3, 4)), seed=4).cases(12))
 BY_REQUEST = {case.request: case for case in CASES}
@@ -126,3 +127,34 @@ def test_systems_of_one_name_stay_apart(tmp_path: Path) -> None:
     assert all(name.startswith("same [") for name in names)
     outcomes = {name: {a.outcome for a in attempts if a.system == name} for name in names}
     assert sorted(map(sorted, outcomes.values())) == [["order_error"], ["pass"]]
+
+
+def test_what_the_cap_broke_off_is_counted_and_run_again(tmp_path: Path) -> None:
+    class Spending:
+        """Two requests, then the cap."""
+
+        async def run(self, request: str, tools: Toolbox) -> str:
+            tools.spend(Usage(requests=2))
+            raise BudgetExceeded("the cap is reached")
+
+    agent = System("spending", Spending, {})
+    with Store(tmp_path / "s.db") as store:
+        work = open_trials(store, CASES, agent, 1)
+        ended = asyncio.run(run_trials(store, agent, work, Rules(), concurrency=3))
+        assert (ended.stopped, ended.left_out) == ("the cap is reached", 12)
+        spent = Trials(store).usage("planning", agent.sha256).requests
+        assert spent in (2, 4, 6)  # of as many of the three at work as had begun
+        assert {a.outcome for a in load_attempts(store)} == {"error:budget"}
+        assert len(open_trials(store, CASES, agent, 1)) == 12
+
+
+def test_changed_cases_of_one_id_stay_apart(tmp_path: Path) -> None:
+    old, other = CASES[0], CASES[1]
+    new = CASES[2].model_copy(update={"id": old.id})
+    with Store(tmp_path / "s.db") as store:
+        run(store, system([]), [old, other])
+        run(store, system([]), [new])
+        everything = {a.case.id for a in load_attempts(store)}
+        alone = [a.case.id for a in load_attempts(store, cases=[new.sha256])]
+    assert everything == {other.id, f"{old.id} [{old.sha256[:6]}]", f"{old.id} [{new.sha256[:6]}]"}
+    assert alone == [old.id]

@@ -31,7 +31,7 @@ _STATUS: tuple[tuple[type[Exception], FailureStatus], ...] = (
     (TooLong, "unscored:too_long"),
     (Filtered, "unscored:refusal"),
 )
-_FATAL = (Unauthorized, BudgetExceeded, InputError, ModelUnavailable)
+_FATAL = (Unauthorized, BudgetExceeded, InputError, ModelUnavailable)  # all AgentevalError
 
 
 async def drive(agent: Agent, request: str, tools: Toolbox) -> AgentLog | AgentFailure:
@@ -39,7 +39,8 @@ async def drive(agent: Agent, request: str, tools: Toolbox) -> AgentLog | AgentF
 
     A timeout and too many turns are endings of the agent; but no timeout is its own when the event
     loop stood still for a second and a tenth of the time. Unauthorized, BudgetExceeded, InputError
-    and ModelUnavailable are raised: they would fail every further case alike.
+    and ModelUnavailable are raised, `spent` set to what the case took: they would fail every
+    further case alike.
     """
     tools.begin()
     work = asyncio.ensure_future(_work(agent, request, tools))
@@ -58,6 +59,7 @@ async def drive(agent: Agent, request: str, tools: Toolbox) -> AgentLog | AgentF
     error = tools.defect or _error(work)
     for part in _parts(error):
         if isinstance(part, _FATAL):
+            part.spent = tools.usage
             raise part
     ending: Ending = "finished"
     if tools.defect is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import inspect
 import shlex
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -60,6 +62,9 @@ async def opened(
 ) -> AsyncIterator[System]:
     """As `system`; the connections of its model are closed at the end of the block."""
     chosen, client = _choose(spec, settings, scripted)
+    if client is not None:
+        # Loading the SDK takes seconds, which must not run on the clocks of the first cases.
+        await asyncio.to_thread(importlib.import_module, "openai.resources.chat")
     try:
         yield chosen
     finally:

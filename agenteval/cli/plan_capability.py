@@ -10,6 +10,7 @@ from agenteval.cli import options, plan_job, plan_synth
 from agenteval.cli.console import Verbosity, clean, note, out
 from agenteval.cli.job import make_limits
 from agenteval.cli.plan_job import PlanJob
+from agenteval.errors import InputError
 
 if TYPE_CHECKING:
     from agenteval.evaluators.planning.case import Case
@@ -64,6 +65,8 @@ def capability(
         max_tokens=max_tokens,
     )  # fmt: skip
     first, last = plan_synth.span(n, "--n")
+    if first > last or first < 2:
+        raise InputError(f"must be a range of 2 actions or more, not {n!r}", "--n")
     suites = {
         size: _suite(size, cases or cases_for(size), seed, topic or [], extended=extended)
         for size in range(first, last + 1)
@@ -87,7 +90,7 @@ def capability(
         note(f"{size} actions: {rate:.3f} of {len(judged)} pass")
         if not goes_on(rate, threshold):
             break
-    show(attempts, as_json=as_json)
+    show(attempts, as_json=as_json, threshold=threshold)
     raise typer.Exit(code)
 
 

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options, plan_job
-from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn
+from agenteval.cli.console import Verbosity, clean, err, note, out, print_json, warn_list
 from agenteval.cli.job import make_limits
 from agenteval.cli.plan_job import PlanJob
 from agenteval.cli.plan_run import Lexicon, Suite
+from agenteval.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from agenteval.campaign import Ended
     from agenteval.evaluators.planning.case import Case
     from agenteval.evaluators.planning.dissect import DissectOptions
@@ -92,13 +95,15 @@ def _run(
     cases = list(read_suite(suite, how.choices.lexicon))
     system = plan_job.make_system(job)
     with Store(job.store or default_path(), create=False) as store:
-        failed = _failed(store, cases, system.sha256, job)[:limit]
+        failed = _readable(_failed(store, cases, system.sha256, job), how)[:limit]
         if dry_run:
             most = len(failed) * (how.original + 3 * how.tries)
             out().print(f"failed cases: {len(failed)}, at most {most} runs of the agent")
             return 0
         if not failed:
             note("no failed case of this agent and suite is stored; nothing to dissect")
+            if as_json:
+                print_json([])
             return 0
         with Trials(store).lock(EVALUATOR, system.sha256):
             try:
@@ -114,7 +119,7 @@ def _run(
                 print_dissections(found)
             code = plan_job.ended_code(ended)
             if code == 0 and shrink:
-                asyncio.run(_shrink(job, store, failed[:shrink], how))
+                code = _shrunk(job, store, failed[:shrink], how, as_json=as_json)
     return code
 
 
@@ -125,9 +130,32 @@ def _failed(store: Store, cases: Sequence[Case], system_key: str, job: PlanJob) 
     keys = [case.sha256 for case in cases]
     attempts = load_attempts(store, job.rules.check, cases=keys, systems=[system_key])
     if not attempts:
-        warn("no trial of this agent and suite is stored; run `agenteval plan test` first")
+        raise InputError(
+            "no trial of this agent and suite is stored (--timeout, --turns and what the agent "
+            "is given must be the same); run `agenteval plan test` first"
+        )
     bad = {a.case.sha256 for a in attempts if a.verdict is not None and not a.verdict.passed}
     return [case for case in cases if case.sha256 in bad]
+
+
+def _readable(cases: Sequence[Case], how: DissectOptions) -> list[Case]:
+    """The cases that can be dissected; InputError when there are cases, but none of this kind.
+
+    A case written by hand without a text in the language must not hold up the others.
+    """
+    from agenteval.evaluators.planning.substitute import base_of
+
+    found: list[Case] = []
+    refused: list[InputError] = []
+    for case in cases:
+        try:
+            found.append(base_of(case, how.choices.lexicon).case)
+        except InputError as error:
+            refused.append(error)
+    if refused and not found:
+        raise refused[0]
+    warn_list(f"{len(refused)} failed cases are left out", map(str, refused))
+    return found
 
 
 async def _dissect(job: PlanJob, store: Store, cases: Sequence[Case], how: DissectOptions) -> Ended:
@@ -144,15 +172,28 @@ async def _dissect(job: PlanJob, store: Store, cases: Sequence[Case], how: Disse
             )
 
 
-async def _shrink(job: PlanJob, store: Store, cases: Sequence[Case], how: DissectOptions) -> None:
+def _shrunk(
+    job: PlanJob, store: Store, cases: Sequence[Case], how: DissectOptions, *, as_json: bool
+) -> int:
+    """Shrink and show; exit code. With --json the requests go to standard error."""
+    try:
+        asyncio.run(_shrink(job, store, cases, how, err() if as_json else out()))
+    except KeyboardInterrupt:
+        return plan_job.ended_code(None)
+    return 0
+
+
+async def _shrink(
+    job: PlanJob, store: Store, cases: Sequence[Case], how: DissectOptions, to: Console
+) -> None:
     from agenteval.evaluators.planning.shrink import ShrinkOptions, shrink
 
     asked = ShrinkOptions(limits=how.limits, rules=how.rules, lexicon=how.choices.lexicon)
     async with plan_job.opened_system(job, store) as system:
         for case in cases:
             small = await shrink(case, system, asked)
-            out().print(
+            to.print(
                 f"[bold]{clean(case.id)}[/bold] smallest failing request ({small.ended}; "
                 f"{len(small.steps)} steps, {small.runs} runs, {small.unknown} without verdict):"
             )
-            out().print(clean(small.case.text))
+            to.print(clean(small.case.text))

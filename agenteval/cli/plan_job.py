@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,9 @@ import typer
 from agenteval.cli.console import note, warn
 
 if TYPE_CHECKING:
-    from agenteval.agents import System
+    from pydantic import JsonValue
+
+    from agenteval.agents import AgentLimits, System
     from agenteval.agents.spec import AgentSettings
     from agenteval.assemble import Limits
     from agenteval.campaign import Ended, Rules
@@ -130,18 +132,24 @@ async def run_open(job: PlanJob, store: Store, cases: Sequence[Case], title: str
             )  # fmt: skip
 
 
-def opened_system(job: PlanJob, store: Store) -> AbstractAsyncContextManager[System]:
+@asynccontextmanager
+async def opened_system(job: PlanJob, store: Store) -> AsyncIterator[System]:
     """The system as a context manager; its endpoint's connections end with it.
 
-    What its earlier trials have spent counts towards the caps on calls and cost.
+    What its earlier trials and dissections have spent counts towards the caps on calls and cost.
     """
     from agenteval.agents.spec import opened
     from agenteval.campaign import EVALUATOR
     from agenteval.evaluators.planning.scripted import SCRIPTED
+    from agenteval.records import Usage
     from agenteval.store import Trials
 
-    spent = Trials(store).usage(EVALUATOR, make_system(job).sha256)
-    return opened(job.agent, replace(job.settings, budget=job.limits.budget(spent)), SCRIPTED)
+    tables, key = Trials(store), make_system(job).sha256
+    names = [n for n in tables.evaluators() if n == EVALUATOR or n.startswith(f"{EVALUATOR}.")]
+    spent = sum((tables.usage(name, key) for name in names), Usage())
+    settings = replace(job.settings, budget=job.limits.budget(spent))
+    async with opened(job.agent, settings, SCRIPTED) as system:
+        yield _within(system, job.rules.limits)
 
 
 def make_system(job: PlanJob) -> System:
@@ -149,7 +157,20 @@ def make_system(job: PlanJob) -> System:
     from agenteval.agents.spec import system
     from agenteval.evaluators.planning.scripted import SCRIPTED
 
-    return system(job.agent, job.settings, SCRIPTED)
+    return _within(system(job.agent, job.settings, SCRIPTED), job.rules.limits)
+
+
+def _within(system: System, limits: AgentLimits) -> System:
+    """The system under its limits: others than the default ones make it another system.
+
+    What was stopped after 3 turns must not stand for what 50 would have allowed.
+    """
+    from agenteval.agents import AgentLimits
+
+    if limits == AgentLimits():
+        return system
+    kept: dict[str, JsonValue] = {"seconds": limits.seconds, "turns": limits.turns}
+    return replace(system, parameters={**system.parameters, "limits": kept})
 
 
 def ended_code(ended: Ended | None) -> int:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options, plan_job
-from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn
+from agenteval.cli.console import Verbosity, clean, err, note, out, print_json, warn
 from agenteval.cli.job import make_limits
 from agenteval.cli.plan_job import PlanJob
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from agenteval.campaign import Ended
     from agenteval.evaluators.planning.case import Case
     from agenteval.evaluators.planning.dsl.lexicon import Lexicon as Words
@@ -73,6 +75,12 @@ def run_agent(
     )  # fmt: skip
     words = read_lexicon(lexicon)[0]
     cases = list(read_suite(suite, words))[:limit]
+    different: dict[str, Case] = {}
+    for case in cases:
+        different.setdefault(case.sha256, case)
+    if same := len(cases) - len(different):
+        warn(f"{same} of {len(cases)} cases are another one again but for the id: left out")
+        cases = list(different.values())
     if dry_run:
         _dry(job, cases)
         return
@@ -80,7 +88,8 @@ def run_agent(
     show(attempts, lexicon=words, as_json=as_json)
     if runs is not None:
         write_runs(runs, attempts)
-    raise typer.Exit(plan_job.ended_code(ended) or _gate(attempts, gate, max_unscored))
+    to = err() if as_json else out()
+    raise typer.Exit(plan_job.ended_code(ended) or _gate(attempts, gate, max_unscored, to))
 
 
 def run_suite(job: PlanJob, cases: Sequence[Case]) -> tuple[list[Attempt], Ended | None]:
@@ -108,14 +117,15 @@ def show(
     *,
     as_json: bool,
     brief: bool = True,
+    threshold: float | None = None,
 ) -> None:
-    """The tables of a campaign, or the trials as JSON."""
+    """The tables of a campaign, or the trials as JSON; `threshold` of the capability bound."""
     from agenteval.cli.plan_table import attempts_json, print_tables
 
     if as_json:
         print_json(attempts_json(attempts))
     elif attempts:
-        print_tables(attempts, causes, lexicon, brief=brief)
+        print_tables(attempts, causes, lexicon, brief=brief, threshold=threshold)
     else:
         warn("no trial has been run")
 
@@ -135,7 +145,7 @@ def write_runs(path: Path, attempts: Sequence[Attempt]) -> None:
     )
 
 
-def _gate(attempts: Sequence[Attempt], gate: float | None, max_unscored: float) -> int:
+def _gate(attempts: Sequence[Attempt], gate: float | None, max_unscored: float, to: Console) -> int:
     judged = [a.verdict for a in attempts if a.verdict is not None]
     failed = len(attempts) - len(judged)
     if attempts and failed / len(attempts) > max_unscored:
@@ -147,7 +157,7 @@ def _gate(attempts: Sequence[Attempt], gate: float | None, max_unscored: float) 
         warn("no trial has a verdict: the gate cannot be decided")
         return 4
     rate = sum(v.passed for v in judged) / len(judged)
-    out().print(f"gate success at least {gate:g}: {rate:.3f}")
+    to.print(f"gate success at least {gate:g}: {rate:.3f}")
     return 0 if rate >= gate else 1
 
 

@@ -22,11 +22,12 @@ def print_tables(
     lexicon: Lexicon | None = None,
     *,
     brief: bool = False,
+    threshold: float | None = None,
 ) -> None:
     """All tables of the campaign, or the most important ones."""
     from agenteval.report.planning_tables import planning_tables
 
-    for table in planning_tables(attempts, causes, lexicon, brief=brief):
+    for table in planning_tables(attempts, causes, lexicon, brief=brief, threshold=threshold):
         print_table(table)
 
 
@@ -37,7 +38,8 @@ def print_table(table: PlainTable) -> None:
 
     grid = Table(title=clean(table.title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for column, right in zip(table.columns, table.right, strict=True):
-        grid.add_column(clean(column), justify="right" if right else "left")
+        # folded, not cut: what tells two systems apart is often the end of their names
+        grid.add_column(clean(column), justify="right" if right else "left", overflow="fold")
     for row in table.rows:
         grid.add_row(*map(clean, row))
     out().print(grid)

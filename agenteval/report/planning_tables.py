@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.evaluators.planning import published, tallies
-from agenteval.evaluators.planning.capability import Bound, bounds
+from agenteval.evaluators.planning.capability import THRESHOLD, Bound, bounds
 from agenteval.evaluators.planning.contrasts import (
     EXAMPLES,
     Contrast,
@@ -47,15 +47,17 @@ def planning_tables(
     lexicon: Lexicon | None = None,
     *,
     brief: bool = False,
+    threshold: float | None = None,
 ) -> list[PlainTable]:
     """All tables as plain text for a terminal, in the order of the page.
 
     `brief` gives those by system and by actions alone, without the published ones.
+    `threshold` is that of the capability bound, 20 % if None.
     `causes` are (case id, system, label). `lexicon`: words of the suite where they are not the
     built-in ones. Texts from outside are cleared of control characters, but not of the markup of
     whoever prints them.
     """
-    found = sheets(campaign(attempts, causes, lexicon), brief=brief)
+    found = sheets(campaign(attempts, causes, lexicon), brief=brief, threshold=threshold)
     return [
         PlainTable(
             s.grid.caption,
@@ -68,12 +70,13 @@ def planning_tables(
     ]
 
 
-def sheets(own: Campaign, *, brief: bool = False) -> list[Sheet]:
-    """All tables that the campaign has something for; see `planning_tables` for `brief`."""
+def sheets(own: Campaign, *, brief: bool = False, threshold: float | None = None) -> list[Sheet]:
+    """All tables that the campaign has something for; see `planning_tables` for the options."""
     attempts = own.attempts
+    least = THRESHOLD if threshold is None else threshold
     by_actions = tallies.tallies(attempts, tallies.actions)
     made = [
-        _systems(tallies.tallies(attempts), bounds(by_actions)),
+        _systems(tallies.tallies(attempts), bounds(by_actions, least), least),
         _paired(paired(attempts)),
         _groups("actions", by_actions, always=True),
         *([] if brief else _finer(own)),
@@ -98,9 +101,10 @@ def _finer(own: Campaign) -> list[Sheet | None]:
     ]
 
 
-def _systems(rates: Sequence[Tally], found: Sequence[Bound]) -> Sheet:
+def _systems(rates: Sequence[Tally], found: Sequence[Bound], threshold: float) -> Sheet:
     heads = (Head("system"), _RATE, Head("right", "", True), _TRIALS, _WITHOUT, _GUESS,
-             Head("capability bound", "most actions with a success of 20 % or more"))  # fmt: skip
+             Head("capability bound",
+                  f"most actions with a success of {100 * threshold:g} % or more"))  # fmt: skip
     said = {b.system: b.sentence for b in found}
     rows = [
         (words(t.system), mean(t.rate), count(t.passes), *_counted(t),

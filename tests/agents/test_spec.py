@@ -3,6 +3,7 @@
 import hashlib
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -184,6 +185,21 @@ async def test_a_model_runs(project, adapter):
             log = await drive(made.make(), "Dry it.", box())
     assert (log.ending, log.output) == ("finished", "All done.")
     assert [(e.name, e.status) for e in log.events] == [("dry", "ok")]
+
+
+def test_the_sdk_is_loaded_before_any_clock_runs():
+    code = (
+        "import asyncio, sys\n"
+        "from agenteval.agents.spec import AgentSettings, opened\n"
+        "async def main():\n"
+        "    settings = AgentSettings(model='m', base_url='http://127.0.0.1:1/v1')\n"
+        "    assert 'openai' not in sys.modules\n"
+        "    async with opened('openai', settings):\n"
+        "        assert 'openai.resources.chat' in sys.modules\n"
+        "asyncio.run(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("adapter", ON_MODEL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -64,6 +65,69 @@ def test_agents_that_never_stop_and_that_are_slow_time_out(cli: Cli, suite: Path
     assert {row["outcome"] for row in slow.json} == {"timeout"}
 
 
+def test_other_limits_are_another_system(cli: Cli, suite: Path) -> None:
+    short = run(cli, "scripted:perfect", "--turns", 2, "--limit", 4, "--json")
+    assert {row["outcome"] for row in short.json} == {"timeout"}
+    usual = run(cli, "scripted:perfect", "--limit", 4, "--json")
+    assert {row["outcome"] for row in usual.json} == {"pass"}
+    short = run(cli, "scripted:perfect", "--turns", 2, "--limit", 4, "--json")
+    assert "0 trials to run, 4 done before" in short.err
+    assert {row["outcome"] for row in short.json} == {"timeout"}
+
+
+def test_standard_output_is_json_alone(cli: Cli, suite: Path) -> None:
+    gated = run(cli, "scripted:reversed", "--gate", "0.5", "--json")
+    assert gated.code == 1
+    assert {row["outcome"] for row in gated.json} == {"order_error"}
+    assert "gate success" in gated.err
+    shrunk = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:reversed", "--limit", 1,
+                 "--shrink", 1, "--json")  # fmt: skip
+    assert [d["label"] for d in shrunk.json] == ["Constraint"]
+    assert "smallest failing request" in shrunk.err
+    run(cli, "scripted:perfect", "-q")
+    none = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:perfect", "--json")
+    assert (none.code, none.json) == (0, [])
+
+
+def test_cases_that_are_the_same_are_run_once_and_said_so(
+    cli: Cli, suite: Path, tmp_path: Path
+) -> None:
+    lines = suite.read_text(encoding="utf-8").splitlines()[:3]
+    again = json.loads(lines[1]) | {"id": "again"}
+    (tmp_path / "suite.jsonl").write_text("\n".join([*lines, json.dumps(again)]) + "\n")
+    done = run(cli, "scripted:perfect", "--json")
+    assert [row["case"] for row in done.json].count("again") == 0
+    assert len(done.json) == 3
+    assert "1 of 4 cases are another one again" in done.err
+
+
+def test_a_case_without_a_text_does_not_hold_up_the_dissection_of_others(
+    cli: Cli, suite: Path, tmp_path: Path
+) -> None:
+    own = {"id": "mine", "actions": ["tea brewing", "nap"], "request": "Tea is brewed after a nap.",
+           "constraints": [{"first": "nap", "second": "tea_brewing"}]}  # fmt: skip
+    text = suite.read_text(encoding="utf-8").splitlines()[:2]
+    (tmp_path / "suite.jsonl").write_text("\n".join([json.dumps(own), *text]) + "\n")
+    (tmp_path / "backwards.py").write_text(
+        "def agent(request, tools):\n    for name in list(tools)[::-1]:\n        tools[name]()\n"
+        "    for name in tools:\n        tools[name]()\n"
+    )  # every order is violated, since every tool is called twice
+    agent = "python:backwards:agent"
+    assert run(cli, agent, "-q").code == 0
+    done = cli("plan", "dissect", "suite.jsonl", "--agent", agent, "--json")
+    assert done.code == 0, done.err
+    assert "mine: it cannot be dissected: it has no text in the language" in done.err
+    assert len(done.json) == 2
+
+
+def test_names_are_folded_and_not_cut(cli: Cli, suite: Path) -> None:
+    for name in ("P_prec/in advance of", "P_prec/earlier than"):
+        run(cli, f"scripted:wrong-word={name}", "-q")
+    table = cli("plan", "report").out
+    assert re.search(r"scripted:wro\b", table)  # a narrow column goes on in the next line
+    assert not re.search(r"scripted\S*…", table)
+
+
 def test_runs_are_read_by_quantify(cli: Cli, suite: Path, tmp_path: Path) -> None:
     done = run(cli, "scripted:reversed", "--runs", "failed.jsonl", "--limit", 5)
     assert done.code == 0, done.err
@@ -76,6 +140,10 @@ def test_runs_are_read_by_quantify(cli: Cli, suite: Path, tmp_path: Path) -> Non
 def test_dissect_finds_a_planted_pattern_and_shrinks(cli: Cli, suite: Path) -> None:
     none = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
     assert none.code == 2  # no store yet
+    run(cli, "scripted:perfect", "--limit", 1, "-q")
+    none = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
+    assert none.code == 2
+    assert "no trial of this agent and suite is stored" in none.err
     assert run(cli, "scripted:wrong-pattern=chain3", "-q").code == 0
     arguments = ("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
     dry = cli(*arguments, "--dry-run")
@@ -99,6 +167,13 @@ def test_capability_stops_where_the_agent_does(cli: Cli) -> None:
     assert sizes[0] == 2
     assert sizes[-1] < 6
     assert f"{sizes[-1]} actions: 0.1" in done.err or f"{sizes[-1]} actions: 0.0" in done.err
+
+
+def test_the_bound_follows_the_threshold(cli: Cli) -> None:
+    done = cli("plan", "capability", "--agent", "scripted:random", "--n", "2-4", "--cases", 40,
+               "--threshold", "0.9")  # fmt: skip
+    assert "below 90 % already at 2" in " ".join(done.out.split())
+    assert "20 %" not in done.out
 
 
 def test_extended_suites(cli: Cli, tmp_path: Path) -> None:
@@ -176,6 +251,8 @@ LATE = {
         ("", ["test", "suite.jsonl", "--agent", "python:no_such:thing"], "no_such"),
         ("", ["test", "suite.jsonl", "--agent", "command:no-such-program"], "no-such-program"),
         ("", ["report"], "no store here yet"),
+        ("", ["capability", "--agent", "scripted:perfect", "--n", "5-3"], "--n: must be a range"),
+        ("", ["capability", "--agent", "scripted:perfect", "--n", "1-2"], "--n: must be a range"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_exit_2(

@@ -50,23 +50,24 @@ class Bound:
     smallest: int
     largest: int
     untested: tuple[int, ...]
+    threshold: float = THRESHOLD
 
     @property
     def sentence(self) -> str:
         """The bound in words."""
-        found = self.found
+        found, share = self.found, f"{100 * self.threshold:g} %"
         if found.last is None:
-            text = f"no bound: below 20 % already at {_actions(self.smallest)}"
+            text = f"no bound: below {share} already at {_actions(self.smallest)}"
         elif found.below is None:
             text = f"capability bound at least {_actions(found.last)}"
             text += ", the most tested" if found.last == self.largest else ""
         else:
-            text = f"capability bound {_actions(found.last)} (first below 20 % at {found.below})"
+            text = f"capability bound {_actions(found.last)} (first below {share} at {found.below})"
         if self._gap is not None:
             text += f"; nothing is known of {_actions(self._gap)}"
         text += self._open
         if found.above_again:
-            text += f"; at or above 20 % again at {', '.join(map(str, found.above_again))}"
+            text += f"; at or above {share} again at {', '.join(map(str, found.above_again))}"
         return text
 
     @property
@@ -152,7 +153,7 @@ def _bound(system: str, tallies: Sequence[Tally], threshold: float) -> Bound | N
         and found.below == (min(rates) if found.last is None else found.last + 1)
     )
     untested = tuple(int(t.place) for t in tallies if t.rate.mean is None)
-    return Bound(system, found, least, most, certain, min(rates), max(rates), untested)
+    return Bound(system, found, least, most, certain, min(rates), max(rates), untested, threshold)
 
 
 def _actions(n: int) -> str:

@@ -27,12 +27,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, get_args
 
 from agenteval.agents import AgentFailure, AgentLimits, System
-from agenteval.errors import InputError
+from agenteval.errors import BudgetExceeded, InputError
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.run import run_case
 from agenteval.evaluators.planning.substitute import Choices, base_of, substitutes
 from agenteval.evaluators.planning.verdict import CheckRules
-from agenteval.records import Record
+from agenteval.records import Record, Usage
 from agenteval.stats.interval import Interval
 from agenteval.stats.proportion import proportion_interval
 
@@ -121,7 +121,7 @@ class Dissection(Record):
     `label` is the paper's single cause. `labels` holds all that were seen: every stage with a
     success among those that were run, "Constraint" if there is none; where an original run
     succeeded, the others may be due to chance as well. `unknown` counts tries without a verdict,
-    `runs` all runs of the agent.
+    `runs` all runs of the agent, `usage` what they took.
     """
 
     case: str
@@ -134,6 +134,7 @@ class Dissection(Record):
     seconds: float
     seed: int
     paper_literal: bool = False
+    usage: Usage = Usage()
 
     def stage(self, name: StageName) -> Stage | None:
         """The stage of this name, None if it was not begun."""
@@ -169,7 +170,8 @@ async def dissect(
     """Dissect a case that the system failed. Tries run at once, as far as `slots` allows.
 
     Raises InputError for a case that cannot be dissected (see `base_of`) or substituted, before
-    anything is run, and what `run_case` raises: Unauthorized, BudgetExceeded, ModelUnavailable.
+    anything is run, and what `run_case` raises: Unauthorized, BudgetExceeded (`spent` set to what
+    the case has taken), ModelUnavailable.
     """
     options = options or DissectOptions()
     begun = time.monotonic()
@@ -178,14 +180,11 @@ async def dissect(
     work = _Work(system, options, slots or nullcontext())
     # in a thread: other hours put questions to Z3, and the agents of other cases must not wait
     plan = await asyncio.to_thread(_planned, case, options)
-    if options.full:
-        made = await _together([work.stage(name, cases) for name, cases in plan.items()])
-    else:
-        made = []
-        for name, cases in plan.items():
-            made.append(await work.stage(name, cases))
-            if made[-1].passes or made[-1].unknown:
-                break  # the label stands, or can no longer be told
+    try:
+        made = await work.stages(plan)
+    except BudgetExceeded as error:
+        error.spent = work.usage
+        raise
     found = {stage.name: [one.passed for one in stage.tries] for stage in made}
     seen: tuple[Label, ...] = tuple(_NAMED[stage.name] for stage in made if stage.passes)
     cause = label(found, paper_literal=options.paper_literal)
@@ -200,6 +199,7 @@ async def dissect(
         seconds=round(time.monotonic() - begun, 6),
         seed=options.seed,
         paper_literal=options.paper_literal,
+        usage=work.usage,
     )
 
 
@@ -226,6 +226,18 @@ class _Work:
         slots: AbstractAsyncContextManager[Any],
     ) -> None:
         self.system, self.options, self.slots = system, options, slots
+        self.usage = Usage()
+
+    async def stages(self, plan: Mapping[StageName, Sequence[Case]]) -> list[Stage]:
+        """The stages that have to be run, in their order."""
+        if self.options.full:
+            return await _together([self.stage(name, cases) for name, cases in plan.items()])
+        made: list[Stage] = []
+        for name, cases in plan.items():
+            made.append(await self.stage(name, cases))
+            if made[-1].passes or made[-1].unknown:
+                break  # the label stands, or can no longer be told
+        return made
 
     async def stage(self, name: StageName, cases: Sequence[Case]) -> Stage:
         if not self.options.paper_literal:
@@ -242,12 +254,17 @@ class _Work:
         """One try, repeated as long as it has no verdict and retries are left."""
         runs = 0
         while True:
-            async with self.slots:
-                log, verdict = await run_case(
-                    case, self.system.make(), self.options.limits, self.options.rules,
-                    explain=False,
-                )  # fmt: skip
+            try:
+                async with self.slots:
+                    log, verdict = await run_case(
+                        case, self.system.make(), self.options.limits, self.options.rules,
+                        explain=False,
+                    )  # fmt: skip
+            except BudgetExceeded as error:
+                self.usage = self.usage + (error.spent or Usage())
+                raise
             runs += 1
+            self.usage = self.usage + log.usage
             more = {"case": case.id, "request": case.request, "runs": runs}
             if verdict is not None:
                 return Try(outcome=verdict.outcome, passed=verdict.passed, **more)
@@ -257,10 +274,16 @@ class _Work:
 
 
 async def _together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """All results in their order; the first error cancels the others and is raised."""
+    """All results in their order; the first error cancels the others and is raised.
+
+    Not at the cap: the others run into it as well, and then it is known what they took.
+    """
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
         return await asyncio.gather(*tasks)
+    except BudgetExceeded:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
     except BaseException:
         for task in tasks:
             task.cancel()

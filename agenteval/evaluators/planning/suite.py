@@ -6,7 +6,9 @@ A person needs to give of a case only `id`, `actions` (noun phrases, or objects 
 
 from __future__ import annotations
 
+import functools
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import Case, OrderRule, TimeRule
+from agenteval.evaluators.planning.case import RESTART, Case, OrderRule, TimeRule
 from agenteval.evaluators.planning.dsl.derive import constraints_of
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
-from agenteval.evaluators.planning.mock import mock_tools
+from agenteval.evaluators.planning.mock import START, mock_tools
 from agenteval.evaluators.planning.solver.choose import solver_for
 from agenteval.evaluators.planning.solver.smt import core
 from agenteval.evaluators.planning.synthesis.assemble import (
@@ -28,6 +30,7 @@ from agenteval.evaluators.planning.synthesis.assemble import (
 )
 from agenteval.evaluators.planning.synthesis.topics import action
 from agenteval.files import replacing
+from agenteval.records import canonical_json
 
 
 def case_line(case: Case) -> str:
@@ -80,8 +83,8 @@ def read_case(line: str, place: str, lexicon: Lexicon) -> Case:
     if not isinstance(value, dict):
         raise InputError("a case is a JSON object", place)
     entries = value.get("actions")
-    if isinstance(entries, list) and all(isinstance(e, str) and e.strip() for e in entries):
-        value["actions"] = [action(entry).model_dump() for entry in entries]
+    if isinstance(entries, list):
+        value["actions"] = [_entry(e, n, place) for n, e in enumerate(entries)]
     try:
         case = Case.model_validate(value)
     except ValidationError as error:
@@ -90,8 +93,43 @@ def read_case(line: str, place: str, lexicon: Lexicon) -> Case:
         message = first["msg"].removeprefix("Value error, ")
         raise InputError(f"{where}: {message}" if where else message, place) from None
     case = _completed(case, place, lexicon)
+    _check_tools(case, place)
     _check_satisfiable(case, place)
     return case
+
+
+def _entry(entry: Any, number: int, place: str) -> Any:
+    """An action as an object, where it was given as a phrase."""
+    if not (isinstance(entry, str) and entry.strip()):
+        return entry
+    try:
+        return action(entry).model_dump()
+    except ValidationError:
+        raise InputError(
+            f"actions.{number}: no name of a tool can be made of {entry!r}; give an object with "
+            "`phrase` and `tool`",
+            place,
+        ) from None
+
+
+def _check_tools(case: Case, place: str) -> None:
+    """Tools given by hand: with one missing or refusing every call, no agent could pass."""
+    names = Counter(tool.name for tool in case.tools)
+    if twice := sorted(name for name, times in names.items() if times > 1):
+        raise InputError(f"tools: {twice[0]!r} stands there twice", place)
+    restart = () if case.durations is None else (RESTART,)
+    for name in (*case.index, *restart):
+        if name not in names:
+            raise InputError(f"tools: {name!r} is missing", place)
+    for tool in case.tools:
+        if wrong := _schema_error(canonical_json(tool.parameters)):
+            raise InputError(
+                f"tools: the parameters of {tool.name!r} are no JSON schema: {wrong}", place
+            )
+        if case.durations is not None and tool.name in case.index:
+            required = tool.parameters.get("required")
+            if not isinstance(required, list) or START not in required:
+                raise InputError(f"tools: {tool.name!r} must require {START!r}", place)
 
 
 def contradiction(case: Case) -> tuple[str, ...]:
@@ -134,6 +172,19 @@ def _completed(case: Case, place: str, lexicon: Lexicon) -> Case:
         valid = count_valid(case.n, case.stated, case.hours)
         case = case.model_copy(update={"valid_plans": valid})
     return case
+
+
+@functools.lru_cache(maxsize=64)  # the tools of a suite share a few schemas
+def _schema_error(schema: str) -> str:
+    """What is wrong with a JSON schema; "" if nothing is."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        Draft202012Validator.check_schema(json.loads(schema))
+    except SchemaError as error:
+        return error.message
+    return ""
 
 
 def _check_satisfiable(case: Case, place: str) -> None:

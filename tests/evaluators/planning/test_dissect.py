@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agenteval.agents import Agent, System, Toolbox
-from agenteval.errors import InputError, Transient, Unauthorized
+from agenteval.errors import BudgetExceeded, InputError, Transient, Unauthorized
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.dissect import (
     STAGES,
@@ -25,6 +25,7 @@ from agenteval.evaluators.planning.run import run_case
 from agenteval.evaluators.planning.scripted import scripted
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
 from agenteval.evaluators.planning.synthesis.topics import choose_topics
+from agenteval.records import Usage
 
 FILE = Path(
     os.environ.get(
@@ -100,6 +101,20 @@ class Told:
             self.now -= 1
 
 
+class Spending(Told):
+    """A request for every run, and always wrong; a cap after so many requests."""
+
+    def __init__(self, cap: int) -> None:
+        super().__init__(lambda _, __: False)
+        self.cap = cap
+
+    async def run(self, request: str, tools: Toolbox) -> str:
+        if self.runs >= self.cap:
+            raise BudgetExceeded("the cap is reached")
+        tools.spend(Usage(requests=1))
+        return await super().run(request, tools)
+
+
 def a_case(seed: int = 1, *, extended: bool = False) -> Case:
     return next(Generator(Shape(actions=(4, 4), extended=extended), seed=seed).cases(1))
 
@@ -167,6 +182,17 @@ async def test_failures_of_the_endpoint_are_repeated_and_never_count() -> None:
 async def test_what_would_fail_every_case_is_raised_as_it_is() -> None:
     with pytest.raises(Unauthorized):
         await dissect(a_case(), Told(lambda _, __: Unauthorized("no key")).system())
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_what_was_spent_is_known_at_the_end_and_at_the_cap(full: bool) -> None:
+    options = DissectOptions(full=full)
+    found = await dissect(a_case(), Spending(100).system(), options)
+    assert (found.runs, found.usage.requests) == (12, 12)
+    spending = Spending(5)
+    with pytest.raises(BudgetExceeded) as stopped:
+        await dissect(a_case(), spending.system(), options)
+    assert stopped.value.spent == Usage(requests=5)
 
 
 async def test_slots_bound_what_runs_at_once() -> None:
