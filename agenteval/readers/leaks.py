@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from agenteval.readers.view import FINAL, HEADING
+from agenteval.readers.view import FINAL, HEADING, shows_spans
 from agenteval.records import Run, View
 
 Kind = Literal["verdict", "reference", "gold_key"]
@@ -88,7 +88,7 @@ def find_leaks(run: Run, view: View) -> list[Leak]:
 def _segments(run: Run, view: View) -> Iterator[tuple[str, str, str]]:
     """Speaker, place and text of the problem and of every turn."""
     yield "problem", "problem", view.problem
-    if not run.messages and (run.output or not run.spans):  # one text, no headings of ours
+    if not run.messages and not shows_spans(run):  # one text, no headings of ours
         yield "assistant", "trajectory", view.trajectory
         return
     speaker, where, lines, turn = "assistant", "trajectory", list[str](), 0

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,6 +20,9 @@ from agenteval.readers.formats import FORMATS, Format, recognise
 from agenteval.readers.formats.native import NEEDS
 from agenteval.readers.limits import DEFAULT_LIMITS, Limits, Notes
 from agenteval.readers.sources import Found, Skipped, SourceFile, find
+from agenteval.readers.tracing.files import looks_like_traces, trace_runs
+from agenteval.readers.tracing.traces import runs_of
+from agenteval.readers.tracing.walk import is_trace
 from agenteval.records import Run
 
 
@@ -35,7 +39,8 @@ def read_runs(source: str | Path, *, task: str = "", limits: Limits = DEFAULT_LI
     """All runs of a file, a folder (with its folders), a glob pattern, or "-" (standard input).
 
     Files hold JSON or JSON lines in UTF-8; the form of each record is told by its content (see
-    `formats`). `task` is given to runs that name none.
+    `formats`); a file of traces gives one run for each trace (see `tracing`). `task` is given to
+    runs that name none.
 
     The id of a run is its own (`id`, `run_id`, ...). Else it is made from the place: the path
     relative to the folder, without suffix (the stem for a single file), with ":" and the number of
@@ -50,7 +55,7 @@ def read_runs(source: str | Path, *, task: str = "", limits: Limits = DEFAULT_LI
     found = _standard_input() if str(source) == "-" else find(source)
     runs: list[Run] = []
     places: dict[str, str] = {}
-    with _collector_paused():
+    with collector_paused():
         for file in found.files:
             reason = _read_file(file, found.single, _Sink(task, limits, notes, runs, places))
             if reason:
@@ -81,6 +86,10 @@ class _Sink:
             raise InputError(f"more than {self.limits.max_runs:,} runs", place)
         self.runs.append(run)
 
+    def add_all(self, runs: list[Run], place: str) -> None:
+        for run in runs:
+            self.add(run, place)
+
 
 @dataclass(frozen=True)
 class _Read:
@@ -92,7 +101,7 @@ class _Read:
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Runs hold no cycles; looking for them again and again costs a third of the time."""
     enabled = gc.isenabled()
     gc.disable()
@@ -110,23 +119,44 @@ def _standard_input() -> Found:
 def _read_file(file: SourceFile, single: bool, sink: _Sink) -> str | None:
     """Read one file into the sink; the reason when it turns out to hold no runs."""
     display = "standard input" if str(file.path) == "-" else str(file.path)
-    batch: list[_Read] = []
+    if str(file.path) != "-" and looks_like_traces(file.path):
+        traces = trace_runs(file, sink.task, sink.limits, sink.notes, sure=False)
+        if traces is not None:
+            sink.add_all(traces, display)
+            return None
     with _open(file.path, display, sink.limits) as stream:
         lines = file.path.suffix.lower() in (".jsonl", ".ndjson")
-        reader = Reader(stream, display, sink.limits, sink.notes, lines=lines)
+        items = Reader(stream, display, sink.limits, sink.notes, lines=lines).items()
         try:
-            for number, item in _records(reader):
-                form = recognise(item.value)
-                if form is None:
-                    problem = f"no known form of a run: {_describe(item.value)}"
-                    if single or batch:
-                        raise InputError(problem, item.place)
-                    return problem
-                batch.append(_to_run(form, item, _name(file, number), sink))
-                if len(batch) > sink.limits.max_runs:
-                    raise InputError(f"more than {sink.limits.max_runs:,} runs", item.place)
+            first = next(items, None)
+            if first is None:
+                return "empty"
+            items = chain([first], items)
+            if not is_trace(first.value):
+                return _read_records(_records(items), file, single, sink)
+            # A trace of which the beginning of the file, or standard input, could not tell.
+            traces = list(runs_of(items, file.name, display, sink.task, sink.notes))
+            sink.add_all(traces, display)
+            return None if traces else "no spans"
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", display) from None
+
+
+def _read_records(
+    records: Iterator[tuple[int | None, Item]], file: SourceFile, single: bool, sink: _Sink
+) -> str | None:
+    """Read records that are runs of their own; the reason when the first is none."""
+    batch: list[_Read] = []
+    for number, item in records:
+        form = recognise(item.value)
+        if form is None:
+            problem = f"no known form of a run: {_describe(item.value)}"
+            if single or batch:
+                raise InputError(problem, item.place)
+            return problem
+        batch.append(_to_run(form, item, _name(file, number), sink))
+        if len(batch) > sink.limits.max_runs:
+            raise InputError(f"more than {sink.limits.max_runs:,} runs", item.place)
     if not batch:
         return "empty"
     for read in _settle_ids(batch, file, single, sink.notes):
@@ -145,9 +175,9 @@ def _open(path: Path, display: str, limits: Limits) -> AbstractContextManager[Bi
         raise InputError(f"cannot be read: {error.strerror}", display) from None
 
 
-def _records(reader: Reader) -> Iterator[tuple[int | None, Item]]:
+def _records(items: Iterator[Item]) -> Iterator[tuple[int | None, Item]]:
     """Values that should be runs, with their number in the file; None when the file is one run."""
-    for item in reader.items():
+    for item in items:
         if item.line is not None:
             yield item.line, item
         elif isinstance(item.value, list) and recognise(item.value) is None:

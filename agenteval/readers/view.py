@@ -32,9 +32,10 @@ def make_view(run: Run, *, with_reference: bool = False, max_chars: int = 200_00
     "[role: name]", tool calls as "[tool call] name arguments". The opening user message is left out
     where it equals the input. The output follows under "[final output]" unless the last message
     that says anything (AutoGen's TERMINATE says nothing) is the output already. Without messages
-    the trajectory is the output alone; without both it is the spans' names and results, by start
-    time. Success, metadata, other attributes of spans and (by default) the reference are never
-    shown.
+    the trajectory is the output alone. Without both, or where spans of a trace say what went in or
+    out of them, it is the spans by start time: their names, replies or outputs, calls of tools and
+    errors, and the output. Success, metadata, other attributes of spans and (by default) the
+    reference are never shown.
 
     Lines of a message that look like a heading get a backslash in front, so that a text cannot
     pretend to be another speaker. No text is longer than `max_chars` characters: the middle is cut
@@ -52,8 +53,10 @@ def make_view(run: Run, *, with_reference: bool = False, max_chars: int = 200_00
 
 
 def _trajectory(run: Run) -> str:
+    if shows_spans(run):
+        return _spans(run)
     if not run.messages:
-        return run.output if run.output or not run.spans else _spans(run.spans)
+        return run.output
     messages = _without_problem(run)
     turns = [_turn(message) for message in messages]
     last = next((m for m in reversed(messages) if is_answer(m.content) or m.tool_calls), None)
@@ -61,6 +64,13 @@ def _trajectory(run: Run) -> str:
     if run.output.strip() and not said:
         turns.append(f"{FINAL}\n{_plain(run.output)}")
     return "\n\n".join(turns)
+
+
+def shows_spans(run: Run) -> bool:
+    """Whether the trajectory of a run is made of its spans."""
+    if run.messages or not run.spans:
+        return False
+    return not run.output or any(s.input or s.output or s.reply for s in run.spans)
 
 
 def _without_problem(run: Run) -> list[Message]:
@@ -100,7 +110,8 @@ def _plain(text: str) -> str:
     return _FAKE.sub(r"\\", text) if "[" in text else text
 
 
-def _spans(spans: tuple[Span, ...]) -> str:
+def _spans(run: Run) -> str:
+    spans = run.spans
     ordered = sorted(enumerate(spans), key=lambda p: (p[1].start is None, p[1].start or 0, p[0]))
     turns = []
     for _, span in ordered:
@@ -109,20 +120,32 @@ def _spans(spans: tuple[Span, ...]) -> str:
         lines = ["[span " + _heading(role, label)[1:]]
         if span.status == "error":
             lines.append("status: error")
+        if span.kind == "tool" and span.input:
+            lines.append(_call(ToolCall(name=span.tool or span.name, arguments=span.input)))
         lines.extend(_plain(text) for text in _results(span))
+        for message in span.reply:
+            lines.extend(_call(call) for call in message.tool_calls)
         turns.append("\n".join(lines))
+    if run.output.strip():
+        turns.append(f"{FINAL}\n{_plain(run.output)}")
     return "\n\n".join(turns)
 
 
 def _results(span: Span) -> list[str]:
-    texts = []
-    for names in (_SPAN_OUTPUT, _SPAN_ERROR):
-        value = next(
-            (span.attributes[n] for n in names if span.attributes.get(n) is not None), None
-        )
-        if value is not None and _as_text(value):
-            texts.append(_as_text(value))
+    """What came out of a span: its reply or output, and the errors."""
+    said = "\n".join(message.content for message in span.reply if message.content)
+    given = said or ("" if span.reply else span.output)
+    texts = [given] if given else _first(span.attributes, _SPAN_OUTPUT)
+    texts += _first(span.attributes, _SPAN_ERROR)
+    for event in span.events:
+        texts += _first(event.attributes, _SPAN_ERROR)
     return texts
+
+
+def _first(attributes: dict[str, JsonValue], names: tuple[str, ...]) -> list[str]:
+    """The text of the first of these attributes that is there, if it says anything."""
+    value = next((attributes[n] for n in names if attributes.get(n) is not None), None)
+    return [] if value is None or not _as_text(value) else [_as_text(value)]
 
 
 def _cut(text: str, max_chars: int) -> str:

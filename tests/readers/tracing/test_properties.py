@@ -1,0 +1,127 @@
+"""Properties: keys, order, forms, the forgiving parser."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agenteval.errors import InputError
+from agenteval.readers.limits import Notes
+from agenteval.readers.tracing.decode import TraceDecoder
+from agenteval.readers.tracing.flat import flatten, unflatten
+from agenteval.readers.tracing.loose import parse_loosely
+from agenteval.readers.tracing.walk import keeps_spans
+from tests.readers.tracing.samples import TRACE, flat, nested, otlp, read, span
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+KEYS = st.from_regex(r"[a-z_]{1,6}", fullmatch=True)
+SCALARS = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(
+    allow_nan=False, allow_infinity=False) | TEXTS  # fmt: skip
+JSON = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4)
+                    | st.dictionaries(TEXTS, inner, max_size=4), max_leaves=12)  # fmt: skip
+# Trees whose lists hold scalars or objects, as attributes do.
+TREES = st.recursive(
+    SCALARS | st.lists(SCALARS, min_size=1, max_size=3),
+    lambda inner: (
+        st.dictionaries(KEYS, inner, min_size=1, max_size=3)
+        | st.lists(st.dictionaries(KEYS, inner, min_size=1, max_size=3), min_size=1, max_size=12)
+    ),
+    max_leaves=15,
+)
+
+
+@settings(max_examples=50)
+@given(st.dictionaries(KEYS, TREES, min_size=1, max_size=4))
+def test_keys_are_dotted_and_back(tree: dict[str, Any]) -> None:
+    dotted = flatten(tree)
+    assert all(not isinstance(v, dict) for v in dotted.values())
+    assert unflatten(dotted.items()) == tree
+
+
+@given(st.dictionaries(KEYS | st.just("a.b") | st.just("a"), JSON, max_size=5))
+def test_flattening_never_fails_and_keeps_every_leaf(tree: dict[str, Any]) -> None:
+    def leaves(value: Any) -> int:
+        if isinstance(value, dict) and value:
+            return sum(map(leaves, value.values()))
+        if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
+            return sum(map(leaves, value))
+        return 1
+
+    assert len(flatten({"x": tree})) <= leaves({"x": tree})
+    unflatten(flatten(tree).items())
+
+
+@given(JSON.filter(lambda v: isinstance(v, (dict, list))), st.sampled_from([None, 1]))
+def test_the_forgiving_parser_reads_json(value: Any, indent: int | None) -> None:
+    for ascii_only in (True, False):
+        text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+        found = parse_loosely(text, keeps_spans)
+        assert found.values == [value]
+        assert (found.broken, found.trailing_commas, found.refused) == (None, 0, 0)
+        assert parse_loosely(text + "\n" + text, keeps_spans).values == [value, value]
+
+
+@given(st.text(alphabet='{}[],:"\\ antrue1.e-', max_size=40))
+def test_no_text_breaks_the_decoder(text: str) -> None:
+    line = TraceDecoder(Notes())
+    value = line.decode(text, "t", 1)
+    json.dumps(value, allow_nan=False)
+    if line.broken is None or any(value if isinstance(value, list) else [value]):
+        assert TraceDecoder(Notes()).decode(text, "t") == value
+    else:  # of a line that is passed over, as a document, nothing is left
+        with pytest.raises(InputError, match=r"^t:1:"):
+            TraceDecoder(Notes()).decode(text, "t")
+
+
+ATTRIBUTES = st.dictionaries(
+    KEYS | st.sampled_from(["input.value", "output.value", "tool.name", "llm.model_name",
+                            "openinference.span.kind", "llm.input_messages.0.message.content"]),
+    TEXTS | st.integers(0, 99) | st.lists(st.integers(0, 9), max_size=2), max_size=4,
+)  # fmt: skip
+
+
+@st.composite
+def trees(draw: Any) -> list[dict[str, Any]]:
+    """Roots of a random forest of up to twelve spans."""
+    count = draw(st.integers(1, 12))
+    parents = [draw(st.integers(-1, i - 1)) for i in range(count)]
+    status = [draw(st.sampled_from(["Ok", "Error", "Unset"])) for _ in range(count)]
+    made: dict[int, dict[str, Any]] = {}
+    for i in reversed(range(count)):
+        children = [made[j] for j in range(i + 1, count) if parents[j] == i]
+        made[i] = span(f"{i + 1:016x}", *children, status_code=status[i],
+                       span_attributes=draw(ATTRIBUTES))  # fmt: skip
+    return [made[i] for i in range(count) if parents[i] == -1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(trees(), st.randoms(use_true_random=False))
+def test_every_form_says_the_same(roots: list[dict[str, Any]], random: Any) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = list(flat(*roots))
+        (run,) = read(folder, nested(*roots)).runs
+        # the order of the file is the order of the tree, since all spans start at once
+        assert [s.id for s in run.spans] == [row["span_id"] for row in rows]
+        assert [s.parent_id for s in run.spans] == [row["parent_span_id"] for row in rows]
+        assert read(folder, rows, "t.jsonl").runs == [run]
+        (other,) = read(folder, otlp(*roots)).runs
+        drop = {"service_name", "scope_version"}
+        expected = [
+            s.model_copy(update={"attributes": {k: v for k, v in s.attributes.items()
+                                                if k not in drop}})
+            for s in run.spans
+        ]  # fmt: skip
+        assert list(other.spans) == expected
+        random.shuffle(rows)
+        (mixed,) = read(folder, rows, "t.jsonl").runs
+        assert mixed.id == TRACE
+        assert {s.id: s for s in mixed.spans} == {s.id: s for s in run.spans}
+        order = {s.id: i for i, s in enumerate(mixed.spans)}
+        assert all(order[s.parent_id] < order[s.id] for s in mixed.spans if s.parent_id)
