@@ -76,7 +76,7 @@ def find_task(name: str) -> TaskFolder:
     raise InputError(f"no task {name!r}; {hint}", "--task")
 
 
-class _StrictLoader(yaml.SafeLoader):
+class StrictLoader(yaml.SafeLoader):
     """Safe YAML that refuses duplicate keys and aliases: neither is needed in a task."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
@@ -97,7 +97,7 @@ class _StrictLoader(yaml.SafeLoader):
 def load_task(path: Path) -> Task:
     """Task of a task.yaml. Raises InputError naming line or key."""
     try:
-        data = yaml.load(path.read_text(encoding="utf-8-sig"), _StrictLoader)  # noqa: S506  safe
+        data = yaml.load(path.read_text(encoding="utf-8-sig"), StrictLoader)  # noqa: S506  safe
     except OSError as error:
         raise InputError(f"cannot read ({error.strerror})", str(path)) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -1,0 +1,83 @@
+"""Grades against gold: by hand and against scipy."""
+
+import pytest
+from scipy.stats import pearsonr
+
+from agenteval.evaluators.traces.grades import GradeScore, score_grades, values
+from agenteval.evaluators.traces.scorer import Scoring
+from agenteval.records import GRADES, Findings, Grade
+
+QUICK = Scoring(resamples=200)
+
+
+def graded(trace: str, **grades: float | None) -> Findings:
+    return Findings(trace=trace, grades={k: Grade(value=v) for k, v in grades.items()})
+
+
+def scored(gold: list[float | None], said: list[float | None]) -> GradeScore:
+    pairs = [
+        (graded(str(i), security=g), graded(str(i), security=p))
+        for i, (g, p) in enumerate(zip(gold, said, strict=True))
+    ]
+    return score_grades(pairs, QUICK)[0]
+
+
+def test_by_hand_and_scipy() -> None:
+    gold, said = [1.0, 1.0, 5.0, 4.0, 3.0], [2.0, 2.0, 4.0, 5.0, 1.0]
+    found = scored([*gold, None, 3.0], [*said, 4.0, None])
+    assert found.pearson.mean == pytest.approx(pearsonr(gold, said).statistic, abs=1e-12)
+    assert found.error.mean == pytest.approx((1 + 1 + 1 + 1 + 2) / 5)
+    assert found.constant == pytest.approx((2 + 2 + 2 + 1 + 0) / 5)  # all given the median, 3
+    assert (found.pearson.n, found.missing, found.no_gold) == (5, 1, 1)
+
+
+def test_a_zero_is_a_zero_and_reliability_keeps_its_decimals() -> None:
+    pairs = [
+        (graded(str(i), reliability=g), graded(str(i), reliability=p))
+        for i, (g, p) in enumerate([(1, 0), (2, 2.9), (4, 3.2)])
+    ]
+    (found,) = score_grades(pairs, QUICK)
+    assert found.pearson.mean == pytest.approx(pearsonr([1, 2, 4], [0, 2.9, 3.2]).statistic)
+
+
+def test_no_variation_is_not_a_number_and_says_why() -> None:
+    found = scored([5, 5, 5, 5], [5, 4, 3, 5])
+    assert (found.pearson.mean, found.pearson.reason) == (None, "constant")
+    assert found.error.mean == pytest.approx(3 / 4)
+
+
+def test_too_few_to_correlate() -> None:
+    found = scored([1, 2, 3], [1, 3, None])
+    assert (found.pearson.mean, found.pearson.reason) == (None, "2 traces have both")
+
+
+def test_all_predictions_missing() -> None:
+    (found,) = score_grades([(graded("a", overall=3), None)], QUICK)
+    assert (found.missing, found.error.mean, found.constant) == (1, None, None)
+
+
+def test_overall_is_the_mean_of_four_where_it_is_not_given() -> None:
+    four = dict(zip(GRADES, (1.0, 2.0, 4.0, 5.0), strict=True))
+    assert values(graded("a", **four))["overall"] == 3
+    assert values(graded("a", **four, overall=1))["overall"] == 1
+    assert "overall" not in values(graded("a", reliability=4))
+
+
+def test_only_grades_that_gold_holds_and_in_any_order() -> None:
+    pairs = [
+        (graded(str(i), security=i), graded(str(i), plan_opt=1, security=5 - i)) for i in range(5)
+    ]
+    found = score_grades(pairs, QUICK)
+    assert [one.grade for one in found] == ["security"]
+    assert found[0].pearson.mean == pytest.approx(-1)
+    assert score_grades(reversed(pairs), QUICK) == found
+
+
+def test_the_interval_is_wide_for_few_and_narrow_for_many() -> None:
+    def width(n: int) -> float:
+        found = scored([i % 5 + 0.0 for i in range(n)], [(i * 7) % 5 + (i % 5) for i in range(n)])
+        assert found.pearson.low is not None
+        assert found.pearson.high is not None
+        return found.pearson.high - found.pearson.low
+
+    assert width(200) < width(12) / 2

@@ -1,0 +1,331 @@
+"""The official scorer: golden cases, scikit-learn and scipy as oracles, quirks by hand."""
+
+import json
+import os
+import random
+import warnings
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agenteval.errors import ReplyError
+from agenteval.evaluators.traces.official import (
+    CATEGORIES,
+    SCORES,
+    OfficialCase,
+    OfficialScores,
+    normalize,
+    official_case,
+    parse,
+    said,
+    score_official,
+    weighted_f1,
+)
+
+FILE = Path(
+    os.environ.get(
+        "AGENTEVAL_REFERENCE_TRACE_CASES",
+        Path(__file__).parents[4] / "shared/reference/traces/golden_scorer_cases.json",
+    )
+)
+GOLDEN: dict[str, Any] = json.loads(FILE.read_text()) if FILE.is_file() else {}
+needs_golden = pytest.mark.skipif(not GOLDEN, reason="the golden cases are not here")
+PRINTED = 5.1e-7  # the golden figures are rounded to six digits
+NAMES = {"plan_opt": "plan_optimization"}
+FORMAT, GOAL, LANGUAGE = "Formatting Errors", "Goal Deviation", "Language-only"
+
+
+def scored(*cases: OfficialCase) -> OfficialScores:
+    return score_official(cases, resamples=100)
+
+
+def text(*pairs: tuple[Any, Any], **scores: Any) -> str:
+    errors = [{"category": c, "location": s} for c, s in pairs]
+    return json.dumps({"errors": errors, "scores": [scores] if scores else []})
+
+
+def case(gold: str, predicted: str | None, trace: str = "t") -> OfficialCase:
+    return official_case(trace, gold, predicted)
+
+
+@needs_golden
+def test_all_golden_cases_are_here() -> None:
+    assert len(GOLDEN["cases"]) == 19
+    assert len(GOLDEN["normalize_category"]) == 22
+    assert tuple(GOLDEN["categories_in_order"]) == CATEGORIES
+
+
+def unrounded(traces: list[dict[str, Any]], name: str) -> float:
+    """Pearson of a golden case by scipy, all of whose scores are numbers."""
+    from scipy.stats import pearsonr
+
+    said = [json.loads(t["prediction_text"])["scores"][0][SCORES[name]] for t in traces]
+    if name == "reliability":
+        said = [int(value) for value in said]
+    gold = [t["ground_truth"]["scores"][0][SCORES[name]] for t in traces]
+    return float(pearsonr(gold, [value or -1 for value in said]).statistic)
+
+
+@needs_golden
+@pytest.mark.parametrize("number", range(19))
+def test_golden(number: int) -> None:
+    golden = GOLDEN["cases"][number]
+    found = scored(
+        *(
+            case(json.dumps(t["ground_truth"]), t["prediction_text"], str(i))
+            for i, t in enumerate(golden["traces"])
+        )
+    )
+    expected = golden["expected"]
+    means = (found.weighted_f1.mean, found.location.mean, found.joint.mean)
+    keys = ("weighted_f1", "location_accuracy", "joint_accuracy")
+    exact = [float(Fraction(expected[key]).limit_denominator(100)) for key in keys]  # few errors
+    assert exact == pytest.approx([expected[key] for key in keys], abs=PRINTED)
+    assert means == pytest.approx(exact, abs=1e-9)
+    assert {NAMES.get(k, k) for k in found.pearson} == set(expected["pearson"])
+    for name, one in found.pearson.items():
+        golden_one = expected["pearson"][NAMES.get(name, name)]
+        assert one.n == golden_one["n"]
+        assert one.r == pytest.approx(golden_one["r"], abs=PRINTED)
+        if one.r is not None:
+            assert one.r == pytest.approx(unrounded(golden["traces"], name), abs=1e-9)
+    supported = {c.category: c for c in found.categories if c.support}
+    assert set(supported) == set(expected["per_category"])
+    for name, figures in expected["per_category"].items():
+        row = supported[name]
+        assert (row.precision, row.recall, row.f1, row.support) == pytest.approx(
+            tuple(figures[k] for k in ("precision", "recall", "f1", "support")), abs=PRINTED
+        )
+
+
+@needs_golden
+@pytest.mark.parametrize("written", list(GOLDEN.get("normalize_category", {})))
+def test_golden_normalisation(written: str) -> None:
+    assert normalize(written) == GOLDEN["normalize_category"][written]
+
+
+# --- against scikit-learn and scipy ---------------------------------------------------------
+
+labels = st.frozensets(st.integers(0, len(CATEGORIES) - 1), max_size=5)
+matrices = st.lists(st.tuples(labels, labels), min_size=1, max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(matrices)
+def test_weighted_f1_is_that_of_scikit_learn(
+    rows: list[tuple[frozenset[int], frozenset[int]]],
+) -> None:
+    from sklearn.metrics import f1_score, precision_recall_fscore_support
+
+    truth = np.array([[i in g for i in range(21)] for g, _ in rows], dtype=int)
+    guess = np.array([[i in p for i in range(21)] for _, p in rows], dtype=int)
+    oracle = f1_score(truth, guess, average="weighted", zero_division=0)
+    found = scored(
+        *(
+            case(
+                text(*((CATEGORIES[i], f"s{i}") for i in g)),
+                text(*((CATEGORIES[i], f"s{i}") for i in p)),
+                str(n),
+            )
+            for n, (g, p) in enumerate(rows)
+        )
+    )
+    assert found.weighted_f1.mean == pytest.approx(oracle, abs=1e-12)
+    each = precision_recall_fscore_support(truth, guess, average=None, zero_division=0)
+    for i, one in enumerate(found.categories):
+        assert (one.precision, one.recall, one.f1) == pytest.approx(
+            tuple(float(part[i]) for part in each[:3]), abs=1e-12
+        )
+        assert one.support == each[3][i]
+
+
+def test_weighted_f1_of_many_totals_at_once() -> None:
+    # two labels; row 1: F1 1 (support 2) and 0 (support 1); row 2: nothing is gold
+    totals = np.array([[2, 0, 2, 1, 2, 1], [0, 0, 3, 0, 0, 0]], dtype=float)
+    assert weighted_f1(totals).tolist() == [pytest.approx(2 / 3), 0.0]
+
+
+numbers = st.one_of(st.integers(0, 5), st.floats(0.5, 5, allow_subnormal=False))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(numbers, numbers), min_size=2, max_size=10))
+def test_correlation_is_that_of_scipy(pairs: list[tuple[float, float]]) -> None:
+    from scipy.stats import pearsonr
+
+    found = scored(
+        *(case(text(overall=g), text(overall=p), str(i)) for i, (g, p) in enumerate(pairs))
+    ).pearson["overall"]
+    gold, guess = ([-1.0 if not v else float(v) for v in side] for side in zip(*pairs, strict=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        oracle = float(pearsonr(gold, guess).statistic)
+    if np.isnan(oracle):
+        assert (found.r, found.reason) == (None, "constant")
+    else:
+        assert found.r == pytest.approx(oracle, abs=1e-12)
+
+
+# --- quirks, by hand ------------------------------------------------------------------------
+
+
+def test_spurious_predictions_cost_nothing() -> None:
+    gold = text((FORMAT, "a"), (GOAL, "b"))
+    plain = scored(case(gold, text((FORMAT, "a"))))
+    noisy = scored(case(gold, text((FORMAT, "a"), *((LANGUAGE, f"x{i}") for i in range(50)))))
+    for name in ("weighted_f1", "location", "joint"):
+        assert getattr(noisy, name).mean == getattr(plain, name).mean == 0.5
+
+
+def test_an_empty_category_shifts_all_later_pairs() -> None:
+    shifted = said(json.loads(text(("", "s0"), (FORMAT, "s1"), (GOAL, "s2"))))
+    assert shifted.pairs == {("s0", FORMAT), ("s1", GOAL)}
+    assert shifted.locations == {"s0", "s1", "s2"}
+
+
+def test_an_error_without_a_location_stands_at_the_empty_one() -> None:
+    found = scored(case('{"errors": [{"category": "Goal Deviation"}]}', text((GOAL, ""))))
+    assert (found.location.mean, found.joint.mean) == (1.0, 1.0)
+
+
+def test_labels_outside_the_list_match_in_pairs_but_not_in_f1() -> None:
+    found = scored(case(text(("Hallucination", "a")), text(("hallucination", "a"))))
+    assert (found.joint.mean, found.weighted_f1.mean) == (1.0, 0.0)
+
+
+def test_blanks_alone_are_the_first_label() -> None:
+    assert normalize("  ") == LANGUAGE  # an empty text is part of every label
+
+
+def test_a_trace_without_errors_is_worth_nothing() -> None:
+    found = scored(case(text(), text()))
+    assert (found.location.mean, found.joint.mean, found.weighted_f1.mean) == (0.0, 0.0, 0.0)
+
+
+def test_what_is_left_out_is_counted_by_reason() -> None:
+    good = text((FORMAT, "a"))
+    found = scored(
+        case(good, good, "1"),
+        case(good, None, "2"),
+        case(good, "Context window exceeded. No output generated.", "3"),
+        case(good[:-1] + ",}", good, "4"),
+        case(good, '{"errors": [{"category": ["x"], "location": "a"}]}', "5"),
+        case('{"errors": 1}', good, "6"),
+    )
+    assert found.traces == 1
+    assert found.location.mean == 1.0
+    assert found.skipped == {
+        "prediction missing": 1,
+        "prediction unreadable": 1,
+        "gold unreadable": 1,
+        "prediction not in form": 1,
+        "gold not in form": 1,
+    }
+
+
+def test_no_trace_left_is_no_figure() -> None:
+    found = scored(case(text((FORMAT, "a")), None))
+    assert (found.weighted_f1.mean, found.location.mean, found.joint.mean) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "reliability", "other"),
+    [(1.9, 1, 1.9), (0, -1, -1), ("", -1, -1), (None, -1, -1), ("good", -1, -1), ("3", 3, 3),
+     ("2.5", -1, 2.5), ([4], -1, -1), (True, 1, 1), (float("nan"), -1, None)],
+)  # fmt: skip
+def test_scores_are_read_with_their_quirks(value: Any, reliability: float, other: float) -> None:
+    from scipy.stats import pearsonr
+
+    gold, rest = [1, 2, 5], [2, 4]
+    found = scored(
+        *(
+            case(text(reliability_score=g, overall=g), text(reliability_score=p, overall=p), str(i))
+            for i, (g, p) in enumerate(zip(gold, [value, *rest], strict=True))
+        )
+    ).pearson
+    for name, read in (("reliability", reliability), ("overall", other)):
+        if read is None:
+            assert (found[name].r, found[name].reason) == (None, "not finite")
+        else:
+            assert found[name].r == pytest.approx(pearsonr(gold, [read, *rest]).statistic)
+
+
+def test_a_missing_score_leaves_the_trace_out_of_that_list_only() -> None:
+    gold = text(overall=3, security_score=5)
+    found = scored(
+        case(gold, text(overall=1, security_score=5), "1"),
+        case(gold, text(security_score=4), "2"),
+    ).pearson
+    assert (found["overall"].n, found["overall"].r, found["overall"].reason) == (
+        1,
+        None,
+        "one trace",
+    )
+    assert (found["security"].n, found["security"].reason) == (2, "constant")
+    assert set(found) == {"overall", "security"} < set(SCORES)
+
+
+# --- parsing --------------------------------------------------------------------------------
+
+
+def drop_from_the_end(whole: str) -> Any:
+    """What the specification says, literally."""
+    start, end = whole.find("{"), whole.rfind("}")
+    if start < 0 or end < start:
+        return None
+    for stop in range(end + 1, start, -1):
+        try:
+            return json.loads(whole[start:stop])
+        except ValueError:
+            continue
+    return None
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet='{}[]"a1:, \n\\', max_size=30))
+def test_parsing_is_that_of_dropping_characters(whole: str) -> None:
+    expected = drop_from_the_end(whole)
+    if expected is None:
+        with pytest.raises(ReplyError):
+            parse(whole)
+    else:
+        assert parse(whole) == expected
+
+
+def test_parsing_takes_the_first_object_and_is_linear() -> None:
+    assert parse('Sure! {"errors": []} and {"errors": 1} }') == {"errors": []}
+    with pytest.raises(ReplyError):
+        parse('{"errors": [' + '{"category": "x"},' * 200_000)  # by dropping: hours
+    with pytest.raises(ReplyError):
+        parse('{"a":' * 100_000)
+
+
+# --- properties -----------------------------------------------------------------------------
+
+
+def test_order_of_errors_and_traces_changes_nothing() -> None:
+    rng = random.Random(3)
+    traces = []
+    for i in range(12):
+        errors = [(rng.choice(CATEGORIES), f"s{rng.randrange(6)}") for _ in range(6)]
+        guess = [(rng.choice(CATEGORIES), f"s{rng.randrange(6)}") for _ in range(6)]
+        traces.append((errors, guess, str(i)))
+    first = scored(*(case(text(*g), text(*p), t) for g, p, t in traces))
+    rng.shuffle(traces)
+    again = scored(*(case(text(*reversed(g)), text(*reversed(p)), t) for g, p, t in traces))
+    assert first == again
+
+
+def test_intervals_hold_the_mean_and_need_traces() -> None:
+    gold = text((FORMAT, "a"), (GOAL, "b"))
+    half, none = text((FORMAT, "a")), text()
+    found = scored(*(case(gold, half if i % 2 else none, str(i)) for i in range(20)))
+    for one in (found.weighted_f1, found.location, found.joint):
+        assert one.low is not None
+        assert one.low < one.mean < one.high  # type: ignore[operator]
+    assert scored(case(gold, half)).location.low is None

@@ -1,0 +1,356 @@
+"""The default scorer: by hand, by brute force, and what must always hold."""
+
+import itertools
+import math
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agenteval.evaluators.traces.scorer import (
+    PARTS,
+    Case,
+    Scores,
+    Scoring,
+    make_case,
+    score,
+)
+from agenteval.evaluators.traces.tallies import LEVELS, Level, Tally, claims, matched
+from agenteval.evaluators.traces.taxonomy import built_in
+from agenteval.evaluators.traces.tolerance import Nearness
+from agenteval.records import Finding, Findings, Span
+from agenteval.stats.interval import Interval
+
+F, G, R, H = "Formatting Errors", "Goal Deviation", "Resource Abuse", "Language-only"
+Pairs = Sequence[tuple[str, str]]
+QUICK = Scoring(resamples=100)
+
+
+def findings(pairs: Pairs, trace: str = "t") -> Findings:
+    return Findings(trace=trace, findings=tuple(Finding(category=c, span=s) for c, s in pairs))
+
+
+def case(
+    gold: Pairs, predicted: Pairs | None, trace: str = "t", spans: Sequence[Span] | None = None
+) -> Case:
+    said = None if predicted is None else findings(predicted, trace)
+    return make_case(findings(gold, trace), said, built_in(), spans)
+
+
+def level(scores: Scores, name: Level) -> tuple[Any, Any, Any]:
+    """Counts, micro and macro (precision, recall, F1)."""
+    one = next(x for x in scores.levels if x.level == name)
+    micro, macro = (
+        tuple(getattr(measure, part).mean for part in PARTS) for measure in (one.micro, one.macro)
+    )
+    return one.counts, micro, macro
+
+
+def test_one_trace_by_hand() -> None:
+    # gold: F at a and b, G at b; said: F at a, G at a, H at z (twice), F at b in other letters
+    found = score(
+        [case([(F, "a"), (F, "b"), (G, "b")],
+              [(F, "a"), (G, "a"), (H, "z"), (H, "z"), ("formatting error", "b")])],
+        QUICK,
+    )  # fmt: skip
+    assert level(found, "location")[:2] == (Tally(2, 3, 2), pytest.approx((2 / 3, 1, 4 / 5)))
+    assert level(found, "category")[:2] == (Tally(2, 3, 2), pytest.approx((2 / 3, 1, 4 / 5)))
+    assert level(found, "joint")[:2] == (Tally(2, 4, 3), pytest.approx((1 / 2, 2 / 3, 4 / 7)))
+    assert found.predictions.mean == 5
+    by = {c.category: (c.pairs, c.traces) for c in found.categories}
+    assert by == {
+        F: (Tally(2, 2, 2), Tally(1, 1, 1)),
+        G: (Tally(0, 1, 1), Tally(1, 1, 1)),
+        H: (Tally(0, 1, 0), Tally(0, 1, 0)),
+    }
+
+
+def test_micro_and_macro_by_hand() -> None:
+    # joint: trace 1 has 1 hit of 1 said and 4 gold, trace 2 has 1 hit of 3 said and 1 gold
+    found = score(
+        [
+            case([(F, "a"), (F, "b"), (F, "c"), (F, "d")], [(F, "a")], "1"),
+            case([(G, "a")], [(G, "a"), (G, "b"), (G, "c")], "2"),
+        ],
+        QUICK,
+    )
+    counts, micro, macro = level(found, "joint")
+    assert counts == Tally(2, 4, 5)
+    assert micro == pytest.approx((2 / 4, 2 / 5, 4 / 9))
+    assert macro == pytest.approx(((1 + 1 / 3) / 2, (1 / 4 + 1) / 2, (2 / 5 + 2 / 4) / 2))
+
+
+@pytest.mark.parametrize("lost", [None, "unscored:parse"])
+def test_a_lost_prediction_is_empty_and_counted(lost: str | None) -> None:
+    gold = findings([(F, "a")], "2")
+    said = None if lost is None else Findings.model_validate({"trace": "2", "status": lost})
+    found = score([case([(F, "a")], [(F, "a")], "1"), make_case(gold, said, built_in())], QUICK)
+    assert level(found, "joint") == (
+        Tally(1, 1, 2), pytest.approx((1, 1 / 2, 2 / 3)), pytest.approx((1 / 2, 1 / 2, 1 / 2))
+    )  # fmt: skip
+    assert (found.coverage.traces, found.coverage.answered) == (2, 1)
+    assert found.coverage.lost == {lost or "missing": 1}
+    assert found.predictions.mean == 1  # over the traces with a prediction
+
+
+def test_lost_predictions_can_be_left_out_as_the_official_scorer_does() -> None:
+    cases = [case([(F, "a")], [(F, "a")], "1"), case([(F, "a")], None, "2")]
+    found = score(cases, Scoring(missing="leave_out", resamples=100))
+    assert level(found, "joint")[1] == (1, 1, 1)
+    assert (found.coverage.traces, found.coverage.answered, found.coverage.left_out) == (2, 1, 1)
+
+
+def test_traces_without_errors() -> None:
+    cases = [
+        case([], [], "right"),
+        case([], [(F, "a")], "wrong"),
+        case([], None, "lost"),  # nothing was said: no merit
+        case([(F, "a")], [(F, "a")], "other"),
+    ]
+    means = {}
+    for rule in ("correct", "zero", "leave_out"):
+        how = Scoring(without_errors=rule, resamples=100)
+        found = score(cases, how)
+        means[rule] = [level(found, name)[2] for name in LEVELS]
+        assert found.coverage.without_errors == 3
+    assert means["correct"] == [(0.5, 0.5, 0.5)] * 3
+    assert means["zero"] == [(0.25, 0.25, 0.25)] * 3
+    assert means["leave_out"] == [(1, 1, 1)] * 3
+
+
+def test_silence_about_errors_is_not_precise() -> None:
+    counts, micro, macro = level(score([case([(F, "a")], [])], QUICK), "joint")
+    assert counts == Tally(0, 0, 1)
+    assert micro == (None, 0, 0)  # no prediction: precision over all of them is not defined
+    assert macro == (0, 0, 0)
+
+
+def test_unknown_labels_are_counted_and_are_categories_of_their_own() -> None:
+    found = score(
+        [case([("Odd One", "a")], [("odd  one", "a"), ("Tool", "b"), ("Tool", "c")])], QUICK
+    )
+    assert found.unknown == ({"odd one": 1}, {"odd one": 1, "tool": 2})
+    assert level(found, "joint")[0] == Tally(1, 3, 1)
+    assert [c.category for c in found.categories] == ["odd one", "tool"]
+
+
+def test_a_part_of_a_label_is_no_hit() -> None:
+    assert level(score([case([(H, "a")], [("a", "a")])], QUICK), "category")[0].hits == 0
+
+
+def test_errors_without_place_or_kind() -> None:
+    # gold: one without a place, one without a kind; said: the same, which can hit nothing but "b"
+    found = score([case([(F, ""), ("", "b")], [(F, ""), ("", "b")])], QUICK)
+    assert level(found, "location")[0] == Tally(1, 2, 1)
+    assert level(found, "category")[0] == Tally(1, 1, 1)
+    assert level(found, "joint")[0] == Tally(0, 2, 0)
+    assert level(found, "joint")[2] == (None, None, None)  # no gold pair to meet
+
+
+def test_gold_that_is_not_known_is_refused() -> None:
+    with pytest.raises(ValueError, match="gold is unscored:parse"):
+        make_case(Findings(trace="t", status="unscored:parse"), None, built_in())
+
+
+def test_a_trace_counts_once() -> None:
+    with pytest.raises(ValueError, match="two cases of trace 't'"):
+        score([case([], []), case([], [])])
+
+
+def test_no_case_at_all() -> None:
+    found = score([], QUICK)
+    assert found.coverage.traces == 0
+    assert level(found, "joint")[1:] == ((None,) * 3, (None,) * 3)
+
+
+def test_few_traces_have_no_interval_and_say_so() -> None:
+    found = score([case([(F, "a"), (G, "b")], [(F, "a")], str(i)) for i in range(3)], QUICK)
+    f1 = found.levels[2].macro.f1
+    assert f1.mean == pytest.approx(2 / 3)
+    assert (f1.low, f1.high) == (None, None)
+    assert f1.reason == "3 cases: too few for a bootstrap"
+
+
+def test_intervals_resample_traces_not_errors() -> None:
+    """One trace with many errors weighs as one draw: the interval nearly spans the scale."""
+    many = [(F, f"s{i}") for i in range(200)]
+    cases = [case(many, many if i < 3 else [], str(i)) for i in range(6)]
+    recall = score(cases, Scoring(resamples=500)).levels[2].micro.recall
+    assert recall.mean == 0.5
+    assert recall.low is not None
+    assert recall.high is not None
+    assert recall.high - recall.low > 0.6
+
+
+# --- properties -----------------------------------------------------------------------------
+
+pair = st.tuples(st.sampled_from([F, G, R, H]), st.sampled_from("abcdef"))
+traces = st.lists(
+    st.tuples(st.lists(pair, max_size=6), st.lists(pair, max_size=6)), min_size=1, max_size=6
+)
+
+
+def cases_of(rows: Sequence[tuple[Pairs, Pairs]]) -> list[Case]:
+    return [case(g, p, str(i)) for i, (g, p) in enumerate(rows)]
+
+
+def figures(scores: Scores) -> list[Interval]:
+    return [
+        getattr(measure, part)
+        for one in scores.levels
+        for measure in (one.micro, one.macro)
+        for part in PARTS
+    ]
+
+
+def brute(rows: Sequence[tuple[Pairs, Pairs]], key: str) -> list[float | None]:
+    """Micro and macro precision, recall, F1, written out without the package."""
+
+    def things(pairs: Pairs) -> set[object]:
+        return {{"location": s, "category": c, "joint": (c, s)}[key] for c, s in pairs}
+
+    sets = [(things(g), things(p)) for g, p in rows]
+    hits = sum(len([x for x in p if x in g]) for g, p in sets)
+    said, gold = sum(len(p) for _, p in sets), sum(len(g) for g, _ in sets)
+    micro = [hits / said if said else None, hits / gold if gold else None,
+             2 * hits / (said + gold) if said + gold else None]  # fmt: skip
+    each = []
+    for g, p in sets:
+        if not g:
+            each.append([0.0 if p else 1.0] * 3)
+            continue
+        h = sum(x in g for x in p)
+        precision, recall = (h / len(p) if p else 0.0), h / len(g)
+        both = precision + recall
+        each.append([precision, recall, 2 * precision * recall / both if both else 0.0])
+    return [*micro, *(math.fsum(column) / len(each) for column in zip(*each, strict=True))]
+
+
+@settings(max_examples=100, deadline=None)
+@given(traces)
+def test_figures_are_those_of_brute_force(rows: list[tuple[Pairs, Pairs]]) -> None:
+    found = score(cases_of(rows), QUICK)
+    expected = [x for name in LEVELS for x in brute(rows, name)]
+    assert [one.mean for one in figures(found)] == [
+        None if x is None else pytest.approx(x, abs=1e-12) for x in expected
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(traces)
+def test_gold_as_prediction_is_perfect(rows: list[tuple[Pairs, Pairs]]) -> None:
+    found = score(cases_of([(g, g) for g, _ in rows]), QUICK)
+    assert {one.mean for one in figures(found)} <= {1.0, None}
+    assert all(one.macro.f1.mean == 1.0 for one in found.levels)
+
+
+@settings(max_examples=60, deadline=None)
+@given(traces, st.sampled_from([F, G, R, H]), st.data())
+def test_a_spurious_finding_never_raises_precision_or_f1_nor_lowers_recall(
+    rows: list[tuple[Pairs, Pairs]], category: str, data: st.DataObject
+) -> None:
+    at = data.draw(st.integers(0, len(rows) - 1))
+    noisy = [(g, [*p, (category, "z")] if i == at else p) for i, (g, p) in enumerate(rows)]
+    before, after = score(cases_of(rows), QUICK), score(cases_of(noisy), QUICK)
+    for one, other in zip(before.levels, after.levels, strict=True):
+        if one.level == "category":
+            continue  # the category itself may be right
+        for b, a in ((one.micro, other.micro), (one.macro, other.macro)):
+            for part in ("precision", "f1"):
+                old, new = getattr(b, part).mean, getattr(a, part).mean
+                assert old is None or new <= old + 1e-12
+        assert one.micro.recall.mean == other.micro.recall.mean
+
+
+@settings(max_examples=40, deadline=None)
+@given(traces, st.randoms(use_true_random=False))
+def test_order_changes_nothing(rows: list[tuple[Pairs, Pairs]], rng: random.Random) -> None:
+    before = score(cases_of(rows), QUICK)
+    mixed = [case(list(reversed(g)), list(reversed(p)), str(i)) for i, (g, p) in enumerate(rows)]
+    rng.shuffle(mixed)
+    assert score(mixed, QUICK) == before
+
+
+def test_the_seed_decides_the_draws() -> None:
+    cases = [case([(F, "a"), (G, "b")], [(F, "a")] * (i % 2), str(i)) for i in range(20)]
+    first, again, other = (score(cases, Scoring(seed=s, resamples=300)) for s in (1, 1, 2))
+    assert first == again
+    assert [x.mean for x in figures(first)] == pytest.approx([x.mean for x in figures(other)])
+    assert [x.se for x in figures(first)] != [x.se for x in figures(other)]
+
+
+# --- tolerance ------------------------------------------------------------------------------
+
+
+def step(n: int) -> list[Span]:
+    return [
+        Span(id=f"step{n}", kind="chain", parent_id="agent"),
+        Span(id=f"llm{n}", kind="llm", parent_id=f"step{n}"),
+        Span(id=f"tool{n}", kind="tool", parent_id=f"step{n}"),
+    ]
+
+
+SPANS = [Span(id="agent", kind="agent"), *step(1), *step(2), *step(3)]
+NEAR = Scoring(tolerance=("ancestor", "neighbour"), resamples=100)
+
+
+def test_a_close_span_is_a_hit_only_where_asked_for() -> None:
+    one = case([(F, "llm1")], [(F, "tool1")], spans=SPANS)
+    assert level(score([one], QUICK), "joint")[0] == Tally(0, 1, 1)
+    assert level(score([one], NEAR), "joint")[0] == Tally(1, 1, 1)
+    far = case([(F, "llm1")], [(F, "tool2")], spans=SPANS)
+    assert level(score([far], NEAR), "joint")[0] == Tally(0, 1, 1)
+
+
+def test_one_prediction_hits_one_error() -> None:
+    # the step is close to both of its spans, but one finding finds one of them
+    two = case([(F, "llm1"), (F, "tool1")], [(F, "step1")], spans=SPANS)
+    assert level(score([two], NEAR), "location")[0] == Tally(1, 1, 2)
+    one = case([(F, "llm1")], [(F, "llm1"), (F, "tool1"), (F, "step1")], spans=SPANS)
+    assert level(score([one], NEAR), "joint")[0] == Tally(1, 3, 1)
+
+
+def test_a_close_span_of_another_category_is_no_joint_hit() -> None:
+    one = case([(F, "llm1")], [(G, "tool1")], spans=SPANS)
+    found = score([one], NEAR)
+    assert (level(found, "location")[0].hits, level(found, "joint")[0].hits) == (1, 0)
+
+
+def test_a_greedy_choice_would_lose_a_hit() -> None:
+    # tool1 is close to llm1 and step1; llm1 itself only serves llm1 if step1 takes tool1
+    gold, said = frozenset({"llm1", "step2"}), frozenset({"step1", "step3"})
+    assert matched(gold, said, Nearness(SPANS)) == 2
+
+
+def test_traces_without_spans_are_exact_and_counted() -> None:
+    found = score([case([(F, "llm1")], [(F, "tool1")])], NEAR)
+    assert level(found, "joint")[0].hits == 0
+    assert found.coverage.without_spans == 1
+
+
+names = st.frozensets(st.sampled_from([s.id for s in SPANS]), max_size=5)
+
+
+@settings(max_examples=150, deadline=None)
+@given(names, names)
+def test_matching_is_the_largest_by_brute_force(gold: frozenset[str], said: frozenset[str]) -> None:
+    near = Nearness(SPANS)
+    small, large = sorted((sorted(gold), sorted(said)), key=len)
+    best = max(
+        sum(b in near.near(a) for a, b in zip(small, chosen, strict=True))
+        for chosen in itertools.permutations(large, len(small))
+    )
+    found = matched(gold, said, near)
+    assert found == best
+    assert len(gold & said) <= found <= min(len(gold), len(said))
+
+
+def test_claims_share_nothing_with_their_source() -> None:
+    made = claims(findings([(F, "a"), (F, "a"), (G, "b")]), built_in())
+    assert made.spans == {F: {"a"}, G: {"b"}}
+    assert made.entries == 3
+    assert made.locations == {"a", "b"}
+    assert made.categories == {F, G}

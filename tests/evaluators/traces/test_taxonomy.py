@@ -1,0 +1,152 @@
+"""The built-in taxonomy, and taxonomies of a team's own."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from agenteval.errors import InputError
+from agenteval.evaluators.traces.official import CATEGORIES
+from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy, built_in, load_taxonomy
+
+GROUPS = {  # arXiv 2505.08638, section 3: leaves per group
+    "Hallucinations": 2,
+    "Information Processing": 2,
+    "Decision Making": 2,
+    "Output Generation": 2,
+    "Configuration": 2,
+    "API Issues": 4,
+    "Resource Management": 2,
+    "Context Management": 2,
+    "Task Management": 2,
+}
+OWN = {
+    "name": "ours",
+    "leaves": [
+        {"name": "Rude answer", "area": "Tone", "group": "Words", "definition": "Insults."},
+        {"name": "Too late", "area": "Time", "group": "Time", "definition": "Late.",
+         "aliases": ["Tardy"], "locate": "last"},
+    ],
+}  # fmt: skip
+
+
+def test_built_in_has_20_leaves_in_3_areas_and_9_groups() -> None:
+    taxonomy = built_in()
+    assert len(taxonomy.assigned) == 20
+    assert len(taxonomy.areas) == 3
+    assert {g: sum(x.group == g for x in taxonomy.assigned) for g in GROUPS} == GROUPS
+    assert all(leaf.definition and leaf.signs for leaf in taxonomy.assigned)
+
+
+def test_built_in_knows_the_scorers_21_labels_one_of_them_unassigned() -> None:
+    taxonomy = built_in()
+    assert {leaf.name for leaf in taxonomy.leaves} == set(CATEGORIES)
+    unassigned = [leaf.name for leaf in taxonomy.leaves if not leaf.assigned]
+    assert unassigned == ["Incorrect Memory Usage"]
+
+
+def test_only_resource_abuse_is_marked_at_its_last_place() -> None:
+    assert [x.name for x in built_in().leaves if x.locate == "last"] == ["Resource Abuse"]
+
+
+@pytest.mark.parametrize(
+    ("written", "leaf"),
+    [
+        ("Context Handling Failure", "Context Handling Failures"),
+        ("Tool Selection", "Tool Selection Errors"),
+        ("Goal deviation", "Goal Deviation"),
+        (" Incorrect Problem Identification", "Incorrect Problem Identification"),
+        ("Language-Only", "Language-only"),
+        ("Instruction Non-Compliance", "Instruction Non-compliance"),
+        ("Instruction non complience", "Instruction Non-compliance"),
+        ("Formatting Error", "Formatting Errors"),
+        ("Task Orchestration Error", "Task Orchestration"),
+        ("Task Orchestration Errors", "Task Orchestration"),
+        ("Poor Information retrieval", "Poor Information Retrieval"),
+        ("LanguageOnly", "Language-only"),
+        ("tool_related", "Tool-related"),
+    ],
+)
+def test_spellings_seen_in_annotations_are_known(written: str, leaf: str) -> None:
+    found = built_in().find(written)
+    assert found is not None
+    assert found.name == leaf
+
+
+@pytest.mark.parametrize("text", ["", "a", "Errors", "Tool", "Resource", "Hallucinations", "-"])
+def test_parts_of_names_and_names_of_groups_are_no_leaf(text: str) -> None:
+    assert built_in().find(text) is None
+
+
+@pytest.mark.parametrize("suffix", [".json", ".yaml", ".yml"])
+def test_a_teams_own(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"own{suffix}"
+    path.write_text(json.dumps(OWN) if suffix == ".json" else yaml.safe_dump(OWN), "utf-8")
+    taxonomy = load_taxonomy(path)
+    assert [leaf.name for leaf in taxonomy.leaves] == ["Rude answer", "Too late"]
+    assert taxonomy.find("tardy") == taxonomy.leaves[1]
+    assert taxonomy.areas == ("Tone", "Time")
+
+
+def test_the_built_in_file_is_in_the_form_of_a_teams_own(tmp_path: Path) -> None:
+    path = tmp_path / "copy.json"
+    path.write_text(built_in().model_dump_json(), "utf-8")
+    assert load_taxonomy(path) == built_in()
+
+
+def changed(**leaf: Any) -> dict[str, Any]:
+    return {"name": "x", "leaves": [OWN["leaves"][0], {**OWN["leaves"][1], **leaf}]}  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ([], "mapping with name and leaves"),
+        ({"name": "x"}, "leaves: Field required"),
+        ({"name": "x", "leaves": []}, "leaves: Tuple should have at least 1 item"),
+        (changed(name=404), "leaves.1.name: Input should be a valid string"),
+        (changed(locate="middle"), "leaves.1.locate: Input should be 'first' or 'last'"),
+        (changed(colour="red"), "leaves.1.colour: Extra inputs"),
+        (changed(aliases=["RUDE-answer"]), "'RUDE-answer' stands for both"),
+        (changed(aliases=["--"]), "holds no letter or digit"),
+    ],
+)
+def test_defects_are_named_by_key(tmp_path: Path, data: Any, says: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(data), "utf-8")
+    with pytest.raises(InputError, match=r"bad\.json: ") as caught:
+        load_taxonomy(path)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.json", b'{"name": "x",\n "leaves": [}', "a.json:2: not valid JSON"),
+        ("a.yaml", b"name: x\nname: y\n", "'name' stands twice"),
+        ("a.yaml", b"a: &x [1]\nb: *x\n", "aliases are not allowed"),
+        ("a.json", b"\xff\xfe", "not UTF-8"),
+        ("a.json", b"[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_broken_files(tmp_path: Path, name: str, content: bytes, says: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        load_taxonomy(path)
+    assert says in str(caught.value)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read"):
+        load_taxonomy(tmp_path / "none.json")
+
+
+def test_ambiguous_leaves_are_refused_in_code_too() -> None:
+    leaves = (Leaf(name="A b", area="", group="", definition=""),
+              Leaf(name="a-B", area="", group="", definition=""))  # fmt: skip
+    with pytest.raises(ValidationError, match="stands for both"):
+        Taxonomy(name="x", leaves=leaves)
