@@ -1,0 +1,207 @@
+"""Replies that lack what their own prompt demands in so many words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+
+from pydantic import JsonValue
+
+from agenteval.evaluators.traces.detectors.conversations import conversations
+from agenteval.evaluators.traces.detectors.demands import Demand, demands
+from agenteval.evaluators.traces.detectors.registry import Hit, rule
+from agenteval.evaluators.traces.detectors.view import TraceView, quote
+from agenteval.records import Message, Span
+
+_MARGIN = 1.1  # words and characters are counted in more than one way
+_CUT = {"length", "max_tokens", "max_output_tokens", "incomplete", "model_length"}
+_WITHHELD = {"content_filter", "safety", "refusal"}
+_STOPS = ("stop", "stop_sequences", "gen_ai.request.stop_sequences")
+_PARAMETERS = ("llm.invocation_parameters", "gen_ai.request.parameters")
+
+
+def cut_off(span: Span) -> bool:
+    """Whether the provider says that the reply ended at a limit of tokens."""
+    return (span.finish or "").lower() in _CUT
+
+
+Asked = tuple[Span, str, list[Demand]]
+
+
+def _replies(view: TraceView) -> list[Asked]:
+    """Replies in plain text that were ended by the model, with the demands that hold for them."""
+    return view.once(_all_asked)
+
+
+def _all_asked(view: TraceView) -> list[Asked]:
+    return list(_asked(view))
+
+
+def _asked(view: TraceView) -> Iterator[Asked]:
+    read = lru_cache(maxsize=4096)(demands)
+    finals = {c.requests[-1].id for c in conversations(view).all if c.requests}
+    for span in view.llms:
+        if not span.reply or any(m.tool_calls for m in span.reply) or cut_off(span):
+            continue
+        text = "\n".join(m.content for m in span.reply)
+        if not text.strip() or (span.finish or "").lower() in _WITHHELD:
+            continue
+        asked = [d for m in prompts(span.messages) for d in read(m.content)]
+        if asked or _formatted(span):
+            yield span, text, [d for d in asked if d.scope != "final" or span.id in finals]
+
+
+def prompts(messages: tuple[Message, ...]) -> list[Message]:
+    """The messages that say what this reply must be: those of the system that open the
+    conversation, and the user's last ones, looking back over calls and their results."""
+    found = []
+    for message in messages:
+        if message.role != "system":
+            break
+        found.append(message)
+    first, last = len(found), []
+    for message in reversed(messages[first:]):
+        if message.role == "user":
+            last.append(message)
+        elif last or (message.role == "assistant" and not message.tool_calls):
+            break
+    return found + last[::-1]
+
+
+def _invocation(span: Span) -> dict[str, JsonValue]:
+    """Parameters of a request, from its attributes or from the request itself as its input."""
+    found: dict[str, JsonValue] = {}
+    texts: list[JsonValue] = [span.attributes.get(key) for key in _PARAMETERS]
+    if '"stop' in span.input or '"response_format' in span.input:
+        texts.append(span.input)
+    for text in texts:
+        value: JsonValue = text
+        if isinstance(text, str):
+            try:
+                value = json.loads(text)
+            except (ValueError, RecursionError):
+                continue
+        if isinstance(value, dict):
+            found = {**value, **found}
+    for key in _STOPS:
+        if key in span.attributes:
+            found[key] = span.attributes[key]
+    return found
+
+
+def _plain(text: str) -> str:
+    return "".join(c for c in text.casefold() if not c.isspace() and c not in "*`_#")
+
+
+@rule(
+    "end-marker",
+    "Instruction Non-compliance",
+    "LOW",
+    "The system message, or the user's last one, demands without condition that the reply end with "
+    "a literal marker, and the marker stands nowhere in it; markers that the request gives as stop "
+    "sequences, replies with calls and replies cut at a limit are not covered.",
+    confidence=0.95,
+)
+def end_marker(view: TraceView) -> Iterator[Hit]:
+    """The first reply without each marker."""
+    seen: set[str] = set()
+    for span, text, asked in _replies(view):
+        plain = _plain(text)
+        for demand in asked:
+            if demand.kind != "marker" or demand.marker in seen or _plain(demand.marker) in plain:
+                continue
+            if demand.scope == "code" and "```" not in text and "<code>" not in text:
+                continue
+            if _is_stop(span, demand.marker):
+                continue
+            seen.add(demand.marker)
+            yield Hit(span, _end(span, text), f"the reply lacks {demand.marker!r}, as demanded")
+
+
+def _is_stop(span: Span, marker: str) -> bool:
+    given = _invocation(span)
+    stops = [given.get(key) for key in _STOPS]
+    return any(marker.strip() in json.dumps(stop, ensure_ascii=False) for stop in stops if stop)
+
+
+def _end(span: Span, text: str) -> str:
+    """The last line of a reply, at most 300 characters."""
+    line = next((x for x in reversed(text.split("\n")) if x.strip()), "")
+    return quote(span, line[-300:], line)
+
+
+@rule(
+    "length-limit",
+    "Instruction Non-compliance",
+    "LOW",
+    "The system message, or the user's last one, bounds the whole reply by a number of words or "
+    "characters, and the reply exceeds it by more than a tenth; limits on parts of a reply, in "
+    "sentences or in lines are not covered.",
+    confidence=0.95,
+)
+def length_limit(view: TraceView) -> Iterator[Hit]:
+    """The first reply beyond each limit."""
+    seen: set[str] = set()
+    for span, text, asked in _replies(view):
+        for demand in asked:
+            if demand.kind not in ("words", "characters") or demand.words in seen:
+                continue
+            words = demand.kind == "words"
+            length = _words(text) if words else len(text.strip())
+            if demand.most and length > demand.most * _MARGIN:
+                seen.add(demand.words)
+                yield Hit(
+                    span,
+                    _end(span, text),
+                    f"the reply has {length} {demand.kind}, at most {demand.most} were allowed",
+                )
+
+
+@rule(
+    "no-json",
+    "Formatting Errors",
+    "MEDIUM",
+    "The request's response format is JSON, or a prompt demands nothing but JSON, and the reply "
+    "holds no JSON value at all; JSON among other words, or of the wrong shape, is not covered.",
+)
+def no_json(view: TraceView) -> Iterator[Hit]:
+    """The first such reply of the trace."""
+    for span, text, asked in _replies(view):
+        wanted = any(d.kind == "json" for d in asked) or _formatted(span)
+        if wanted and not holds_json(text):
+            yield Hit(span, quote(span, text), "nothing but JSON was asked for, the reply has none")
+            return
+
+
+def _words(text: str) -> int:
+    return sum(any(c.isalnum() for c in token) for token in text.split())
+
+
+def _formatted(span: Span) -> bool:
+    given = _invocation(span).get("response_format")
+    return isinstance(given, dict) and given.get("type") in ("json_object", "json_schema")
+
+
+def holds_json(text: str) -> bool:
+    """Whether a text is a JSON value, or holds an object or array, fenced or among words."""
+    decoder = json.JSONDecoder()
+    try:
+        json.loads(text.strip())
+    except (ValueError, RecursionError):
+        pass
+    else:
+        return True
+    for start in _openings(text):
+        try:
+            decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        return True
+    return False
+
+
+def _openings(text: str) -> Iterator[int]:
+    """Where the first 200 objects or arrays may begin."""
+    return islice((i for i, c in enumerate(text) if c in "{["), 200)

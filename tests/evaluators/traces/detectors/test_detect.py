@@ -1,0 +1,227 @@
+"""The register of rules, and what holds for every run: no crash, true quotes, one order, speed."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import agenteval
+from agenteval.errors import InputError
+from agenteval.evaluators.traces.detectors import RULES, detect
+from agenteval.evaluators.traces.detectors.registry import rule
+from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
+from agenteval.records import Message, Run, Span, SpanEvent, ToolCall, ToolSpec
+from tests.evaluators.traces.detectors.conftest import Trace, check, named, tool_spec
+
+LEAVES = {  # of the specification, section 2
+    "Tool-related", "Formatting Errors", "Instruction Non-compliance", "Tool Definition Issues",
+    "Environment Setup Errors", "Rate Limiting", "Authentication Errors", "Service Errors",
+    "Resource Not Found", "Resource Exhaustion", "Timeout Issues", "Context Handling Failures",
+    "Resource Abuse",
+}  # fmt: skip
+
+
+def test_rules_are_described() -> None:
+    assert {r.category for r in RULES.values()} == LEAVES
+    for each in RULES.values():
+        assert 60 < len(each.certain) < 400
+        assert "not" in each.certain or "none" in each.certain  # what it does not cover
+        assert 0 < each.confidence <= 1
+    with pytest.raises(ValueError, match="two detectors"):
+        rule("timeout", "x", "LOW", "")(lambda view: iter(()))
+
+
+def test_only_some_rules() -> None:
+    trace = Trace(system="End every reply with the word OVER.")
+    trace.add(kind="tool", tool="f", status="error", events=(named("TimeoutError", "late"),))
+    trace.ask("Rome.")
+    assert trace.names() == ["timeout", "end-marker"]
+    assert [f.category for f in trace.found("timeout")] == ["Timeout Issues"]
+    with pytest.raises(InputError, match="no detector 'time'"):
+        trace.found("time")
+    assert detect(Run(id="t", spans=tuple(trace.spans)), only=()) == ()
+
+
+def test_categories_of_a_taxonomy() -> None:
+    trace = Trace(system="End every reply with the word OVER.")
+    trace.add(kind="tool", tool="f", status="error", events=(named("TimeoutError", "late"),))
+    trace.ask("Rome.")
+
+    def leaf(name: str, *aliases: str, assigned: bool = True) -> Leaf:
+        return Leaf(name=name, area="a", group="g", definition="d", aliases=aliases,
+                    assigned=assigned)  # fmt: skip
+
+    own = Taxonomy(name="own", leaves=(leaf("Too slow", "timeout issues"), leaf("Other")))
+    run = Run(id="t", spans=tuple(trace.spans))
+    assert [f.category for f in detect(run, own)] == ["Too slow"]
+    silent = Taxonomy(name="own", leaves=(leaf("Timeout Issues", assigned=False),))
+    assert detect(run, silent) == ()
+
+
+TEXTS = st.one_of(
+    st.text(max_size=20),
+    st.sampled_from([
+        "Error code: 429", "End every reply with the word OVER.", "reply with JSON only", "{", "",
+        '{"isError": true}', "Answer in at most 1 words.", "I called do_it", "\ud800", "null",
+        "Error: tool 'do_it' not found in any workbench", "[Errno 28] x",
+        "Action: x\nObservation: y",
+        "<tool_call>{", "missing 1 required positional argument: 'a'", "a" * 400,
+        "No such file or directory: 'x'", "[" * 2000,
+    ]),
+)  # fmt: skip
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+NAMES = st.sampled_from(["do_it", "get_x", "wait", "", "ä", "f"])
+CALLS = st.builds(ToolCall, name=NAMES, arguments=VALUES, id=st.sampled_from([None, "a", "b", ""]))
+MESSAGES = st.builds(
+    Message,
+    role=st.sampled_from(["system", "user", "assistant", "tool"]),
+    content=TEXTS,
+    name=st.none() | NAMES,
+    tool_calls=st.lists(CALLS, max_size=3).map(tuple),
+    tool_call_id=st.sampled_from([None, "a", "b"]),
+)
+KEYS = st.sampled_from([
+    "exception.type", "exception.message", "exception.escaped", "exception.stacktrace",
+    "error.type", "http.status_code", "llm.invocation_parameters", "tool_call.id", "stop",
+    "graph.node.id", "x",
+])  # fmt: skip
+ATTRIBUTES = st.dictionaries(
+    KEYS,
+    VALUES | st.sampled_from([429, "503", "TimeoutError", "FileNotFoundError", "SyntaxError",
+                              "x.AgentParsingError", '{"response_format": {"type": "json_object"}}'
+                              ]),
+    max_size=4,
+)  # fmt: skip
+SCHEMAS = st.none() | st.dictionaries(
+    st.sampled_from(["type", "properties", "required", "additionalProperties", "$ref", "$schema",
+                     "allOf", "items", "enum", "multipleOf", "pattern"]),
+    VALUES | st.sampled_from(["object", "#", {"a": {"type": "integer"}}, ["a"]]),
+    max_size=4,
+)  # fmt: skip
+IDS = st.sampled_from(["1", "2", "3", "4", "5"])
+SPANS = st.builds(
+    Span,
+    id=IDS,
+    parent_id=st.none() | IDS,
+    name=TEXTS,
+    kind=st.sampled_from(["agent", "llm", "tool", "chain", "user"]),
+    status=st.sampled_from(["ok", "error", "unset"]),
+    status_message=TEXTS,
+    input=TEXTS,
+    output=TEXTS,
+    messages=st.lists(MESSAGES, max_size=4).map(tuple),
+    reply=st.lists(MESSAGES, max_size=2).map(tuple),
+    tools=st.lists(st.builds(ToolSpec, name=NAMES, parameters=SCHEMAS), max_size=2).map(tuple),
+    tool=st.none() | NAMES,
+    finish=st.sampled_from([None, "stop", "length", "context_window", ""]),
+    limit=st.none() | st.integers(0, 9),
+    events=st.lists(
+        st.builds(SpanEvent, name=st.sampled_from(["exception", "x"]), attributes=ATTRIBUTES),
+        max_size=2,
+    ).map(tuple),
+    attributes=ATTRIBUTES,
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(SPANS, max_size=7))
+def test_any_run_at_all(spans: list[Span]) -> None:
+    run = Run(id="t", spans=tuple(spans))
+    before = run.model_copy(deep=True)
+    found = detect(run)
+    check(run, found)
+    assert found == detect(run)
+    positions = [next(i for i, s in enumerate(spans) if s.id == f.span) for f in found]
+    assert positions == sorted(positions)
+    assert before == run
+
+
+def long_trace(requests: int) -> Run:
+    """Flat conversations of 50 requests each, with cumulative messages; errors here and there."""
+    spec = tool_spec("search", required=("q",), q={"type": "string"})
+    spans: list[Span] = [Span(id="root", kind="agent")]
+    for start in range(0, requests, 50):
+        trace = Trace(system="End every reply with the word OVER.", tools=(spec,))
+        for n in range(start, min(start + 50, requests)):
+            trace.step("search", {"q": f"page {n % 7}"}, f"text of page {n % 7} " * 20)
+        trace.ask("Done. OVER")
+        agent = Span(id=f"agent{start}", parent_id="root", kind="agent")
+        spans.append(agent)
+        spans += [
+            s.model_copy(update={"id": f"{start}/{s.id}", "parent_id": agent.id})
+            for s in trace.spans[1:]
+        ]
+    return Run(id="long", spans=tuple(spans))
+
+
+def test_time_grows_with_size() -> None:
+    seconds = []
+    for requests in (2_500, 10_000):
+        run = long_trace(requests)
+        begun = time.process_time()
+        detect(run)
+        seconds.append(time.process_time() - begun)
+    assert seconds[1] < 12 * max(seconds[0], 0.05)  # 4 times the spans; quadratic would be 16
+
+
+def test_many_spans_in_one_conversation() -> None:
+    """Requests without cumulative messages, one parent: 100,000 spans."""
+    spans = [Span(id="root", kind="agent")]
+    for n in range(50_000):
+        call = ToolCall(name="get_x", arguments={"n": n % 3}, id=f"c{n}")
+        reply = Message(role="assistant", tool_calls=(call,))
+        spans.append(Span(id=f"l{n}", parent_id="root", kind="llm", reply=(reply,)))
+        spans.append(Span(
+            id=f"t{n}", parent_id="root", kind="tool", tool="get_x", status="error",
+            input=json.dumps({"n": n % 3}), output="KeyError: no such thing",
+        ))  # fmt: skip
+    begun = time.process_time()
+    found = detect(Run(id="many", spans=tuple(spans)))
+    assert time.process_time() - begun < 30  # of the processor: some seconds
+    assert [(f.source, f.span) for f in found] == [
+        ("detector:call-loop", "l49999"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<text>" * 30_000, "```x\n" * 30_000, "-" * 200_000, "a" * 200_000, " " * 200_000 + "x",
+        "<tool_call>" + " " * 200_000 + "{", "'" * 200_000, "I used " * 30_000, "{[" * 100_000,
+        "Action: x\n" * 20_000, "End your reply with the " * 8_000, "Observation:\n" * 20_000,
+    ],
+    ids=range(12),
+)  # fmt: skip
+def test_hostile_texts_take_no_longer_than_others(text: str) -> None:
+    trace = Trace(
+        system=text + "\nEnd every reply with the word OVER. Answer in at most 10 words.\n"
+        "Reply with JSON only.",
+        user=text,
+        tools=(tool_spec("search_web"),),
+    )
+    trace.ask(text + " search_web OVER")
+    trace.step("search_web", {"q": text}, text)
+    trace.add(kind="tool", tool="f", status="error", status_message=text, output=text)
+    begun = time.process_time()
+    trace.found()
+    assert time.process_time() - begun < 5
+
+
+def test_every_category_is_a_leaf() -> None:
+    file = Path(agenteval.__file__).parent / "data" / "traces" / "taxonomy.json"
+    taxonomy = Taxonomy.model_validate_json(file.read_text(encoding="utf-8"))
+    for each in RULES.values():
+        leaf = taxonomy.find(each.category)
+        assert leaf is not None
+        assert leaf.assigned

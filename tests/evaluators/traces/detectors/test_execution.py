@@ -1,0 +1,392 @@
+"""Failures by kind, from errors that libraries really raise; and data that only looks like them."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import importlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import urllib.error
+from collections.abc import Callable
+from email.message import Message as Headers
+from pathlib import Path
+
+import httpx2
+import openai
+import pytest
+import requests
+from aiohttp import ClientResponseError, RequestInfo, ServerTimeoutError
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
+
+from agenteval.records import Span, SpanEvent
+from tests.evaluators.traces.detectors.conftest import Trace, failing, named, raised
+
+RATE = [("rate-limit", "Rate Limiting")]
+AUTH = [("authentication", "Authentication Errors")]
+MISSING = [("not-found", "Resource Not Found")]
+SERVICE = [("service", "Service Errors")]
+TIMEOUT = [("timeout", "Timeout Issues")]
+EXHAUSTED = [("exhaustion", "Resource Exhaustion")]
+SETUP = [("environment", "Environment Setup Errors")]
+CONTEXT = [("context-overflow", "Context Handling Failures")]
+URL_ = "http://127.0.0.1/x"
+
+
+def thrown(act: Callable[[], object]) -> BaseException:
+    try:
+        act()
+    except BaseException as error:  # noqa: BLE001
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def from_openai(status: int, body: object) -> BaseException:
+    response = httpx2.Response(status, json=body, request=httpx2.Request("POST", URL_))
+    return openai.OpenAI(api_key="k", base_url=URL_)._make_status_error_from_response(response)
+
+
+def from_httpx(status: int) -> BaseException:
+    response = httpx2.Response(status, request=httpx2.Request("GET", URL_))
+    return thrown(response.raise_for_status)
+
+
+def from_requests(status: int) -> BaseException:
+    response = requests.Response()
+    response.status_code, response.url, response.reason = status, URL_, "because"
+    return thrown(response.raise_for_status)
+
+
+def from_urllib(status: int) -> BaseException:
+    return urllib.error.HTTPError(URL_, status, "because", Headers(), None)
+
+
+def from_aiohttp(status: int) -> BaseException:
+    url = URL(URL_)
+    info = RequestInfo(url, "GET", CIMultiDictProxy(CIMultiDict[str]()), url)
+    return ClientResponseError(info, (), status=status, message="because")
+
+
+@pytest.mark.parametrize("library", [from_httpx, from_requests, from_urllib, from_aiohttp])
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (429, RATE), (401, AUTH), (403, AUTH), (404, MISSING), (410, MISSING), (500, SERVICE),
+        (502, SERVICE), (503, SERVICE), (408, TIMEOUT), (504, TIMEOUT), (400, []), (409, []),
+        (422, []),
+    ],
+)  # fmt: skip
+def test_statuses_of_http_clients(
+    library: Callable[[int], BaseException], status: int, expected: list[tuple[str, str]]
+) -> None:
+    error = library(status)
+    assert failing(raised(error), message=str(error)) == expected
+    # AutoGen keeps only the text, as the output of a tool that failed
+    assert failing(message="Tool execution failed", output=str(error)) == expected
+    # OpenTelemetry's own context manager writes the type before the text
+    assert failing(message=f"{type(error).__name__}: {error}") == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(429, RATE), (401, AUTH), (403, AUTH), (404, MISSING), (500, SERVICE), (503, SERVICE)],
+)
+def test_errors_of_openai(status: int, expected: list[tuple[str, str]]) -> None:
+    error = from_openai(status, {"error": {"message": "No.", "code": None}})
+    assert failing(raised(error), kind="llm", message=str(error)) == expected
+    assert failing(kind="llm", message=str(error)) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [
+        ("This model's maximum context length is 8192 tokens. However, your messages resulted in "
+         "9000 tokens.", 400),
+        ("prompt is too long: 210000 tokens > 200000 maximum", 400),
+        ("input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000", 400),
+        ("the request exceeds the available context size. try increasing it", 400),
+        ("Requested tokens (5000) exceed context window of 4096", 500),
+        ("Your input exceeds the context window of this model.", 400),
+    ],
+)  # fmt: skip
+def test_context_overflow_is_no_other_error(message: str, status: int) -> None:
+    error = from_openai(status, {"error": {"message": message, "code": 400}})
+    assert failing(raised(error), kind="llm", message=str(error)) == CONTEXT
+
+
+def real_timeouts() -> list[BaseException]:
+    async def wait() -> None:
+        await asyncio.wait_for(asyncio.sleep(5), 0.001)
+
+    server = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+    errors = [
+        thrown(lambda: asyncio.run(wait())),
+        thrown(lambda: subprocess.run([sys.executable, "-c", "input()"], timeout=0.01,
+                                      stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)),
+        thrown(lambda: requests.get(url, timeout=0.02)),
+        thrown(lambda: httpx2.get(url, timeout=0.02)),
+        openai.APITimeoutError(httpx2.Request("GET", URL_)),
+        ServerTimeoutError(),
+        OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)),
+    ]  # fmt: skip
+    server.close()
+    return errors
+
+
+def test_timeouts() -> None:
+    for error in real_timeouts():
+        assert failing(raised(error), message=str(error)) == TIMEOUT, error
+    for text in (
+        "Request timed out.",
+        "Timed out while waiting for response to ClientRequest. Waited 5.0 seconds.",
+        "HTTPSConnectionPool(host='a.example', port=443): Read timed out. (read timeout=5)",
+        "Command 'sleep 9' timed out after 5 seconds",
+    ):
+        assert failing(message="Tool execution failed", output=text) == TIMEOUT, text
+
+
+def test_environment(tmp_path: Path) -> None:
+    errors = [
+        thrown(lambda: importlib.import_module("no_such_module_of_anyone")),
+        thrown(lambda: os.environ["NO_SUCH_SERVICE_API_KEY"]),
+        thrown(lambda: subprocess.run(["no-such-program-of-anyone"])),
+        PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/data/ledger.csv"),
+        OSError(errno.EROFS, os.strerror(errno.EROFS), "/data"),
+        thrown(lambda: openai.OpenAI(api_key=None)) if "OPENAI_API_KEY" not in os.environ else
+        RuntimeError("OPENAI_API_KEY is not set"),
+    ]  # fmt: skip
+    for error in errors:
+        assert failing(raised(error), message=str(error)) == SETUP, repr(error)
+    for text in (
+        "/bin/bash: line 1: ffmpeg: command not found",
+        "Environment variable WEATHER_API_KEY is not set",
+        "Unable to locate credentials",
+        "Error executing tool plot: No module named 'pandas'",
+    ):
+        assert failing(message="Tool execution failed", output=text) == SETUP, text
+
+
+def test_exhaustion() -> None:
+    for error in (
+        MemoryError(),
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+        OSError(errno.EMFILE, os.strerror(errno.EMFILE)),
+        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+    ):
+        assert failing(raised(error), message=str(error)) == EXHAUSTED
+    text = "CUDA out of memory. Tried to allocate 20.00 MiB"
+    assert failing(named("torch.cuda.OutOfMemoryError", text)) == EXHAUSTED
+    assert failing(named("torch.OutOfMemoryError", text)) == EXHAUSTED
+    assert failing(named("RuntimeError", text)) == EXHAUSTED
+
+
+def test_a_file_that_the_call_asked_for_and_one_that_it_did_not(tmp_path: Path) -> None:
+    path = tmp_path / "report.txt"
+    error = thrown(path.read_text)
+    asked = json.dumps({"path": str(path)})
+    assert failing(raised(error), message=str(error), input=asked) == MISSING
+    assert failing(raised(error), message=str(error), input='{"city": "Rome"}') == SETUP
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "expected"),
+    [
+        ("anthropic.RateLimitError", "Error code: 429 - {'type': 'error'}", RATE),
+        ("anthropic._exceptions.OverloadedError", "Error code: 529 - {}", SERVICE),
+        ("anthropic.PermissionDeniedError", "Error code: 403 - {}", AUTH),
+        ("google.api_core.exceptions.ResourceExhausted", "429 Quota exceeded for metric", RATE),
+        ("google.api_core.exceptions.DeadlineExceeded", "504 Deadline Exceeded", TIMEOUT),
+        ("google.api_core.exceptions.NotFound", "404 No such object", MISSING),
+        ("google.api_core.exceptions.Unauthenticated", "401 Request had invalid", AUTH),
+        ("google.genai.errors.ClientError", "429 RESOURCE_EXHAUSTED. {'error': {}}", RATE),
+        ("google.genai.errors.ServerError", "503 UNAVAILABLE. {'error': {}}", SERVICE),
+        ("botocore.exceptions.ClientError", "An error occurred (ThrottlingException) when calling "
+         "the InvokeModel operation: Too many requests", RATE),
+        ("botocore.exceptions.ClientError", "An error occurred (AccessDeniedException) when calling"
+         " the GetItem operation: no", AUTH),
+        ("botocore.exceptions.ClientError", "An error occurred (ResourceNotFoundException) when "
+         "calling the GetItem operation: no", MISSING),
+        ("botocore.exceptions.ClientError", "An error occurred (404) when calling the HeadObject "
+         "operation: Not Found", MISSING),
+        ("botocore.exceptions.NoCredentialsError", "Unable to locate credentials", SETUP),
+        ("litellm.exceptions.RateLimitError", "litellm.RateLimitError: OpenAIException - x", RATE),
+        ("litellm.exceptions.ContextWindowExceededError", "litellm.BadRequestError: x", CONTEXT),
+        ("duckduckgo_search.exceptions.RatelimitException", "202 Ratelimit", RATE),
+        ("grpc._channel._InactiveRpcError", '<_InactiveRpcError of RPC that terminated with:\n\t'
+         'status = StatusCode.UNAVAILABLE\n\tdetails = "x"', SERVICE),
+        ("smolagents.utils.AgentExecutionError", "Code execution failed at line 'p = visit(u)' due "
+         "to: HTTPError: 404 Client Error: Not Found for url: https://a.example/", MISSING),
+        ("mcp.shared.exceptions.McpError", "Error executing tool f: Client error '429 Too Many "
+         "Requests' for url 'https://a.example/'", RATE),
+    ],
+)  # fmt: skip
+def test_errors_by_the_names_of_other_libraries(
+    kind: str, message: str, expected: list[tuple[str, str]]
+) -> None:
+    assert failing(named(kind, message), message=message) == expected
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ('{"error": {"code": 429, "message": "slow down"}}', RATE),
+        ('{"error": "Unauthorized", "status": 401}', AUTH),
+        ('{"message": "upstream answered HTTP 503", "ok": false}', SERVICE),
+        ("RuntimeError: the weather service answered HTTP 429", RATE),
+        ("Traceback (most recent call last):\n  File 'a.py', line 404\n"
+         "requests.exceptions.HTTPError: 500 Server Error: x for url: y", SERVICE),
+    ],
+)  # fmt: skip
+def test_outputs_of_failed_tools(output: str, expected: list[tuple[str, str]]) -> None:
+    assert failing(message="Tool execution failed", output=output) == expected
+
+
+def test_results_marked_as_errors_by_mcp() -> None:
+    text = "Error executing tool f: 503 Server Error: x for url: y"
+    marked = {"content": [{"type": "text", "text": text}], "isError": True}
+    assert failing(status="unset", output=json.dumps(marked)) == SERVICE
+    assert failing(status="unset", output=json.dumps({**marked, "isError": False})) == []
+
+
+def test_attributes_give_the_status() -> None:
+    assert failing(attributes={"http.response.status_code": 429}) == RATE
+    assert failing(attributes={"http.status_code": "404"}) == MISSING
+    assert failing(attributes={"error.type": "503"}) == SERVICE
+    assert failing(attributes={"error.type": "TimeoutError"}) == TIMEOUT
+    assert failing(attributes={"http.status_code": True}) == []
+    assert failing(status="ok", attributes={"http.response.status_code": 404}) == []
+
+
+DATA = [
+    "The highway 429 was opened in 1999. Error code: 429 is what drivers call it.",
+    "HTTP 404: how the most famous error page came to be. 404 Client Error: Not Found for url",
+    '{"status": 404, "error": "archived article", "title": "429 Too Many Requests explained"}',
+    "Request timed out. So began the song.",
+    "openai.RateLimitError: Error code: 429 - an entry of the log that was asked for",
+    '{"rows": [{"isError": "yes", "code": 500}]}',
+]
+
+
+@pytest.mark.parametrize("output", DATA)
+@pytest.mark.parametrize("status", ["ok", "unset"])
+def test_data_in_a_normal_output_is_no_error(output: str, status: str) -> None:
+    assert failing(status=status, output=output) == []
+    assert failing(status=status, output=output, kind="chain") == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("row 3 has status 404, expected an integer"),
+        ValueError("invalid literal for int() with base 10: '429 Too Many Requests'"),
+        KeyError("timeout"),
+        KeyError("PRODUCT_NAME"),
+        AssertionError("expected HTTP 500 in the fixture"),
+        TypeError("unsupported operand: 'Request timed out' + 3"),
+        LookupError("order 404 is unknown"),
+        RuntimeError("no flight 503 on that day"),
+        RuntimeError("the page said '503 Service Unavailable' in its title, which is allowed"),
+    ],
+)
+def test_errors_about_data_are_of_no_kind(error: Exception) -> None:
+    assert failing(raised(error), message=str(error)) == []
+
+
+def test_an_exception_caught_by_design() -> None:
+    error = from_requests(404)
+    assert failing(raised(error), status="ok") == []
+    assert failing(raised(error), status="unset") == []
+    assert failing(raised(error, escaped="True"), status="unset") == MISSING
+
+
+AUTOGEN = {"scope_name": "openinference.instrumentation.autogen_agentchat"}
+
+
+@pytest.mark.parametrize("library", [from_httpx, from_requests, from_urllib, from_aiohttp])
+def test_an_instrumentation_whose_status_is_always_ok(
+    library: Callable[[int], BaseException],
+) -> None:
+    text = str(library(404))
+    assert failing(status="ok", output=text, attributes=AUTOGEN) == MISSING
+    assert failing(status="ok", output=text) == []
+    assert failing(status="ok", output=f"The page says: {text}", attributes=AUTOGEN) == []
+    for data in DATA:
+        assert failing(status="ok", output=data, attributes=AUTOGEN) == []
+
+
+def test_bare_texts_of_exceptions() -> None:
+    for error, expected in (
+        (thrown(lambda: os.environ["NO_SUCH_SERVICE_API_KEY"]), SETUP),
+        (thrown(lambda: importlib.import_module("no_such_module_of_anyone")), SETUP),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), EXHAUSTED),
+        (openai.APITimeoutError(httpx2.Request("GET", URL_)), TIMEOUT),
+        (KeyError("PRODUCT_NAME"), []),
+        (ValueError("not a number"), []),
+    ):
+        assert failing(status="ok", output=str(error), attributes=AUTOGEN) == expected, error
+
+
+def test_a_step_that_failed_within_a_tool_that_did_well() -> None:
+    trace = Trace()
+    tool = trace.add(kind="tool", tool="exists", output="false", status="ok")
+    trace.add(kind="chain", parent_id=tool, status="error", events=(raised(from_httpx(404)),))
+    assert trace.found() == []
+    alone = Trace()
+    alone.add(kind="chain", status="error", events=(raised(from_httpx(404)),))
+    assert alone.names() == ["not-found"]
+
+
+def test_an_error_that_rises_stands_where_it_began() -> None:
+    error = from_requests(503)
+    trace = Trace()
+    trace.spans[0] = Span(id="root", kind="agent", status="error", events=(raised(error),))
+    step = trace.add(kind="chain", status="error", events=(raised(error),))
+    tool = trace.add(
+        kind="tool", tool="get", parent_id=step, status="error", events=(raised(error),),
+    )  # fmt: skip
+    (finding,) = trace.found()
+    assert (finding.span, finding.impact) == (tool, "HIGH")
+    assert finding.evidence.startswith("503 Server Error")
+
+
+def test_a_tool_traced_twice_is_one_error() -> None:
+    """AutoGen's own spans stand inside those of OpenInference."""
+    error = from_httpx(429)
+    trace = Trace()
+    outer = trace.add(
+        kind="tool", tool="get", status="error", status_message="Tool execution failed",
+        output=str(error),
+    )  # fmt: skip
+    trace.add(kind="tool", tool="get", parent_id=outer, status="error", events=(raised(error),))
+    (finding,) = trace.found()
+    assert finding.span == outer
+
+
+def test_the_first_instance_for_each_tool() -> None:
+    trace = Trace()
+    event = raised(from_requests(404))
+    first = trace.add(kind="tool", tool="get", status="error", events=(event,))
+    trace.add(kind="tool", tool="get", status="error", events=(event,))
+    other = trace.add(kind="tool", tool="fetch", status="error", events=(event,))
+    assert [f.span for f in trace.found()] == [first, other]
+
+
+def test_unreachable_services_are_less_certain() -> None:
+    closed = socket.create_server(("127.0.0.1", 0))
+    port = closed.getsockname()[1]
+    closed.close()
+    error = thrown(lambda: socket.create_connection(("127.0.0.1", port)))
+    trace = Trace()
+    trace.add(kind="tool", tool="get", status="error", events=(raised(error),))
+    (finding,) = trace.found()
+    assert (finding.category, finding.confidence) == ("Service Errors", 0.7)
+
+
+def test_events_of_other_kinds() -> None:
+    event = SpanEvent(name="log", attributes={"message": "Error code: 429"})
+    assert failing(event, status="error", message="stopped") == []
