@@ -285,12 +285,22 @@ def _tool_span(tracer: Any) -> Callable[[Any], Any]:
                 )
                 status, told = attempt(self, name, arguments, turn=turn)
                 span.set_attribute("output.value", told)
-                span.set_status(_ok() if status == "ok" else _error(str(status)))
+                if status != "ok":
+                    span.set_status(_error(str(status)))
+                elif not _failed(span):  # an error that the tool itself reported stays
+                    span.set_status(_ok())
                 return status, told
 
         return attempting
 
     return wrap
+
+
+def _failed(span: Any) -> bool:
+    from opentelemetry.trace import StatusCode
+
+    status = getattr(span, "status", None)
+    return status is not None and status.status_code is StatusCode.ERROR
 
 
 def _ok() -> Any:

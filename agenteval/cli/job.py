@@ -38,6 +38,7 @@ class Job:
     max_unscored: float
     limits: Limits
     record: Path | None
+    findings: Path | None = None  # of errors in the runs' traces, shown to the judge
 
 
 def make_limits(
@@ -77,6 +78,8 @@ def read_items(job: Job) -> tuple[list[tuple[Run, View]], Task]:
         )
         for run in runs
     ]
+    if job.findings is not None:
+        items = _with_findings(items, job.findings)
     leaks = [
         f"{run.id}: {leak.kind} in {leak.where}: {leak.excerpt}"
         for run, view in items
@@ -85,6 +88,24 @@ def read_items(job: Job) -> tuple[list[tuple[Run, View]], Task]:
     if leaks and not job.with_reference:
         warn_list("the judge may see the answer or the verdict:", leaks, most=5)
     return items, task
+
+
+def _with_findings(items: list[tuple[Run, View]], folder: Path) -> list[tuple[Run, View]]:
+    from agenteval.evaluators.traces.annotation_files import read_folder
+    from agenteval.evaluators.traces.as_evidence import with_findings
+
+    said = {one.trace: one.findings for one in read_folder(folder)}
+    missing = [run.id for run, _ in items if run.id not in said or said[run.id].status is not None]
+    if len(missing) == len(items):
+        raise InputError("no run has findings here; they go by the id of the trace", str(folder))
+    if missing:
+        note(f"{len(missing)} of {len(items)} runs have no findings in {folder}: the judge is "
+             "told that they were not examined")  # fmt: skip
+    name = folder.resolve().name
+    return [
+        (run, with_findings(view, said.get(run.id), name, {s.id: s for s in run.spans}))
+        for run, view in items
+    ]
 
 
 def _task(job: Job, runs: list[Run]) -> Task:

@@ -23,6 +23,7 @@ from agenteval.cli import (
     quantify,
     report,
     show,
+    trace,
     verify,
 )
 from agenteval.errors import AgentevalError
@@ -49,6 +50,7 @@ app.command("export")(export.export)
 app.command("doctor")(doctor.doctor)
 app.add_typer(models.app, name="models")
 app.add_typer(plan.app, name="plan")
+app.add_typer(trace.app, name="trace")
 
 
 @app.callback(invoke_without_command=True)

@@ -37,6 +37,10 @@ def quantify(
     with_reference: Annotated[
         bool, typer.Option("--with-reference", help="Show the judge the reference answer.")
     ] = False,
+    findings: Annotated[
+        Path | None,
+        typer.Option(help="Show the judge errors found in the traces (a folder of findings)."),
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first N runs.", min=1)] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Ask again where a reply was not in form.")
@@ -63,6 +67,7 @@ def quantify(
         None if temperature is None or temperature < 0 else temperature, with_reference, limit,
         retry_failed, max_unscored,
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout), record,
+        findings,
     )  # fmt: skip
     code = run_job(job, dry_run=dry_run, as_json=as_json)
     raise typer.Exit(code)

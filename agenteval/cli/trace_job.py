@@ -1,0 +1,164 @@
+"""The finder that `trace locate` was asked for, run over traces and stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from agenteval.cli.console import note
+from agenteval.errors import InputError
+
+if TYPE_CHECKING:
+    from agenteval.assemble import Limits
+    from agenteval.evaluators.traces.taxonomy import Taxonomy
+    from agenteval.finders import DetectorsFinder, LocatorFinder
+    from agenteval.locating import Ended, TraceCase
+    from agenteval.models.client import Client
+    from agenteval.store import Store
+
+_MOST_AT_ONCE = 8  # traces in memory
+
+
+@dataclass(frozen=True, slots=True)
+class LocateJob:
+    """What is asked of whom, and with which bounds."""
+
+    model: str | None
+    base_url: str | None
+    detectors_only: bool
+    taxonomy: Taxonomy
+    mode: Literal["areas", "broad"]
+    context: int
+    reply_tokens: int
+    repeats: int
+    budget: int
+    hints: bool
+    temperature: float | None
+    seed: int
+    limits: Limits
+    store: Path | None
+    retry_failed: bool
+    record: Path | None
+
+
+def make_finder(
+    job: LocateJob, store: Store | None
+) -> tuple[DetectorsFinder | LocatorFinder, Client | None]:
+    """The finder, and the client it asks through (None for rules); nothing is sent.
+
+    Raises InputError for the embedded model, which cannot be asked, and for options that cannot
+    work.
+    """
+    from agenteval.finders import DetectorsFinder, LocatorFinder
+
+    if job.detectors_only:
+        return DetectorsFinder(job.taxonomy), None
+    from agenteval.assemble import make_client
+    from agenteval.evaluators.traces.condense import Options
+    from agenteval.evaluators.traces.locator import Locator
+    from agenteval.evaluators.traces.locator_options import LocatorOptions
+    from agenteval.models.factory import choose_model
+
+    choice = choose_model(job.model, job.base_url)
+    if choice.kind == "embedded":
+        raise InputError(
+            "locating needs a chat model: PROVIDER:MODEL, or --base-url; --detectors-only finds "
+            "what rules can, without a model", "--model",
+        )  # fmt: skip
+    client = make_client(choice, job.limits, store, record=job.record)
+    options = LocatorOptions(
+        mode=job.mode,
+        context=job.context,
+        reply_tokens=job.reply_tokens,
+        repeats=job.repeats,
+        temperature=job.temperature,
+        seed=job.seed,
+    )
+    locator = Locator(client, job.taxonomy, options)
+    finder = LocatorFinder(locator, Options(budget=job.budget), job.hints)
+    return finder, client
+
+
+def run_job(job: LocateJob, store: Store, cases: Sequence[TraceCase]) -> tuple[str, Ended | None]:
+    """Key of the finder, and how it ended; None when it was interrupted."""
+    from agenteval.figures.text import plural
+    from agenteval.locating import EVALUATOR, finder_key, open_traces
+    from agenteval.store import Trials
+
+    finder, client = make_finder(job, store)
+    key = finder_key(finder)
+    tables = Trials(store)
+    with tables.lock(EVALUATOR, key):
+        if client is not None:
+            client.budget = job.limits.budget(tables.usage(EVALUATOR, key))
+        work = open_traces(store, cases, finder, retry_failed=job.retry_failed)
+        done = len(cases) - len(work)
+        note(
+            f"{finder.name}: {plural(len(work), 'trace')} to examine"
+            + (f", {done} done before" if done else "")
+        )
+        try:
+            return key, asyncio.run(_run(job, store, finder, client, work))
+        except KeyboardInterrupt:
+            return key, None
+
+
+async def _run(
+    job: LocateJob, store: Store, finder: Any, client: Client | None, work: Sequence[TraceCase]
+) -> Ended:
+    from agenteval.cli.progress import live
+    from agenteval.locating import run_finder
+
+    # rules compute: more at once would only hold more traces in memory
+    at_once = min(job.limits.concurrency, _MOST_AT_ONCE) if client else 1
+    try:
+        with live(len(work), "locating", "traces") as update:
+            return await run_finder(store, finder, work, concurrency=at_once, on_progress=update)
+    finally:
+        if client is not None:
+            await client.close()
+
+
+def describe(job: LocateJob, cases: Sequence[TraceCase], store: Store | None) -> list[str]:
+    """What a run would do and cost, in lines; nothing is asked, nothing is written."""
+    from agenteval.finders import LocatorFinder
+    from agenteval.locating import open_traces
+
+    finder, _ = make_finder(job, None)
+    work = list(cases) if store is None else open_traces(
+        store, cases, finder, retry_failed=job.retry_failed
+    )  # fmt: skip
+    lines = [f"finder: {finder.name}", f"traces: {len(cases)}, of them to examine: {len(work)}"]
+    if not isinstance(finder, LocatorFinder):
+        return [*lines, "requests: none, rules compute on this machine"]
+    requests = prompt = reply = before = after = 0
+    for case in work:
+        condensed, plan = _planned(finder, case)
+        requests += plan.requests
+        prompt += plan.prompt_tokens
+        reply += plan.reply_tokens
+        before += condensed.source_tokens
+        after += condensed.tokens
+    lines.append(
+        f"condensed: {before:,} tokens to {after:,}"
+        + (f" ({after / before:.1%})" if before else "")
+    )
+    lines.append(f"requests: {requests:,} (a reply out of form costs one more)")
+    lines.append(f"tokens, estimated: {prompt:,} prompt + at most {reply:,} reply")
+    price = job.limits.price
+    if price is None:
+        return [*lines, "cost: unknown; --price-in and --price-out (per million tokens) tell it"]
+    return [*lines, f"cost, estimated: at most {price.cost(prompt, reply):.4f}"]
+
+
+def _planned(finder: LocatorFinder, case: TraceCase) -> tuple[Any, Any]:
+    from agenteval.evaluators.traces.condense import condense
+    from agenteval.evaluators.traces.detectors import detect
+
+    run = case.load()
+    condensed = condense(run, finder.condensing)
+    hints = detect(run, finder.locator.taxonomy) if finder.hints else ()
+    return condensed, finder.locator.plan(run, condensed, hints)

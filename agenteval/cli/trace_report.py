@@ -1,0 +1,195 @@
+"""agenteval trace report: what was found in the stored traces, as tables and one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agenteval.cli import options
+from agenteval.cli.console import Verbosity, note
+from agenteval.cli.trace_files import (
+    FindingsDirs,
+    TaxonomyFile,
+    each_trace,
+    findings_of,
+    name_of,
+    read_annotations,
+    read_taxonomy,
+)
+from agenteval.errors import InputError
+
+if TYPE_CHECKING:
+    from agenteval.evaluators.traces.annotations import Annotation
+    from agenteval.evaluators.traces.outline import Outline
+    from agenteval.evaluators.traces.taxonomy import Taxonomy
+    from agenteval.records import Findings, Span
+    from agenteval.report.planning_material import Sheet
+    from agenteval.report.traces_material import Finder, Material
+
+
+def report(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(help="Only these traces. Default: all stored.", metavar="PATHS"),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="HTML page to write.")
+    ] = None,
+    findings: FindingsDirs = None,
+    gold: Annotated[
+        Path | None, typer.Option(help="Folder of annotations: shown beside, and scored against.")
+    ] = None,
+    spans: Annotated[int, typer.Option(help="Spans drawn of a trace at most.", min=1)] = 200,
+    most: Annotated[int, typer.Option("--traces", help="Traces on the page at most.", min=1)] = 100,
+    taxonomy: TaxonomyFile = None,
+    store: options.StorePath = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Errors by category and finder; with -o a page that shows them on the spans."""
+    from agenteval.cli.console import print_json
+
+    Verbosity.level = -1 if quiet else Verbosity.level
+    labels = read_taxonomy(taxonomy)
+    material = _material(paths or [], findings or [], gold, labels, store)
+    if as_json:
+        print_json(_as_json(material))
+    else:
+        from agenteval.cli.plan_table import print_table
+        from agenteval.report.traces_tables import plain_tables
+
+        for table in plain_tables(material):
+            print_table(table)
+    if output is not None:
+        from agenteval.evaluators.traces.forest import Bounds
+        from agenteval.files import write_atomically
+        from agenteval.report.traces import traces_page
+
+        facts = [("taxonomy", f"{labels.name}, version {labels.version}")]
+        page = traces_page(material, facts=facts, most_traces=most, bounds=Bounds(spans=spans))
+        write_atomically(output, page)
+        note(f"written: {output}")
+
+
+def _material(
+    paths: Sequence[str],
+    folders: Sequence[Path],
+    gold: Path | None,
+    labels: Taxonomy,
+    store: Path | None,
+) -> Material:
+    from agenteval.report.traces_material import Finder, Material
+
+    given, outlines = _given(paths)
+    stored, more = _stored(store, given if paths else None, needed=not (folders or gold))
+    outlines = {**more, **outlines}
+    finders = list(stored)
+    finders += [Finder(name_of(folder), findings_of(folder, labels)) for folder in folders]
+    truth = read_annotations(gold, labels, "gold") if gold else []
+    if gold is not None:
+        people = {one.trace: one.findings for one in truth}
+        scores = [sheet for f in finders for sheet in _scores(f, truth, outlines, labels)]
+        finders.append(Finder(name_of(gold), people, gold=True))
+    else:
+        scores = []
+    if paths:
+        finders = [_only(finder, outlines) for finder in finders]
+    return Material(outlines, finders, labels, scores)
+
+
+def _given(paths: Sequence[str]) -> tuple[set[str], dict[str, Outline]]:
+    """Keys and outlines of the traces that were named."""
+    from agenteval.evaluators.traces.outline import outline, trace_key
+
+    keys: set[str] = set()
+    outlines = {}
+    for run, _ in each_trace(paths) if paths else ():
+        keys.add(trace_key(run))
+        outlines[run.id] = outline(run)
+    return keys, outlines
+
+
+def _stored(
+    store: Path | None, keys: set[str] | None, *, needed: bool
+) -> tuple[list[Finder], dict[str, Outline]]:
+    from agenteval.locating import load_findings, load_outlines
+    from agenteval.report.traces_material import Finder
+    from agenteval.store import Store, default_path
+
+    path = store or default_path()
+    if not Path(str(path)).is_file() and not needed:
+        return [], {}
+    with Store(path, create=False) as opened:
+        found = load_findings(opened, traces=keys)
+        outlines = load_outlines(opened, {one.trace_key for one in found})
+    if not found and needed:
+        raise InputError("nothing is stored of these traces; run `agenteval trace locate` first")
+    _check_ids({key: one.trace for key, one in outlines.items()})
+    by_finder: dict[str, dict[str, Findings]] = {}
+    for one in found:
+        by_finder.setdefault(one.finder, {})[one.findings.trace] = one.findings
+    finders = [Finder(name, said) for name, said in by_finder.items()]
+    return finders, {one.trace: one for one in outlines.values()}
+
+
+def _check_ids(names: dict[str, str]) -> None:
+    seen: set[str] = set()
+    for name in names.values():
+        if name in seen:
+            raise InputError(
+                "the store holds different traces of this id; name the files you mean", name
+            )
+        seen.add(name)
+
+
+def _only(finder: Finder, outlines: dict[str, Outline]) -> Finder:
+    from dataclasses import replace
+
+    return replace(finder, findings={t: f for t, f in finder.findings.items() if t in outlines})
+
+
+def _scores(
+    finder: Finder, truth: Sequence[Annotation], outlines: dict[str, Outline], labels: Taxonomy
+) -> list[Sheet]:
+    """The tables of a finder against gold, its name in their titles."""
+    from dataclasses import replace
+
+    from agenteval.evaluators.traces.annotations import official_text, read_annotation
+    from agenteval.evaluators.traces.score_tables import score_tables
+    from agenteval.evaluators.traces.scorer import Scoring
+    from agenteval.evaluators.traces.scoring import evaluate
+    from agenteval.report.traces_tables import sheet_of
+
+    said = [read_annotation(official_text(f, extra=True), t, labels)
+            for t, f in finder.findings.items()]  # fmt: skip
+    try:
+        result = evaluate(truth, said, Scoring(taxonomy=labels), _spans(outlines))
+    except ValueError as error:
+        raise InputError(str(error), "--gold") from error
+    tables = score_tables(result)[:2]
+    return [sheet_of(replace(t, title=f"{finder.name}: {t.title}")) for t in tables]
+
+
+def _spans(outlines: dict[str, Outline]) -> dict[str, tuple[Span, ...]]:
+    """Spans of the traces whose outline is whole, without their text."""
+    from agenteval.records import Span
+
+    return {
+        trace: tuple(Span(id=s.id, parent_id=s.parent_id, kind=s.kind) for s in one.spans)
+        for trace, one in outlines.items()
+        if one.total == len(one.spans)
+    }
+
+
+def _as_json(material: Material) -> list[dict[str, object]]:
+    return [
+        {
+            "finder": finder.name,
+            "gold": finder.gold,
+            "findings": [f.model_dump(mode="json") for f in finder.findings.values()],
+        }
+        for finder in material.finders
+    ]

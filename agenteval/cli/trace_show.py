@@ -1,0 +1,223 @@
+"""agenteval trace show: a trace as a tree in the terminal, with what was found in it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agenteval.cli import options
+from agenteval.cli.console import Verbosity, clean, note, out, print_json
+from agenteval.cli.trace_files import (
+    FindingsDirs,
+    TaxonomyFile,
+    findings_of,
+    name_of,
+    read_taxonomy,
+    warn_unknown_spans,
+)
+from agenteval.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+    from agenteval.evaluators.traces.forest import Drawn
+    from agenteval.evaluators.traces.outline import Outline, OutlineSpan
+    from agenteval.evaluators.traces.taxonomy import Taxonomy
+    from agenteval.records import Finding, Findings, Run
+
+_COLOURS = {"llm": "cyan", "tool": "yellow", "agent": "magenta", "user": "green", "chain": "dim"}
+_NAME, _WORDS = 60, 240
+
+
+def show(
+    path: Annotated[str, typer.Argument(help="A trace file.", metavar="FILE")],
+    trace: Annotated[
+        str | None, typer.Option(help="Id of the trace, where the file holds several.")
+    ] = None,
+    detect: Annotated[
+        bool, typer.Option("--detect", help="Find errors by rules, without a model.")
+    ] = False,
+    findings: FindingsDirs = None,
+    stored: Annotated[
+        bool, typer.Option("--stored", help="Show what finders have stored of this trace.")
+    ] = False,
+    taxonomy: TaxonomyFile = None,
+    spans: Annotated[
+        int, typer.Option(help="Spans drawn at most; the rest is counted.", min=1)
+    ] = 200,
+    chars: Annotated[
+        int, typer.Option(help="Characters of an input or output; 0 shows none.", min=0)
+    ] = 100,
+    store: options.StorePath = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Print a trace as a tree: kind, name, duration, tokens, status, and findings at their span."""
+    from agenteval.evaluators.traces.outline import outline
+
+    Verbosity.level = -1 if quiet else Verbosity.level
+    labels = read_taxonomy(taxonomy)
+    run = _chosen(path, trace)
+    said = list(_said(run, labels, detect=detect, findings=findings or []))
+    if stored:
+        said += _stored(run, store)
+    for _, one in said:
+        warn_unknown_spans(run, one)
+    # all spans, so that a finding far down is drawn; texts only as long as they are shown
+    seen = outline(run, most=len(run.spans), excerpt=max(chars, 200))
+    if as_json:
+        print_json({
+            "trace": seen.model_dump(mode="json"),
+            "findings": [{"finder": n, **f.model_dump(mode="json")} for n, f in said],
+        })  # fmt: skip
+        return
+    print_trace(seen, said, most=spans, chars=chars)
+
+
+def _chosen(path: str, trace: str | None) -> Run:
+    from agenteval.cli.trace_files import each_trace, one_trace
+
+    if trace is None:
+        return one_trace(path)
+    names = []
+    for run, _ in each_trace([path]):
+        if run.id == trace:
+            return run
+        names.append(run.id)
+    raise InputError(f"no trace {trace!r} in {path}; there are {', '.join(names[:5])}", "--trace")
+
+
+def _said(
+    run: Run, labels: Taxonomy, *, detect: bool, findings: list[Path]
+) -> list[tuple[str, Findings]]:
+    from agenteval.records import Findings
+
+    said = []
+    if detect:
+        from agenteval.evaluators.traces.detectors import detect as rules
+
+        said.append(("detectors", Findings(trace=run.id, findings=tuple(rules(run, labels)))))
+    for folder in findings:
+        one = findings_of(folder, labels).get(run.id)
+        if one is None:
+            note(f"{folder} has nothing about trace {run.id}")
+        else:
+            said.append((name_of(folder), one))
+    return said
+
+
+def _stored(run: Run, store: Path | None) -> list[tuple[str, Findings]]:
+    from agenteval.evaluators.traces.outline import trace_key
+    from agenteval.locating import load_findings
+    from agenteval.store import Store, default_path
+
+    with Store(store or default_path(), create=False) as opened:
+        found = load_findings(opened, traces=[trace_key(run)])
+    if not found:
+        note("nothing is stored of this trace; run `agenteval trace locate`")
+    return [(one.finder, one.findings) for one in found]
+
+
+def print_trace(seen: Outline, said: list[tuple[str, Findings]], *, most: int, chars: int) -> None:
+    """The tree with its head, and how many findings there are."""
+    from rich.tree import Tree
+
+    from agenteval.evaluators.traces.forest import Bounds, forest
+    from agenteval.report.traces_trees import kinds_of
+
+    at: defaultdict[str, list[tuple[str, Finding]]] = defaultdict(list)
+    for finder, one in said:
+        for finding in one.findings:
+            at[finding.span].append((finder, finding))
+    drawn = forest(seen.spans, set(at), Bounds(spans=most))
+    head = f"[bold]trace {_safe(seen.trace)}[/bold]  {seen.total:,} spans ({kinds_of(seen.kinds)})"
+    if seen.tokens is not None:
+        head += f", {seen.tokens:,} tokens reported"
+    if seen.errors:
+        head += f", [red]{seen.errors:,} with status error[/red]"
+    root = Tree(head, guide_style="dim")
+    for node in drawn.roots:
+        _add(root, node, at, chars)
+    _rest(root, drawn.hidden)
+    out().print(root, soft_wrap=False)
+    for finder, one in said:
+        out().print(_summary(finder, one))
+
+
+def _add(above: Tree, node: Drawn, at: dict[str, list[tuple[str, Finding]]], chars: int) -> None:
+    branch = above.add(_span_line(node.span, chars))
+    for finder, finding in at.get(node.span.id, ()):
+        branch.add(_finding_line(finder, finding), guide_style="red")
+    for child in node.children:
+        _add(branch, child, at, chars)
+    _rest(branch, node.hidden)
+
+
+def _rest(branch: Tree, hidden: dict[str, int]) -> None:
+    from agenteval.figures.text import plural
+    from agenteval.report.traces_trees import kinds_of
+
+    if hidden:
+        count = plural(sum(hidden.values()), "more span")
+        branch.add(f"[dim]… {count} ({kinds_of(hidden)})[/dim]")
+
+
+def _span_line(span: OutlineSpan, chars: int) -> str:
+    from agenteval.report.traces_trees import facts_of
+
+    colour = _COLOURS.get(span.kind, "dim")
+    parts = [f"[{colour}]{span.kind}[/{colour}] [bold]{_short(span.name, _NAME)}[/bold]"]
+    if facts := facts_of(span):
+        parts.append(f"[dim]{facts}[/dim]")
+    if span.status == "error":
+        parts.append(f"[red]error[/red] {_short(span.note, _WORDS)}".rstrip())
+    parts.append(f"[dim]{_safe(span.id)}[/dim]")
+    lines = ["  ".join(parts)]
+    for name, text in (("in ", span.input), ("out", span.output)):
+        if chars and text:
+            lines.append(f"[dim]{name}[/dim] {_short(text, chars)}")
+    return "\n".join(lines)
+
+
+def _finding_line(finder: str, finding: Finding) -> str:
+    head = f"[red]✗ {_safe(finding.category)}[/red]"
+    about = [finding.impact or "", finding.source or finder]
+    if finding.confidence is not None:
+        about.append(f"confidence {finding.confidence:.2f}")
+    text = f"{head} [dim]({_safe(', '.join(filter(None, about)))})[/dim]"
+    for part in (finding.description, f"“{finding.evidence}”" if finding.evidence else ""):
+        if part:
+            text += f" {_short(part, _WORDS)}"
+    return text
+
+
+def _summary(finder: str, said: Findings) -> str:
+    from agenteval.figures.text import plural
+
+    if said.status is not None:
+        why = f": {_safe(said.message)}" if said.message else ""
+        return f"[yellow]{_safe(finder)}: no findings are known, {said.status}{why}[/yellow]"
+    text = f"{_safe(finder)}: {plural(len(said.findings), 'finding')}"
+    grades = [f"{name.replace('_', ' ')} {grade.value:g}" for name, grade in said.grades.items()
+              if grade.value is not None]  # fmt: skip
+    if grades:
+        text += f"; grades: {_safe(', '.join(grades))}"
+    if said.rejected:
+        text += f"; {len(said.rejected):,} not taken"
+    return text + (f" ({_safe(said.message)})" if said.message else "")
+
+
+def _short(text: str, most: int) -> str:
+    """On one line, nothing hidden, markup escaped, at most `most` characters."""
+    line = " ".join(text[: 8 * most].split())
+    return _safe(line if len(line) <= most else line[: most - 1] + "…")
+
+
+def _safe(text: str) -> str:
+    """Nothing hidden or reordered, markup escaped."""
+    from agenteval.report.text import shown
+
+    return clean(shown(text))

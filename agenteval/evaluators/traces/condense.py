@@ -1,0 +1,193 @@
+"""Condensing a trace: each thing once, wrappers out, long texts cut to what shows errors.
+
+Agents send their whole history with every request, so most of a trace repeats what stood before.
+Here every message stands in the span where it comes first; later spans name it (M1-M12). What
+remains is shared out within a budget, and no span, error or call ever falls out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agenteval.evaluators.traces.condense_lines import Lore, excerpt
+from agenteval.evaluators.traces.condense_render import Draft, Section, Writer, one_line
+from agenteval.evaluators.traces.condense_seen import plain
+from agenteval.evaluators.traces.condense_shares import shares
+from agenteval.evaluators.traces.condense_wrappers import wrappers
+from agenteval.evaluators.traces.pieces import Condensed, Piece, estimate_tokens, size
+from agenteval.records.run import Message, Run, Span
+
+_PATH = 3  # names of left-out wrappers that are told of a span
+_FEWEST = 64  # tokens of a piece
+
+LEGEND = """\
+S1, S2 ... are the spans of the trace in its order; "in S2 > Step 3" says below which spans one
+stands, names without a number being wrappers that are not shown themselves.
+M1, M2 ... are messages. Each is shown once, in the span that was sent or gave it first; later spans
+were sent it again where they say "M1-M9 as before". "no longer sent" names messages that an earlier
+call was sent and this one was not.
+[cut: N characters], [same as ...: N characters], [stands within ...], [begins with the
+same ...], [and so on ...] and [output of S5: N characters] were put in place of text while this
+view was made. They are not part of the trace and no error of the agent."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How much may stay, in estimated tokens.
+
+    `budget` is for the whole trace (None: no limit), `piece` for each span. Both are kept unless
+    the least that must stay of every span is more; `Condensed.over` tells.
+    """
+
+    budget: int | None = 200_000
+    piece: int = 3_000
+
+    def __post_init__(self) -> None:
+        if self.budget is not None and self.budget < 1:
+            raise ValueError(f"budget must be at least 1 token or None: {self.budget}")
+        if self.piece < _FEWEST:
+            raise ValueError(f"piece must be at least {_FEWEST} tokens: {self.piece}")
+
+
+def condense(run: Run, options: Options | None = None) -> Condensed:
+    """The run's spans as pieces of text; a run without spans has none.
+
+    Time and memory are linear in the size of the trace. Texts are not changed but for the marks
+    that LEGEND explains; they are untrusted, whoever shows them to a model fences them.
+    """
+    options = options or Options()
+    parents = _parents(run.spans)
+    reasons = wrappers(run.spans, parents)
+    drafted, folded = _drafts(run.spans, parents, reasons)
+    rooms = _rooms(drafted, options)
+    lore = _lore(run)
+    pieces, cut = [], 0
+    for draft, room in zip(drafted, rooms, strict=True):
+        text, missing = _write(draft, room, lore)
+        cut += missing
+        pieces.append(
+            Piece(draft.index, draft.span.id, draft.span.kind, text, estimate_tokens(text))
+        )
+    dropped: dict[str, int] = {}
+    for reason in filter(None, reasons):
+        dropped[reason] = dropped.get(reason, 0) + 1
+    total = sum(piece.tokens for piece in pieces)
+    over = 0 if options.budget is None else max(0, total - options.budget)
+    return Condensed(run.id, tuple(pieces), source_tokens(run), dropped, folded, cut, over)
+
+
+def source_tokens(run: Run) -> int:
+    """Estimated tokens of all that the spans hold, each repetition counted."""
+    sizes: dict[int, int] = {}
+
+    def of(message: Message) -> int:
+        if id(message) not in sizes:
+            calls = "".join(c.name + plain(c.arguments) for c in message.tool_calls)
+            sizes[id(message)] = estimate_tokens(message.content + calls)
+        return sizes[id(message)]
+
+    total = 0
+    for span in run.spans:
+        total += sum(map(of, span.messages)) + sum(map(of, span.reply))
+        texts = [span.input, span.output, span.status_message]
+        texts += [t.description + plain(t.parameters) for t in span.tools]
+        texts += [k + plain(v) for k, v in span.attributes.items()]
+        texts += [plain(dict(event.attributes)) for event in span.events]
+        total += sum(size(t) for t in texts) // 4 + 1
+    return total
+
+
+def _parents(spans: Sequence[Span]) -> list[int | None]:
+    """The position of each span's parent; None for roots, and for parents that come later."""
+    first: dict[str, int] = {}
+    found: list[int | None] = []
+    for i, span in enumerate(spans):
+        found.append(first.get(span.parent_id) if span.parent_id is not None else None)
+        first.setdefault(span.id, i)
+    return found
+
+
+def _drafts(
+    spans: Sequence[Span], parents: Sequence[int | None], reasons: Sequence[str | None]
+) -> tuple[list[Draft], int]:
+    writer = Writer()
+    drafts: list[Draft] = []
+    indices: list[str] = []  # of each span, or of the kept one above it
+    names: list[tuple[str, ...]] = []  # of the left-out wrappers between
+    for i, span in enumerate(spans):
+        parent = parents[i]
+        above, path = ("", ()) if parent is None else (indices[parent], names[parent])
+        if reasons[i]:
+            indices.append(above)
+            names.append((*path, one_line(span.name, 60))[-_PATH:])
+            continue
+        place = " > ".join(filter(None, (above, *path)))
+        index = f"S{len(drafts) + 1}"
+        drafts.append(writer.draft(i, index, span, f"in {place}" if place else ""))
+        indices.append(index)
+        names.append(())
+    return drafts, writer.seen.folded
+
+
+def _rooms(drafts: Sequence[Draft], options: Options) -> list[list[int]]:
+    """Bytes for each section: first within each piece, then within the budget."""
+    for draft in drafts:
+        own = draft.sections
+        room = 4 * options.piece - draft.fixed - 4
+        for section, most in zip(own, _share(own, room), strict=True):
+            section.wanted, section.fair = most, min(section.fair, most)
+    everyone = [section for draft in drafts for section in draft.sections]
+    if options.budget is None:
+        given = iter([section.wanted for section in everyone])
+    else:
+        fixed = sum(draft.fixed + 4 for draft in drafts)
+        given = iter(_share(everyone, 4 * options.budget - fixed))
+    return [[next(given) for _ in draft.sections] for draft in drafts]
+
+
+def _share(sections: Sequence[Section], room: int) -> list[int]:
+    """From least to fair for all, then from there to what is wanted."""
+    weights = [s.weight for s in sections]
+    least, fair = [s.least for s in sections], [s.fair for s in sections]
+    if sum(fair) >= room:
+        return shares(least, fair, weights, room)
+    return shares(fair, [s.wanted for s in sections], weights, room)
+
+
+def _lore(run: Run) -> Lore:
+    """What agents say, by position: replies, calls, and at the end the answer of the run."""
+    lore = Lore()
+    for i, span in enumerate(run.spans):
+        for text in _said(span):
+            lore.used(text, i)
+    lore.used(run.output, len(run.spans))
+    return lore
+
+
+def _said(span: Span) -> Iterator[str]:
+    if span.kind == "tool":
+        yield span.input
+    elif span.kind == "llm":
+        spoken = [m for m in span.reply if m.content or m.tool_calls]
+        if not spoken:
+            yield span.output
+        for message in spoken:
+            yield message.content
+            yield from (plain(call.arguments) for call in message.tool_calls)
+
+
+def _write(draft: Draft, rooms: Sequence[int], lore: Lore) -> tuple[str, int]:
+    """The text of a piece and the number of characters that were cut."""
+    lines = list(draft.head)
+    cut = 0
+    for section, room in zip(draft.sections, rooms, strict=True):
+        text, missing = section.text, 0
+        if room < size(text):
+            text, missing = excerpt(text, room, section.role, lore, draft.position)
+        cut += missing
+        between = "\n" if "\n" in text and section.label else " " if section.label else ""
+        lines.append(f"{section.label}{between}{text}".rstrip("\n"))
+        if section.role != "call":
+            lore.learn(section.text)
+    return "\n".join(lines), cut

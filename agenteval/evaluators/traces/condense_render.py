@@ -1,0 +1,271 @@
+"""What is written of one span: lines that always stay, and sections that may be shortened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from agenteval.evaluators.traces.condense_lines import Role
+from agenteval.evaluators.traces.condense_seen import Seen, plain, ranges
+from agenteval.evaluators.traces.condense_signs import STRONG
+from agenteval.evaluators.traces.condense_wrappers import TELLING
+from agenteval.evaluators.traces.pieces import size
+from agenteval.records.run import Message, Span, SpanEvent, ToolCall, ToolSpec
+
+_REST = 240  # bytes of attributes that tell nothing in particular
+# Bytes by role: what always stays, what stays while the budget has room for all of these, and how
+# the rest is shared out.
+_LEAST: dict[Role, tuple[int, int, float]] = {
+    "rules": (480, 1600, 3.0),
+    "talk": (136, 480, 2.0),
+    "agent": (200, 640, 4.0),
+    "call": (400, 1200, 4.0),
+    "data": (136, 240, 1.5),
+    "rest": (48, 80, 0.5),
+}
+_TINY = 64  # bytes; cutting less than this, with its mark, saves nothing
+_ALARM = (400, 800)  # of any text with signs of an error
+
+
+@dataclass(slots=True)
+class Section:
+    """A text under a label. `least` always stays, `fair` comes before anyone's `wanted` (bytes)."""
+
+    label: str
+    text: str
+    role: Role
+    weight: float
+    least: int
+    fair: int
+    wanted: int
+
+
+@dataclass(slots=True)
+class Draft:
+    """One span to be written: `head` whole, then the sections."""
+
+    position: int
+    index: str
+    span: Span
+    head: list[str] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+
+    def add(self, label: str, text: str, role: Role, most: int | None = None) -> None:
+        """A section, unless there is no text; `most` bounds its bytes."""
+        if not text.strip():
+            return
+        least, fair, weight = _LEAST[role]
+        if role != "call" and STRONG.stands_in(text):
+            least, fair = max(least, _ALARM[0]), max(fair, _ALARM[1])
+        full = size(text)
+        wanted = full if most is None else min(full, most)
+        if wanted <= least + _TINY:
+            least = wanted
+        self.sections.append(
+            Section(label, text, role, weight, min(least, wanted), min(fair, wanted), wanted)
+        )
+
+    @property
+    def fixed(self) -> int:
+        """Bytes of what is written whatever the room: head, labels, line breaks."""
+        return sum(size(h) + 1 for h in self.head) + sum(size(s.label) + 2 for s in self.sections)
+
+
+class Writer:
+    """Drafts of spans in their order; what stood before is referred to."""
+
+    def __init__(self) -> None:
+        self.seen = Seen()
+        self._histories: dict[int, tuple[list[int], str]] = {}  # by first message
+        self._told: dict[str, str] = {}  # what was last said of models, tools and limits
+
+    def draft(self, position: int, index: str, span: Span, place: str) -> Draft:
+        """The draft of a span; `place` says below which other spans it stands."""
+        draft = Draft(position, index, span)
+        draft.head.append(_headline(index, span, place, list(self._settings(span))))
+        self._errors(draft)
+        if span.tools:
+            self._tools(draft)
+        if span.messages:
+            self._messages(draft)
+        if span.kind == "tool":
+            self._tool(draft)
+        elif not span.messages:
+            self._input(draft)
+        if span.reply:
+            self._replies(draft)
+        if span.kind != "tool" and not any(m.content or m.tool_calls for m in span.reply):
+            role: Role = "agent" if span.kind == "llm" else "data"
+            draft.add("output:", self.seen.fold(span.output, f"output of {index}"), role)
+        self._attributes(draft)
+        return draft
+
+    def _news(self, what: str, value: str) -> bool:
+        """Whether `value` differs from what was told last; said once, it holds until it changes."""
+        new = self._told.get(what) != value
+        self._told[what] = value
+        return new
+
+    def _settings(self, span: Span) -> Iterator[str]:
+        """The model and the limit of tokens, where they change."""
+        if span.model and self._news("model", span.model):
+            yield f"model {one_line(span.model, 60)}"
+        if span.limit is not None and self._news("limit", str(span.limit)):
+            yield f"limit {span.limit:,} tokens"
+
+    def _errors(self, draft: Draft) -> None:
+        span = draft.span
+        if span.status == "error" or span.status_message:
+            text = self.seen.fold(span.status_message, f"error of {draft.index}")
+            draft.add("ERROR:" if span.status == "error" else "status:", text, "data")
+            if not span.status_message:
+                draft.head.append("ERROR (no message)")
+        for event in span.events:
+            self._event(draft, event)
+
+    def _event(self, draft: Draft, event: SpanEvent) -> None:
+        texts = {key: plain(value) for key, value in event.attributes.items()}
+        named = {key.rsplit(".", 1)[-1]: key for key in texts if key.startswith("exception.")}
+        if not named:
+            body = self.seen.fold("\n".join(f"{k} = {v}" for k, v in texts.items()), draft.index)
+            draft.head.append(f"event {one_line(event.name, 80)}")
+            draft.add("", body, "data")
+            return
+        kind = one_line(texts.pop(named.get("type", ""), ""), 80)
+        draft.head.append(f"exception {kind}")
+        message = texts.pop(named.get("message", ""), "")
+        if message.strip() and message.strip() not in draft.span.status_message:
+            draft.add("", self.seen.fold(message, f"exception of {draft.index}"), "data")
+        trace = texts.pop(named.get("stacktrace", ""), "")
+        draft.add("", self.seen.fold(trace, f"stack of {draft.index}"), "data")
+        rest = "\n".join(f"{k} = {v}" for k, v in texts.items())
+        draft.add("", self.seen.fold(rest, draft.index), "rest", _REST)
+
+    def _tools(self, draft: Draft) -> None:
+        names = ", ".join(t.name for t in draft.span.tools)
+        before = self.seen.offer(names, draft.index)
+        if self._news("tools", names):
+            draft.head.append(f"tools offered: {f'as in {before}' if before else names}")
+        for spec in draft.span.tools:
+            if self.seen.tool(spec):
+                draft.add(f"tool {one_line(spec.name, 80)}:", _describe(spec), "rules")
+                draft.sections[-1].weight = 0.5
+                draft.sections[-1].least = min(draft.sections[-1].least, 96)
+                draft.sections[-1].fair = min(draft.sections[-1].fair, 200)
+
+    def _messages(self, draft: Draft) -> None:
+        numbers, known, new = [], [], []
+        answered = False
+        for message in draft.span.messages:
+            number, fresh = self.seen.number(message)
+            answered = answered or message.role == "assistant"
+            numbers.append(number)
+            if fresh:
+                new.append((number, message, answered))
+            else:
+                known.append(number)
+        if known:
+            draft.head.append(f"messages: {ranges(known)} as before" + (", then" * bool(new)))
+        gone, where = self._gone(numbers, draft.index)
+        if gone:
+            draft.head.append(f"no longer sent: {ranges(gone)}, which {where} was sent")
+        for number, message, late in new:
+            self._message(draft, f"M{number} {message.role}", message, late)
+
+    def _gone(self, numbers: list[int], index: str) -> tuple[list[int], str]:
+        """Messages that the last call with the same first message was sent and this one is not."""
+        before, where = self._histories.get(numbers[0], ([], ""))
+        self._histories[numbers[0]] = (numbers, index)
+        now = set(numbers)
+        return sorted({n for n in before if n not in now}), where
+
+    def _message(self, draft: Draft, label: str, message: Message, late: bool) -> None:
+        who = f"{label} {one_line(message.name, 40)}" if message.name else label
+        role: Role = "rules" if message.role == "system" or not late else "talk"
+        if message.role in ("assistant", "tool"):
+            role = "agent" if message.role == "assistant" else "data"
+        number = label.split()[0]
+        draft.add(f"{who}:", self.seen.fold(message.content, f"{number} in {draft.index}"), role)
+        self._calls(draft, message.tool_calls)
+
+    def _replies(self, draft: Draft) -> None:
+        for message in draft.span.reply:
+            number, fresh = self.seen.number(message)
+            if fresh:
+                self._message(draft, f"M{number} reply", message, True)
+                continue
+            same = f"reply is the same as M{number}"
+            draft.head.append(same)
+            draft.add("", self.seen.fold(message.content, f"reply of {draft.index}"), "agent")
+            self._calls(draft, message.tool_calls)
+
+    def _calls(self, draft: Draft, calls: tuple[ToolCall, ...]) -> None:
+        for call in calls:
+            text = self.seen.arguments(plain(call.arguments), draft.index)
+            draft.add(f"calls {one_line(call.name, 80)} with", text or "(no arguments)", "call")
+
+    def _tool(self, draft: Draft) -> None:
+        span, index = draft.span, draft.index
+        name = span.tool or span.name
+        draft.add("arguments:", self.seen.arguments(span.input, index) or "(none told)", "call")
+        before, times = self.seen.call(name, span.input, index)
+        if before:
+            draft.head.append(
+                f"same tool and arguments as {', '.join(before)} (call number {times + 1} of these)"
+            )
+        output = self.seen.fold(span.output, f"output of {index}")
+        if span.output.strip():
+            draft.add("output:", output, "data")
+        else:
+            draft.head.append("output: empty")
+
+    def _input(self, draft: Draft) -> None:
+        span, here = draft.span, f"input of {draft.index}"
+        growing = span.kind == "llm"
+        text = self.seen.fold_start(span.input, here) if growing else span.input
+        draft.add("input:", text if growing else self.seen.fold(text, here), "rules")
+
+    def _attributes(self, draft: Draft) -> None:
+        telling: list[str] = []
+        rest: list[str] = []
+        for key, value in draft.span.attributes.items():
+            text = plain(value)
+            if not text.strip() or not self.seen.pair(key, text):
+                continue
+            text = self.seen.fold(text, f"{one_line(key, 60)} of {draft.index}")
+            signs = TELLING.search(key) or STRONG.stands_in(text)
+            (telling if signs else rest).append(f"{key} = {text}")
+        draft.add("attributes:", "\n".join(telling), "data")
+        draft.add("other attributes:", "\n".join(rest), "rest", _REST)
+
+
+def _headline(index: str, span: Span, place: str, settings: list[str]) -> str:
+    name = one_line(span.name, 120)
+    if span.tool and span.tool != span.name:
+        name = f"{one_line(span.tool, 120)} ({name})" if name else one_line(span.tool, 120)
+    facts = ", ".join([*_facts(span), *settings])
+    return " ".join(filter(None, (index, span.kind, name, place, facts and f"[{facts}]")))
+
+
+def _facts(span: Span) -> Iterator[str]:
+    if span.status != "unset":
+        yield span.status.upper() if span.status == "error" else span.status
+    if span.start is not None and span.end is not None:
+        yield f"{span.end - span.start:.3g} s"
+    if span.usage and (span.usage.prompt_tokens or span.usage.completion_tokens):
+        counts = (span.usage.prompt_tokens, span.usage.completion_tokens)
+        sent, got = ("?" if n is None else f"{n:,}" for n in counts)
+        yield f"tokens {sent} in {got} out"
+    if span.finish:
+        yield f"finish {one_line(span.finish, 40)}"
+
+
+def _describe(spec: ToolSpec) -> str:
+    return f"{spec.description}\nparameters: {plain(spec.parameters) or 'not told'}"
+
+
+def one_line(text: str, most: int) -> str:
+    """One line of at most `most` characters and a mark."""
+    flat = re.sub(r"\s+", " ", text).strip()
+    return flat if len(flat) <= most else f"{flat[:most]}..."

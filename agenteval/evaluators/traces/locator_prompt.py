@@ -1,0 +1,238 @@
+"""The requests of a locator, and how much of the window each leaves for spans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from agenteval.errors import InputError
+from agenteval.evaluators.traces.locator_options import LocatorOptions
+from agenteval.evaluators.traces.locator_reply import reply_schema
+from agenteval.evaluators.traces.locator_rows import Row
+from agenteval.evaluators.traces.locator_text import prompt_tokens, shorten, tokens
+from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
+from agenteval.models.prompts import Prompt, load_prompt, neutralise
+from agenteval.models.wire import NONCE, Request
+from agenteval.records import GRADES, Run, content_hash
+
+_PACKAGE = "agenteval.evaluators.traces"
+_NAMES = ("locator_system", "locator_user", "locator_repair", "grades_system", "grades_user")
+_LEAST_ROOM = 200  # tokens for spans; less would be one sentence at a time
+_SHOWN_AGAIN = 120  # tokens of a reply that is to be repaired
+_PROBLEM = 300  # characters
+
+
+def prompts() -> dict[str, Prompt]:
+    """The templates by name."""
+    return {name: load_prompt(_PACKAGE, name) for name in _NAMES}
+
+
+def prompts_sha256() -> str:
+    """One hash over all templates."""
+    return content_hash([prompt.sha256 for prompt in prompts().values()])
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """What is known of the earlier parts: the judge's notes, and lines of what was found."""
+
+    notes: str = ""
+    found: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question over a trace: an area or all, its leaves, its fixed text, and the room that
+    it leaves for spans, in tokens."""
+
+    area: str | None
+    leaves: tuple[Leaf, ...]
+    system: str
+    task: str
+    run_id: str
+    room: int
+
+
+class Asking:
+    """Makes the requests of one locator. All texts of a trace go in through data blocks."""
+
+    def __init__(self, taxonomy: Taxonomy, options: LocatorOptions, legend: str = "") -> None:
+        self.taxonomy = taxonomy
+        self.legend = legend
+        self.options = options
+        self._prompts = prompts()
+
+    def questions(self, run: Run) -> list[Question]:
+        """One question, or one for each area that has leaves to find.
+
+        Raises InputError when the context leaves no room for spans.
+        """
+        leaves = self.taxonomy.assigned
+        if self.options.mode == "broad":
+            return [self._question(run, None, leaves)]
+        mine = {area: tuple(x for x in leaves if x.area == area) for area in self.taxonomy.areas}
+        return [self._question(run, area, found) for area, found in mine.items() if found]
+
+    def _question(self, run: Run, area: str | None, leaves: tuple[Leaf, ...]) -> Question:
+        groups = [(name, list(g)) for name, g in groupby(leaves, key=lambda leaf: leaf.group)]
+        system = self._prompts["locator_system"].render(
+            area=area,
+            legend=self.legend,
+            groups=groups,
+            any_last=any(leaf.locate == "last" for leaf in leaves),
+            summary=self.options.summary,
+            summary_words=self.options.summary_tokens // 2,
+            nonce=NONCE,
+        )
+        task = shorten(neutralise(task_of(run)), self.options.task_tokens)
+        bare = Question(area, leaves, system, task, run.id, 0)
+        full = "x" * (3 * self.options.summary_tokens) if self.options.summary else ""
+        largest = self.part(bare, Row((), again=9_999), Carry(full, full), 0, ("x",))
+        largest = self.repair(largest, "x" * _PROBLEM, "x" * 3 * _SHOWN_AGAIN)
+        room = self.options.context - self.options.reply_tokens - prompt_tokens(largest) - 1
+        if room < _LEAST_ROOM:
+            raise InputError(
+                f"a context of {self.options.context} tokens leaves {max(room, 0)} for the spans "
+                f"beside the instructions and a reply of {self.options.reply_tokens}; "
+                f"at least {_LEAST_ROOM} are needed (or ask by areas)",
+                "context",
+            )
+        return replace(bare, room=room)
+
+    def part(
+        self,
+        question: Question,
+        row: Row,
+        carry: Carry,
+        repeat: int,
+        hints: Sequence[str] | None = None,
+    ) -> Request:
+        """The request on one part; `hints` default to those of its slices."""
+        if hints is None:
+            hints = [line for one in row.slices for line in one.hints]
+        user = self._prompts["locator_user"].render(
+            task=question.task,
+            notes=carry.notes,
+            found=carry.found,
+            parts=row.slices,
+            again=row.again,
+            hints="\n".join(hints) if hints else None,
+            summary=self.options.summary,
+        )
+        return Request(
+            messages=(
+                {"role": "system", "content": question.system},
+                {"role": "user", "content": user},
+            ),
+            schema=reply_schema(question.leaves, summary=self.options.summary),
+            parameters=self.parameters(repeat),
+            repeat=repeat,
+            role="locator",
+            run_id=question.run_id,
+        )
+
+    def parameters(self, repeat: int) -> dict[str, Any]:
+        """Seed, length and temperature of a request."""
+        found: dict[str, Any] = {
+            "seed": (self.options.seed * 100_003 + repeat) % 2**31,
+            "max_tokens": self.options.reply_tokens,
+        }
+        if self.options.temperature is not None:
+            found["temperature"] = self.options.temperature
+        return found
+
+    def repair(self, request: Request, problem: str, text: str) -> Request:
+        """The request again, with the beginning of its reply and what was wrong with it."""
+        said = shorten(neutralise(text), _SHOWN_AGAIN) or "(empty)"
+        words = self._prompts["locator_repair"].render(problem=problem[:_PROBLEM])
+        return replace(
+            request,
+            messages=(
+                *request.messages,
+                {"role": "assistant", "content": said},
+                {"role": "user", "content": words},
+            ),
+        )
+
+    def grades(self, run: Run, notes: Sequence[tuple[str, str]], shown: Shown) -> Request:
+        """The request for the grades. Notes and errors are cut to what the context leaves."""
+        schema = grades_schema()
+        task = shorten(neutralise(task_of(run)), self.options.task_tokens)
+
+        def make(found: str) -> Request:
+            user = self._prompts["grades_user"].render(
+                task=task,
+                notes=[(name, shorten(neutralise(t), self.options.summary_tokens))
+                       for name, t in notes],
+                found=found,
+                ending=shorten(neutralise(shown.ending), self.options.task_tokens),
+                unread=shown.unread,
+            )  # fmt: skip
+            system = self._prompts["grades_system"].render(nonce=NONCE)
+            return Request(
+                messages=(
+                    {"role": "system", "content": system},
+                    {"role": "user", "content": user},
+                ),
+                schema=schema,
+                parameters=self.parameters(0),
+                role="locator:grades",
+                run_id=run.id,
+            )
+
+        largest = self.repair(make(""), "x" * _PROBLEM, "x" * 3 * _SHOWN_AGAIN)
+        room = self.options.context - self.options.reply_tokens - prompt_tokens(largest) - 1
+        return make(_listed(shown.lines, room))
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the grades are based on beside the notes. `lines` stand with the gravest first."""
+
+    lines: tuple[str, ...]
+    ending: str
+    unread: str = ""
+
+
+def _listed(lines: Sequence[str], room: int) -> str:
+    """As many lines as fit, and how many more there are."""
+    if not lines:
+        return "(none)"
+    kept: list[str] = []
+    used = 8  # the last line
+    for line in lines:
+        text = neutralise(line)
+        used += tokens(text) + 1
+        if used > room:
+            break
+        kept.append(text)
+    more = len(lines) - len(kept)
+    return "\n".join([*kept, f"... and {more} more"] if more else kept)
+
+
+def grades_schema() -> dict[str, Any]:
+    """JSON schema of the grades: a reason before each score, and the overall score."""
+    grade = _object({"reason": {"type": "string"}, "score": {"type": "number"}})
+    return _object({**dict.fromkeys(GRADES, grade), "overall": {"type": "number"}})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def task_of(run: Run) -> str:
+    """What the agent was told first: the system message, if any, and the first of the user."""
+    rows = [run.messages, *(span.messages for span in run.spans)]
+    first = next((row for row in rows if row), ())
+    rules = next((m.content for m in first if m.role == "system"), "")
+    asked = run.input or next((m.content for m in first if m.role == "user"), "")
+    if not asked:
+        asked = next((span.input for span in run.spans if span.input), "")
+    return "\n\n".join(text for text in (asked, rules and f"Its instructions:\n{rules}") if text)

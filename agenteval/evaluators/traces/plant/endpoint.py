@@ -1,0 +1,215 @@
+"""The model of a world as an endpoint of chat completions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from agenteval.errors import AgentevalError
+from agenteval.evaluators.traces.pieces import estimate_tokens
+from agenteval.evaluators.traces.plant.bodies import Answer, model_refusal, too_long
+from agenteval.evaluators.traces.plant.dice import Dice
+from agenteval.evaluators.traces.plant.steps import (
+    Call,
+    Final,
+    Mind,
+    Policy,
+    Seen,
+    Slip,
+    Step,
+    in_words,
+    obey,
+    read,
+    think,
+)
+from agenteval.evaluators.traces.plant.world import Act, Mouth, World, sick
+
+_LOST = (
+    "I have a result in front of me, but I do not know what it was for. "
+    "What would you like me to do?",
+    "Thank you for the data. Could you tell me the task again? I have no record of it.",
+    "Hello! How can I help you today? Please describe what you need.",
+)
+
+
+async def refused(world: World, body: Mapping[str, Any]) -> Answer | None:
+    """What a sick endpoint answers to the next request; None when it goes on to the model."""
+    world.requests += 1
+    health = world.model
+    if health.slow and health.spared <= 0 and health.healthy_after != 0:
+        world.note("Timeout Issues")
+        if health.healthy_after is not None:
+            health.healthy_after -= 1
+        await asyncio.sleep(health.slow)
+    sickness = sick(
+        world, health, lambda code: model_refusal(code, world.dice, "/v1/chat/completions")
+    )
+    if sickness is not None or world.mouth.spare_tokens is None:
+        return sickness
+    tokens = estimate_tokens(json.dumps(body["messages"]))
+    world.window = world.window or tokens + world.mouth.spare_tokens
+    if tokens <= world.window:
+        return None
+    world.note("Context Handling Failures")
+    return too_long(tokens, world.window, world.dice)
+
+
+async def answer_chat(world: World, policy: Policy, body: dict[str, Any]) -> Answer:
+    """One chat completion: the next step of the policy, or the refusal of a sick endpoint."""
+    refusal = await refused(world, body)
+    if refusal is not None:
+        return refusal
+    number = world.requests - 1
+    message = _reply(world, policy, body, number)
+    usage = {
+        "prompt_tokens": estimate_tokens(json.dumps(body["messages"])),
+        "completion_tokens": estimate_tokens(json.dumps(message)),
+    }
+    usage["total_tokens"] = sum(usage.values())
+    finish = "tool_calls" if message.get("tool_calls") else "stop"
+    value = {
+        "id": f"chatcmpl-{number:04d}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": body.get("model", "model"),
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": usage,
+    }
+    return Answer(200, json.dumps(value, ensure_ascii=False))
+
+
+def _reply(world: World, policy: Policy, body: dict[str, Any], number: int) -> dict[str, Any]:
+    """The message of the next step; mistakes that are made in it are noted."""
+    mouth = world.mouth
+    shown, forgotten = as_shown(body, mouth)
+    seen = read(shown)
+    if mouth.drop_system and not seen.react:
+        seen = replace(seen, system="")
+    if seen.request is None:
+        world.note("Context Handling Failures")
+        return in_words(Final(world.dice.pick(_LOST)), seen.react, number)
+    if mouth.cut_request is not None:
+        seen = replace(seen, request=seen.request[: mouth.cut_request])
+    step = _next(world, policy, seen)
+    if step is None:
+        raise AgentevalError("the agent asked again after the last words")
+    if step.slip is not None:
+        _note_slip(world, step.slip, number)
+    if isinstance(step, Final):
+        if forgotten and _otherwise(step, _next(world, policy, read(body))):
+            world.note("Context Handling Failures")
+        return in_words(_last_words(world, step, seen), seen.react, number)
+    return _asked(world, step, seen, number)
+
+
+def _next(world: World, policy: Policy, seen: Seen) -> Step | None:
+    mouth = world.mouth
+    broken = mouth.break_call if mouth.break_call is not None else mouth.no_step
+    return think(policy, Mind(seen, Dice("mind", world.demand), mouth.errs), seen, broken)
+
+
+def _asked(world: World, step: Call, seen: Seen, number: int) -> dict[str, Any]:
+    """The message that asks for a call, damaged where the model's decoding is."""
+    mouth, turn = world.mouth, len(seen.observations)
+    step = _as_offered(world, step)
+    if turn == mouth.break_call:
+        damaged = damage(json.dumps(step.arguments, ensure_ascii=False), world.dice)
+        world.note("Formatting Errors", damaged)
+        return in_words(step, seen.react, number, damaged)
+    if turn == mouth.no_step and seen.react:
+        world.note("Formatting Errors")
+        return {"role": "assistant", "content": _prose(step, world.dice)}
+    return in_words(step, seen.react, number)
+
+
+def _otherwise(step: Final, whole: Step | None) -> bool:
+    """Whether these are not the words of a model that remembers everything."""
+    return not isinstance(whole, Final) or whole.text != step.text
+
+
+def _note_slip(world: World, slip: Slip, number: int) -> None:
+    act = Act(slip.category, slip.description, slip.impact, slip.evidence, request=number)
+    world.erred(act, last=slip.category == "Resource Abuse")
+
+
+def as_shown(body: Mapping[str, Any], mouth: Mouth) -> tuple[dict[str, Any], bool]:
+    """The request as the model sees it, and whether messages were dropped from it."""
+    messages = body["messages"]
+    first = [m for m in messages if m.get("role") == "system"]
+    rest = messages[len(first) :]
+    if mouth.window is None or len(rest) <= 3:
+        return dict(body), False
+    kept = [rest[0], *rest[-2:]] if mouth.window == "middle" else rest[-2:]
+    return {**body, "messages": [*first, *kept]}, True
+
+
+def _last_words(world: World, step: Final, seen: Seen) -> Final:
+    """The final answer in the form that the model knows of, damaged where its decoding is."""
+    said = obey(step, f"{seen.request}\n{seen.system}")
+    wanted = obey(step, world.demand)
+    if "Instruction Non-compliance" in world.why and said.text != wanted.text:
+        world.note("Instruction Non-compliance", said.text[-80:])
+    if world.mouth.break_final and wanted.text.startswith("{"):
+        said = Final(damage_final(said.text, world.mouth.break_final))
+        world.note("Formatting Errors", said.text[:200])
+    return said
+
+
+def _as_offered(world: World, step: Call) -> Call:
+    """The call in the names of the schema that was offered: a model knows no others."""
+    names = world.tools.rename.get(step.name)
+    if not names:
+        return step
+    given = {names.get(k, k): v for k, v in step.arguments.items() if names.get(k, k)}
+    return replace(step, arguments=given)
+
+
+def damage(text: str, dice: Dice) -> str:
+    """JSON as weak decoding leaves it: cut, with single quotes, with Python words, unquoted."""
+    ways = (
+        text[: max(1, len(text) - 2)],
+        text.replace('"', "'"),
+        text[:-1],
+        text.replace('": ', '" = ', 1),
+        text[:-1] + ", }",
+        re.sub(r'^\{"(\w+)":', r"{\1:", text),
+        text.replace('"', "\u201c", 1),
+    )
+    return dice.pick([way for way in ways if not _starts_with_json(way)])
+
+
+def _starts_with_json(text: str) -> bool:
+    try:
+        json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        return False
+    return True
+
+
+BROKEN_FINALS = ("cut", "quotes", "words", "comma")
+
+
+def damage_final(text: str, how: str) -> str:
+    """A final answer that had to be JSON and is not. Raises KeyError for an unknown way."""
+    if how == "words":
+        lines = [f"- {key}: {value}" for key, value in json.loads(text.split("\n")[0]).items()]
+        return "Here is the result:\n" + "\n".join(lines)
+    return {
+        "cut": text[: len(text) // 2],
+        "quotes": text.replace('"', "'"),
+        "comma": text.replace("}", ",}", 1),
+    }[how]
+
+
+def _prose(step: Call, dice: Dice) -> str:
+    return dice.pick(
+        (
+            f"I will now use {step.name} with the values that the user gave me.",
+            f"Let me call {step.name}({', '.join(map(str, step.arguments.values()))}).",
+            f"<{step.name}>{json.dumps(step.arguments)}</{step.name}>",
+        )
+    )

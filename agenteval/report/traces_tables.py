@@ -1,0 +1,172 @@
+"""The tables of findings: one form for the page, one of plain text for the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agenteval.evaluators.traces.score_tables import PlainTable as ScoreTable
+from agenteval.records import GRADES, slug
+from agenteval.report.grid import Cell, Grid, Head, count, number, words
+from agenteval.report.planning_material import Sheet
+from agenteval.report.planning_tables import PlainTable
+from agenteval.report.text import shown
+from agenteval.report.traces_material import Finder, Material
+
+# As in "0.500 (2 cases: too few for a bootstrap)"; "n/a (constant)" stays.
+_REASON = re.compile(r"(-?[0-9][0-9.]*) \((.+)\)$")
+_NUMBER = re.compile(r"-?[0-9]|-$|n/a")
+
+
+def sheets(material: Material) -> list[Sheet]:
+    """Coverage, categories, grades, then the scores where there are any."""
+    made = [_coverage(material), _categories(material), _grades(material)]
+    return [*(s for s in made if s is not None), *material.scores]
+
+
+def plain_tables(material: Material) -> list[PlainTable]:
+    """The same tables as plain text for a terminal.
+
+    Texts from outside are cleared of control characters, but not of the markup of whoever prints
+    them.
+    """
+    return [plain_table(sheet) for sheet in sheets(material)]
+
+
+def plain_table(sheet: Sheet) -> PlainTable:
+    """One table as plain text."""
+    heads = sheet.grid.heads
+    return PlainTable(
+        sheet.grid.caption,
+        tuple(h.text for h in heads),
+        tuple(tuple(c.text for c in row) for row in sheet.grid.rows),
+        tuple(h.number for h in heads),
+        sheet.note,
+    )
+
+
+def sheet_of(table: ScoreTable, *, notes: Sequence[str] | None = None) -> Sheet:
+    """A table of the scorer; `notes` in place of its own where given.
+
+    Why numbers have no interval is said once below, not in every cell.
+    """
+    reasons = dict.fromkeys(m[2] for row in table.rows for c in row if (m := _REASON.match(c)))
+    table = replace(table, rows=tuple(tuple(_REASON.sub(r"\1", c) for c in r) for r in table.rows))
+    right = [
+        bool(table.rows) and all(_NUMBER.match(row[i]) or not row[i] for row in table.rows)
+        for i in range(len(table.columns))
+    ]
+    heads = tuple(Head(name, "", is_) for name, is_ in zip(table.columns, right, strict=True))
+    rows = tuple(
+        tuple(
+            Cell(shown(text), None, is_, "" if text else "none")
+            for text, is_ in zip(row, right, strict=True)
+        )
+        for row in table.rows
+    )
+    told = [*(table.notes if notes is None else notes), *(f"no interval: {r}" for r in reasons)]
+    note = shown(". ".join(one[0].upper() + one[1:] for one in told if one))
+    return Sheet(
+        Grid(f"score-{slug(table.title)}", shown(table.title), heads, rows), note and f"{note}."
+    )
+
+
+def failures(finder: Finder) -> Counter[str]:
+    """Traces that a finder could not examine, by status."""
+    return Counter(f.status for f in finder.findings.values() if f.status is not None)
+
+
+def _coverage(material: Material) -> Sheet | None:
+    if not material.finders:
+        return None
+    heads = (Head("finder"), Head("examined", "traces about which it said something", True),
+             Head("failed", "traces that it could not examine", True),
+             Head("not tried", "", True), Head("errors found", "", True),
+             Head("per trace", "errors for each trace examined", True),
+             Head("without errors", "traces examined in which it found none", True),
+             Head("rejected", "said, and not taken: no such span, or words that do not stand there",
+                  True), Head("why failed"))  # fmt: skip
+    total = len(material.traces)
+    rows = []
+    for finder in material.finders:
+        known = list(finder.known())
+        found = sum(len(f.findings) for f in known)
+        failed = failures(finder)
+        why = ", ".join(f"{status} {n:,}" for status, n in failed.most_common())
+        rows.append((
+            words(_name(finder)), count(len(known)),
+            Cell(f"{failed.total():,}", failed.total(), True, "fail" if failed else "zero"),
+            count(total - len(finder.findings)), count(found),
+            number(found / len(known) if known else None, ".1f"),
+            count(sum(not f.findings for f in known)),
+            count(sum(len(f.rejected) for f in finder.findings.values())), words(why),
+        ))  # fmt: skip
+    note = (
+        "A trace that a finder could not examine is no trace without errors: it is in none of the "
+        "other tables."
+    )
+    return Sheet(Grid("coverage", f"Finders on {total:,} traces", heads, tuple(rows)), note)
+
+
+def _categories(material: Material) -> Sheet | None:
+    names = material.categories()
+    if not names:
+        return None
+    heads = [Head("category"), Head("area")]
+    columns = []
+    for finder in material.finders:
+        heads.append(Head(_name(finder), "errors (in so many traces)", True))
+        errors: Counter[str] = Counter()
+        traces: defaultdict[str, set[str]] = defaultdict(set)
+        for said in finder.known():
+            for one in said.findings:
+                name = material.category(one.category)
+                errors[name] += 1
+                traces[name].add(said.trace)
+        columns.append((errors, traces))
+    rows = []
+    for name in names:
+        leaf = material.taxonomy.find(name)
+        area = words(leaf.area) if leaf else words("not in the taxonomy", kind="fail")
+        cells = [_times(errors[name], len(traces[name])) for errors, traces in columns]
+        rows.append((words(name), area, *cells))
+    totals = [_times(errors.total(), len(set().union(*traces.values())))
+              for errors, traces in columns]  # fmt: skip
+    rows.append((words("all"), words(""), *totals))
+    note = "Errors, and in brackets the number of traces that hold them."
+    return Sheet(Grid("categories", "Errors by category", tuple(heads), tuple(rows)), note)
+
+
+def _times(errors: int, traces: int) -> Cell:
+    return Cell(
+        f"{errors:,} ({traces:,})" if errors else "0", errors, True, "" if errors else "zero"
+    )
+
+
+def _grades(material: Material) -> Sheet | None:
+    names = (*GRADES, "overall")
+    rows = []
+    for finder in material.finders:
+        given = {n: [g.value for f in finder.known() if (g := f.grades.get(n)) is not None
+                     and g.value is not None] for n in names}  # fmt: skip
+        if any(given.values()):
+            rows.append((words(_name(finder)), *(_average(given[n]) for n in names)))
+    if not rows:
+        return None
+    heads = (Head("finder"), *(Head(n.replace("_", " "), "mean (number of traces)", True)
+                               for n in names))  # fmt: skip
+    note = "Means on the scale of 1 (bad) to 5 (good); in brackets the number of traces graded."
+    return Sheet(Grid("grades", "Grades of whole traces", heads, tuple(rows)), note)
+
+
+def _average(values: list[float]) -> Cell:
+    if not values:
+        return number(None)
+    average = sum(values) / len(values)
+    return Cell(f"{average:.2f} ({len(values):,})", average, True)
+
+
+def _name(finder: Finder) -> str:
+    return shown(f"{finder.name} (gold)" if finder.gold else finder.name)

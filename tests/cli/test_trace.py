@@ -1,0 +1,606 @@
+"""trace from end to end: show, locate, score, stats, annotate, report; bad input in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agenteval.store import Store
+from agenteval.testing import Fault, serve
+from tests.cli import traces
+from tests.cli.conftest import Cli, Result
+from tests.cli.traces import (
+    INVENTED,
+    LIMITED,
+    REFUSED,
+    WEATHER,
+    annotation,
+    error,
+    llm,
+    span,
+    trace,
+)
+
+HOSTILE = "\x1b]0;owned\x07[red]x[/red] \u202egnp"
+GRADES = {
+    **{n: {"reason": "because", "score": 2} for n in ("reliability", "security",
+       "instruction_adherence", "plan_opt")}, "overall": 2,
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for made in (traces.weather(), traces.limited()):
+        traces.write(tmp_path / "traces", made)
+    return tmp_path
+
+
+@pytest.fixture
+def gold(folder: Path) -> Path:
+    annotation(folder / "gold", WEATHER, [error("Tool-related", INVENTED)], 2)
+    annotation(folder / "gold", LIMITED, [error("Rate Limiting", REFUSED)], 3)
+    return folder / "gold"
+
+
+def judge(body: dict[str, Any], n: int) -> str:
+    """Marks the span that says it has checked something, under the index that the prompt shows."""
+    text = body["messages"][-1]["content"]
+    if "the four grades" in text:
+        return json.dumps(GRADES)
+    found = []
+    for index, said in re.findall(r"<<BEGIN (S\d+)[^\n]*\n(.*?)\n<<END", text, re.S):
+        if "I have checked" in said:
+            found.append({"span": index, "category": "Tool-related",
+                          "evidence": "I have checked the archive", "description": "it never did",
+                          "impact": "HIGH", "confidence": 0.9})  # fmt: skip
+    return json.dumps({"findings": found, "summary": "so far so good"})
+
+
+def locate(cli: Cli, url: str, *more: object) -> Result:
+    return cli("trace", "locate", "traces", "--model", "m", "--base-url", url, *more)
+
+
+def marks(folder: Path) -> dict[str, list[tuple[str, str]]]:
+    return {
+        path.stem: [(e["category"], e["location"]) for e in json.loads(path.read_text())["errors"]]
+        for path in sorted(folder.glob("*.json"))
+    }
+
+
+# -- show ----------------------------------------------------------------------------------------
+
+
+def test_show_draws_the_tree_with_findings_at_their_spans(cli: Cli, folder: Path) -> None:
+    done = cli("trace", "show", f"traces/{LIMITED}.json", "--detect")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    tool = next(i for i, line in enumerate(lines) if "tool archive_search" in line)
+    assert "error 429 Client Error" in lines[tool]
+    assert REFUSED in lines[tool]
+    assert any("✗ Rate Limiting" in line for line in lines[tool + 1 : tool + 4])
+    agent = next(line for line in lines if "agent CodeAgent.run" in line)
+    assert agent.index("agent") < lines[tool].index("tool")
+    assert "150 tokens" in done.out
+    assert "detectors: 1 finding\n" in done.out
+
+
+def test_show_findings_of_a_folder_and_of_the_store(cli: Cli, folder: Path, gold: Path) -> None:
+    shown = cli("trace", "show", f"traces/{WEATHER}.json", "--findings", "gold")
+    assert "✗ Tool-related (HIGH, gold) written by hand" in shown.out
+    assert "gold: 1 finding; grades: reliability 2" in shown.out
+    with serve(judge) as server:
+        assert locate(cli, server.base_url, "-q").code == 0
+    stored = cli("trace", "show", f"traces/{WEATHER}.json", "--stored")
+    assert "locator, confidence 0.90" in stored.out
+    as_json = cli("trace", "show", f"traces/{WEATHER}.json", "--stored", "--json").json
+    assert [f["finder"] for f in as_json["findings"]] == ["locator (m)"]
+    assert len(as_json["trace"]["spans"]) == 5
+
+
+def test_show_obeys_nothing_that_a_trace_says(cli: Cli, tmp_path: Path) -> None:
+    made = trace("d" * 32, [span(HOSTILE, "TOOL", 1, attributes={"output.value": HOSTILE},
+                                 error=("E", HOSTILE))])  # fmt: skip
+    traces.write(tmp_path, made)
+    done = cli("trace", "show", f"{'d' * 32}.json", "--detect")
+    assert done.code == 0, done.err
+    assert not any(c in done.out for c in "\x1b\x07\u202e")
+    assert "[red]x[/red]" in done.out
+
+
+def test_show_is_bounded_for_very_many_spans(cli: Cli, tmp_path: Path) -> None:
+    row = {"trace_id": "e" * 32, "span_name": "step", "duration": "PT1S", "status_code": "Ok",
+           "span_attributes": {"openinference.span.kind": "CHAIN"}}  # fmt: skip
+    with (tmp_path / "big.jsonl").open("w") as file:
+        for i in range(20_000):
+            parent = None if i == 0 else f"{1:016x}" if i % 2 else f"{i:016x}"
+            status = {"status_code": "Error", "status_message": "it broke"} if i == 17_777 else {}
+            line = {**row, "span_id": f"{i + 1:016x}", "parent_span_id": parent, **status}
+            file.write(json.dumps(line) + "\n")
+    done = cli("trace", "show", "big.jsonl", "--spans", 50)
+    assert done.code == 0, done.err
+    assert "20,000 spans" in done.out
+    assert len(done.out.splitlines()) < 110
+    assert "it broke" in done.out
+    assert f"{17_778:016x}" in done.out
+    left = sum(int(n.replace(",", "")) for n in re.findall(r"… ([\d,]+) more spans?", done.out))
+    assert left == 20_000 - 50
+
+
+def test_show_needs_to_know_which_of_several_traces(cli: Cli, folder: Path) -> None:
+    lines = [json.dumps(s) for made in (traces.weather(), traces.limited()) for s in made["spans"]]
+    (folder / "both.jsonl").write_text("\n".join(lines))
+    several = cli("trace", "show", "both.jsonl")
+    assert several.code == 2
+    assert "2 traces are here" in several.err
+    one = cli("trace", "show", "both.jsonl", "--trace", LIMITED)
+    assert "archive_search" in one.out
+    none = cli("trace", "show", "both.jsonl", "--trace", "zzz")
+    assert none.code == 2
+    assert WEATHER in none.err
+
+
+# -- locate --------------------------------------------------------------------------------------
+
+
+def test_rules_locate_without_a_model(cli: Cli, folder: Path) -> None:
+    done = cli("trace", "locate", "traces", "--detectors-only", "-o", "found")
+    assert done.code == 0, done.err
+    assert "detectors: 2 traces to examine" in done.err
+    assert marks(folder / "found") == {WEATHER: [], LIMITED: [("Rate Limiting", REFUSED)]}
+    again = cli("trace", "locate", "traces", "--detectors-only", "--json")
+    assert "0 traces to examine, 2 done before" in again.err
+    assert [len(row["findings"]) for row in again.json] == [0, 1]
+
+
+def test_a_judge_locates_resumes_and_writes_the_official_layout(cli: Cli, folder: Path) -> None:
+    with serve(judge) as server:
+        done = locate(cli, server.base_url, "-o", "found", "--context", 8192)
+        assert done.code == 0, done.err
+        asked = server.count
+        assert asked == 4  # one part and the grades, for two traces
+        again = locate(cli, server.base_url, "-o", "again")
+        assert server.count == asked
+        assert "0 traces to examine, 2 done before" in again.err
+    expected = {WEATHER: [("Tool-related", INVENTED)], LIMITED: [("Rate Limiting", REFUSED)]}
+    assert marks(folder / "found") == marks(folder / "again") == expected
+    first = json.loads((folder / "found" / f"{WEATHER}.json").read_text())
+    assert first["scores"][0]["reliability_score"] == 2
+    assert first["errors"][0]["evidence"] == "I have checked the archive"
+    assert done.out == again.out
+
+
+def test_another_taxonomy_or_mode_is_another_finder(cli: Cli, folder: Path) -> None:
+    leaf = {"name": "Invention", "area": "Thought", "group": "G", "definition": "Not so."}
+    (folder / "own.yaml").write_text(yaml.safe_dump({"name": "own", "leaves": [leaf]}))
+    with serve(judge) as server:
+        locate(cli, server.base_url, "-q")
+        areas = locate(cli, server.base_url, "--mode", "areas")
+        own = locate(cli, server.base_url, "--taxonomy", "own.yaml", "--json")
+    assert "2 traces to examine" in areas.err
+    assert "2 traces to examine" in own.err
+    # this taxonomy has no "Tool-related": said, and not taken
+    assert [row["findings"] for row in own.json] == [[], []]
+    assert any(row["rejected"] for row in own.json)
+
+
+def test_an_answer_without_form_is_no_trace_without_errors(cli: Cli, folder: Path) -> None:
+    healthy = False
+
+    def answer(body: dict[str, Any], n: int) -> str:
+        return judge(body, n) if healthy else "I would rather not."
+
+    with serve(answer) as server:
+        done = locate(cli, server.base_url, "-o", "found")
+        assert done.code == 3
+        assert "2 of 2 traces were not examined" in done.err
+        text = (folder / "found" / f"{WEATHER}.json").read_text()
+        assert "No output generated" in text
+        with pytest.raises(ValueError):
+            json.loads(text)
+        asked, healthy = server.count, True
+        assert locate(cli, server.base_url, "-q").code == 3
+        assert server.count == asked  # what was not in form is not asked again by itself
+        again = locate(cli, server.base_url, "--retry-failed", "-q", "-o", "found")
+        assert again.code == 0, again.err
+    assert marks(folder / "found")[WEATHER] == [("Tool-related", INVENTED)]
+
+
+def test_an_outage_is_healed_by_the_same_command(cli: Cli, folder: Path) -> None:
+    calls = {"n": 0}
+
+    def shaky(body: dict[str, Any], n: int) -> str | Fault:
+        calls["n"] += 1
+        return Fault("status", status=400) if calls["n"] == 1 else judge(body, n)
+
+    with serve(shaky) as server:
+        first = locate(cli, server.base_url, "-j", 1)
+        assert first.code == 3
+        assert "error:infrastructure" in first.out + first.err
+        second = locate(cli, server.base_url, "--json")
+        assert second.code == 0, second.err
+        assert "1 trace to examine, 1 done before" in second.err
+    assert {row["status"] for row in second.json} == {None}
+
+
+def test_the_cap_on_calls_stops_and_goes_on(cli: Cli, folder: Path) -> None:
+    with serve(judge) as server:
+        capped = locate(cli, server.base_url, "--max-calls", 3, "-j", 1)
+        assert capped.code == 3
+        assert "stopped, traces not examined: 1: " in capped.err
+        assert server.count == 3
+        done = locate(cli, server.base_url, "--json")
+        assert done.code == 0, done.err
+        assert server.count == 4  # three replies were kept
+    assert [row["status"] for row in done.json] == [None, None]
+
+
+def test_a_dry_run_asks_and_writes_nothing(cli: Cli, folder: Path) -> None:
+    with serve(judge) as server:
+        dry = locate(cli, server.base_url, "--dry-run", "--price-in", 1, "--price-out", 1)
+        assert dry.code == 0, dry.err
+        assert server.count == 0
+        assert not (folder / "agenteval.db").exists()
+        told = int(re.search(r"requests: (\d+)", dry.out)[1])  # type: ignore[index]
+        prompt = int(re.search(r"estimated: ([\d,]+) prompt", dry.out)[1].replace(",", ""))  # type: ignore[index]
+        assert re.search(r"cost, estimated: at most 0\.\d+", dry.out)
+        locate(cli, server.base_url, "-q")
+        assert server.count == told
+        sent = sum(len(json.dumps(r.body["messages"])) for r in server.requests) / 4
+        assert sent / 3 < prompt < 20 * sent
+        later = locate(cli, server.base_url, "--dry-run")
+    assert "of them to examine: 0" in later.out
+
+
+def test_the_embedded_model_is_refused_with_both_ways_out(cli: Cli, folder: Path) -> None:
+    done = cli("trace", "locate", "traces")
+    assert done.code == 2
+    assert "--detectors-only" in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_ids_that_are_no_file_names_are_refused_before_anything_is_paid(
+    cli: Cli, tmp_path: Path
+) -> None:
+    made = trace("../../evil", [llm(1, "a", "b")])
+    (tmp_path / "t.json").write_text(json.dumps(made))
+    with serve(judge) as server:
+        done = cli("trace", "locate", "t.json", "--model", "m", "--base-url", server.base_url,
+                   "-o", "found")  # fmt: skip
+        assert server.count == 0
+    assert done.code == 2
+    assert "cannot name a file" in done.err
+    assert not (tmp_path / "found").exists()
+
+
+# -- score ---------------------------------------------------------------------------------------
+
+
+def test_score_by_hand(cli: Cli, folder: Path, gold: Path) -> None:
+    """Both errors found, one at a wrong span, and one that is none: precision 1/3, recall 1/2."""
+    annotation(folder / "found", WEATHER, [error("Tool-related", "0" * 15 + "5")])
+    annotation(folder / "found", LIMITED, [error("Rate Limiting", REFUSED),
+                                           error("Goal Deviation", REFUSED)])  # fmt: skip
+    done = cli(
+        "trace", "score", "--gold", "gold", "--pred", "found", "--traces", "traces", "--json"
+    )
+    assert done.code == 0, done.err
+    levels = {one["level"]: one for one in done.json["scores"]["levels"]}
+    joint = levels["joint"]["micro"]
+    assert joint["precision"]["mean"] == pytest.approx(1 / 3)
+    assert joint["recall"]["mean"] == pytest.approx(1 / 2)
+    assert levels["location"]["micro"]["precision"]["mean"] == pytest.approx(1 / 2)
+    assert len(done.json["beside"]) == 4  # three that read nothing, and gold itself
+    table = cli("trace", "score", "--gold", "gold", "--pred", "found", "--traces", "traces")
+    assert "LLM and tool spans x 20" in table.out
+    assert "against length" in table.out
+    official = cli("trace", "score", "--gold", "gold", "--pred", "found", "--official")
+    assert "0.500" in official.out
+    assert "cannot be made" in official.out  # no trivial predictors without the traces
+
+
+def test_tolerance_and_gates(cli: Cli, folder: Path, gold: Path) -> None:
+    step = f"{2:016x}"  # the step around the span that was marked
+    annotation(folder / "found", WEATHER, [error("Tool-related", step)])
+    annotation(folder / "found", LIMITED, [error("Rate Limiting", REFUSED)])
+    base = ("trace", "score", "--gold", "gold", "--pred", "found", "--gate", 0.9)
+    strict = cli(*base)
+    assert strict.code == 1
+    assert "gate joint F1 at least 0.9: 0.500" in strict.out
+    alone = cli(*base, "--tolerance", "ancestor")
+    assert alone.code == 2
+    assert "--traces" in alone.err
+    near = cli(*base, "--tolerance", "ancestor", "--traces", "traces")
+    assert near.code == 0, near.err
+    assert "gate joint F1 at least 0.9: 1.000" in near.out
+
+
+def test_missing_predictions_count_and_are_told(cli: Cli, folder: Path, gold: Path) -> None:
+    annotation(folder / "found", LIMITED, [error("Rate Limiting", REFUSED)])
+    base = ("trace", "score", "--gold", "gold", "--pred", "found", "--json")
+    counted = cli(*base)
+    assert counted.code == 3
+    assert "1 of 2 traces have no readable prediction" in counted.err
+    joint = next(o for o in counted.json["scores"]["levels"] if o["level"] == "joint")
+    assert joint["micro"]["recall"]["mean"] == 0.5
+    left = cli(*base, "--leave-out-missing", "--max-unscored", 1)
+    assert left.code == 0, left.err
+    joint = next(o for o in left.json["scores"]["levels"] if o["level"] == "joint")
+    assert joint["micro"]["recall"]["mean"] == 1.0
+
+
+def test_scores_that_are_not_numbers_are_told(cli: Cli, folder: Path, gold: Path) -> None:
+    text = json.dumps({"errors": [], "scores": [{"reliability_score": float("nan")}]})
+    (folder / "found").mkdir()
+    (folder / "found" / f"{WEATHER}.json").write_text(text)
+    (folder / "found" / f"{LIMITED}.json").write_text('{"errors": [')
+    done = cli("trace", "score", "--gold", "gold", "--pred", "found", "--json")
+    assert done.code == 3
+    assert "is no number" in done.err
+    assert done.json["scores"]["coverage"]["lost"] == {"unscored:parse": 1}
+
+
+# -- stats, report -------------------------------------------------------------------------------
+
+
+def test_stats(cli: Cli, folder: Path) -> None:
+    done = cli("trace", "stats", "traces", "--json")
+    assert done.code == 0, done.err
+    by_trace = {row["trace"]: row for row in done.json}
+    first = by_trace[LIMITED]
+    assert first["kinds"] == {"agent": 1, "chain": 2, "llm": 2, "tool": 1}
+    assert (first["depth"], first["roots"], first["errors"], first["exceptions"]) == (3, 1, 1, 1)
+    assert first["reported"] == 300
+    assert first["kept"] + first["dropped"] == first["spans"] == 6
+    table = cli("trace", "stats", "traces").out
+    assert "600" in table
+
+
+def test_condensing_repeated_messages(cli: Cli, tmp_path: Path) -> None:
+    """Ten calls, each with all earlier messages again: 55 messages, 10 of them different."""
+    said = [f"message {i} " + "word " * 200 for i in range(10)]
+    calls = []
+    for n in range(10):
+        call = llm(100 + n, said[0], "ok")
+        for i in range(n + 1):
+            prefix = f"llm.input_messages.{i}.message"
+            call["span_attributes"] |= {f"{prefix}.role": "user", f"{prefix}.content": said[i]}
+        calls.append(call)
+    made = trace("f" * 32, [span("run", "AGENT", 1, children=calls)])
+    traces.write(tmp_path, made)
+    (row,) = cli("trace", "stats", f"{'f' * 32}.json", "--json").json
+    assert row["condensed"] / row["tokens"] < 0.3
+
+
+def test_the_report_of_store_gold_and_folders(cli: Cli, folder: Path, gold: Path) -> None:
+    with serve(judge) as server:
+        locate(cli, server.base_url, "-q")
+    cli("trace", "locate", "traces", "--detectors-only", "-q")
+    done = cli("trace", "report", "--gold", "gold", "-o", "out/page.html")
+    assert done.code == 0, done.err
+    assert "gold (gold)" in done.out
+    assert "locator (m): Findings against gold" in done.out
+    assert "detectors: Beside predictors that read nothing" in done.out
+    assert "spans x 20" in done.out  # the spans come from the store alone
+    page = (folder / "out" / "page.html").read_text(encoding="utf-8")
+    for part in ("locator (m)", "detectors", "I have checked the archive", "archive_search"):
+        assert part in page
+    only = cli("trace", "report", f"traces/{LIMITED}.json", "--json").json
+    assert {f["finder"] for f in only} == {"detectors", "locator (m)"}
+    assert all([x["trace"] for x in f["findings"]] == [LIMITED] for f in only)
+
+
+def test_the_report_without_a_store(cli: Cli, folder: Path, gold: Path) -> None:
+    none = cli("trace", "report")
+    assert none.code == 2
+    assert "no store here" in none.err
+    done = cli("trace", "report", "traces", "--findings", "gold", "-o", "page.html", "-q")
+    assert done.code == 0, done.err
+    assert not (folder / "agenteval.db").exists()
+    assert "Tool-related" in (folder / "page.html").read_text()
+
+
+# -- annotate ------------------------------------------------------------------------------------
+
+
+def fill(folder: Path, name: str, errors: str) -> None:
+    path = folder / f"{name}.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert "errors: null" in text
+    path.write_text(text.replace("errors: null", f"errors: {errors}"), encoding="utf-8")
+
+
+def test_two_people_annotate_and_are_compared(cli: Cli, folder: Path) -> None:
+    for who in ("ann", "ben"):
+        done = cli("trace", "annotate", "export", "traces", "-o", f"sheets/{who}")
+        assert done.code == 0, done.err
+    shown = (folder / "sheets" / "ann" / f"{WEATHER}.yaml").read_text()
+    assert f"{INVENTED}  llm" in shown
+    assert "I have checked the archive" in shown
+    one = f"[{{category: tool-related, location: '{INVENTED}', impact: high}}]"
+    two = f"[{{category: Goal Deviation, location: '{INVENTED}'}}]"
+    limit = f"[{{category: Rate Limiting, location: '{REFUSED}'}}]"
+    for who, first in (("ann", one), ("ben", two)):
+        fill(folder / "sheets" / who, WEATHER, first)
+        fill(folder / "sheets" / who, LIMITED, limit)
+        done = cli("trace", "annotate", "import", f"sheets/{who}", "--traces", "traces", "-o", who)
+        assert done.code == 0, done.err
+    assert marks(folder / "ann")[WEATHER] == [("Tool-related", INVENTED)]
+    found = cli("trace", "annotate", "agree", "ann", "ben", "--traces", "traces", "--json").json
+    # five LLM and tool spans, both marked the same two of them; one pair of two agrees
+    assert (found["spans"]["both"], found["spans"]["neither"]) == (2, 3)
+    assert found["spans"]["kappa"] == pytest.approx(1.0)
+    assert (found["pairs"]["both"], found["pairs"]["only_first"]) == (1, 1)
+    table = cli("trace", "annotate", "agree", "ann", "ben")
+    assert "--traces" in table.err  # kappa needs them
+    assert "1 have the same" in table.out
+
+
+def test_what_a_person_got_wrong_is_told_by_line_and_nothing_is_written(
+    cli: Cli, folder: Path
+) -> None:
+    cli("trace", "annotate", "export", "traces", "-o", "sheets")
+    fill(folder / "sheets", WEATHER, f"\n- category: Tool related\n  location: '{REFUSED}'")
+    fill(folder / "sheets", LIMITED, f"\n- category: Nonsense\n  location: '{REFUSED}'")
+    done = cli("trace", "annotate", "import", "sheets", "--traces", "traces", "-o", "done")
+    assert done.code == 2
+    assert not (folder / "done").exists()
+    lines = (folder / "sheets" / f"{LIMITED}.yaml").read_text().splitlines()
+    line = next(n for n, text in enumerate(lines, 1) if "Nonsense" in text)
+    assert f"{LIMITED}.yaml:{line}: unknown category 'Nonsense'" in done.err
+    assert f"the trace has no span '{REFUSED}'" in done.err
+    assert "2 problems" in done.err
+
+
+def test_a_sheet_that_nobody_filled_in_is_no_annotation(cli: Cli, folder: Path) -> None:
+    cli("trace", "annotate", "export", "traces", "-o", "sheets", "--official")
+    untouched = cli("trace", "annotate", "import", "sheets", "--traces", "traces", "-o", "done")
+    assert untouched.code == 2
+    assert "no sheet is filled in" in untouched.err
+    path = folder / "sheets" / f"{WEATHER}.json"
+    path.write_text(path.read_text().replace('"errors": null', '"errors": []'))
+    some = cli("trace", "annotate", "import", "sheets", "--traces", "traces", "-o", "done")
+    assert some.code == 0, some.err
+    assert marks(folder / "done") == {WEATHER: []}
+    over = cli("trace", "annotate", "export", "traces", "-o", "sheets", "--official")
+    assert over.code == 2
+    assert "perhaps filled in" in over.err
+
+
+def test_findings_to_be_reviewed(cli: Cli, folder: Path) -> None:
+    cli("trace", "locate", "traces", "--detectors-only", "-o", "found", "-q")
+    cli("trace", "annotate", "export", "traces", "-o", "sheets", "--findings", "found")
+    done = cli("trace", "annotate", "import", "sheets", "--traces", "traces", "-o", "done")
+    assert done.code == 0, done.err
+    assert marks(folder / "done") == marks(folder / "found")
+
+
+# -- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["show", "stats", "locate"])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"hello": 1}', "no"),
+        ("not json at all", ""),
+        ("[]", "no span"),
+        ("", ""),
+        ("{" * 100_000, ""),
+    ],
+)
+def test_what_is_no_trace_is_one_line(
+    cli: Cli, tmp_path: Path, command: str, text: str, says: str
+) -> None:
+    (tmp_path / "bad.json").write_text(text)
+    more = ["--detectors-only"] if command == "locate" else []
+    done = cli("trace", command, "bad.json", *more)
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert "bad.json" in done.err
+    assert says in done.err
+    assert not (tmp_path / "agenteval.db").exists()
+
+
+def test_truncated_cyclic_and_nameless_spans_are_read_with_a_warning(
+    cli: Cli, tmp_path: Path
+) -> None:
+    whole = json.dumps(traces.limited())
+    (tmp_path / "cut.json").write_text(whole[: len(whole) * 2 // 3])
+    cut = cli("trace", "show", "cut.json")
+    assert cut.code == 0, cut.err
+    assert "cut.json" in cut.err
+    spans = [
+        {"trace_id": "a" * 32, "span_id": i, "parent_span_id": p, "span_name": i}
+        for i, p in (("s1", "s2"), ("s2", "s1"), ("s3", "s3"), (None, "s1"))
+    ]
+    (tmp_path / "odd.jsonl").write_text("\n".join(json.dumps(s) for s in spans))
+    odd = cli("trace", "show", "odd.jsonl")
+    assert odd.code == 0, odd.err
+    assert "4 spans" in odd.out
+    assert "odd.jsonl" in odd.err
+
+
+def test_a_damaged_store_is_one_line(cli: Cli, folder: Path) -> None:
+    cli("trace", "locate", "traces", "--detectors-only", "-q")
+    with Store(folder / "agenteval.db") as store, store.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE trials SET log = '{}'")
+    done = cli("trace", "report")
+    assert done.code == 3
+    assert done.err.count("\n") == 1
+    assert "damaged" in done.err
+
+
+# -- plant ---------------------------------------------------------------------------------------
+
+
+def test_planted_errors_are_gold_for_a_finder(cli: Cli, tmp_path: Path) -> None:
+    done = cli("trace", "plant", "--system", "orders", "--category", "rate limiting",
+               "--category", "Authentication Errors", "--count", 3, "--negatives", 2,
+               "--seed", 5, "-o", "made")  # fmt: skip
+    assert done.code == 0, done.err
+    gold = marks(tmp_path / "made" / "gold")
+    assert len(gold) == 5
+    assert sorted(len(errors) for errors in gold.values()) == [0, 0, 1, 1, 1]
+    kinds = {category for errors in gold.values() for category, _ in errors}
+    assert kinds == {"Rate Limiting", "Authentication Errors"}
+    assert {path.stem for path in (tmp_path / "made" / "traces").iterdir()} == set(gold)
+    found = cli("trace", "locate", "made/traces", "--detectors-only", "-o", "found")
+    assert found.code == 0, found.err
+    scored = cli("trace", "score", "--gold", "made/gold", "--pred", "found",
+                 "--traces", "made/traces", "--json")  # fmt: skip
+    assert scored.code == 0, scored.err
+    joint = next(o for o in scored.json["scores"]["levels"] if o["level"] == "joint")
+    assert joint["counts"]["gold"] == 3
+    assert scored.json["scores"]["coverage"]["without_errors"] == 2
+    again = cli("trace", "plant", "--count", 1, "-o", "made")
+    assert again.code == 2
+    assert "traces here already" in again.err
+
+
+def test_what_cannot_be_planted_is_told(cli: Cli, tmp_path: Path) -> None:
+    listed = cli("trace", "plant", "--list", "--json").json
+    assert len(listed) >= 5
+    assert len({c for row in listed for c in row["categories"]}) >= 10
+    wrong = [("--system", "nobody"), ("--category", "bad luck")]
+    for option in wrong:
+        done = cli("trace", "plant", *option, "-o", "made")
+        assert done.code == 2
+        assert done.err.count("\n") == 1
+    assert not (tmp_path / "made").exists()
+
+
+# -- findings as evidence ------------------------------------------------------------------------
+
+
+def test_quantify_shows_the_judge_what_was_found(cli: Cli, folder: Path, gold: Path) -> None:
+    task = folder / "tasks" / "parcels"
+    task.mkdir(parents=True)
+    (task / "task.yaml").write_text("name: parcels\ndescription: Count parcels.\n")
+    (folder / "criteria").mkdir()
+    criteria = [{"name": "Truth", "description": "Is it true?", "accepted_values": ["no", "yes"]}]
+    (folder / "criteria" / "parcels.json").write_text(json.dumps(criteria))
+    (gold / f"{LIMITED}.json").unlink()
+
+    def answer(body: dict[str, Any], n: int) -> str:
+        told = "Tool-related at llm" in body["messages"][-1]["content"]
+        return json.dumps({"truth": {"explanation": "x", "label": "no" if told else "yes"}})
+
+    with serve(answer) as server:
+        base = ("quantify", "traces", "--task", "parcels", "--model", "m",
+                "--base-url", server.base_url)  # fmt: skip
+        without = cli(*base, "--json")
+        assert without.code == 0, without.err
+        shown = cli(*base, "--findings", "gold", "--json")
+        assert shown.code == 0, shown.err
+        assert server.count == 4  # another view: asked anew
+        texts = [r.body["messages"][-1]["content"] for r in server.requests[2:]]
+    assert "1 of 2 runs have no findings in gold" in shown.err
+    assert sum("This run was not examined" in text for text in texts) == 1
+    assert all("[errors found by gold]" in text for text in texts)
+    overall = [row["overall"]["mean"] for row in without.json["rows"][:1] + shown.json["rows"][:1]]
+    assert overall == [1.0, 0.5]

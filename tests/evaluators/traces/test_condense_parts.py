@@ -1,0 +1,141 @@
+"""The parts of condensing: shares of room, ranges of numbers, excerpts."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.evaluators.traces.condense_lines import Lore, excerpt, segments
+from agenteval.evaluators.traces.condense_seen import ranges
+from agenteval.evaluators.traces.condense_shares import shares
+from agenteval.evaluators.traces.pieces import size
+
+ROLES = ("rules", "talk", "agent", "call", "data", "rest")
+
+
+@pytest.mark.parametrize(
+    ("least", "wanted", "weights", "room", "given_"),
+    [
+        ([0, 0], [50, 50], [1, 1], 200, [50, 50]),
+        ([0, 0], [10, 90], [1, 1], 60, [10, 50]),
+        ([0, 0], [90, 90], [1, 2], 60, [20, 40]),
+        ([30, 0], [90, 90], [1, 2], 60, [30, 30]),
+        ([40, 40], [90, 90], [1, 1], 60, [40, 40]),  # more than there is
+        ([], [], [], 10, []),
+    ],
+)
+def test_shares_by_hand(
+    least: list[int], wanted: list[int], weights: list[float], room: int, given_: list[int]
+) -> None:
+    assert shares(least, wanted, weights, room) == given_
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 90), st.integers(0, 900), st.sampled_from([0.5, 1, 3])), max_size=9
+    ),
+    st.integers(0, 3000),
+)
+def test_shares_are_max_min_fair(rows: list[tuple[int, int, float]], room: int) -> None:
+    least = [low for low, _, _ in rows]
+    wanted = [low + more for low, more, _ in rows]
+    weights = [w for _, _, w in rows]
+    got = shares(least, wanted, weights, room)
+    assert all(a <= g <= b for a, g, b in zip(least, got, wanted, strict=True))
+    if sum(least) >= room:
+        assert got == (wanted if sum(wanted) <= room else least)
+        return
+    assert sum(got) <= room
+    assert sum(got) >= min(room, sum(wanted)) - len(rows)  # whole bytes
+    # Nobody who lacks something has, by weight, less than one who has more than the least.
+    lacking = [g / w for g, b, w in zip(got, wanted, weights, strict=True) if g < b]
+    growing = [g / w for a, g, w in zip(least, got, weights, strict=True) if g > a]
+    if lacking and growing:
+        assert max(growing) <= min(lacking) + 2.01  # one byte at the least weight
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ([], ""),
+        ([4], "M4"),
+        ([1, 2, 3, 7, 9, 10], "M1-M3, M7, M9-M10"),
+        ([1, 1, 1], "M1 x3"),
+        ([3, 2, 1], "M3, M2, M1"),
+    ],
+)
+def test_ranges_by_hand(numbers: list[int], text: str) -> None:
+    assert ranges(numbers) == text
+
+
+@given(st.lists(st.integers(1, 5), max_size=20))
+def test_ranges_can_be_read_back(numbers: list[int]) -> None:
+    found: list[int] = []
+    for item in filter(None, ranges(numbers).split(", ")):
+        match = re.fullmatch(r"M(\d+)(?:-M(\d+))?(?: x(\d+))?", item)
+        assert match
+        first, last, times = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        assert first == last or times == 1
+        found += list(range(first, last + 1)) * times
+    assert found == numbers
+
+
+@given(st.text(st.sampled_from("ab1 .,\n漢\u2028"), max_size=900), st.sampled_from([60, 120, 240]))
+def test_segments_are_the_text(text: str, width: int) -> None:
+    found = segments(text, width)
+    assert "".join(found) == text
+    assert all(s and len(s.rstrip("\n\u2028")) <= width for s in found)
+
+
+LINES = st.lists(
+    st.sampled_from(
+        ["", "short", "Error: it broke", "word " * 90, "x" * 700, "漢字 " * 60, "must end 17"]
+    ),
+    max_size=40,
+)
+
+
+@given(LINES, st.integers(0, 3000), st.sampled_from(ROLES))
+def test_an_excerpt_fits_and_counts_what_it_cut(lines: list[str], room: int, role: str) -> None:
+    text = "\n".join(lines)
+    shown, cut = excerpt(text, room, role, Lore(), 0)  # type: ignore[arg-type]
+    if size(text) <= room:
+        assert (shown, cut) == (text, 0)
+        return
+    assert size(shown) <= max(room, 30)
+    kept = re.split(r"\[cut: ([\d,]+) characters\]", shown)
+    assert sum(int(n.replace(",", "")) for n in kept[1::2]) == cut > 0
+    at = 0
+    for fragment in kept[::2]:  # in order, unchanged; only blanks around the marks are ours
+        at = text.index(fragment.strip(), at) + len(fragment.strip())
+
+
+def test_what_an_agent_uses_later_is_kept() -> None:
+    lines = [f"The gate {k} of the mill lies in row {k * 37}." for k in range(500)]
+    text = "\n".join(lines)
+    lore = Lore()
+    lore.used("so it lies in row 9546", position=3)  # 258 * 37
+    assert "gate 258 " in excerpt(text, 400, "data", lore, position=2)[0]
+    assert "gate 258 " not in excerpt(text, 400, "data", Lore(), position=2)[0]
+    assert "gate 258 " not in excerpt(text, 400, "data", lore, position=4)[0]  # too late
+
+
+def test_one_odd_line_among_many_alike() -> None:
+    lines = [f"{k} rows moved" for k in range(3000)]
+    lines[1234] = "the link went quiet"
+    assert lines[1234] in excerpt("\n".join(lines), 200, "data", Lore(), 0)[0]
+
+
+def test_a_frequent_word_of_errors_does_not_hide_a_rare_one() -> None:
+    lines = [f"worker {k}: 0 errors, 0 failed" for k in range(2000)]
+    lines[777] = "worker 777: KeyError: 'gate'"
+    assert lines[777] in excerpt("\n".join(lines), 200, "data", Lore(), 0)[0]
+
+
+def test_a_reply_keeps_its_very_end() -> None:
+    text = "word " * 2000 + "and here it stops"
+    for room in (200, 400, 2000):
+        assert excerpt(text, room, "agent", Lore(), 0)[0].endswith("it stops")

@@ -1,0 +1,224 @@
+"""Votes, confidences and the first or last instance; expected values worked out by hand."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.evaluators.traces.locator_merge import (
+    Failed,
+    Reading,
+    Spot,
+    confidence,
+    merge,
+    with_hints,
+)
+from agenteval.evaluators.traces.locator_options import LocatorOptions
+from agenteval.evaluators.traces.locator_reply import Named
+from agenteval.records import Finding, Impact, Run, Span
+from tests.evaluators.traces.locator_world import TAXONOMY
+
+SPOTS = {f"S{i}": Spot(f"span-{i}", i) for i in range(1, 8)}
+
+
+def named(
+    index: str,
+    category: str = "Invention",
+    sure: float | None = 0.8,
+    evidence: str | None = None,
+    impact: Impact | None = None,
+) -> Named:
+    words = evidence or f"what stands in {index} {'abcdefgh'[int(index[1:])] * 30}"
+    return Named(index, category, words, "", impact, sure)
+
+
+def reading(
+    *found: Named, repeat: int = 0, shown: str = "S1 S2 S3", area: str | None = None,
+    failed: bool = False,
+) -> Reading:  # fmt: skip
+    why = Failed("error:timeout", "late") if failed else None
+    return Reading("part", area, repeat, frozenset(shown.split()), found, (), why)
+
+
+def merged(*readings: Reading, **options: object) -> list[tuple[str, str, float | None]]:
+    made = LocatorOptions(**options)  # type: ignore[arg-type]
+    findings, _ = merge(readings, SPOTS, TAXONOMY, made)
+    return [(f.span, f.category, f.confidence) for f in findings]
+
+
+def rounded(*readings: Reading, **options: object) -> list[tuple[str, str, float]]:
+    return [(s, c, round(sure or 0, 9)) for s, c, sure in merged(*readings, **options)]
+
+
+def test_share_of_votes_times_mean_confidence() -> None:
+    # 2 of 3 repeats, stated 0.9 and 0.6: 2/3 · 0.75 = 0.5
+    rows = [
+        reading(named("S1", sure=0.9)),
+        reading(named("S1", sure=0.6), repeat=1),
+        reading(repeat=2),
+    ]
+    assert rounded(*rows, repeats=3) == [("span-1", "Invention", 0.5)]
+
+
+def test_a_repeat_that_did_not_read_the_span_has_no_vote() -> None:
+    rows = [
+        reading(named("S1", sure=0.9)),
+        reading(repeat=1, failed=True),
+        reading(repeat=2, shown="S4 S5"),
+    ]
+    assert merged(*rows, repeats=3) == [("span-1", "Invention", 0.9)]
+
+
+def test_only_repeats_asked_for_the_area_count() -> None:
+    rows = [
+        reading(named("S1", sure=0.8), area="Thought"),
+        reading(area="Thought", repeat=1),
+        reading(area="System"),
+        reading(area="System", repeat=1),
+    ]
+    assert merged(*rows, repeats=2, mode="areas") == [("span-1", "Invention", 0.4)]
+
+
+def test_overlapping_parts_of_one_repeat_are_one_vote_with_the_higher_confidence() -> None:
+    rows = [
+        reading(named("S3", sure=0.5)),
+        reading(named("S3", sure=0.7), shown="S3 S4"),
+        reading(repeat=1),
+        reading(repeat=1, shown="S3 S4"),
+    ]
+    assert rounded(*rows, repeats=2) == [("span-3", "Invention", 0.35)]
+
+
+def test_unstated_confidences() -> None:
+    unsure = named("S1", sure=None)
+    assert confidence({0: [unsure]}, 1) is None  # one vote measures nothing
+    assert confidence({0: [unsure], 1: [unsure]}, 4) == 0.5
+    assert confidence({0: [unsure], 1: [named("S1", sure=0.6)]}, 4) == pytest.approx(0.3)
+
+
+def test_few_votes_are_left_out_with_the_count() -> None:
+    rows = [reading(named("S1")), reading(repeat=1), reading(repeat=2)]
+    options = LocatorOptions(repeats=3, min_votes=2)
+    findings, left_out = merge(rows, SPOTS, TAXONOMY, options)
+    assert findings == ()
+    assert [r.why for r in left_out] == ["named by 1 of 3 readings"]
+
+
+def test_the_words_are_those_of_the_surest_vote_and_the_impact_the_most_frequent() -> None:
+    rows = [
+        reading(named("S1", sure=0.5, evidence="first words", impact="LOW")),
+        reading(named("S1", sure=0.9, evidence="second words", impact="LOW"), repeat=1),
+        reading(named("S1", sure=0.7, evidence="third words", impact="HIGH"), repeat=2),
+    ]
+    (found,), _ = merge(rows, SPOTS, TAXONOMY, LocatorOptions(repeats=3))
+    assert (found.evidence, found.impact) == ("second words", "LOW")
+    (found,), _ = merge(rows[1:], SPOTS, TAXONOMY, LocatorOptions(repeats=3))
+    assert found.impact == "HIGH"  # one each: the graver
+
+
+AGAIN = "page_down() was called and gave the page that was there before"
+
+
+@pytest.mark.parametrize(("category", "kept"), [("Invention", "span-2"), ("Waste", "span-5")])
+def test_the_same_again_is_marked_first_or_last(category: str, kept: str) -> None:
+    rows = [
+        reading(named("S2", category, evidence=AGAIN + " (a)")),
+        reading(named("S4", category, evidence=AGAIN + " (b)"), shown="S4"),
+        reading(named("S5", category, evidence=AGAIN + " (c)"), shown="S5"),
+        reading(named("S3", category, evidence="another thing altogether went wrong here")),
+    ]
+    assert [span for span, _, _ in merged(*rows)] == sorted([kept, "span-3"])
+    _, left_out = merge(rows, SPOTS, TAXONOMY, LocatorOptions())
+    where = "first" if category == "Invention" else "last"
+    assert [r.why for r in left_out] == [
+        f"the error of S{kept[-1]} again: its {where} span is marked"
+    ] * 2
+
+
+@pytest.mark.parametrize(("category", "count"), [("Invention", 3), ("Waste", 1)])
+def test_other_numbers_make_another_error_but_for_repetitions(category: str, count: int) -> None:
+    claims = [f"it is a fact that {n} birds were counted at the lake" for n in (9, 12, 31)]
+    rows = [reading(*(named(f"S{i}", category, evidence=c) for i, c in enumerate(claims, 1)))]
+    assert len(merged(*rows)) == count
+
+
+@pytest.mark.parametrize(
+    ("description", "count"),
+    [("Wrong format.", 2), ("The plan does not end with the tag that the prompt demands.", 1)],
+)
+def test_a_description_tells_errors_apart_only_when_it_says_something(
+    description: str, count: int
+) -> None:
+    rows = [
+        reading(
+            Named("S1", "Bad Form", "the plan is to count", description, None, 0.5),
+            Named("S2", "Bad Form", "now we go to the lake", description, None, 0.5),
+        )
+    ]
+    assert len(merged(*rows)) == count
+
+
+def test_the_same_words_under_two_kinds_are_two_findings() -> None:
+    rows = [
+        reading(named("S1", "Invention", evidence=AGAIN), named("S2", "Bad Form", evidence=AGAIN))
+    ]
+    assert len(merged(*rows)) == 2
+
+
+words = st.sampled_from(["nine birds were seen", "nine birds were seen!", "quite other words", ""])
+some = st.builds(
+    Named,
+    index=st.sampled_from(sorted(SPOTS)),
+    category=st.sampled_from([leaf.name for leaf in TAXONOMY.assigned]),
+    evidence=words,
+    description=words,
+    impact=st.sampled_from(["HIGH", "LOW", None]),
+    confidence=st.one_of(st.none(), st.floats(0, 1)),
+    verified=st.booleans(),
+)
+
+
+@given(
+    st.lists(st.tuples(st.lists(some, max_size=4), st.integers(0, 2), st.booleans()), max_size=8),
+    st.randoms(use_true_random=False),
+)
+def test_the_order_of_readings_does_not_matter_and_nothing_is_lost_or_doubled(
+    rows: list[tuple[list[Named], int, bool]], rng: random.Random
+) -> None:
+    readings = [
+        reading(*([] if bad else found), repeat=repeat, shown=" ".join(SPOTS), failed=bad)
+        for found, repeat, bad in rows
+    ]
+    options = LocatorOptions(repeats=3, min_votes=2)
+    findings, left_out = merge(readings, SPOTS, TAXONOMY, options)
+    shuffled = readings[:]
+    rng.shuffle(shuffled)
+    assert merge(shuffled, SPOTS, TAXONOMY, options) == (findings, left_out)
+    said = {(SPOTS[n.index].span, n.category) for r in readings for n in r.named}
+    kept = [(f.span, f.category) for f in findings]
+    assert len(kept) == len(set(kept))
+    assert set(kept) <= said
+    assert len(kept) + len(left_out) == len(said)
+    assert all(f.confidence is None or 0 <= f.confidence <= 1 for f in findings)
+    places = [int(f.span[-1]) for f in findings]
+    assert places == sorted(places)
+
+
+def test_findings_of_rules_stand_for_those_of_the_judge_in_the_order_of_the_trace() -> None:
+    run = Run(id="r", spans=tuple(Span(id=i) for i in ("wrapper", "span-1", "span-2")))
+    judged = [
+        Finding(span="span-1", category="Waste", source="locator"),
+        Finding(span="span-2", category="Invention", source="locator"),
+    ]
+    rules = [
+        Finding(span="span-1", category="Waste", source="detector:loop"),
+        Finding(span="wrapper", category="Bad Form", source="detector:json"),
+    ]
+    assert [f.source for f in with_hints(judged, rules, run, TAXONOMY)] == [
+        "detector:json",
+        "detector:loop",
+        "locator",
+    ]

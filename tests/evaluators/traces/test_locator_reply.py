@@ -1,0 +1,229 @@
+"""Replies in all forms, and the checks that stand between a reply and a finding."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.errors import ReplyError
+from agenteval.evaluators.traces.locator_reply import Grounds, Named, check, read_reply
+from agenteval.evaluators.traces.locator_text import flat, quoted_in, shorten, tokens, windows
+from agenteval.models.prompts import neutralise
+from agenteval.records import Rejected
+from tests.evaluators.traces.locator_world import TAXONOMY, entry
+
+TEXTS = {
+    "S1": 'The tool said "no such file: birds.csv" and the agent went on\nto count nine birds.',
+    "S2": r'{"query": "caf\u00e9 \"Loro\"", "path": "C:\\new\\table", "bird": "\ud83e\udd9c"}',
+    "S3": "A span of an earlier part, which is not shown again.",
+}
+GROUNDS = Grounds(
+    shown=frozenset({"S1", "S2"}),
+    asked={leaf.name: leaf for leaf in TAXONOMY.assigned if leaf.area == "Thought"},
+    taxonomy=TAXONOMY,
+    flat_text=lambda index: flat(TEXTS[index]) if index in TEXTS else None,
+)
+
+
+def checked(**more: Any) -> Named | Rejected:
+    return check({**entry("S1", "Invention", "count nine birds"), **more}, GROUNDS)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "S1",
+        "s1",
+        "[S1]",
+        " S1 ",
+        "span S1",
+        "S1 llm",
+        "<<BEGIN S1 llm 0a1b>>"[8:],
+        "S1 llm, characters 1 to 9 of 12",
+        "<S1>",
+    ],
+)
+def test_an_index_may_be_dressed(said: str) -> None:
+    found = checked(span=said)
+    assert isinstance(found, Named)
+    assert found.index == "S1"
+
+
+@pytest.mark.parametrize(
+    "said", ["S9", "1", 1, None, "", "S1 and S2", "S1 llm"[:1], "S1 S2", ["S1"], {"id": "S1"}, True]
+)
+def test_an_index_is_never_guessed(said: Any) -> None:
+    found = checked(span=said)
+    assert isinstance(found, Rejected)
+    assert found.why.startswith("there is no span")
+
+
+@pytest.mark.parametrize(
+    "said", ["Invention", "invention", "made up", "MADE-UP", "Thought > Claims > Invention"]
+)
+def test_a_category_may_be_spelled_otherwise(said: str) -> None:
+    found = checked(category=said)
+    assert isinstance(found, Named)
+    assert found.category == "Invention"
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("Inventions of all kinds", "no kind of error"),
+        ("Thought", "no kind of error"),
+        ("Old Label", "no kind of error"),
+        (None, "no kind of error"),
+        (3, "no kind of error"),
+        ("Waste", "was not asked for"),
+    ],
+)
+def test_a_category_is_never_guessed(said: Any, why: str) -> None:
+    found = checked(category=said)
+    assert isinstance(found, Rejected)
+    assert why in found.why
+
+
+@pytest.mark.parametrize(
+    ("span", "quote"),
+    [
+        ("S1", "no such file: birds.csv"),
+        ("S1", "“no such file: birds.csv”"),
+        ("S1", "'The tool said \"no such file'"),
+        ("S1", "went on to count   nine birds"),
+        ("S1", "The tool said ... count nine birds"),
+        ("S1", "The tool said […] count nine birds."),
+        ("S1", "...no such file…"),
+        ("S1", "THE TOOL SAID"),
+        ("S2", 'café "Loro"'),
+        ("S2", r"caf\u00e9 \"Loro\""),
+        ("S2", r"C:\new\table"),
+        ("S2", "bird: 🦜"),
+        ("S3", "which is not shown again"),  # not in this part, but the words prove it was known
+    ],
+)
+def test_quotes_that_stand_in_the_span(span: str, quote: str) -> None:
+    assert isinstance(checked(span=span, evidence=quote), Named)
+
+
+@pytest.mark.parametrize(
+    ("quote", "why"),
+    [
+        ("no such file: cats.csv", "not in the span"),
+        ("count nine birds ... The tool said", "not in the span"),  # in the wrong order
+        ("the ... and ... to", "too short"),
+        ("which is not shown again", "not in the span"),  # it stands in S3
+        ("", "no words"),
+        ("...", "no words"),
+        ('" "', "no words"),
+        ("to", "no words"),
+        (None, "no words"),
+        (["no such file"], "no words"),
+    ],
+)
+def test_quotes_that_do_not(quote: Any, why: str) -> None:
+    found = checked(evidence=quote)
+    assert isinstance(found, Rejected)
+    assert why in found.why
+    assert isinstance(found.said, dict)
+
+
+plain = st.text(
+    st.characters(exclude_categories=["C"], exclude_characters="\\….["), min_size=1, max_size=80
+)
+
+
+@given(st.lists(st.one_of(plain, st.just("\u200b"), st.just("<<END S1")), min_size=1, max_size=6),
+       st.data())  # fmt: skip
+def test_whatever_is_copied_from_what_the_judge_saw_is_found(
+    parts: list[str], data: st.DataObject
+) -> None:
+    """The judge sees the neutralised text, and leaves out line breaks and invisible characters."""
+    seen = neutralise("\n".join(parts))
+    first = data.draw(st.integers(0, len(parts) - 1))
+    quote = " ".join(p for p in parts[first:] if p != "\u200b")
+    assert quoted_in(quote, flat(seen)) in (None, "no words are quoted")
+    if len(flat(quote)) >= 3:
+        assert quoted_in(f"{quote} and then the sky fell", flat(seen)) is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [(0.5, 0.5), ("0.5", 0.5), (0, 0.0), (1, 1.0), (85, None), (-0.1, None), ("high", None),
+     (None, None), (True, None), ([0.5], None), ("nan", None), (10**400, None)],
+)  # fmt: skip
+def test_a_confidence_is_a_number_from_0_to_1_or_unknown(said: Any, read: float | None) -> None:
+    found = checked(confidence=said)
+    assert isinstance(found, Named)
+    assert found.confidence == read
+
+
+@pytest.mark.parametrize(
+    ("said", "read"), [("low", "LOW"), ("Medium ", "MEDIUM"), ("bad", None), (3, None)]
+)
+def test_an_impact_is_one_of_three_or_unknown(said: Any, read: str | None) -> None:
+    found = checked(impact=said)
+    assert isinstance(found, Named)
+    assert found.impact == read
+
+
+def test_what_is_no_object_is_rejected_and_long_things_are_kept_short() -> None:
+    for item in ("S1", 3, None, ["S1"]):
+        assert isinstance(check(item, GROUNDS), Rejected)
+    found = checked(evidence="x" * 10_000)
+    assert isinstance(found, Rejected)
+    assert len(json.dumps(found.said)) < 800
+
+
+ITEM = entry("S1", "Invention", "nine birds")
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "summary", "gap"),
+    [
+        (json.dumps({"findings": [ITEM], "summary": " ok "}), 1, "ok", False),
+        (json.dumps({"errors": [ITEM, ITEM]}), 2, None, False),
+        ("```json\n" + json.dumps({"findings": []}) + "\n```", 0, None, False),
+        ("I think\n" + json.dumps({"findings": [ITEM]}) + "\nis all.", 1, None, False),
+        (json.dumps([ITEM]), 1, None, False),
+        ('{"findings": [' + json.dumps(ITEM) + ', {"span": "S2", "evi', 2, None, True),
+        ('{"findings": [], "summary": "it went', 0, None, True),
+    ],
+)
+def test_replies_that_can_be_read(text: str, count: int, summary: str | None, gap: bool) -> None:
+    read = read_reply(text)
+    assert (len(read.value.items), read.value.summary) == (count, summary)
+    assert (read.gap is not None) == gap
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "No errors.", "[]", "{}", '{"findings": null}', '{"findings": "none"}',
+     '{"summary": "ok"}', '["S1"]', '{"findings": {"span": "S1"}}', '{"finding', "null", "0"],
+)  # fmt: skip
+def test_a_reply_without_a_list_never_means_no_errors(text: str) -> None:
+    with pytest.raises(ReplyError):
+        read_reply(text)
+
+
+@given(st.text(max_size=600), st.integers(20, 200))
+def test_shortened_text_keeps_to_its_size(text: str, most: int) -> None:
+    short = shorten(text, most)
+    assert tokens(short) <= most
+    assert short == text or "characters left out" in short
+
+
+@given(st.text(max_size=600), st.integers(24, 200))
+def test_windows_cover_the_text_within_their_size(text: str, most: int) -> None:
+    spans = list(windows(text, most))
+    assert spans[0][0] == 0
+    assert spans[-1][1] == len(text)
+    for (_, end), (start, _) in pairwise(spans):
+        assert start <= end
+    for start, end in spans:
+        assert len(text[start:end].encode("utf-8", "replace")) <= most

@@ -1,0 +1,61 @@
+"""Outlines of traces: what is kept, what is cut, and the key of a trace."""
+
+from __future__ import annotations
+
+from agenteval.evaluators.traces.outline import cut_short, outline, trace_key
+from agenteval.records import Message, Run, Span, SpanEvent, ToolCall, Usage
+
+
+def test_it_keeps_what_tells_a_span() -> None:
+    run = Run(id="t", input="do it", spans=(
+        Span(id="1", name="agent", kind="agent", start=10.0, end=12.5),
+        Span(id="2", parent_id="1", kind="llm", usage=Usage(prompt_tokens=7, completion_tokens=2),
+             messages=(Message(role="system", content="be brief"),
+                       Message(role="user", content="now")),
+             reply=(Message(role="assistant", tool_calls=(
+                 ToolCall(name="find", arguments={"q": 1}),)),)),
+        Span(id="3", parent_id="1", kind="tool", tool="find", status="error", input="{}",
+             events=(SpanEvent(name="exception", attributes={"exception.message": "broken"}),)),
+    ))  # fmt: skip
+    made = outline(run)
+    agent, llm, tool = made.spans
+    assert agent.seconds == 2.5
+    assert (llm.tokens, llm.input, llm.output) == (9, "now", 'find({"q":1})')
+    assert (tool.name, tool.note, tool.status, tool.seconds) == ("find", "broken", "error", None)
+    assert (made.tokens, made.errors, made.total) == (9, 1, 3)
+    assert made.kinds == {"agent": 1, "llm": 1, "tool": 1}
+
+
+def test_a_large_trace_is_cut_and_counted() -> None:
+    run = Run(id="t", spans=tuple(Span(id=str(i), output="x" * 1000) for i in range(50)))
+    made = outline(run, most=10, excerpt=90)
+    assert len(made.spans) == 10
+    assert made.total == 50
+    assert made.tokens is None
+    assert "[... 910 characters ...]" in made.spans[0].output
+
+
+def test_cut_short_keeps_both_ends() -> None:
+    text = "a" * 60 + "b" * 60
+    assert cut_short(text, 30) == "a" * 20 + " [... 90 characters ...] " + "b" * 10
+    assert cut_short(text, 120) == text
+
+
+def test_the_key_changes_with_what_a_finder_sees_and_with_nothing_else() -> None:
+    message = Message(role="user", content="half a pair: \ud83d")
+    base = Run(id="t", spans=(Span(id="1", messages=(message, message)),))
+    same = base.model_copy(update={"success": True, "reference": "gold", "metadata": {"a": 1}})
+    assert trace_key(base) == trace_key(same)
+    equal = Message(role="user", content="half a pair: \ud83d")
+    rebuilt = Run(id="t", spans=(Span(id="1", messages=(message, equal)),))
+    assert trace_key(rebuilt) == trace_key(base)
+    other = Message(role="user", content="half a pair: \ud83e")
+    changed = [
+        Run(id="u", spans=base.spans),
+        base.model_copy(update={"output": "x"}),
+        Run(id="t", spans=(Span(id="1", messages=(message, other)),)),
+        Run(id="t", spans=(Span(id="1", messages=(message,)),)),
+        Run(id="t", spans=(Span(id="1", messages=(message, message), output="x"),)),
+        Run(id="t", spans=(*base.spans, Span(id="2"))),
+    ]
+    assert len({trace_key(run) for run in (base, *changed)}) == 1 + len(changed)

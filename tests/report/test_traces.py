@@ -1,0 +1,201 @@
+"""The page and tables of findings: counted by hand, bounded; what is from outside is text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html.parser import HTMLParser
+
+import pytest
+
+from agenteval.evaluators.traces.forest import Bounds
+from agenteval.evaluators.traces.outline import Outline, OutlineSpan
+from agenteval.evaluators.traces.score_tables import PlainTable as ScoreTable
+from agenteval.evaluators.traces.taxonomy import built_in
+from agenteval.records import Finding, Findings, Grade, Rejected
+from agenteval.report.traces import traces_page, worth_reading
+from agenteval.report.traces_material import Finder, Material
+from agenteval.report.traces_tables import plain_tables, sheet_of
+from tests.report.conftest import Open
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m'\"&amp;{{ 7*7 }}"
+
+
+class Seen(HTMLParser):
+    """Elements, attributes and words of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[str] = []
+        self.words = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def span(name: str, parent: str | None = None, **more: object) -> OutlineSpan:
+    return OutlineSpan.model_validate({"id": name, "parent_id": parent, "name": name, **more})
+
+
+def outline(trace: str, *spans: OutlineSpan) -> Outline:
+    kinds: dict[str, int] = {}
+    for one in spans:
+        kinds[one.kind] = kinds.get(one.kind, 0) + 1
+    return Outline(trace=trace, spans=spans, kinds=kinds)
+
+
+def said(trace: str, *marks: tuple[str, str], **more: object) -> Findings:
+    found = [Finding(span=s, category=c, evidence=f"words of {s}") for s, c in marks]
+    return Findings.model_validate({"trace": trace, "findings": found, **more})
+
+
+def material(*finders: Finder, outlines: Sequence[Outline] = ()) -> Material:
+    return Material({o.trace: o for o in outlines}, finders, built_in())
+
+
+def small() -> Material:
+    """Three traces; rules see two, a judge fails on one, a person did one."""
+    rules = Finder("rules", {
+        "t1": said("t1", ("b", "Rate Limiting"), ("c", "rate limiting")), "t2": said("t2"),
+    })  # fmt: skip
+    judge = Finder("judge", {
+        "t1": said("t1", ("b", "Goal Deviation"), grades={"overall": Grade(value=2, reason="so")},
+                   rejected=(Rejected(why="no such span"),)),
+        "t2": Findings(trace="t2", status="error:timeout", message="slow"),
+        "t3": said("t3", ("x", "Odd")),
+    })  # fmt: skip
+    person = Finder("person", {"t1": said("t1", ("c", "Rate Limiting"))}, gold=True)
+    spans = (span("a", kind="agent"), span("b", "a", kind="llm"), span("c", "a", kind="tool"))
+    made = [outline("t1", *spans), outline("t2", *spans)]
+    return material(rules, judge, person, outlines=made)
+
+
+def test_the_tables_count_by_hand() -> None:
+    coverage, categories, grades = plain_tables(small())
+    assert coverage.title == "Finders on 3 traces"
+    assert coverage.rows == (
+        # examined, failed, not tried, errors, per trace, without errors, rejected, why
+        ("rules", "2", "0", "1", "2", "1.0", "1", "0", ""),
+        ("judge", "2", "1", "0", "2", "1.0", "0", "1", "error:timeout 1"),
+        ("person (gold)", "1", "0", "2", "1", "1.0", "0", "0", ""),
+    )
+    assert categories.columns == ("category", "area", "rules", "judge", "person (gold)")
+    area = built_in().find("Rate Limiting").area  # type: ignore[union-attr]
+    assert ("Rate Limiting", area, "2 (1)", "0", "1 (1)") in categories.rows
+    assert ("Odd", "not in the taxonomy", "0", "1 (1)", "0") in categories.rows
+    assert categories.rows[-1] == ("all", "", "2 (1)", "2 (2)", "1 (1)")
+    assert grades.rows == (("judge", "–", "–", "–", "–", "2.00 (1)"),)
+
+
+def test_a_failure_is_said_and_is_no_trace_without_errors() -> None:
+    words = Seen(traces_page(small())).words
+    assert "judge found 2 errors in 2 of 2 traces examined; could not examine 1." in words
+    assert "rules found 2 errors in 1 of 2 traces examined; has not tried 1." in words
+    assert "judge: failed" in words
+    assert "judge: error:timeout: slow" in words
+    assert "judge: 0" not in words
+
+
+def test_findings_stand_at_their_spans() -> None:
+    page = traces_page(small())
+    tree = page[page.index('<ul class="tree">') :]
+    at_b = tree[tree.index("<strong>b</strong>") : tree.index("<strong>c</strong>")]
+    assert "Goal Deviation" in at_b
+    assert at_b.count('class="finding') == 2
+    assert "words of b" in at_b
+    at_c = tree[tree.index("<strong>c</strong>") : tree.index("</section>")]
+    assert 'class="finding gold"' in at_c
+    beside = page[page.index('id="traces"') :]
+    assert "that the trace does not have" in beside  # t3's span x
+    assert "the trace itself is not stored" in beside
+
+
+def test_most_findings_first_and_the_rest_is_counted() -> None:
+    assert worth_reading(small()) == ["t1", "t3", "t2"]
+    page = Seen(traces_page(small(), most_traces=1)).words
+    assert "1 of 3 traces, those with most findings." in page
+
+
+def test_everything_from_outside_is_text() -> None:
+    made = span(HOSTILE, kind="tool", status="error", note=HOSTILE, input=HOSTILE, output=HOSTILE)
+    finding = Finding(span=HOSTILE, category=HOSTILE, evidence=HOSTILE, description=HOSTILE,
+                      source=HOSTILE, impact="HIGH")  # fmt: skip
+    findings = Findings(trace=HOSTILE, findings=(finding,),
+                        grades={HOSTILE: Grade(value=1, reason=HOSTILE)})  # fmt: skip
+    lost = Findings(trace="u" + HOSTILE, status="error:timeout", message=HOSTILE)
+    finder = Finder(HOSTILE, {HOSTILE: findings, "u" + HOSTILE: lost})
+    one = Outline(trace=HOSTILE, task=HOSTILE, spans=(made,), kinds={"tool": 1})
+    page = traces_page(material(finder, outlines=[one]), title=HOSTILE, facts=[(HOSTILE, HOSTILE)])
+    seen = Seen(page)
+    assert "script" not in seen.tags
+    assert "img" not in seen.tags
+    assert not any(name.startswith("on") for name in seen.attributes)
+    assert page.count("Found at spans that are not drawn") == 0  # the odd id is drawn
+    for hidden in ("\u202e", "\x1b"):
+        assert hidden not in page
+    assert "[U+202E]" in seen.words
+    assert "{{ 7*7 }}" in seen.words
+
+
+def test_a_large_trace_is_bounded_and_counted() -> None:
+    spans = [
+        span("root"),
+        *(span(f"s{i}", "root", kind="llm", output="x" * 400) for i in range(9000)),
+    ]
+    one = outline("t", *spans)
+    finder = Finder("rules", {"t": said("t", ("s8999", "Goal Deviation"))})
+    page = traces_page(material(finder, outlines=[one]), bounds=Bounds(spans=50))
+    assert len(page) < 100_000
+    assert "<strong>s8999</strong>" in page
+    # root, s8999, and as many of the first as the bound of children lets in: 25 in all
+    drawn = page.count('<li class="llm">')
+    assert drawn == 25
+    assert f"{9001 - 1 - drawn:,} more spans not drawn" in page
+
+
+def test_spans_left_out_of_a_stored_outline_are_counted() -> None:
+    one = Outline(trace="t", spans=(span("a"),), kinds={"llm": 41})
+    assert "40 more spans not drawn" in traces_page(material(outlines=[one]))
+
+
+def test_nobody_has_looked_yet() -> None:
+    words = Seen(traces_page(material(outlines=[outline("t", span("a"))]))).words
+    assert "No finder has examined these traces." in words
+
+
+def test_reasons_without_interval_stand_once_below() -> None:
+    table = ScoreTable("F1", ("who", "F1"), (("a", "0.5 (2 cases: too few)"),
+                                           ("b", "n/a (constant)")), ("note",))  # fmt: skip
+    sheet = sheet_of(table)
+    assert [[c.text for c in row] for row in sheet.grid.rows] == [
+        ["a", "0.5"],
+        ["b", "n/a (constant)"],
+    ]
+    assert sheet.note == "Note. No interval: 2 cases: too few."
+    assert [h.number for h in sheet.grid.heads] == [False, True]
+
+
+@pytest.mark.xdist_group("browser")
+@pytest.mark.parametrize("width", [390, 1400])
+def test_it_works_in_a_browser_without_script(open_page: Open, width: int) -> None:
+    deep = [span("0"), *(span(str(i), str(i - 1), output=HOSTILE * 3) for i in range(1, 40))]
+    finder = Finder("rules", {"t": said("t", ("20", "Goal Deviation"))})
+    made = small()
+    whole = Material({**made.outlines, "t": outline("t", *deep)}, [*made.finders, finder],
+                     made.taxonomy)  # fmt: skip
+    watched = open_page(traces_page(whole), width=width, javascript=True)
+    page = watched.page
+    assert watched.quiet, (watched.console, watched.requests)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("nav").evaluate("e => getComputedStyle(e).position") == "sticky"
+    card = page.locator("#traces .finding").first
+    assert card.is_visible()  # unfolded down to it, without a click
+    closed = page.locator("details.trace:not([open])").first
+    assert not closed.locator(".tree").is_visible()
+    closed.locator("summary").first.click()
+    assert page.locator("details.trace[open]").count() == 2

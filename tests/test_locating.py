@@ -1,0 +1,226 @@
+"""Finders over traces: each trace once, resumed after every kind of end, failures kept apart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agenteval.errors import (
+    BudgetExceeded,
+    InputError,
+    ReplyError,
+    RequestTimeout,
+    StoreError,
+    Transient,
+    Unauthorized,
+)
+from agenteval.locating import (
+    EVALUATOR,
+    Found,
+    Stored,
+    TraceCase,
+    case_of,
+    find,
+    finder_key,
+    load_findings,
+    load_outlines,
+    open_traces,
+    run_finder,
+)
+from agenteval.records import Finding, Findings, Run, Span, Usage
+from agenteval.store import Store, Trials
+
+Answer = Callable[[Run], Found]
+
+
+class Scripted:
+    """A finder that answers as told and counts how often it was asked."""
+
+    def __init__(self, answer: Answer, name: str = "scripted", version: int = 1) -> None:
+        self.answer, self.name, self.parameters = answer, name, {"version": version}
+        self.asked: list[str] = []
+        self.attempts: list[int] = []
+        self.at_once = self.most = 0
+
+    async def find(self, run: Run, attempt: int = 0) -> Found:
+        self.asked.append(run.id)
+        self.attempts.append(attempt)
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        await asyncio.sleep(0)
+        self.at_once -= 1
+        return self.answer(run)
+
+
+def one_error(run: Run) -> Found:
+    finding = Finding(span=run.spans[0].id, category="Goal Deviation")
+    usage = Usage(requests=2, prompt_tokens=10, completion_tokens=3, cost=0.5)
+    return Found(Findings(trace=run.id, findings=(finding,)), usage)
+
+
+def raising(error: Exception) -> Answer:
+    def answer(run: Run) -> Found:
+        raise error
+
+    return answer
+
+
+def run_of(number: int) -> Run:
+    spans = (Span(id=f"s{number}", name="root"), Span(id="x", parent_id=f"s{number}", kind="llm"))
+    return Run(id=f"t{number}", input="task", spans=spans)
+
+
+def cases(n: int) -> list[TraceCase]:
+    return [case_of(run_of(i)) for i in range(n)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "a.db") as opened:
+        yield opened
+
+
+async def go(store: Store, finder: Scripted, all_of: list[TraceCase], **more: object) -> object:
+    work = open_traces(store, all_of, finder, retry_failed=bool(more.pop("retry_failed", False)))
+    return await run_finder(store, finder, work, **more)  # type: ignore[arg-type]
+
+
+def by_trace(store: Store) -> dict[str, Stored]:
+    return {one.findings.trace: one for one in load_findings(store)}
+
+
+async def test_each_trace_is_examined_once(store: Store) -> None:
+    finder, all_of = Scripted(one_error), cases(5)
+    ended = await go(store, finder, all_of, concurrency=2)
+    assert ended.stopped is None
+    assert ended.progress.findings == 5
+    assert ended.progress.usage.requests == 10
+    assert sorted(finder.asked) == [f"t{i}" for i in range(5)]
+    assert finder.most == 2
+    assert open_traces(store, all_of, finder) == []
+    found = by_trace(store)
+    assert found["t3"].findings.findings[0].span == "s3"
+    assert found["t3"].usage == Usage(requests=2, prompt_tokens=10, completion_tokens=3, cost=0.5)
+
+
+async def test_the_store_alone_tells_what_the_spans_were(store: Store) -> None:
+    await go(store, Scripted(one_error), cases(2))
+    outlines = load_outlines(store)
+    assert {o.trace for o in outlines.values()} == {"t0", "t1"}
+    assert [s.name for o in outlines.values() for s in o.spans if not s.parent_id] == ["root"] * 2
+    keys = {one.trace_key for one in load_findings(store)}
+    assert keys == set(outlines)
+
+
+async def test_another_version_of_a_finder_is_another_finder(store: Store) -> None:
+    await go(store, Scripted(one_error), cases(1))
+    newer = Scripted(one_error, version=2)
+    assert len(open_traces(store, cases(1), newer)) == 1
+    await go(store, newer, cases(1))
+    names = {one.finder for one in load_findings(store)}
+    assert len(names) == 2
+    assert all(name.startswith("scripted [") for name in names)
+    only = load_findings(store, finders=[finder_key(newer)])
+    assert [one.finder_key for one in only] == [finder_key(newer)]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "again"),
+    [
+        (ReplyError("no JSON"), "unscored:parse", False),
+        (RequestTimeout("slow"), "error:timeout", True),
+        (Transient("gone"), "error:infrastructure", True),
+        (KeyError("a defect"), "error:infrastructure", True),
+    ],
+)
+async def test_failures_are_kept_apart_and_retried_where_that_can_heal(
+    store: Store, error: Exception, status: str, again: bool
+) -> None:
+    await go(store, Scripted(raising(error)), cases(1))
+    (stored,) = load_findings(store)
+    assert (stored.findings.status, stored.findings.findings) == (status, ())
+    healed = Scripted(one_error)
+    await go(store, healed, cases(1))
+    assert bool(healed.asked) is again
+    await go(store, healed, cases(1), retry_failed=True)
+    assert len(healed.asked) == 1
+    assert by_trace(store)["t0"].findings.status is None
+
+
+async def test_only_what_failed_in_content_is_asked_afresh(store: Store) -> None:
+    kinds = [Transient("gone"), ReplyError("no JSON"), Transient("gone"), Transient("gone"),
+             ReplyError("no JSON"), Transient("gone")]  # fmt: skip
+    seen = []
+    for kind in kinds:
+        finder = Scripted(raising(kind))
+        await go(store, finder, cases(1), retry_failed=True)
+        seen += finder.attempts
+    assert seen == [0, 0, 1, 1, 1, 2]
+
+
+async def test_what_a_failure_has_spent_counts(store: Store) -> None:
+    error = Transient("gone")
+    error.spent = Usage(requests=3, prompt_tokens=30)
+    await go(store, Scripted(raising(error)), cases(1))
+    await go(store, Scripted(one_error), cases(1))
+    spent = Trials(store).usage(EVALUATOR, finder_key(Scripted(one_error)))
+    assert (spent.requests, spent.prompt_tokens) == (5, 40)
+
+
+async def test_the_budget_stops_everything_and_loses_nothing(store: Store) -> None:
+    def answer(run: Run) -> Found:
+        if run.id == "t2":
+            raise BudgetExceeded("2 of 2 requests are used")
+        return one_error(run)
+
+    ended = await go(store, Scripted(answer), cases(6), concurrency=1)
+    assert "2 of 2 requests" in (ended.stopped or "")
+    assert ended.left_out == 4
+    left = Scripted(one_error)
+    await go(store, left, cases(6))
+    assert left.asked == ["t2", "t3", "t4", "t5"]
+
+
+async def test_an_outage_stops_early(store: Store) -> None:
+    finder = Scripted(raising(Transient("no route")))
+    ended = await go(store, finder, cases(40), concurrency=1)
+    assert "8 traces in a row failed: no route" in (ended.stopped or "")
+    assert len(finder.asked) == 8
+
+
+async def test_a_refused_key_is_raised_at_once(store: Store) -> None:
+    with pytest.raises(Unauthorized):
+        await go(store, Scripted(raising(Unauthorized("401"))), cases(4), concurrency=1)
+    assert load_findings(store) == []
+
+
+async def test_two_traces_of_one_id_are_refused(store: Store) -> None:
+    twins = [case_of(run_of(1)), case_of(run_of(2).model_copy(update={"id": "t1"}))]
+    with pytest.raises(InputError, match="t1: two different traces have this id"):
+        open_traces(store, twins, Scripted(one_error))
+    assert len(open_traces(store, [twins[0], twins[0]], Scripted(one_error))) == 1
+
+
+async def test_a_file_that_changed_meanwhile_is_told(store: Store) -> None:
+    case = case_of(run_of(0), lambda: run_of(0).model_copy(update={"output": "edited"}))
+    with pytest.raises(InputError, match="has changed"):
+        await go(store, Scripted(one_error), [case])
+
+
+async def test_a_damaged_row_is_no_empty_result(store: Store) -> None:
+    await go(store, Scripted(one_error), cases(1))
+    tables = Trials(store)
+    (trial,) = tables.trials(EVALUATOR)
+    wrong = trial.model_copy(update={"log": {"trace": "t0", "finding": []}, "trial": 1})
+    await tables.write_trial(wrong)
+    with pytest.raises(StoreError, match="damaged"):
+        load_findings(store)
+
+
+async def test_find_gives_a_status_for_every_exception() -> None:
+    found = await find(Scripted(raising(ValueError("x" * 2000))), run_of(0))
+    assert found.findings.status == "error:infrastructure"
+    assert len(found.findings.message) == 500
