@@ -23,8 +23,8 @@ def read_grades(text: str) -> Read[dict[str, Grade]]:
     A score that is missing or off the scale of 1 to 5 is a Grade without value whose reason says
     so. `overall` is the mean of those given where the reply does not state it (the rule of the
     annotations of TRAIL, arXiv 2505.08638), and has no value where what it states is off the
-    scale, or where it would stand alone. The gap names the grades without a value. Raises ReplyError
-    when none is there.
+    scale, or where it would stand alone. The gap names the grades without a value. Raises
+    ReplyError when none is there.
     """
     parsed = parse_reply(text, lambda value: _members(value) is not None)
     members = _members(parsed.value) or {}

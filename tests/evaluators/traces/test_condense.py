@@ -283,7 +283,7 @@ def test_it_survives_among_real_words_and_code(seed: int, budget: int | None) ->
 def test_most_survives_even_below_the_least() -> None:
     run, evidence = planted(0)
     condensed = condense(run, Options(budget=1))
-    assert 0 < condensed.tokens < 12_000
+    assert 0 < condensed.tokens < 15_000  # no span vanishes: that many tokens are the least
     shown = texts(condensed)
     assert sum(words in shown[span] for _, span, words in evidence) >= 24
 
