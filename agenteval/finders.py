@@ -94,7 +94,7 @@ class LocatorFinder:
         locator = self.locator
         if attempt:
             again = _Again(locator.client, attempt)
-            locator = Locator(again, locator.taxonomy, locator.options)
+            locator = Locator(again, locator.taxonomy, locator.options, legend=locator.legend)
         located = await locator.examine(run, condensed, await self._rules(run))
         return Found(_whole(located), located.usage)
 

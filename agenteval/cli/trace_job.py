@@ -57,7 +57,7 @@ def make_finder(
     if job.detectors_only:
         return DetectorsFinder(job.taxonomy), None
     from agenteval.assemble import make_client
-    from agenteval.evaluators.traces.condense import Options
+    from agenteval.evaluators.traces.condense import LEGEND, Options
     from agenteval.evaluators.traces.locator import Locator
     from agenteval.evaluators.traces.locator_options import LocatorOptions
     from agenteval.models.factory import choose_model
@@ -77,7 +77,7 @@ def make_finder(
         temperature=job.temperature,
         seed=job.seed,
     )
-    locator = Locator(client, job.taxonomy, options)
+    locator = Locator(client, job.taxonomy, options, legend=LEGEND)
     finder = LocatorFinder(locator, Options(budget=job.budget), job.hints)
     return finder, client
 

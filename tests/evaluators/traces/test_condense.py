@@ -180,6 +180,15 @@ def test_a_wrapper_that_says_more_stays(more: dict[str, object]) -> None:
     assert "Step 3" in texts(wrapped(step("Step 3", **more)))
 
 
+def test_of_wrappers_that_repeat_one_another_one_stays() -> None:
+    spans = [
+        Span(id=str(k), parent_id=str(k - 1) if k else None, input="the goal") for k in range(9)
+    ]
+    condensed = condense(trace(*spans), WHOLE)
+    assert "input: the goal" in "\n".join(texts(condensed).values())
+    assert condensed.dropped == {"repeats": 8}
+
+
 def test_an_agent_stays_at_its_first_mention_only() -> None:
     def agent(id_: str, goal: str) -> tuple[Span, Span]:
         inner = llm(f"m{id_}", [said("user", goal)], said("assistant", "x"), parent_id=id_)

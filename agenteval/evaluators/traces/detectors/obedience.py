@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
@@ -16,6 +17,7 @@ from agenteval.evaluators.traces.detectors.view import TraceView, quote
 from agenteval.records import Message, Span
 
 _MARGIN = 1.1  # words and characters are counted in more than one way
+_CALL_IN_WORDS = re.compile(r"^[ \t*]{0,9}Action[ \t*]{0,9}:", re.M)
 _CUT = {"length", "max_tokens", "max_output_tokens", "incomplete", "model_length"}
 _WITHHELD = {"content_filter", "safety", "refusal"}
 _STOPS = ("stop", "stop_sequences", "gen_ai.request.stop_sequences")
@@ -46,6 +48,8 @@ def _asked(view: TraceView) -> Iterator[Asked]:
         if not span.reply or any(m.tool_calls for m in span.reply) or cut_off(span):
             continue
         text = "\n".join(m.content for m in span.reply)
+        if span.id not in finals and _CALL_IN_WORDS.search(text):
+            continue  # a step of ReAct is a call, as those that stand in tool_calls are
         if not text.strip() or (span.finish or "").lower() in _WITHHELD:
             continue
         asked = [d for m in prompts(span.messages) for d in read(m.content)]

@@ -113,6 +113,14 @@ def test_the_demand_holds_over_calls() -> None:
     assert [(f.source, f.span) for f in trace.found()] == [("detector:end-marker", at)]
 
 
+def test_a_step_in_words_is_a_call_and_no_answer() -> None:
+    trace = Trace(system="End every reply with the word OVER.")
+    trace.ask("Thought: I look.\nAction: find\nAction Input: {}")
+    trace.user("Observation: a result")
+    at = trace.ask("Final Answer: found.")
+    assert [(f.source, f.span) for f in trace.found()] == [("detector:end-marker", at)]
+
+
 def test_final_answers_and_code() -> None:
     final = Trace(system="End your final answer with the word OVER.")
     final.ask("I think first.")
