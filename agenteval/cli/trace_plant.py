@@ -42,6 +42,12 @@ def plant(
     system: Annotated[
         list[str] | None, typer.Option(help="System to run; repeatable. Default: all.")
     ] = None,
+    own: Annotated[
+        str | None,
+        typer.Option(
+            help="MODULE:FUNCTION that returns an OwnSystem: plant around an agent of yours."
+        ),
+    ] = None,
     category: Annotated[
         list[str] | None, typer.Option(help="Kind of error to plant; repeatable. Default: all.")
     ] = None,
@@ -67,20 +73,68 @@ def plant(
         raise InputError("say where to write", "--output")
     if (output / "index.jsonl").exists() or (output / "traces").exists():
         raise InputError("there are traces here already; name another folder", str(output))
+    if own is not None:
+        if system or negatives:
+            raise InputError("an agent of your own has neither --system nor --negatives", "--own")
+        works = _own_works(own, category, seed, output)
+        raise typer.Exit(_finish(*_make(works, (count, 0), output), output, as_json=as_json))
     every = systems()
     unknown = [name for name in system or () if name not in every]
     if unknown:
         raise InputError(f"no system {unknown[0]!r}; there are {', '.join(every)}", "--system")
     chosen = [every[name] for name in dict.fromkeys(system or every)]
     pairs = _pairs(chosen, category)
-    harvest, interrupted = _make(chosen, pairs, (count, negatives, seed), output)
+
+    def works_of(host: Host) -> Works:
+        return _plants(pairs, seed, output, host), _negatives(chosen, seed, output, host)
+
+    made = _make(works_of, (count, negatives), output)
+    raise typer.Exit(_finish(*made, output, as_json=as_json))
+
+
+def _finish(harvest: Harvest, interrupted: bool, output: Path, *, as_json: bool) -> int:
+    """Show what was made; the exit code."""
     _show(harvest, output, as_json=as_json)
     if interrupted:
         warn("interrupted: what was made is written")
-        raise typer.Exit(130)
-    if len(harvest.failed) > 0.1 * (count + negatives):
-        warn(f"{len(harvest.failed)} of {count + negatives} runs could not be made")
-        raise typer.Exit(3)
+        return 130
+    asked = len(harvest.planted) + len(harvest.negatives) + len(harvest.failed)
+    if len(harvest.failed) > 0.1 * asked:
+        warn(f"{len(harvest.failed)} of {asked} runs could not be made")
+        return 3
+    return 0
+
+
+def _own_works(
+    reference: str, wanted: list[str] | None, seed: int, output: Path
+) -> Callable[[Host], Works]:
+    """Plants around a team's agent: its kinds of errors in turn."""
+    from functools import partial
+
+    from agenteval.agents.callable import load
+    from agenteval.evaluators.traces.plant.own import OwnSystem, own_changes, plant_own
+
+    try:
+        own: object = load(reference)()
+    except InputError as error:
+        raise InputError(str(error).removeprefix("--agent: "), "--own") from error
+    if not isinstance(own, OwnSystem):
+        raise InputError(f"{reference} returns no OwnSystem (see docs/traces.md)", "--own")
+    known = sorted({change.category for change in own_changes(own)})
+    for name in wanted or ():
+        if name not in known:
+            raise InputError(f"{name!r} cannot be planted around an agent: {', '.join(known)}",
+                             "--category")  # fmt: skip
+
+    def works_of(host: Host) -> Works:
+        plants = (
+            partial(plant_own, own, category, seed + more, output, host=host)
+            for more in numbers()
+            for category in wanted or known
+        )
+        return plants, iter(())
+
+    return works_of
 
 
 def _pairs(chosen: list[TracedSystem], wanted: list[str] | None) -> list[tuple[TracedSystem, str]]:
@@ -108,21 +162,18 @@ def _pairs(chosen: list[TracedSystem], wanted: list[str] | None) -> list[tuple[T
 
 
 def _make(
-    chosen: list[TracedSystem],
-    pairs: list[tuple[TracedSystem, str]],
-    amounts: tuple[int, int, int],
-    output: Path,
+    works_of: Callable[[Host], Works], amounts: tuple[int, int], output: Path
 ) -> tuple[Harvest, bool]:
     """What was made, written; and whether it was interrupted."""
     from agenteval.evaluators.traces.plant import Harvest, Host, PlantError
     from agenteval.evaluators.traces.plant.many import write
 
-    count, negatives, seed = amounts
+    count, negatives = amounts
     harvest, progress, interrupted = Harvest(), _Progress(), False
     try:
         with Host() as host, live(count + negatives, "planting", "runs") as update:
-            works = [*islice(_plants(pairs, seed, output, host), count),
-                     *islice(_negatives(chosen, seed, output, host), negatives)]  # fmt: skip
+            plants, clean_runs = works_of(host)
+            works = chain(islice(plants, count), islice(clean_runs, negatives))
             for number, work in enumerate(works):
                 try:
                     (harvest.planted if number < count else harvest.negatives).append(work())
@@ -139,6 +190,7 @@ def _make(
 
 
 _Work = Callable[[], "Planted"]
+Works = tuple[Iterator[_Work], Iterator[_Work]]  # with an error, without
 
 
 def _plants(

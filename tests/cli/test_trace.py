@@ -604,3 +604,18 @@ def test_quantify_shows_the_judge_what_was_found(cli: Cli, folder: Path, gold: P
     assert all("[errors found by gold]" in text for text in texts)
     overall = [row["overall"]["mean"] for row in without.json["rows"][:1] + shown.json["rows"][:1]]
     assert overall == [1.0, 0.5]
+
+
+def test_planting_around_an_agent_of_ones_own(cli: Cli, tmp_path: Path) -> None:
+    docs = Path(__file__).parents[2] / "docs" / "traces.md"
+    (tmp_path / "my_plants.py").write_text(
+        docs.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0], encoding="utf-8"
+    )
+    done = cli("trace", "plant", "--own", "my_plants:shop", "--count", 4, "-o", "own", "--json")
+    assert done.code == 0, done.err
+    assert done.json["planted"] == 4
+    assert sum(done.json["errors"].values()) == 4
+    assert len(list((tmp_path / "own" / "gold").iterdir())) == 4
+    wrong = cli("trace", "plant", "--own", "my_plants:backend", "-o", "other")
+    assert wrong.code == 2
+    assert "--own: my_plants:backend returns no OwnSystem" in wrong.err

@@ -1,9 +1,9 @@
 """A long trace with one planted error of each kind, and the words without which none can see it.
 
 Written by hand after the definitions of the kinds. The evidence lies in the middle of long texts
-where its kind allows. Who wrote it knew the signs by which lines are chosen, and some signs (rules in
-the imperative, the form of an error's line) were widened after this story had shown their gaps; so
-what survives here is what the signs are meant to catch, not a measure of all that may go wrong.
+where its kind allows. Who wrote it knew the signs by which lines are chosen, and some signs (rules
+in the imperative, the form of an error's line) were widened after this story had shown their gaps;
+so what survives here is what the signs are meant to catch, no measure of all that may go wrong.
 """
 
 from __future__ import annotations
