@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
-from importlib.resources import files
 from typing import Any
 
 from agenteval.errors import InputError
@@ -22,6 +20,7 @@ from agenteval.report.planning_cases import chosen, lost_trials, wrong_plans
 from agenteval.report.planning_material import Campaign, campaign
 from agenteval.report.planning_tables import sheets
 from agenteval.report.svg import inline
+from agenteval.report.template import environment, part, raw
 from agenteval.report.text import shown
 from agenteval.stats import Interval
 
@@ -48,16 +47,16 @@ def planning_page(
     drawn, left_out = _pictures(own)
     some, wrong = chosen(own.attempts, most_wrong)
     lost_grid, lost, gone = lost_trials(own.attempts)
-    style = _part("page.css") + "\n" + _part("planning.css")
-    page: str = _environment().get_template("planning.html").render(
+    style = part("page.css") + "\n" + part("planning.css")
+    page: str = environment().get_template("planning.html").render(
         policy=policy(style, ""),
-        style=_raw(style),
+        style=raw(style),
         title=shown(title),
         systems=_names(own),
         headlines=headlines(own),
         tiles=_tiles(own),
         left_out=left_out,
-        pictures=[{"title": p.title, "caption": p.caption, "svg": _raw(p.svg)} for p in drawn],
+        pictures=[{"title": p.title, "caption": p.caption, "svg": raw(p.svg)} for p in drawn],
         sheets=sheets(own),
         wrong=wrong_plans(some, lexicon),
         wrong_count=_count(len(some), wrong, "wrong plans"),
@@ -190,34 +189,3 @@ def _plan(own: Campaign) -> list[tuple[str, str, Callable[[], Any]]]:
         ),
     ]
     return plan
-
-
-@functools.cache
-def _part(name: str) -> str:
-    return files("agenteval.report").joinpath(name).read_text(encoding="utf-8").strip()
-
-
-def _template(name: str) -> str:
-    """`grid.html` are the macros that stand before the page of `page.html`."""
-    if name == "grid.html":
-        return _part("page.html").partition("<!DOCTYPE html>")[0]
-    return _part(name)
-
-
-@functools.cache
-def _environment() -> Any:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    return Environment(
-        loader=FunctionLoader(_template),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )
-
-
-def _raw(text: str) -> Any:
-    """Text of ours that is markup already: our style sheet and figures."""
-    from markupsafe import Markup
-
-    return Markup(text)  # noqa: S704

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from importlib.metadata import version
-from importlib.resources import files
-from typing import Any
 
 from agenteval.evaluators.traces.forest import DEFAULT, Bounds
 from agenteval.figures.text import plural
 from agenteval.report.page import policy
+from agenteval.report.template import environment, part, raw
 from agenteval.report.text import shown
 from agenteval.report.traces_material import Finder, Material
 from agenteval.report.traces_tables import failures, sheets
@@ -34,10 +32,10 @@ def traces_page(
     """
     ordered = worth_reading(material)
     some = [tree(material, trace, bounds) for trace in ordered[:most_traces]]
-    style = _part("page.css") + "\n" + _part("traces.css")
-    page: str = _environment().get_template("traces.html").render(
+    style = part("page.css") + "\n" + part("traces.css")
+    page: str = environment().get_template("traces.html").render(
         policy=policy(style, ""),
-        style=_raw(style),
+        style=raw(style),
         title=shown(title),
         finders=shown(", ".join(f.name for f in material.finders)) or "nobody yet",
         headlines=headlines(material),
@@ -101,34 +99,3 @@ def _count(here: int, in_all: int) -> str:
     if here == in_all:
         return f"All {plural(in_all, 'trace')}, most findings first."
     return f"{here:,} of {plural(in_all, 'trace')}, those with most findings."
-
-
-@functools.cache
-def _part(name: str) -> str:
-    return files("agenteval.report").joinpath(name).read_text(encoding="utf-8").strip()
-
-
-def _template(name: str) -> str:
-    """`grid.html` are the macros that stand before the page of `page.html`."""
-    if name == "grid.html":
-        return _part("page.html").partition("<!DOCTYPE html>")[0]
-    return _part(name)
-
-
-@functools.cache
-def _environment() -> Any:
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    return Environment(
-        loader=FunctionLoader(_template),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )
-
-
-def _raw(text: str) -> Any:
-    """Text of ours that is markup already: our style sheet."""
-    from markupsafe import Markup
-
-    return Markup(text)  # noqa: S704
