@@ -88,7 +88,10 @@ def read_case(line: str, place: str, lexicon: Lexicon) -> Case:
     try:
         case = Case.model_validate(value)
     except ValidationError as error:
-        first = error.errors()[0]
+        # A constraint is tried as either kind: what is missing of the other one tells nothing.
+        found = error.errors()
+        telling = (e for e in found if e["type"] not in ("missing", "extra_forbidden"))
+        first = next(telling, found[0])
         where = ".".join(str(part) for part in first["loc"])
         message = first["msg"].removeprefix("Value error, ")
         raise InputError(f"{where}: {message}" if where else message, place) from None
