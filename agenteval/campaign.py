@@ -6,7 +6,6 @@ verdict by other rules, or by an older checker, is made anew from the log when i
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +17,7 @@ from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.checker import check
 from agenteval.evaluators.planning.run import Attempt, check_key, run_case
 from agenteval.evaluators.planning.verdict import CheckRules, Verdict
-from agenteval.outage import Breaker, first_error
+from agenteval.outage import Breaker, run_workers
 from agenteval.records import Usage
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
@@ -90,12 +89,7 @@ async def run_trials(
     )
     engine = _Engine(tables, system, rules, Progress(len(work)), on_progress)
     pending = iter(work)
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(concurrency, len(work))):
-                group.create_task(engine.work(pending))
-    except BaseExceptionGroup as many:
-        raise first_error(many) from None
+    await run_workers(lambda: engine.work(pending), min(concurrency, len(work)))
     left = len(work) - engine.progress.calls_done
     return Ended(engine.progress, engine.breaker.stopped or engine.breaker.nothing_worked(), left)
 

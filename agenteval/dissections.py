@@ -15,7 +15,7 @@ from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.dissect import Dissection, DissectOptions, dissect
 from agenteval.evaluators.planning.run import check_key
 from agenteval.evaluators.planning.verdict import CheckRules
-from agenteval.outage import Breaker, first_error
+from agenteval.outage import Breaker, run_workers
 from agenteval.records import FailureStatus, Usage, content_hash
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
 
@@ -73,13 +73,8 @@ async def run_dissections(
     engine = _Engine(tables, name, system, options, Progress(len(cases)), on_progress)
     engine.slots = asyncio.Semaphore(concurrency)
     pending = iter(cases)
-    try:
-        async with asyncio.TaskGroup() as group:
-            # A dissection runs several tries at once: the slots bound the agents, not the workers.
-            for _ in range(min(concurrency, len(cases))):
-                group.create_task(engine.work(pending))
-    except BaseExceptionGroup as many:
-        raise first_error(many) from None
+    # A dissection runs several tries at once: the slots bound the agents, not the workers.
+    await run_workers(lambda: engine.work(pending), min(concurrency, len(cases)))
     left = len(cases) - engine.progress.calls_done
     return Ended(engine.progress, engine.breaker.stopped, left)
 

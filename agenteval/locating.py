@@ -18,7 +18,7 @@ from pydantic import JsonValue, ValidationError
 from agenteval.errors import InputError, StoreError, Unauthorized
 from agenteval.evaluators.base import classify
 from agenteval.evaluators.traces.outline import Outline, outline, trace_key
-from agenteval.outage import Breaker, first_error
+from agenteval.outage import Breaker, run_workers
 from agenteval.records import Findings, Run, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
@@ -153,12 +153,7 @@ async def run_finder(
     attempts = _attempts(tables, key, [case.key for case in work])
     engine = _Engine(tables, finder, key, attempts, Progress(len(work)), on_progress)
     pending = iter(work)
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(concurrency, len(work))):
-                group.create_task(engine.work(pending))
-    except BaseExceptionGroup as many:
-        raise first_error(many) from None
+    await run_workers(lambda: engine.work(pending), min(concurrency, len(work)))
     left = len(work) - engine.progress.calls_done
     return Ended(engine.progress, engine.breaker.stopped or engine.breaker.nothing_worked(), left)
 

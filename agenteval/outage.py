@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from agenteval.errors import StoreError, Unauthorized
 
@@ -35,6 +37,19 @@ class Breaker:
         if self.answered or not self.in_a_row:
             return None
         return f"every {self.what} failed: {self.last}"
+
+
+async def run_workers(work: Callable[[], Coroutine[Any, Any, None]], count: int) -> None:
+    """Run `count` workers at once until all have ended.
+
+    When one raises, the others are cancelled and one exception is raised (see `first_error`).
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(count):
+                group.create_task(work())
+    except BaseExceptionGroup as many:
+        raise first_error(many) from None
 
 
 def first_error(many: BaseExceptionGroup[BaseException]) -> BaseException:

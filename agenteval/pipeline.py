@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from agenteval.evaluators.base import Evaluator, Outcome, Unit, judge
-from agenteval.outage import Breaker, first_error
+from agenteval.outage import Breaker, run_workers
 from agenteval.records import Criterion, Failure, Run, Usage, View, content_hash
 from agenteval.store import CellState, Store
 
@@ -173,12 +172,7 @@ async def execute(
     store.register(plan.items, plan.criteria, evaluator.source)
     engine = _Engine(evaluator, store, Progress(len(plan.units)), on_progress)
     pending = iter(plan.units)
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(workers, len(plan.units))):
-                group.create_task(engine.work(pending))
-    except BaseExceptionGroup as many:
-        raise first_error(many) from None
+    await run_workers(lambda: engine.work(pending), min(workers, len(plan.units)))
     left = len(plan.units) - engine.progress.calls_done
     breaker = engine.breaker
     stopped = breaker.stopped or (None if plan.done else breaker.nothing_worked())

@@ -87,7 +87,8 @@ def capability(
         if code or not judged:
             break
         rate = sum(v.passed for v in judged) / len(judged)
-        note(f"{size} actions: {rate:.3f} of {len(judged)} pass")
+        failed = len(more) - len(judged)
+        note(f"{size} actions: {rate:.3f} of {len(judged)} pass, {failed} without verdict")
         if not goes_on(rate, threshold):
             break
     show(attempts, as_json=as_json, threshold=threshold)

@@ -15,6 +15,10 @@ from hypothesis import strategies as st
 from agenteval.errors import ReplyError
 from agenteval.models.reply import parse_reply
 
+NESTED: Any = 1
+for _ in range(64):
+    NESTED = [NESTED]
+
 NO = object()  # no value: a ReplyError
 GOOD, POOR = {"clarity": "good"}, {"clarity": "poor"}
 LF = "\n"
@@ -134,7 +138,7 @@ CORPUS: list[tuple[str, Any, str]] = [
     ('{"clarity": ..., "depth": ...}\n{"clarity": "good"}', GOOD, "buried"),
     ('Form: {"clarity": <label>}\n\n{"clarity": "good"}', GOOD, "buried"),
     ('{"clarity": "good\n\nSorry, again:\n{"clarity": "good"}', NO, ""),  # inside an open string
-    ("[" * 64 + "1" + "]" * 64, eval("[" * 64 + "1" + "]" * 64), "json"),
+    ("[" * 64 + "1" + "]" * 64, NESTED, "json"),
 ]  # fmt: skip
 
 
