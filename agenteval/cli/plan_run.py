@@ -158,7 +158,8 @@ def _gate(attempts: Sequence[Attempt], gate: float | None, max_unscored: float, 
         return 4
     rate = sum(v.passed for v in judged) / len(judged)
     to.print(
-        f"gate success at least {gate:g}: {rate:.3f} of {len(judged)} trials, {failed} without verdict"
+        f"gate success at least {gate:g}: {rate:.3f} of {len(judged)} trials, "
+        f"{failed} without verdict"
     )
     return 0 if rate >= gate else 1
 
