@@ -43,16 +43,29 @@ class Scripted:
         self.answer, self.name, self.parameters = answer, name, {"version": version}
         self.asked: list[str] = []
         self.attempts: list[int] = []
-        self.at_once = self.most = 0
 
     async def find(self, run: Run, attempt: int = 0) -> Found:
         self.asked.append(run.id)
         self.attempts.append(attempt)
+        return self.answer(run)
+
+
+class Meeting(Scripted):
+    """A finder whose first calls wait for each other: `together` of them, no fewer."""
+
+    def __init__(self, answer: Answer, together: int) -> None:
+        super().__init__(answer)
+        self.together, self.at_once, self.most = together, 0, 0
+        self.met = asyncio.Event()
+
+    async def find(self, run: Run, attempt: int = 0) -> Found:
         self.at_once += 1
         self.most = max(self.most, self.at_once)
-        await asyncio.sleep(0)
+        if self.at_once == self.together:
+            self.met.set()
+        await asyncio.wait_for(self.met.wait(), 30)
         self.at_once -= 1
-        return self.answer(run)
+        return await super().find(run, attempt)
 
 
 def one_error(run: Run) -> Found:
@@ -93,7 +106,7 @@ def by_trace(store: Store) -> dict[str, Stored]:
 
 
 async def test_each_trace_is_examined_once(store: Store) -> None:
-    finder, all_of = Scripted(one_error), cases(5)
+    finder, all_of = Meeting(one_error, together=2), cases(5)
     ended = await go(store, finder, all_of, concurrency=2)
     assert ended.stopped is None
     assert ended.progress.findings == 5
