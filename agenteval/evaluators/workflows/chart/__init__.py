@@ -1,0 +1,1 @@
+"""Flowcharts of procedures: read, rendered, checked."""

@@ -1,0 +1,227 @@
+"""Read the folder of a role (see `scenario`), and its backend."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib.util
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import yaml
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.scenario import (
+    CROSS,
+    Profile,
+    RecordedSession,
+    Role,
+    Scenario,
+    WorkflowTool,
+)
+from agenteval.readers.tasks import StrictLoader, data_folders
+
+ROLE_FILE, BACKEND_FILE, SCENARIO_FILE = "role.yaml", "backend.py", "scenario.yaml"
+_FILES = {"text": "workflow.txt", "code": "workflow.code", "flowchart": "workflow.mmd"}
+_PROFILES, _TOOLS = TypeAdapter(tuple[Profile, ...]), TypeAdapter(tuple[WorkflowTool, ...])
+_R = TypeVar("_R")
+
+
+class StatefulBackend(Protocol):
+    """What backend.py defines as `Backend`: one method for each tool, and the state.
+
+    A method returns a JSON object; ValueError with a sentence refuses the arguments. Identifiers
+    it makes up follow from the arguments alone, so that the order of calls changes no state.
+    """
+
+    state: dict[str, Any]
+
+
+class _Loader(StrictLoader):
+    """Dates stay text: a tool's value is JSON."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in StrictLoader.yaml_implicit_resolvers.items()
+}
+
+
+def role_folders() -> dict[str, Path]:
+    """All roles that can be found, by name: `tasks/flows/*/role.yaml`, the nearest first."""
+    found: dict[str, Path] = {}
+    for folder in data_folders("tasks"):
+        for path in sorted(folder.glob(f"flows/*/{ROLE_FILE}")):
+            found.setdefault(path.parent.name, path.parent)
+    return found
+
+
+def find_role(name: str) -> Path:
+    """The folder of a role, by name or path. Raises InputError with the nearest names."""
+    if (Path(name).expanduser() / ROLE_FILE).is_file():
+        return Path(name).expanduser()
+    known = role_folders()
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
+    raise InputError(f"no role {name!r} and no folder with a {ROLE_FILE}; {hint}", "--role")
+
+
+def read_role(folder: Path) -> Role:
+    """The role of a folder. Raises InputError naming file and line or key."""
+    about = _mapping(folder / ROLE_FILE)
+    scenarios = [_scenario(path.parent) for path in sorted(folder.glob(f"*/{SCENARIO_FILE}"))]
+    if not scenarios:
+        raise InputError(f"a role needs a folder with a {SCENARIO_FILE}", str(folder))
+    cross = folder / CROSS
+    whole = {
+        "id": folder.name,
+        "scenarios": scenarios,
+        "cross_profiles": _profiles(cross),
+        "cross_sessions": _sessions(cross),
+        **about,
+    }
+    role = _valid(lambda: Role.model_validate(whole), folder / ROLE_FILE)
+    _check_references(role, folder)
+    return role
+
+
+def load_backend(folder: Path) -> Callable[[], StatefulBackend]:
+    """The class `Backend` of a role's backend.py. This runs the file: it is code of the role.
+
+    Raises InputError when there is none or it cannot be imported.
+    """
+    path = folder / BACKEND_FILE
+    if not path.is_file():
+        raise InputError(f"a role needs a {BACKEND_FILE} to run sessions", str(folder))
+    name = f"agenteval_backend_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        told = f"cannot be imported ({type(error).__name__}: {error})"
+        raise InputError(told, str(path)) from error
+    found = getattr(module, "Backend", None)
+    if not isinstance(found, type):
+        raise InputError("there is no class Backend", str(path))
+    return found
+
+
+def backend_sha256(folder: Path) -> str:
+    """Content hash (hex) of backend.py."""
+    return hashlib.sha256((folder / BACKEND_FILE).read_bytes()).hexdigest()
+
+
+def _scenario(folder: Path) -> Scenario:
+    about = _mapping(folder / SCENARIO_FILE)
+    texts = {key: _text(folder / name) for key, name in _FILES.items()}
+    whole = {
+        "id": folder.name,
+        **texts,
+        "tools": _tools(folder / "tools.json"),
+        "profiles": _profiles(folder),
+        "sessions": _sessions(folder),
+        **about,
+    }
+    return _valid(lambda: Scenario.model_validate(whole), folder / SCENARIO_FILE)
+
+
+def _tools(path: Path) -> tuple[WorkflowTool, ...]:
+    try:
+        data = json.loads(_text(path))
+    except ValueError as error:
+        raise InputError(f"not valid JSON ({error})", str(path)) from error
+    return _valid(lambda: _TOOLS.validate_python(data), path)
+
+
+def _profiles(folder: Path) -> tuple[Profile, ...]:
+    path = folder / "profiles.yaml"
+    if not path.is_file():
+        return ()
+    return _valid(lambda: _PROFILES.validate_python(_yaml(path)), path)
+
+
+def _sessions(folder: Path) -> tuple[RecordedSession, ...]:
+    return tuple(
+        _valid(lambda path=path: RecordedSession.model_validate(_mapping(path)), path)  # type: ignore[misc]
+        for path in sorted((folder / "sessions").glob("*.yaml"))
+    )
+
+
+def _mapping(path: Path) -> Mapping[str, JsonValue]:
+    data = _yaml(path)
+    if not isinstance(data, dict):
+        raise InputError("this file is a mapping of keys to values", str(path))
+    return data
+
+
+def _yaml(path: Path) -> Any:
+    try:
+        return yaml.load(_text(path), _Loader)  # noqa: S506  a safe loader
+    except yaml.YAMLError as error:
+        raise InputError(f"not valid YAML ({' '.join(str(error).split())})", str(path)) from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"cannot read ({error.strerror})", str(path)) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 ({error.reason})", str(path)) from error
+
+
+def _valid(make: Callable[[], _R], path: Path) -> _R:
+    try:
+        return make()
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{key}: {first['msg'].lower()}", str(path)) from error
+
+
+def _check_references(role: Role, folder: Path) -> None:
+    """Names that stand in one file and mean something in another."""
+    known = {s.id for s in role.scenarios}
+    _check_tools(role, folder)
+    for group, profiles, sessions in [
+        *((s.id, s.profiles, s.sessions) for s in role.scenarios),
+        (CROSS, role.cross_profiles, role.cross_sessions),
+    ]:
+        where = folder / group / "profiles.yaml"
+        for profile in profiles:
+            for name in profile.scenarios:
+                _known(name, known, f"{profile.id}: no scenario", where)
+            tools = {t.name for t in role.tools_of(profile.scenarios)}
+            for action in profile.actions:
+                _known(action.tool, tools, f"{profile.id}: no tool", where)
+        ids = {p.id for p in profiles}
+        for session in sessions:
+            at = folder / group / "sessions"
+            _known(session.profile, ids, f"{session.id}: no profile", at)
+
+
+def _check_tools(role: Role, folder: Path) -> None:
+    first: dict[str, tuple[str, WorkflowTool]] = {}
+    for scenario in role.scenarios:
+        for tool in scenario.tools:
+            other, same = first.setdefault(tool.name, (scenario.id, tool))
+            if same != tool or (other == scenario.id and same is not tool):
+                raise InputError(
+                    f"the tool {tool.name!r} is defined otherwise in {other}",
+                    str(folder / scenario.id / "tools.json"),
+                )
+
+
+def _known(name: str, known: set[str], what: str, where: Path) -> None:
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"is {near[0]!r} meant?" if near else f"known: {', '.join(sorted(known))}"
+        raise InputError(f"{what} {name!r}; {hint}", str(where))

@@ -1,0 +1,180 @@
+"""The nouns of workflow evaluation: roles, scenarios, tools, user profiles, recorded sessions.
+
+A folder of a role, as a person writes it:
+
+    hotel_reception/
+      role.yaml              domain, title, background, now
+      backend.py             class Backend: the state behind the tools, one method for each
+      reserve_room/          a scenario
+        scenario.yaml        title, background
+        workflow.txt         the procedure as prose
+        workflow.code        the same as Python-style pseudo-code
+        workflow.mmd         the same as a Mermaid flowchart
+        tools.json           the tools, with JSON schemas of parameters and returned values
+        profiles.yaml        users with goals
+        sessions/*.yaml      recorded sessions, every turn annotated
+      cross/                 users and sessions that need several scenarios of the role
+        profiles.yaml
+        sessions/*.yaml
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from agenteval.agents.protocol import Tool
+from agenteval.records import Record, content_hash
+
+Name = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
+# How the procedure is told: one format, all three, none, or none and the tools by name only.
+Format = Literal["text", "code", "flowchart", "all", "none", "no_tools"]
+FORMATS: tuple[Format, ...] = ("text", "code", "flowchart", "all", "none", "no_tools")
+CROSS = "cross"  # the folder beside the scenarios
+
+
+class WorkflowTool(Record):
+    """A tool with what it returns. `write` changes the state of the backend, `read` does not.
+
+    `parameters` and `returns` are JSON schemas of objects.
+    """
+
+    name: str = Field(pattern=Name)
+    description: str
+    parameters: dict[str, JsonValue]
+    returns: dict[str, JsonValue]
+    effect: Literal["read", "write"]
+
+    def tool(self) -> Tool:
+        """As agents are given it."""
+        return Tool(name=self.name, description=self.description, parameters=self.parameters)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the returned values, at the top level."""
+        properties = self.returns.get("properties")
+        return tuple(properties) if isinstance(properties, dict) else ()
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Names of the parameters that a call must have."""
+        names = self.parameters.get("required")
+        return tuple(str(name) for name in names) if isinstance(names, list) else ()
+
+
+class Action(Record):
+    """One call of a tool."""
+
+    tool: str
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class Goal(Record):
+    """What a user wants, in words, and the calls that bring it about (none: out of scope)."""
+
+    text: str
+    actions: tuple[Action, ...] = ()
+
+
+class Profile(Record):
+    """A user: who it is, what it wants, what it knows and how it behaves.
+
+    `facts` are the values it can tell, by parameter name; a list holds one value for each time the
+    parameter is asked for, the last one for all further times. `choices` are labels of edges that
+    stand for the user's will, in the order in which they come up. `asides` are remarks outside the
+    procedure. `scenarios` are ids; more than one makes it a cross-scenario profile.
+    """
+
+    id: str = Field(pattern=Name)
+    scenarios: tuple[str, ...] = Field(min_length=1)
+    persona: str
+    opening: str
+    goals: tuple[Goal, ...] = Field(min_length=1)
+    facts: dict[str, JsonValue] = Field(default_factory=dict)
+    choices: tuple[str, ...] = ()
+    behaviours: tuple[str, ...] = ()
+    asides: tuple[str, ...] = ()
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """All gold calls in their order."""
+        return tuple(action for goal in self.goals for action in goal.actions)
+
+
+class Turn(Record):
+    """One step of a recorded session: the user speaks, the agent calls a tool, or it replies.
+
+    `text` is what is said (`user`, `reply`). Agent's turns are annotated: `scenario` and `node`
+    say where in which chart it stands, `intent` is the label of the edge that led there ("" while
+    it stays, "out of scope" for what no edge covers).
+    """
+
+    kind: Literal["user", "call", "reply"]
+    text: str = ""
+    tool: str = ""
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
+    result: JsonValue = None
+    scenario: str = ""
+    node: str = ""
+    intent: str = ""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.kind == "call" and not self.tool:
+            raise ValueError("a call needs the name of its tool")
+        if self.kind != "call" and (self.tool or not self.text.strip()):
+            raise ValueError(f"a {self.kind} turn needs text and no tool")
+        if self.kind != "user" and not (self.node and self.scenario):
+            raise ValueError(f"a {self.kind} turn needs its scenario and node")
+        return self
+
+
+class RecordedSession(Record):
+    """A whole conversation of a profile's user with an agent that did everything right."""
+
+    id: str = Field(pattern=Name)
+    profile: str
+    turns: tuple[Turn, ...] = Field(min_length=2)
+
+
+class Scenario(Record):
+    """One procedure in three formats, its tools, its users and recorded sessions."""
+
+    id: str = Field(pattern=Name)
+    title: str
+    background: str
+    text: str
+    code: str
+    flowchart: str
+    tools: tuple[WorkflowTool, ...] = Field(min_length=1)
+    profiles: tuple[Profile, ...] = ()
+    sessions: tuple[RecordedSession, ...] = ()
+
+
+class Role(Record):
+    """A role with its scenarios. `now` is the time at which all sessions take place."""
+
+    id: str = Field(pattern=Name)
+    domain: str
+    title: str
+    background: str
+    now: str
+    scenarios: tuple[Scenario, ...] = Field(min_length=1)
+    cross_profiles: tuple[Profile, ...] = ()
+    cross_sessions: tuple[RecordedSession, ...] = ()
+
+    def scenario(self, id: str) -> Scenario:
+        """The scenario of that id. Raises KeyError."""
+        return {s.id: s for s in self.scenarios}[id]
+
+    def tools_of(self, scenarios: tuple[str, ...]) -> tuple[WorkflowTool, ...]:
+        """The tools of these scenarios, each name once, in their order."""
+        tools = {t.name: t for s in scenarios for t in self.scenario(s).tools}
+        return tuple(tools.values())
+
+    @cached_property
+    def sha256(self) -> str:
+        """Content hash (hex)."""
+        return content_hash(self.model_dump(mode="json"))

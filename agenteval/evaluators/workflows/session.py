@@ -1,0 +1,97 @@
+"""What is kept of a session and of a single predicted turn."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from agenteval.agents.protocol import CallStatus
+from agenteval.records import FailureStatus, Message, Record, Usage
+
+# user: it said goodbye; turns, calls: a limit; agent: it was stopped within a turn of its own
+# (time, iterations), or did not answer.
+SessionEnd = Literal["user", "turns", "calls", "agent"]
+Answered = Literal["backend", "recorded", "model", "generated", "refused"]
+
+
+class SimulatorMistake(Record):
+    """Something that a simulator did wrong. It is never charged to the agent.
+
+    `turn` counts the agent's turns before it. `kind` is a short name, `text` what was produced.
+    """
+
+    who: Literal["user", "tools"]
+    kind: str
+    turn: int = Field(ge=0)
+    text: str = ""
+
+
+class SessionCall(Record):
+    """A call of the agent under test, and who answered it.
+
+    `turn` is the agent's turn in the session, from 0; `step` the model turn within it: calls of one
+    step were asked for at once. `arguments` is the raw text where it was no JSON object.
+    """
+
+    tool: str
+    arguments: JsonValue = None
+    status: CallStatus = "ok"
+    result: str = ""
+    answered: Answered = "refused"
+    turn: int = Field(ge=0)
+    step: int = Field(default=0, ge=0)
+
+
+class SessionLog(Record):
+    """A session of an agent with a user and tools, however it ended.
+
+    `messages` are the whole conversation (user, assistant with its calls, tool), without the
+    instructions. `turns` counts the agent's replies to the user. `state` is that of the backend at
+    the end, None where there was none; `returned` the results of read calls it gave.
+    """
+
+    messages: tuple[Message, ...] = ()
+    calls: tuple[SessionCall, ...] = ()
+    ended: SessionEnd
+    turns: int = Field(default=0, ge=0)
+    mistakes: tuple[SimulatorMistake, ...] = ()
+    state: JsonValue = None
+    seconds: float = Field(default=0.0, ge=0)
+    usage: Usage = Usage()  # of the agent under test
+    simulator_usage: Usage = Usage()
+    model: str | None = None
+
+
+class SessionFailure(Record):
+    """No session to judge: the endpoint, the adapter or a simulator failed. Never a score."""
+
+    status: FailureStatus
+    message: str = ""
+    who: Literal["agent", "user", "tools"] = "agent"
+    log: SessionLog | None = None  # as far as it went
+    usage: Usage = Usage()
+    simulator_usage: Usage = Usage()
+
+
+class Prediction(Record):
+    """What an agent did at one turn of a recorded session.
+
+    `form`: it called a tool, replied, or did nothing that can be read as either (`unreadable`: said
+    so and counted). A call that could not be carried out is a call all the same. `arguments` is the
+    raw text where it was no JSON object. `further` are calls asked for beside the first one.
+    `raw` is the text of the agent's message, in full.
+    """
+
+    form: Literal["call", "reply", "unreadable"]
+    tool: str = ""
+    arguments: JsonValue = None
+    further: tuple[str, ...] = ()
+    response: str = ""
+    thought: str = ""
+    node: str | None = None  # the current node as the agent names it; None when it does not
+    intent: str | None = None
+    raw: str = ""
+    usage: Usage = Usage()
+    seconds: float = Field(default=0.0, ge=0)
+    model: str | None = None
