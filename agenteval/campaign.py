@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from agenteval.agents import AgentFailure, AgentLimits, AgentLog, System
 from agenteval.errors import BudgetExceeded
@@ -17,10 +18,9 @@ from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.checker import check
 from agenteval.evaluators.planning.run import Attempt, check_key, run_case
 from agenteval.evaluators.planning.verdict import CheckRules, Verdict
-from agenteval.outage import Breaker, run_workers
 from agenteval.records import Usage
-from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
+from agenteval.trialling import Ended, Job, Progress, run_jobs
 
 EVALUATOR = "planning"
 
@@ -31,30 +31,6 @@ class Rules:
 
     limits: AgentLimits = field(default_factory=AgentLimits)
     check: CheckRules = field(default_factory=CheckRules)
-
-
-@dataclass(slots=True)
-class Progress:
-    """Counts while trials run: by outcome, failures by their status."""
-
-    total: int
-    calls_done: int = 0
-    outcomes: Counter[str] = field(default_factory=Counter)
-    usage: Usage = field(default_factory=Usage)
-
-    @property
-    def failures(self) -> Counter[str]:
-        """What brought no verdict, by status."""
-        return Counter({k: n for k, n in self.outcomes.items() if ":" in k})
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How it ended. `stopped` says why when trials were left out."""
-
-    progress: Progress
-    stopped: str | None = None
-    left_out: int = 0
 
 
 def open_trials(
@@ -87,63 +63,28 @@ async def run_trials(
     tables.add_system(
         TrialSystem(key=system.sha256, name=system.name, parameters=system.parameters)
     )
-    engine = _Engine(tables, system, rules, Progress(len(work)), on_progress)
-    pending = iter(work)
-    await run_workers(lambda: engine.work(pending), min(concurrency, len(work)))
-    left = len(work) - engine.progress.calls_done
-    return Ended(engine.progress, engine.breaker.stopped or engine.breaker.nothing_worked(), left)
+    jobs: list[Job] = [partial(_run, system, case, number, rules) for case, number in work]
+    return await run_jobs(tables, jobs, concurrency=concurrency, on_progress=on_progress)
 
 
-@dataclass
-class _Engine:
-    tables: Trials
-    system: System
-    rules: Rules
-    progress: Progress
-    on_progress: Callable[[Progress], None]
-    breaker: Breaker = field(default_factory=lambda: Breaker("trial"))
-
-    async def work(self, pending: Iterator[tuple[Case, int]]) -> None:
-        for case, number in pending:
-            if self.breaker.stopped:
-                return
-            started = time.time()
-            try:
-                log, verdict = await run_case(
-                    case, self.system.make(), self.rules.limits, self.rules.check
-                )
-            except BudgetExceeded as error:
-                self.breaker.stopped = self.breaker.stopped or str(error)
-                await self._keep_spent(case, number, error, started)
-                return
-            trial = _trial(self.system, case, number, log, verdict, self.rules.check, started)
-            await self.tables.write_trial(trial)
-            self._count(log, verdict)
-
-    async def _keep_spent(
-        self, case: Case, number: int, error: BudgetExceeded, started: float
-    ) -> None:
-        """What a trial took that the cap broke off: it counts when the campaign goes on."""
+async def _run(system: System, case: Case, number: int, rules: Rules) -> Trial:
+    """One trial; what it took is kept also where the cap broke it off."""
+    started = time.time()
+    log: AgentLog | AgentFailure
+    try:
+        log, verdict = await run_case(case, system.make(), rules.limits, rules.check)
+    except BudgetExceeded as error:
         spent = error.spent
-        if not isinstance(spent, Usage) or not spent.requests:
-            return
-        log = AgentFailure(
-            status="error:budget", message=str(error)[:500], seconds=time.time() - started,
-            usage=spent,
-        )  # fmt: skip
-        await self.tables.write_trial(
-            _trial(self.system, case, number, log, None, self.rules.check, started)
+        log, verdict = (
+            AgentFailure(
+                status="error:budget",
+                message=str(error)[:500],
+                seconds=time.time() - started,
+                usage=spent if isinstance(spent, Usage) else Usage(),
+            ),
+            None,
         )
-
-    def _count(self, log: AgentLog | AgentFailure, verdict: Verdict | None) -> None:
-        self.progress.calls_done += 1
-        self.progress.usage = self.progress.usage + log.usage
-        failure = log if isinstance(log, AgentFailure) else None
-        outcome = failure.status if failure else verdict.outcome if verdict else "unchecked"
-        self.progress.outcomes[outcome] += 1
-        broken = failure is not None and failure.status in INFRASTRUCTURE
-        self.breaker.note(failure.message if failure and broken else None)
-        self.on_progress(self.progress)
+    return _trial(system, case, number, log, verdict, rules.check, started)
 
 
 def load_attempts(

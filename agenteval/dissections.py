@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agenteval.agents import AgentFailure, System
-from agenteval.campaign import EVALUATOR, Ended, Progress
+from agenteval.campaign import EVALUATOR
 from agenteval.errors import BudgetExceeded
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.dissect import Dissection, DissectOptions, dissect
@@ -18,6 +18,7 @@ from agenteval.evaluators.planning.verdict import CheckRules
 from agenteval.outage import Breaker, run_workers
 from agenteval.records import FailureStatus, Usage, content_hash
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
+from agenteval.trialling import Ended, Progress
 
 _PREFIX = f"{EVALUATOR}.dissect"
 _BROKEN_OFF: FailureStatus = "error:budget"

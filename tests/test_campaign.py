@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.agents import AgentFailure, System, Toolbox
-from agenteval.campaign import Progress, Rules, load_attempts, open_trials, run_trials
+from agenteval.campaign import Rules, load_attempts, open_trials, run_trials
 from agenteval.errors import BudgetExceeded, ModelError, Unauthorized
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.run import as_run
@@ -17,6 +17,7 @@ from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
 from agenteval.evaluators.planning.verdict import CheckRules
 from agenteval.records import Usage
 from agenteval.store import Store, Trials
+from agenteval.trialling import Progress
 
 CASES = list(Generator(Shape((3, 4)), seed=4).cases(12))
 BY_REQUEST = {case.request: case for case in CASES}

@@ -19,10 +19,10 @@ from agenteval.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from agenteval.campaign import Ended
     from agenteval.evaluators.planning.case import Case
     from agenteval.evaluators.planning.dissect import DissectOptions
     from agenteval.store import Store
+    from agenteval.trialling import Ended
 
 
 def dissect(

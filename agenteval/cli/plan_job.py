@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from agenteval.agents import AgentLimits, System
     from agenteval.agents.spec import AgentSettings
     from agenteval.assemble import Limits
-    from agenteval.campaign import Ended, Rules
+    from agenteval.campaign import Rules
     from agenteval.evaluators.planning.case import Case
     from agenteval.store import Store
+    from agenteval.trialling import Ended
 
 Agent = Annotated[
     str,

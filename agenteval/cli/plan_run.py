@@ -18,11 +18,11 @@ from agenteval.cli.plan_job import PlanJob
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from agenteval.campaign import Ended
     from agenteval.evaluators.planning.case import Case
     from agenteval.evaluators.planning.dsl.lexicon import Lexicon as Words
     from agenteval.evaluators.planning.run import Attempt
     from agenteval.evaluators.planning.tallies import Cause
+    from agenteval.trialling import Ended
 
 Suite = Annotated[Path, typer.Argument(help="Suite of `plan synth`, or written by hand.")]
 Lexicon = Annotated[Path | None, typer.Option(help="Word lists the suite was made with.")]
