@@ -32,7 +32,12 @@ def _criteria(result: VerifiedSet, names: Mapping[str, str]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     table.add_column("criterion")
     table.add_column("verdict")
-    for head in ("rated", "mean", "agreement\nalpha [95 %]", "success / failed\nAUC [95 %]"):
+    for head in (
+        "rated",
+        "mean [95 %]\nof runs",
+        "agreement\nalpha [95 %]",
+        "success / failed\nAUC [95 %]",
+    ):
         table.add_column(head, justify="right")
     table.add_column("nearest\nrho", justify="right")
     for one in result.criteria:
@@ -40,7 +45,7 @@ def _criteria(result: VerifiedSet, names: Mapping[str, str]) -> None:
             clean(names.get(one.criterion_id, one.criterion_id)),
             _verdict(one.verdict),
             "-" if one.coverage is None else f"{one.coverage:.0%}",
-            "-" if one.mean is None else f"{one.mean:.2f}",
+            _mean(one),
             _check(one.check("agreement")),
             _check(one.check("discrimination")),
             _check(one.check("redundancy")),
@@ -50,6 +55,13 @@ def _criteria(result: VerifiedSet, names: Mapping[str, str]) -> None:
 
 def _verdict(verdict: str) -> str:
     return f"[{_COLOURS[verdict]}]{verdict}[/{_COLOURS[verdict]}]"
+
+
+def _mean(one: Verification) -> str:
+    if one.mean is None:
+        return "-"
+    limits = "" if one.low is None or one.high is None else f" [{one.low:.2f}, {one.high:.2f}]"
+    return f"{one.mean:.2f}{limits}\n[dim]{one.runs}[/dim]"
 
 
 def _check(check: Check | None) -> str:

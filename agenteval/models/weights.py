@@ -37,7 +37,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from agenteval.errors import ModelUnavailable
+from agenteval.errors import InputError, ModelUnavailable
+from agenteval.files import write_atomically
 from agenteval.models.embedded.fetch import download
 
 _CHUNK = 1 << 20
@@ -111,8 +112,8 @@ def remembered_sha256(path: Path, cache_dir: Path | str | None = None) -> str:
         return str(known["sha256"])
     digest = sha256_of(path)
     try:
-        _write_atomically(note, json.dumps({**identity, "sha256": digest}).encode())
-    except OSError:  # a read-only cache: the hash is right, it is only computed again next time
+        write_atomically(note, json.dumps({**identity, "sha256": digest}))
+    except InputError:  # a read-only cache: the hash is right, it is only computed again next time
         return digest
     return digest
 
@@ -278,18 +279,6 @@ def _read_note(note: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return known if isinstance(known, dict) and "sha256" in known else None
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(content)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _sync_folder(folder: Path) -> None:

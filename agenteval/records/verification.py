@@ -73,6 +73,8 @@ class Verification(Record):
     repeats: int
     coverage: float | None
     mean: float | None
+    low: float | None = None  # of the mean, 95 % over cases; None with fewer than two
+    high: float | None = None
     checks: tuple[Check, ...] = ()
     effects: tuple[Effect, ...] = ()
     partner: str | None = None  # the criterion that says the same

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from agenteval.evaluators.utility.verify.evidence import Evidence
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records.verification import Check, Effect, Verdict, Verification
+from agenteval.stats import mean_interval
 
 
 def decide(
@@ -34,7 +33,9 @@ def decide(
     """
     by_name = {check.name: check for check in checks}
     verdict, reasons = _rules(evidence, by_name, effects, options)
-    means = evidence.originals.mean[evidence.rated]
+    means = evidence.originals.mean[evidence.rated].tolist()
+    cases = evidence.originals.case[evidence.rated].tolist()
+    mean = mean_interval(means, cases, bounds=(0.0, 1.0))
     return Verification(
         criterion_id=evidence.criterion.id,
         verdict=verdict,
@@ -43,7 +44,9 @@ def decide(
         cases=evidence.cases,
         repeats=evidence.originals.values.shape[1],
         coverage=by_name["coverage"].estimate,
-        mean=float(np.mean(means)) if len(means) else None,
+        mean=mean.mean,
+        low=mean.low,
+        high=mean.high,
         checks=tuple(checks),
         effects=tuple(effects),
     )
