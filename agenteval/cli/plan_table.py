@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agenteval.evaluators.planning.dsl.lexicon import Lexicon
     from agenteval.evaluators.planning.run import Attempt
     from agenteval.evaluators.planning.tallies import Cause
-    from agenteval.report.planning_tables import PlainTable
+    from agenteval.report.sheet import PlainTable
     from agenteval.stats import Interval
 
 

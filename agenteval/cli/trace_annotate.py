@@ -159,8 +159,7 @@ def agree(
 def _print(found: TwoAnnotators, names: tuple[str, str]) -> None:
     from agenteval.cli.plan_table import print_table
     from agenteval.report.grid import Grid, Head
-    from agenteval.report.planning_material import Sheet
-    from agenteval.report.traces_tables import plain_table
+    from agenteval.report.sheet import Sheet, plain_table
 
     heads = (Head("what"), Head("both", "", True), Head(f"only {names[0]}", "", True),
              Head(f"only {names[1]}", "", True), Head("neither", "", True),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agenteval.evaluators.traces.outline import Outline
     from agenteval.evaluators.traces.taxonomy import Taxonomy
     from agenteval.records import Findings, Span
-    from agenteval.report.planning_material import Sheet
+    from agenteval.report.sheet import Sheet
     from agenteval.report.traces_material import Finder, Material
 
 

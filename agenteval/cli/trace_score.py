@@ -158,7 +158,8 @@ def print_scores(result: Result, *, official: bool = False) -> None:
 def _print(table: PlainTable, said: set[str]) -> None:
     """A table; a note that stood under an earlier one is not repeated."""
     from agenteval.cli.plan_table import print_table
-    from agenteval.report.traces_tables import plain_table, sheet_of
+    from agenteval.report.sheet import plain_table
+    from agenteval.report.traces_tables import sheet_of
 
     fresh = tuple(one for one in table.notes if one not in said)
     said.update(fresh)

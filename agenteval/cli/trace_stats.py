@@ -93,7 +93,7 @@ def _depths(run: Run) -> list[int]:
 
 def _print(found: list[Stats], *, each: bool) -> None:
     from agenteval.cli.plan_table import print_table
-    from agenteval.report.planning_tables import PlainTable
+    from agenteval.report.sheet import PlainTable
 
     rows = [_row(one) for one in found] if each or len(found) == 1 else []
     if len(found) > 1:

@@ -73,6 +73,23 @@ def signed(value: float) -> str:
     return "0.00" if text == "+0.00" else _minus(text)
 
 
+def difference(found: Interval) -> Cell:
+    """A signed mean with its interval."""
+    if found.mean is None:
+        return Cell("–", None, True, "none", found.reason or "")
+    text = signed(found.mean)
+    if found.low is not None and found.high is not None:
+        text += f" [{signed(found.low)}, {signed(found.high)}]"
+    return Cell(text, found.mean, True, "", found.method)
+
+
+def p_value(value: float | None, reason: str | None = None) -> Cell:
+    """A p-value to three digits."""
+    if value is not None and value < 0.001:
+        return Cell("< .001", value, True, note=reason or "")
+    return number(value, ".3f", note=reason or "")
+
+
 def count(value: int) -> Cell:
     """A count; zero is pale."""
     return Cell(f"{value:,}", float(value), True, "" if value else "zero")

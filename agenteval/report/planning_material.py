@@ -8,17 +8,8 @@ from dataclasses import dataclass, replace
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon
 from agenteval.evaluators.planning.run import Attempt
 from agenteval.evaluators.planning.tallies import Cause
-from agenteval.report.grid import Grid
 
 EXTENDED = " (extended)"
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A table and what must be said with it."""
-
-    grid: Grid
-    note: str = ""
 
 
 @dataclass(frozen=True)

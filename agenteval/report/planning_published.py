@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agenteval.evaluators.planning import published
 from agenteval.report.grid import Grid, Head, count, mean, number, words
-from agenteval.report.planning_material import Sheet
+from agenteval.report.sheet import Sheet
 from agenteval.stats import proportion_interval
 
 

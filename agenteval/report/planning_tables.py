@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agenteval.evaluators.planning import published, tallies
 from agenteval.evaluators.planning.capability import THRESHOLD, Bound, bounds
@@ -18,9 +18,20 @@ from agenteval.evaluators.planning.dsl.lexicon import Lexicon
 from agenteval.evaluators.planning.published import Percentages
 from agenteval.evaluators.planning.run import Attempt
 from agenteval.evaluators.planning.tallies import Cause, Shares, Tally
-from agenteval.report.grid import Cell, Grid, Head, count, mean, number, signed, words
-from agenteval.report.planning_material import Campaign, Sheet, campaign
+from agenteval.report.grid import (
+    Cell,
+    Grid,
+    Head,
+    count,
+    difference,
+    mean,
+    number,
+    p_value,
+    words,
+)
+from agenteval.report.planning_material import Campaign, campaign
 from agenteval.report.planning_published import results, topics
+from agenteval.report.sheet import PlainTable, Sheet, plain_table
 from agenteval.report.text import shown
 from agenteval.stats import Interval, PassK
 
@@ -28,17 +39,6 @@ _WITHOUT = Head("no verdict", "the endpoint or adapter failed: in no rate", True
 _RATE = Head("success [95 %]", "share of right plans among trials with a verdict", True)
 _GUESS = Head("random orders", "share of right plans among random orders of all tools", True)
 _TRIALS = Head("trials / cases", "trials with a verdict, and the cases they are of", True)
-
-
-@dataclass(frozen=True)
-class PlainTable:
-    """A table as text: every row has a text per column; `right` says which to set flush right."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    right: tuple[bool, ...]
-    note: str = ""
 
 
 def planning_tables(
@@ -58,16 +58,7 @@ def planning_tables(
     whoever prints them.
     """
     found = sheets(campaign(attempts, causes, lexicon), brief=brief, threshold=threshold)
-    return [
-        PlainTable(
-            s.grid.caption,
-            tuple(h.text for h in s.grid.heads),
-            tuple(tuple(c.text for c in row) for row in s.grid.rows),
-            tuple(h.number for h in s.grid.heads),
-            s.note,
-        )
-        for s in found
-    ]
+    return [plain_table(sheet) for sheet in found]
 
 
 def sheets(own: Campaign, *, brief: bool = False, threshold: float | None = None) -> list[Sheet]:
@@ -146,27 +137,12 @@ def _paired(found: Sequence[PairedSystems]) -> Sheet | None:
              Head("p", "", True), Head("p corrected", "Holm, over all pairs", True),
              Head("test"))  # fmt: skip
     rows = [
-        (words(p.first), words(p.second), _difference(p.difference), count(p.only_first),
-         count(p.only_second), count(p.cases), count(p.left_out), _p(p.p), _p(p.p_holm),
+        (words(p.first), words(p.second), difference(p.difference), count(p.only_first),
+         count(p.only_second), count(p.cases), count(p.left_out), p_value(p.p), p_value(p.p_holm),
          words(p.method + (f"; {p.reason}" if p.reason else "")))
         for p in found
     ]  # fmt: skip
     return Sheet(Grid("pairs", "Two systems on the same cases", heads, tuple(rows)))
-
-
-def _difference(found: Interval) -> Cell:
-    if found.mean is None:
-        return Cell("–", None, True, "none", found.reason or "")
-    text = signed(found.mean)
-    if found.low is not None and found.high is not None:
-        text += f" [{signed(found.low)}, {signed(found.high)}]"
-    return Cell(text, found.mean, True, "", found.method)
-
-
-def _p(value: float | None) -> Cell:
-    if value is not None and value < 0.001:
-        return Cell("< .001", value, True)
-    return number(value, ".3f")
 
 
 def _forms(own: Campaign) -> Sheet | None:
@@ -194,8 +170,8 @@ def _form_row(c: Contrast) -> tuple[Cell, ...]:
     yes, no = c.holding, c.others
     return (
         words(c.form), words(EXAMPLES.get(c.form, "")), words(c.system),
-        number(yes.rate.mean), number(no.rate.mean), _difference(c.difference),
-        _difference(c.within), Cell(f"{yes.rate.n:,} : {no.rate.n:,}", float(yes.rate.n), True),
+        number(yes.rate.mean), number(no.rate.mean), difference(c.difference),
+        difference(c.within), Cell(f"{yes.rate.n:,} : {no.rate.n:,}", float(yes.rate.n), True),
         count(yes.failures + no.failures),
     )  # fmt: skip
 

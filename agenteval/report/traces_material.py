@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from agenteval.evaluators.traces.outline import Outline
 from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.records import Finding, Findings
-from agenteval.report.planning_material import Sheet
+from agenteval.report.sheet import Sheet
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from dataclasses import replace
 from agenteval.evaluators.traces.score_tables import PlainTable as ScoreTable
 from agenteval.records import GRADES, slug
 from agenteval.report.grid import Cell, Grid, Head, count, number, words
-from agenteval.report.planning_material import Sheet
-from agenteval.report.planning_tables import PlainTable
+from agenteval.report.sheet import PlainTable, Sheet, plain_table
 from agenteval.report.text import shown
 from agenteval.report.traces_material import Finder, Material
 
@@ -33,18 +32,6 @@ def plain_tables(material: Material) -> list[PlainTable]:
     them.
     """
     return [plain_table(sheet) for sheet in sheets(material)]
-
-
-def plain_table(sheet: Sheet) -> PlainTable:
-    """One table as plain text."""
-    heads = sheet.grid.heads
-    return PlainTable(
-        sheet.grid.caption,
-        tuple(h.text for h in heads),
-        tuple(tuple(c.text for c in row) for row in sheet.grid.rows),
-        tuple(h.number for h in heads),
-        sheet.note,
-    )
 
 
 def sheet_of(table: ScoreTable, *, notes: Sequence[str] | None = None) -> Sheet:

@@ -14,7 +14,8 @@ from agenteval.evaluators.planning.dsl.lexicon import built_in
 from agenteval.evaluators.planning.run import Attempt
 from agenteval.report.planning import planning_page
 from agenteval.report.planning_cases import chosen, pieces, wrong_plans
-from agenteval.report.planning_tables import PlainTable, planning_tables
+from agenteval.report.planning_tables import planning_tables
+from agenteval.report.sheet import PlainTable
 from tests.evaluators.planning.campaigns import attempt, campaign, case, failure
 from tests.report.conftest import Open
 
