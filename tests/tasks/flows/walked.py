@@ -1,0 +1,49 @@
+"""Does an assistant that knows nothing but the charts do what the profiles' goals say?"""
+
+from __future__ import annotations
+
+import asyncio
+
+from agenteval.evaluators.workflows.scenario import Profile
+from agenteval.evaluators.workflows.scripted.plan import Plan
+from agenteval.evaluators.workflows.scripted.walker import Book, Walker
+from agenteval.evaluators.workflows.serving import Serving
+from agenteval.evaluators.workflows.simulators.nouns import Heard
+from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
+from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
+from agenteval.records import Message
+from tests.tasks.flows.flow import Flow
+
+MOST_TURNS = 20  # of arXiv 2406.14884 for several scenarios
+
+
+async def serve(flow: Flow, profile: Profile) -> tuple[list[tuple[str, object]], bool]:
+    """The calls of a session of the walker with the profile's scripted user; did it end?"""
+    role, user = flow.role, ScriptedUser()
+    tools = ToolSimulator(backend=flow.backend).open(role, profile)
+    given = [t.tool() for t in role.tools_of(profile.scenarios)]
+    serving = Serving(Walker(Book.of(role, profile.scenarios), Plan()), "", given, tools)
+    said: list[Message] = []
+    while len(said) < 2 * MOST_TURNS:
+        heard = await user.speak(Heard(profile=profile, now=role.now, messages=tuple(said)))
+        if heard.done:
+            break
+        reply = await serving.turn(heard.text)
+        said += [
+            Message(role="user", content=heard.text),
+            Message(role="assistant", content=reply),
+        ]
+    done = len(said) < 2 * MOST_TURNS
+    return [(c.tool, c.arguments) for c in serving.calls if c.status == "ok"], done
+
+
+def check_walker(flow: Flow) -> list[str]:
+    """The walker makes exactly the gold calls for every profile, within the limit of turns."""
+    faults = []
+    for group, profile in flow.profiles():
+        calls, done = asyncio.run(serve(flow, profile))
+        if calls != [(a.tool, dict(a.arguments)) for a in profile.actions]:
+            faults.append(f"{group}/{profile.id}: the walker calls {calls}")
+        if not done:
+            faults.append(f"{group}/{profile.id}: no end in {MOST_TURNS} turns")
+    return faults
