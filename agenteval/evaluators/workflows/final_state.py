@@ -1,0 +1,277 @@
+"""Success by the final state: what the session left behind against what the gold calls leave.
+
+The idea of comparing the end state of a database with that after the gold actions is tau-bench's
+(Yao et al., arXiv 2406.12045, section 3); that gold is only trusted once it was executed is the
+lesson of the corrected tau2-bench tasks. A goal is achieved when what its calls changed stands in
+the session's state as in gold's, and what they only told was told. States are compared as JSON:
+numbers by value, objects by key, lists in order, so an entry inserted in front changes all that
+follow.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pydantic import Field, JsonValue
+
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.folder import StatefulBackend
+from agenteval.evaluators.workflows.scenario import Action, Profile, Role, WorkflowTool
+from agenteval.evaluators.workflows.session import SessionLog
+from agenteval.records import Record
+
+MAX_DIFFERENCES = 50
+_MAX_TOLD = 200  # characters of a value in a difference
+_ABSENT = object()
+
+Path = tuple[str | int, ...]
+
+
+class Done(Record):
+    """A gold call as it was carried out. `told` when it changed nothing: its result is all."""
+
+    action: Action
+    result: dict[str, JsonValue]
+    told: bool
+
+
+class GoldGoal(Record):
+    """What the calls of a goal do: the paths of the state that they change, and the calls."""
+
+    changes: tuple[Path, ...] = ()
+    done: tuple[Done, ...] = ()
+
+    @property
+    def told(self) -> tuple[Done, ...]:
+        """The calls whose result must be obtained."""
+        return tuple(d for d in self.done if d.told)
+
+
+class Gold(Record):
+    """The state after all gold calls, and what each goal does to it."""
+
+    profile: str
+    state: JsonValue
+    goals: tuple[GoldGoal, ...]
+
+
+class Difference(Record):
+    """A place where the session's state is not gold's.
+
+    `path` is a JSON pointer (RFC 6901). `gold` and `session` are JSON text of at most 200
+    characters, "absent" where there is nothing. `goal` is the index of the last goal that changes
+    this place, None for a side effect.
+    """
+
+    path: str
+    gold: str
+    session: str
+    goal: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.session}, gold {self.gold}"
+
+
+class StateVerdict(Record):
+    """What the final state says of a session.
+
+    `goals` says of each whether it is achieved; a goal without calls is, and is counted in
+    `out_of_scope` too. `progress` is the share of goals achieved. `success` demands all goals, all
+    results that gold obtained, and no difference. `differences` are at most 50, in order of their
+    paths; `omitted` counts the others. `unobtained` are the gold calls whose result is missing.
+    """
+
+    success: bool
+    goals: tuple[bool, ...]
+    progress: float = Field(ge=0, le=1)
+    out_of_scope: int = Field(default=0, ge=0)
+    differences: tuple[Difference, ...] = ()
+    omitted: int = Field(default=0, ge=0)
+    unobtained: tuple[Action, ...] = ()
+
+
+def gold_state(role: Role, profile: Profile, make_backend: Callable[[], StatefulBackend]) -> Gold:
+    """The state that the profile's gold calls lead to, by executing them on a fresh backend.
+
+    Raises InputError naming the profile and the call that does not fit the tool's schema, is
+    refused, raises, or returns no JSON object, and for a state that is not JSON.
+    """
+    tools = {tool.name: tool for tool in role.tools_of(profile.scenarios)}
+    backend = make_backend()
+    where = f"{role.id}, profile {profile.id}"
+    state = _json(backend.state, f"{where}: the state")
+    goals = []
+    for goal in profile.goals:
+        before, done = state, []
+        for action in goal.actions:
+            result = _carried_out(backend, tools, action, where)
+            after = _json(backend.state, f"{where}: the state")
+            tool = tools[action.tool]
+            told = tool.effect == "read" or not any(_differing(state, after))
+            done.append(Done(action=action, result=result, told=told))
+            state = after
+        changes = tuple(path for path, _, _ in _differing(before, state))
+        goals.append(GoldGoal(changes=changes, done=tuple(done)))
+    return Gold(profile=profile.id, state=state, goals=tuple(goals))
+
+
+def verdict(
+    role: Role, profile: Profile, make_backend: Callable[[], StatefulBackend], log: SessionLog
+) -> StateVerdict | None:
+    """Whether a session achieved what the gold calls do; None where it has no state to compare.
+
+    A result counts as obtained when a call of the same tool that was carried out returned an equal
+    one. The calls of gold that must obtain theirs are those that read, and those that changed
+    nothing (a booking that is declined, say): without this a session that does nothing would
+    achieve them. Raises InputError, see `gold_state`.
+    """
+    if log.state is None:
+        return None
+    return judged(gold_state(role, profile, make_backend), log)
+
+
+def judged(gold: Gold, log: SessionLog) -> StateVerdict | None:
+    """The same with gold at hand, which is that of the profile however often it is met."""
+    if log.state is None:
+        return None
+    obtained = _obtained(log)
+    goals = tuple(_achieved(goal, gold.state, log.state, obtained) for goal in gold.goals)
+    unobtained = tuple(d.action for goal in gold.goals for d in goal.told if not _got(d, obtained))
+    found = [_difference(gold, *place) for place in _differing(gold.state, log.state)]
+    return StateVerdict(
+        success=all(goals) and not found and not unobtained,
+        goals=goals,
+        progress=sum(goals) / len(goals),
+        out_of_scope=sum(not goal.done for goal in gold.goals),
+        differences=tuple(found[:MAX_DIFFERENCES]),
+        omitted=max(0, len(found) - MAX_DIFFERENCES),
+        unobtained=unobtained,
+    )
+
+
+def _carried_out(
+    backend: StatefulBackend, tools: Mapping[str, WorkflowTool], action: Action, where: str
+) -> dict[str, JsonValue]:
+    shown = f"{where}: gold call {action.tool}({_shown(action.arguments)})"
+    if action.tool not in tools:
+        raise InputError("no scenario of the profile has this tool", shown)
+    problem = _misfit(tools[action.tool], action)
+    if problem:
+        raise InputError(problem, shown)
+    method = getattr(backend, action.tool, None)
+    if not callable(method):
+        raise InputError("the backend has no method of this name", shown)
+    try:
+        result = method(**json.loads(json.dumps(action.arguments)))
+    except ValueError as refused:
+        raise InputError(f"refused ({refused})", shown) from refused
+    except Exception as error:
+        raise InputError(f"fails ({type(error).__name__}: {error})", shown) from error
+    answer = _json(result, f"{shown}: the result")
+    if not isinstance(answer, dict):
+        raise InputError("the result is no JSON object", shown)
+    return answer
+
+
+def _misfit(tool: WorkflowTool, action: Action) -> str | None:
+    """What the schema of the tool's parameters has against the arguments."""
+    from jsonschema import Draft202012Validator
+    from referencing.jsonschema import EMPTY_REGISTRY
+
+    check = Draft202012Validator(tool.parameters, registry=EMPTY_REGISTRY)
+    for error in check.iter_errors(action.arguments):
+        return str(error.message)
+    return None
+
+
+def _obtained(log: SessionLog) -> dict[str, list[JsonValue]]:
+    """What calls that were carried out returned, by tool."""
+    found: dict[str, list[JsonValue]] = {}
+    for call in log.calls:
+        if call.status == "ok":
+            try:
+                found.setdefault(call.tool, []).append(json.loads(call.result))
+            except ValueError:  # an answer in words equals no result
+                continue
+    return found
+
+
+def _got(done: Done, obtained: Mapping[str, list[JsonValue]]) -> bool:
+    return any(same(done.result, result) for result in obtained.get(done.action.tool, ()))
+
+
+def _achieved(
+    goal: GoldGoal,
+    gold: JsonValue,
+    session: JsonValue,
+    obtained: Mapping[str, list[JsonValue]],
+) -> bool:
+    return all(_same_at(gold, session, path) for path in goal.changes) and all(
+        _got(done, obtained) for done in goal.told
+    )
+
+
+def _same_at(left: JsonValue, right: JsonValue, path: Path) -> bool:
+    a, b = _at(left, path), _at(right, path)
+    return a is b if _ABSENT in (a, b) else same(a, b)
+
+
+def _at(state: Any, path: Path) -> Any:
+    for key in path:
+        known = len(state) > key if isinstance(state, list) and isinstance(key, int) else False
+        if not (known or (isinstance(state, dict) and key in state)):
+            return _ABSENT
+        state = state[key]
+    return state
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equality of JSON values: numbers by value, true and false no numbers, lists in order."""
+    return not any(_differing(left, right))
+
+
+def _differing(left: Any, right: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
+    """Where two JSON values differ, in order of paths: (path, left value, right value)."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in sorted({*left, *right}):
+            yield from _differing(left.get(key, _ABSENT), right.get(key, _ABSENT), (*path, key))
+    elif isinstance(left, list) and isinstance(right, list):
+        for at in range(max(len(left), len(right))):
+            a = left[at] if at < len(left) else _ABSENT
+            b = right[at] if at < len(right) else _ABSENT
+            yield from _differing(a, b, (*path, at))
+    elif isinstance(left, bool) != isinstance(right, bool) or left != right:
+        yield path, left, right
+
+
+def _difference(gold: Gold, path: Path, left: Any, right: Any) -> Difference:
+    touching = [
+        index
+        for index, goal in enumerate(gold.goals)
+        if any(path[: len(p)] == p or p[: len(path)] == path for p in goal.changes)
+    ]
+    pointer = "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
+    return Difference(
+        path=pointer,
+        gold=_shown(left),
+        session=_shown(right),
+        goal=touching[-1] if touching else None,
+    )
+
+
+def _shown(value: Any) -> str:
+    if value is _ABSENT:
+        return "absent"
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return text if len(text) <= _MAX_TOLD else text[: _MAX_TOLD - 1] + "…"
+
+
+def _json(value: object, where: str) -> JsonValue:
+    """A copy as JSON. Raises InputError."""
+    try:
+        copy: JsonValue = json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"is no JSON ({error})", where) from error
+    return copy

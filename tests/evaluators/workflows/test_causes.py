@@ -1,0 +1,251 @@
+"""Agents that fail in known ways, on the real backend of the library: each gets its cause."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.evaluators.workflows.causes import agree, calls_of, causes, primary
+from agenteval.evaluators.workflows.chart.parse import parse_chart
+from agenteval.evaluators.workflows.conformance import Deviation
+from agenteval.evaluators.workflows.final_state import verdict
+from agenteval.evaluators.workflows.folder import load_backend, read_role
+from agenteval.evaluators.workflows.procedure import Procedure, compiled, procedure
+from agenteval.evaluators.workflows.scenario import Action, Goal, Profile, WorkflowTool
+from agenteval.evaluators.workflows.session import SessionCall, SessionLog, SimulatorMistake
+
+DESK = Path(__file__).parent / "library_desk"
+ROLE = read_role(DESK)
+BACKEND: Any = load_backend(DESK)
+HANA, OTTO = ROLE.scenario("lend_book").profiles
+(JAN,) = ROLE.cross_profiles
+
+Asked = tuple[str, dict[str, Any]]
+
+
+@cache
+def desk(scenarios: tuple[str, ...]) -> Procedure:
+    return procedure(ROLE, scenarios)
+
+
+def session(*calls: Asked, one_turn: bool = False, spoiled: int | None = None) -> SessionLog:
+    backend, made = BACKEND(), []
+    for turn, (tool, arguments) in enumerate(calls):
+        try:
+            if not hasattr(backend, tool):
+                result, status = "no such tool", "unknown_tool"
+            else:
+                result, status = json.dumps(getattr(backend, tool)(**arguments)), "ok"
+        except (ValueError, TypeError) as refused:
+            result, status = str(refused), "bad_arguments"
+        if turn == spoiled:
+            result = json.dumps({"is_in": False, "shelf": ""})
+        made.append(
+            SessionCall(
+                tool=tool, arguments=arguments, status=status,
+                result=result, turn=0 if one_turn else turn,
+            )
+        )  # fmt: skip
+    mistakes = (
+        () if spoiled is None else (SimulatorMistake(who="tools", kind="wrong", turn=spoiled),)
+    )
+    return SessionLog(calls=tuple(made), ended="user", state=backend.state, mistakes=mistakes)
+
+
+def find(title: str) -> Asked:
+    return "find_book", {"title": title}
+
+
+def lend(title: str, reader: str = "R-20") -> Asked:
+    return "lend_book", {"title": title, "reader_id": reader}
+
+
+def bring(title: str) -> Asked:
+    return "return_book", {"title": title}
+
+
+def told(profile: Profile, *calls: Asked, **how: Any) -> list[tuple[str, int, str]]:
+    """Deviations; and conformance and the final state must agree about success."""
+    log = session(*calls, **how)
+    found = causes(desk(profile.scenarios), profile, log)
+    judged = verdict(ROLE, profile, BACKEND, log)
+    assert judged is not None
+    if "spoiled" not in how:
+        assert judged.success == (not found)
+    return [(d.cause, d.at, d.tool) for d in found]
+
+
+@pytest.mark.parametrize(
+    ("profile", "calls"),
+    [
+        (HANA, [find("Dune"), lend("Dune")]),
+        (HANA, [find(" dune"), find("Dune"), lend("Dune")]),  # out by its answer, so an edge back
+        (OTTO, [find("Emma"), find("Ulysses"), lend("Ulysses", "R-17")]),
+        (JAN, [bring("Emma"), find("Dune"), lend("Dune", "R-17")]),
+        (JAN, [find("Dune"), bring("Emma"), lend("Dune", "R-17")]),
+    ],
+)
+def test_a_perfect_agent(profile: Profile, calls: list[Asked]) -> None:
+    assert told(profile, *calls) == []
+
+
+@pytest.mark.parametrize(
+    ("profile", "calls", "expected"),
+    [
+        # a step left out, at the beginning and at the end, and everything
+        (HANA, [lend("Dune")], [("missing_step", 0, "find_book")]),
+        (HANA, [find("Dune")], [("missing_step", 1, "lend_book")]),
+        (HANA, [], [("missing_step", 0, "find_book"), ("missing_step", 0, "lend_book")]),
+        (JAN, [find("Dune"), lend("Dune", "R-17")], [("missing_step", 0, "return_book")]),
+        (
+            JAN,
+            [bring("Emma")],
+            [("missing_step", 1, "find_book"), ("missing_step", 1, "lend_book")],
+        ),
+        # two steps swapped: Dune is no longer in when it is looked up
+        (HANA, [lend("Dune"), find("Dune")], [("wrong_order", 0, "lend_book")]),
+        # the branch of a book that is in
+        (
+            OTTO,
+            [find("Emma"), lend("Emma", "R-17")],
+            [("wrong_transition", 1, "lend_book"), ("missing_step", 1, "find_book")],
+        ),
+        # wrong values
+        (
+            HANA,
+            [find("Emma"), find("Dune"), lend("Dune", "R-17")],
+            [("tool_use", 2, "lend_book")],
+        ),
+        (
+            HANA,
+            [find("Ulysses"), lend("Ulysses")],
+            [("tool_use", 0, "find_book"), ("tool_use", 1, "lend_book")],
+        ),
+        # tools that are not there, or refuse
+        (
+            HANA,
+            [find("Dune"), ("sing", {})],
+            [("tool_use", 1, "sing"), ("missing_step", 2, "lend_book")],
+        ),
+        (HANA, [find("Dune"), lend("Dune", "R-99")], [("tool_use", 1, "lend_book")]),
+        (HANA, [find("Dune"), ("lend_book", {"title": "Dune"})], [("tool_use", 1, "lend_book")]),
+    ],
+)  # fmt: skip
+def test_an_agent_that_fails(
+    profile: Profile, calls: list[Asked], expected: list[tuple[str, int, str]]
+) -> None:
+    found = told(profile, *calls)
+    assert found == expected
+
+
+def test_a_wrong_value_is_told_with_gold() -> None:
+    found = causes(desk(("lend_book",)), HANA, session(find("Dune"), lend("Dune", "R-17")))
+    (deviation,) = found
+    assert deviation.detail == 'reader_id: "R-17", gold "R-20"'
+
+
+def test_a_repaired_call_is_charged_once_and_succeeds() -> None:
+    log = session(find("Dune"), lend("Dune", "R-99"), lend("Dune"))
+    found = causes(desk(("lend_book",)), HANA, log)
+    assert [(d.cause, d.at) for d in found] == [("tool_use", 1)]
+    assert "there is no reader R-99" in found[0].detail
+
+
+def test_a_loop() -> None:
+    calls = [find("Emma")] * 4  # out each time, so the chart leads back each time
+    log = session(*calls, one_turn=True)
+    found = causes(desk(("lend_book",)), OTTO, log)
+    assert [(d.cause, d.at) for d in found if d.at < 4][-3:] == [
+        ("wrong_order", 1), ("wrong_order", 2), ("wrong_order", 3),
+    ]  # fmt: skip
+    assert found[-1].cause == "missing_step"
+    # Asked for by the user turn by turn, the same calls are no loop.
+    by_turn = causes(desk(("lend_book",)), OTTO, session(*calls))
+    assert "wrong_order" not in {d.cause for d in by_turn}
+    endless = causes(desk(("lend_book",)), HANA, session(*[find("Dune")] * 500, one_turn=True))
+    assert [d.at for d in endless if d.cause == "wrong_order"] == list(range(1, 500))
+    assert endless[-1].cause == "missing_step"
+
+
+def test_a_branch_that_is_not_the_users_will() -> None:
+    text = """flowchart TD
+AA000(Start)-->AA001>call look]
+AA001--The user cancels-->AA002>call cancel]
+AA001--The user moves it-->AA003>call move]"""
+    tools = [
+        WorkflowTool(name=n, description="", parameters={}, returns={}, effect="write")
+        for n in ("look", "cancel", "move")
+    ]
+    walk = compiled({"s": parse_chart(text, "s")}, tools)
+    gold = (Action(tool="look"), Action(tool="move"))
+    goals = (Goal(text="Move it.", actions=gold),)
+    profile = Profile(id="p", scenarios=("s",), persona="x", opening="x", goals=goals)
+
+    def made(*names: str) -> tuple[Deviation, ...]:
+        calls = tuple(
+            SessionCall(tool=n, arguments={}, result="{}", turn=i) for i, n in enumerate(names)
+        )
+        return causes(walk, profile, SessionLog(calls=calls, ended="user"))
+
+    (deviation,) = made("look", "cancel")
+    assert (deviation.cause, deviation.at, deviation.tool) == ("wrong_transition", 1, "cancel")
+    assert deviation.edge == ("AA001", "AA002")
+    assert "move" in deviation.detail
+    assert made("look", "move") == ()
+    assert [d.cause for d in made("look")] == ["missing_step"]
+
+
+def test_what_a_simulator_spoiled_is_not_charged() -> None:
+    # Dune is in; the simulated tool says that it is out, and the agent acts on the truth or not.
+    assert told(HANA, find("Dune"), lend("Dune"), spoiled=0) == []
+    assert told(HANA, find("Dune"), spoiled=0) == []
+    assert told(HANA, find("Dune"), find("Dune"), lend("Dune"), spoiled=0) == []
+    # What went wrong before is charged all the same.
+    assert told(HANA, lend("Dune"), find("Dune"), spoiled=1) == [("wrong_order", 0, "lend_book")]
+    assert told(HANA, ("sing", {}), find("Dune"), spoiled=1) == [("tool_use", 0, "sing")]
+    # A mistake of the user's simulator spoils no answer.
+    log = session(find("Dune"))
+    user = log.model_copy(
+        update={"mistakes": (SimulatorMistake(who="user", kind="talks", turn=0),)}
+    )
+    assert causes(desk(("lend_book",)), HANA, user) == causes(desk(("lend_book",)), HANA, log)
+
+
+def test_calls_of_a_log() -> None:
+    log = SessionLog(
+        ended="user",
+        calls=(
+            SessionCall(tool="a", arguments={"x": 1}, result='{"y": 2}', turn=0),
+            SessionCall(tool="b", arguments="{", status="malformed", result="no JSON", turn=1),
+            SessionCall(tool="c", arguments={}, result="in words", turn=2),
+        ),
+    )
+    first, second, third = calls_of(log)
+    assert (first.returned, first.carried_out) == ({"y": 2}, True)
+    assert (second.carried_out, second.returned) == (False, None)
+    assert second.problem == "malformed: no JSON"
+    assert (third.carried_out, third.returned) == (True, None)
+
+
+def test_the_primary_cause() -> None:
+    late = Deviation(cause="missing_step", at=3)
+    early = Deviation(cause="tool_use", at=1)
+    assert primary([late, early]) == "tool_use"
+    assert primary([], failed=True) == "other"
+    assert primary([], failed=False) is None
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "equal"),
+    [
+        ("Dune", " dune ", True), ("7  pm", "7 PM", True), ("2", 2, False), (2, 2.0, True),
+        (True, 1, False), (True, True, True), (["a", 1], ["A", 1.0], True), ([1, 2], [2, 1], False),
+        ({"a": "X"}, {"a": "x"}, True), ({"a": 1}, {"a": 1, "b": 2}, False), (None, "", False),
+    ],
+)  # fmt: skip
+def test_agreement_of_arguments(left: Any, right: Any, equal: bool) -> None:
+    assert agree(left, right) is equal

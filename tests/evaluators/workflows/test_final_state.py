@@ -1,0 +1,228 @@
+"""The verdict of the final state on the library, whose gold states are written down by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.final_state import (
+    Gold,
+    GoldGoal,
+    StateVerdict,
+    gold_state,
+    judged,
+    same,
+    verdict,
+)
+from agenteval.evaluators.workflows.folder import load_backend, read_role
+from agenteval.evaluators.workflows.scenario import Action, Goal, Profile
+from agenteval.evaluators.workflows.session import SessionCall, SessionLog
+
+DESK = Path(__file__).parent / "library_desk"
+ROLE = read_role(DESK)
+BACKEND: Any = load_backend(DESK)
+HANA, OTTO = ROLE.scenario("lend_book").profiles
+(JAN,) = ROLE.cross_profiles
+
+
+def session(*calls: tuple[str, dict[str, Any]]) -> SessionLog:
+    """Calls carried out on the real backend."""
+    backend, made = BACKEND(), []
+    for tool, arguments in calls:
+        try:
+            result, status = json.dumps(getattr(backend, tool)(**arguments)), "ok"
+        except ValueError as refused:
+            result, status = str(refused), "bad_arguments"
+        made.append(
+            SessionCall(tool=tool, arguments=arguments, status=status, result=result, turn=0)
+        )
+    return SessionLog(calls=tuple(made), ended="user", state=backend.state)
+
+
+def judge(profile: Profile, *calls: tuple[str, dict[str, Any]]) -> StateVerdict:
+    found = verdict(ROLE, profile, BACKEND, session(*calls))
+    assert found is not None
+    return found
+
+
+def find(title: str) -> tuple[str, dict[str, Any]]:
+    return "find_book", {"title": title}
+
+
+def lend(title: str, reader: str) -> tuple[str, dict[str, Any]]:
+    return "lend_book", {"title": title, "reader_id": reader}
+
+
+def bring(title: str) -> tuple[str, dict[str, Any]]:
+    return "return_book", {"title": title}
+
+
+def wanting(*goals: Goal) -> Profile:
+    return Profile(id="p", scenarios=("lend_book",), persona="x", opening="x", goals=goals)
+
+
+def test_gold_is_executed() -> None:
+    gold = gold_state(ROLE, JAN, BACKEND)
+    assert gold.state == {
+        "books": {
+            "Dune": {"holder": "R-17", "shelf": "S4"},
+            "Emma": {"holder": None, "shelf": "A1"},
+            "Ulysses": {"holder": None, "shelf": "J2"},
+        },
+        "fees": {"R-17": 0, "R-20": 0, "R-31": 4},
+    }
+    back, borrow = gold.goals
+    assert back.changes == (("books", "Emma", "holder"),)
+    assert back.told == ()
+    assert borrow.changes == (("books", "Dune", "holder"),)
+    assert [d.action.tool for d in borrow.told] == ["find_book"]
+    assert borrow.told[0].result == {"is_in": True, "shelf": "S4"}
+
+
+def test_all_goals_in_any_order() -> None:
+    for calls in (
+        [bring("Emma"), find("Dune"), lend("Dune", "R-17")],
+        [find("Dune"), lend("Dune", "R-17"), bring("Emma")],
+    ):
+        found = judge(JAN, *calls)
+        assert found == StateVerdict(success=True, goals=(True, True), progress=1)
+
+
+def test_one_goal_of_two() -> None:
+    found = judge(JAN, bring("Emma"), find("Dune"))
+    assert (found.success, found.goals, found.progress) == (False, (True, False), 0.5)
+    (difference,) = found.differences
+    assert difference.path == "/books/Dune/holder"
+    assert (difference.gold, difference.session, difference.goal) == ('"R-17"', "null", 1)
+
+
+def test_a_side_effect_spoils_success_and_no_goal() -> None:
+    found = judge(HANA, find("Dune"), lend("Dune", "R-20"), lend("Ulysses", "R-20"))
+    assert (found.success, found.goals, found.progress) == (False, (True,), 1)
+    assert [(d.path, d.goal) for d in found.differences] == [("/books/Ulysses/holder", None)]
+
+
+def test_the_wrong_value() -> None:
+    found = judge(HANA, find("Dune"), lend("Dune", "R-17"))
+    assert (found.success, found.goals) == (False, (False,))
+    assert str(found.differences[0]) == '/books/Dune/holder: "R-17", gold "R-20"'
+
+
+def test_a_result_that_was_not_obtained() -> None:
+    found = judge(HANA, lend("Dune", "R-20"))
+    assert (found.success, found.goals, found.differences) == (False, (False,), ())
+    assert [a.tool for a in found.unobtained] == ["find_book"]
+    # Another book's answer is not Dune's.
+    assert not judge(HANA, find("Emma"), lend("Dune", "R-20")).success
+    assert judge(HANA, find("Emma"), find("Dune"), lend("Dune", "R-20")).success
+
+
+def test_a_call_that_changes_nothing_must_be_made_all_the_same() -> None:
+    declined = wanting(
+        Goal(
+            text="Borrow with a fee to pay.",
+            actions=(Action(tool="lend_book", arguments={"title": "Dune", "reader_id": "R-31"}),),
+        )
+    )
+    assert not judge(declined).success
+    assert judge(declined, lend("Dune", "R-31")).success
+
+
+def test_a_goal_without_calls_is_achieved_and_counted_apart() -> None:
+    found = judge(wanting(Goal(text="Chat."), *HANA.goals))
+    assert (found.goals, found.out_of_scope, found.progress) == ((True, False), 1, 0.5)
+    assert not found.success
+    only_talk = judge(wanting(Goal(text="Chat.")))
+    assert (only_talk.success, only_talk.out_of_scope) == (True, 1)
+
+
+def test_without_a_state_nothing_is_decided() -> None:
+    assert verdict(ROLE, HANA, BACKEND, SessionLog(ended="user")) is None
+    assert judged(gold_state(ROLE, HANA, BACKEND), SessionLog(ended="user")) is None
+
+
+def test_a_refused_call_obtains_nothing() -> None:
+    found = judge(JAN, bring("Dune"), find("Dune"), lend("Dune", "R-17"))
+    assert found.goals == (False, True)
+
+
+class Loud(BACKEND):  # type: ignore[misc]
+    def find_book(self, title: str) -> Any:
+        if title == "Dune":
+            raise KeyError(title)
+        return [title]
+
+
+@pytest.mark.parametrize(
+    ("action", "told"),
+    [
+        (Action(tool="lend_book", arguments=lend("Dune", "R-99")[1]), "refused .*R-99"),
+        (Action(tool="lend_book", arguments={"title": "Dune"}), "'reader_id' is a required"),
+        (Action(tool="return_book", arguments={"title": "Emma"}), "no scenario of the profile"),
+        (Action(tool="find_book", arguments={"title": "Dune"}), "KeyError"),
+        (Action(tool="find_book", arguments={"title": "Emma"}), "no JSON object"),
+    ],
+)  # fmt: skip
+def test_gold_that_cannot_be_executed(action: Action, told: str) -> None:
+    profile = wanting(Goal(text="x", actions=(action,)))
+    with pytest.raises(InputError, match=told) as raised:
+        gold_state(ROLE, profile, Loud)
+    assert f"profile p: gold call {action.tool}" in str(raised.value)
+
+
+def test_a_state_that_is_no_json() -> None:
+    class Odd(BACKEND):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.state = {"when": {1, 2}}
+
+    with pytest.raises(InputError, match="the state: is no JSON"):
+        gold_state(ROLE, HANA, Odd)
+
+
+def test_differences_are_bounded_and_escaped() -> None:
+    state = {"a/b~": [1, 2], "long": "x" * 500, "n": []}
+    gold = Gold(profile="p", state=state, goals=(GoldGoal(),))
+    log = SessionLog(ended="user", state={"a/b~": [1], "n": list(range(60))})
+    found = judged(gold, log)
+    assert found is not None
+    assert len(found.differences) == 50
+    assert found.omitted == 12  # one in the list, the long text, 60 more entries
+    first = found.differences[0]
+    assert (first.path, first.gold, first.session) == ("/a~1b~0/1", "2", "absent")
+    assert all(len(d.gold) <= 200 for d in found.differences)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "equal"),
+    [
+        (1, 1.0, True), (1, True, False), (0, False, False), (None, False, False),
+        ([1, 2], [2, 1], False), ([], {}, False), ({"a": 1}, {"a": 1, "b": None}, False),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True), ("1", 1, False),
+    ],
+)  # fmt: skip
+def test_equality_of_json(left: Any, right: Any, equal: bool) -> None:
+    assert same(left, right) is equal
+    assert same([{"x": left}], [{"x": right}]) is equal
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(left=JSON, right=JSON)
+def test_equality_is_that_of_the_text(left: Any, right: Any) -> None:
+    assert same(left, left)
+    assert same(left, right) == (
+        json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
+    )
