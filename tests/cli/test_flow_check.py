@@ -1,0 +1,159 @@
+"""agenteval flow check: what is shown, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from agenteval.cli import flow_check
+from agenteval.cli.console import out
+from agenteval.errors import InputError
+from tests.evaluators.workflows.chart.boats import CHART, TOOLS, replaced
+
+DESK = Path(__file__).parents[1] / "evaluators/workflows/library_desk"
+Check = Callable[..., Result]
+
+
+@pytest.fixture
+def check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Check:
+    """The command in a small application, in an empty folder."""
+    app = typer.Typer()
+    app.command()(flow_check.check)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AGENTEVAL_TASKS", str(tmp_path))
+
+    def run(*arguments: object) -> Result:
+        out.cache_clear()
+        return CliRunner().invoke(app, [str(a) for a in arguments])
+
+    return run
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    """A copy that a test may change, found by its name."""
+    return Path(shutil.copytree(DESK, tmp_path / "flows/library_desk"))
+
+
+def change(path: Path, old: str, new: str) -> None:
+    path.write_text(replaced(path.read_text(), old, new))
+
+
+def test_a_sound_role(check: Check, desk: Path) -> None:
+    done = check("library_desk")
+    assert done.exit_code == 0, done.output
+    rows = [line.split() for line in done.stdout.splitlines() if "library_desk" in line]
+    assert rows == [
+        ["library_desk", "lend_book", "7", "9", "0", "0"],
+        ["library_desk", "return_book", "4", "3", "0", "0"],
+        ["library_desk", "cross", "–", "–", "0", "0"],
+        ["library_desk", "backend", "–", "–", "0", "0"],
+    ]
+    assert check("library_desk", "--scenario", "return_book").exit_code == 0
+    assert check(desk).exit_code == 0
+
+
+def test_planted_defects_are_named(check: Check, desk: Path) -> None:
+    change(desk / "lend_book/workflow.mmd", "call find_book", "call find_boks")
+    change(desk / "return_book/workflow.code", "taken.days_late > 0", "taken.days_late >= 0")
+    change(
+        desk / "backend.py", "def return_book(self, title: str)", "def return_it(self, title: str)"
+    )
+    done = check("library_desk")
+    assert done.exit_code == 1
+    assert "error library_desk/lend_book line 2 (no_tool): LB001 names no known tool" in done.stdout
+    assert "is find_book meant?" in done.stdout
+    assert "no method return_book" in done.stdout
+    only = check("library_desk", "--scenario", "lend_book", "--json")
+    found = json.loads(only.stdout)["checked"]
+    assert [row["scenario"] for row in found] == ["lend_book", "backend"]
+    assert found[0]["errors"] > 0
+    assert found[0]["defects"][0]["node"] == "LB001"
+    assert found[1]["errors"] == 0  # return_book was not asked for
+
+
+def test_a_warning_alone_is_no_error(check: Check, desk: Path) -> None:
+    change(desk / "lend_book/workflow.mmd", "[Say goodbye]", "[Say goodbye, and lend_book no more]")
+    done = check("library_desk")
+    assert done.exit_code == 0
+    assert "warning library_desk/lend_book line 9 (tool_in_reply)" in done.stdout
+
+
+def test_annotations_that_stand_in_no_chart(check: Check, desk: Path) -> None:
+    change(desk / "cross/profiles.yaml", "Bring a book back,", "Bring the book back,")
+    change(desk / "lend_book/sessions/hana.yaml", "node: LB004", "node: LB044")
+    change(
+        desk / "lend_book/sessions/hana.yaml", "intent: The book is in", "intent: The book is out"
+    )
+    done = check("library_desk", "--json")
+    assert done.exit_code == 1
+    told = [d["message"] for one in json.loads(done.stdout)["checked"] for d in one["defects"]]
+    assert told == [
+        "session hana_dune, turn 4: an edge into LB002 labelled 'The book is out' is in no chart; "
+        "is 'The book is in' meant?",
+        "session hana_dune, turn 7: the node 'LB044' is in no chart; is 'LB004' meant?",
+        "profile jan: the choice 'Bring the book back' is in no chart; "
+        "is 'Bring a book back' meant?",
+    ]
+
+
+def test_a_chart_outside_the_subset(check: Check, desk: Path) -> None:
+    change(desk / "lend_book/workflow.mmd", "LB006[Say goodbye]", "LB006{Say goodbye}")
+    done = check("library_desk")
+    assert done.exit_code == 2
+    assert "library_desk/lend_book/workflow.mmd, line 9, column 29: the shape {..}" in done.stdout
+    assert "return_book" in done.stdout  # the others are checked all the same
+
+
+def test_input_that_cannot_be_read(check: Check, desk: Path) -> None:
+    done = check("library_desc", "library_desk", "--json")
+    assert done.exit_code == 2
+    told = json.loads(done.stdout)
+    assert "did you mean library_desk" in told["unreadable"][0]
+    assert len(told["checked"]) == 4
+    assert check("library_desk", "--scenario", "lend").exit_code == 2
+
+
+def test_no_role_anywhere(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agenteval.evaluators.workflows.folder.data_folders", lambda _: [])
+    assert isinstance(check().exception, InputError)
+
+
+def test_all_roles_are_checked_when_none_is_named(
+    check: Check, desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = "agenteval.evaluators.workflows.folder.data_folders"
+    monkeypatch.setattr(folders, lambda _: [desk.parents[1]])
+    found = json.loads(check("--json").stdout)["checked"]
+    names = ["lend_book", "return_book", "cross", "backend"]
+    assert [row["scenario"] for row in found] == names
+
+
+def test_a_single_chart(check: Check, tmp_path: Path) -> None:
+    chart, tools = tmp_path / "boats.mmd", tmp_path / "tools.json"
+    chart.write_text(CHART)
+    tools.write_text(json.dumps([t.model_dump() for t in TOOLS]))
+    assert check(chart).exit_code == 0
+    assert check(chart, "--tools", tools).exit_code == 0
+    chart.write_text(replaced(CHART, "(is_free = true)", "(free = true)"))
+    assert check(chart).exit_code == 0  # without tools nobody knows
+    done = check(chart, "--tools", tools)
+    assert done.exit_code == 1
+    assert "no tool returns free" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "tools", ["{", '[{"name": "x"}]', '[{"name": "x", "description": "", "effect": "read"}]']
+)
+def test_tools_that_cannot_be_read(check: Check, tmp_path: Path, tools: str) -> None:
+    (tmp_path / "boats.mmd").write_text(CHART)
+    (tmp_path / "tools.json").write_text(tools)
+    assert check("boats.mmd", "--tools", "tools.json").exit_code == 2
+    assert check("boats.mmd", "--tools", "none.json").exit_code == 2
+    assert check("none.mmd").exit_code == 2

@@ -1,0 +1,209 @@
+"""Text, code and flowchart against one another: agreement, and every planted difference told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agenteval.evaluators.workflows.chart.defects import Defect
+from agenteval.evaluators.workflows.chart.parse import parse_chart
+from agenteval.evaluators.workflows.consistency import chart_against_chart, consistent
+from agenteval.evaluators.workflows.folder import role_folders
+from agenteval.evaluators.workflows.scenario import Scenario
+from tests.evaluators.workflows.chart.boats import CHART, CODE, TEXT, TOOLS, boats, replaced, tool
+
+DESK = Path(__file__).parent / "library_desk"
+FILES = "*/workflow.mmd"
+ROLES = [DESK, *role_folders().values()]
+
+
+@pytest.mark.parametrize("folder", ROLES, ids=lambda folder: folder.name)
+def test_the_formats_of_all_scenarios_agree(folder: Path) -> None:
+    told = {path.parent.name: consistent(scenario(path.parent)) for path in folder.glob(FILES)}
+    assert told
+    wrong = {id: [d for d in found if d.severity == "error"] for id, found in told.items()}
+    assert {id: found for id, found in wrong.items() if found} == {}
+
+
+def scenario(folder: Path) -> Scenario:
+    """The formats and tools of a scenario, without its sessions."""
+    text, code, flowchart = (
+        (folder / f"workflow.{end}").read_text(encoding="utf-8") for end in ("txt", "code", "mmd")
+    )
+    return Scenario(
+        id=folder.name, title="", background="", text=text, code=code, flowchart=flowchart,
+        tools=json.loads((folder / "tools.json").read_text(encoding="utf-8")),
+    )  # fmt: skip
+
+
+def test_the_boats_agree() -> None:
+    assert consistent(boats()) == ()
+
+
+def only(found: tuple[Defect, ...]) -> set[str]:
+    assert found
+    assert all(d.severity == "error" for d in found)
+    return {d.kind for d in found}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("found.is_free == True", "found.is_free == False",
+         "after check_boat (is_free is true), the chart goes on to book_boat; the code does not"),
+        ("            break\n", "            return reply('Bye')\n",
+         "after check_boat (is_free is true), the code goes on to the end; the chart does not"),
+        ('user_says("Wants no more")', 'user_says("Tries again")',
+         "after book_boat and the user's 'Tries again', the code goes on to the end; the chart "
+         "does not"),
+        ('if user_says("Wants no more")', 'if not user_says("Wants no more")',
+         "after book_boat and the user's 'Wants no more', the chart goes on to the end; the code "
+         "does not"),
+        ('        if user_says("Wants no more"):\n            return', "        return",
+         "after book_boat, the chart goes on to book_boat; the code does not"),
+        ('            reply("It was refused. Try again?")', "            return reply('Refused')",
+         "after book_boat (state is refused) and the user's 'Tries again', the chart goes on to "
+         "book_boat; the code does not"),
+        ('hire.state == "hired"', 'hire.state == "Hired"', ""),  # words are compared without case
+        ('hire.state == "hired"', 'hire.state != "hired"', ""),  # both ways go on alike
+    ],
+)  # fmt: skip
+def test_differences_of_the_code(old: str, new: str, told: str) -> None:
+    found = consistent(boats(code=replaced(CODE, old, new)))
+    if not told:
+        assert found == ()
+        return
+    assert only(found) == {"branch"}
+    assert told in [d.message for d in found], [d.message for d in found]
+
+
+def test_code_that_leaves_out_a_call() -> None:
+    code = replaced(CODE, "        hire = book_boat(boat=boat, skipper=skipper)\n", "")
+    code = replaced(code, 'if hire.state == "hired":', "if skipper:")
+    found = [d.message for d in consistent(boats(code=code))]
+    after = "after check_boat (is_free is true)"
+    assert f"{after}, the chart goes on to book_boat; the code does not" in found
+    said = "and the user's 'Wants no more', the code goes on to the end; the chart does not"
+    assert f"{after} {said}" in found
+
+
+def test_words_of_user_says_that_stand_on_no_edge() -> None:
+    found = consistent(boats(code=replaced(CODE, "Wants no more", "Wants no mor")))
+    assert "unknown_intent" in only(found)
+    assert "is 'Wants no more' meant?" in found[0].message
+
+
+def test_a_wish_beside_which_the_chart_has_no_other() -> None:
+    chart = replaced(CHART, "BH004 & BH003--Tries again-->BH002\n", "")
+    found = consistent(boats(flowchart=chart))
+    assert [(d.kind, d.severity) for d in found] == [("branch", "warning")]
+    assert "user_says('Wants no more'): in the chart nothing else can be chosen" in found[0].message
+
+
+def test_a_branch_that_looks_back_at_an_earlier_call() -> None:
+    """After act, what look returned decides; the code that forgets it differs."""
+    look, act = tool("look", {"vip": {"type": "boolean"}}), tool("act", {})
+    gift = tool("gift", {})
+    chart = (
+        "flowchart TD\nA(s)-->B>call look]-->C>call act]\n"
+        "C--VIP (vip = true)-->D>call gift]\nC--No VIP (vip = false)-->E[Say goodbye]\nD-->E"
+    )
+    code = "def f():\n    x = look()\n    act()\n    if x.vip:\n        gift()\n    reply('Bye')\n"
+    text = "Call look, then act. For a vip, call gift."
+    tools = (look, act, gift)
+    same = boats(flowchart=chart, code=code, text=text, tools=tools)
+    assert consistent(same) == ()
+    late = same.model_copy(update={"code": code.replace("    if x.vip:\n    ", "")})
+    assert [d.message for d in consistent(late)] == [
+        "after act (vip is false), the chart goes on to the end; the code does not",
+        "after act (vip is false), the code goes on to gift; the chart does not",
+    ]
+
+
+def test_numbers_are_compared_by_what_they_separate() -> None:
+    look, act = tool("look", {"n": {"type": "integer"}}), tool("act", {})
+    chart = (
+        "flowchart TD\nA(s)-->B>call look]\nB--x (n > 2)-->C>call act]\nB--y (n <= 2)-->D[d]\nC-->D"
+    )
+    text = "Call look; if n is above 2, call act."
+    for test, agree in (("n >= 3", True), ("n > 2", True), ("n >= 2", False), ("n > 3", False)):
+        code = f"def f():\n    x = look()\n    if x.{test}:\n        act()\n"
+        found = consistent(boats(flowchart=chart, code=code, text=text, tools=(look, act)))
+        assert (found == ()) is agree, (test, found)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind", "told"),
+    [
+        ("call check_boat", "look it up", "missing_tool", "does not name check_boat"),
+        ("(is_free is false)", "", "missing_field", "does not name is_free"),
+        ("call book_boat", "call book_boat and pay_deposit", "unknown_tool", "pay_deposit"),
+        ("call book_boat", "call book_boats", "unknown_tool", "is book_boat meant?"),
+        ("Ask which", "Before book_boat, ask which", "order", "check_boat comes first"),
+    ],
+)
+def test_differences_of_the_text(old: str, new: str, kind: str, told: str) -> None:
+    found = consistent(boats(text=replaced(TEXT, old, new)))
+    assert kind in only(found)
+    assert any(told in d.message for d in found)
+
+
+def test_a_tool_that_the_chart_does_not_call() -> None:
+    tools = (*TOOLS, tool("pay_deposit", {}))
+    found = consistent(boats(text=TEXT + " Never call pay_deposit.", tools=tools))
+    assert [d.message for d in found] == ["the text names pay_deposit, which the chart never calls"]
+
+
+def test_tools_of_two_branches_may_be_told_in_any_order() -> None:
+    a, b, c = tool("first_one", {}), tool("other_one", {}), tool("last_one", {})
+    chart = (
+        "flowchart TD\nA(s)--this-->B>call first_one]\nA--that-->C>call other_one]\n"
+        "B & C-->D>call last_one]-->E[Bye]"
+    )
+    code = (
+        "def f():\n    if user_says('this'):\n        first_one()\n    else:\n"
+        "        other_one()\n    last_one()\n"
+    )
+    for text, kinds in (
+        ("first_one or other_one, then last_one", []),
+        ("other_one or first_one, then last_one", []),
+        ("first_one, then last_one, or other_one", ["order"]),
+    ):
+        found = consistent(boats(flowchart=chart, code=code, text=text, tools=(a, b, c)))
+        assert [d.kind for d in found] == kinds
+
+
+def test_free_pseudo_code_is_a_defect() -> None:
+    found = consistent(boats(code="IF the boat is free THEN\n  book_boat\nEND IF\n"))
+    assert [d.kind for d in found] == ["unreadable"]
+    assert "the code is not Python" in found[0].message
+
+
+def test_a_chart_that_cannot_be_read_is_a_defect() -> None:
+    found = consistent(boats(flowchart=replaced(CHART, "BH005[Say", "BH005{Say")))
+    assert [d.kind for d in found] == ["unreadable"]
+    assert "line 10, column " in found[0].message
+
+
+def test_charts_in_other_words_are_the_same() -> None:
+    other = CHART.replace("Tries again", "Once more").replace("BH00", "XX10")
+    other = other.replace('state = "hired"', "state = hired").replace("[Tell", "[Say")
+    one = ("the one", parse_chart(CHART))
+    assert chart_against_chart(one, ("the other", parse_chart(other)), TOOLS) == []
+    cut = replaced(CHART, "BH004 & BH003--Tries again-->BH002\n", "")
+    assert chart_against_chart(one, ("the other", parse_chart(cut)), TOOLS) == [
+        "after book_boat, the one goes on to book_boat; the other does not"
+    ]
+
+
+def test_what_is_too_large_to_compare_is_said_to_be_so() -> None:
+    fields = {f"f{i}": {"type": "boolean"} for i in range(13)}
+    look = tool("look", fields)
+    edges = "\n".join(f"B--{n} ({n} = true)-->C" for n in fields)
+    chart = f"flowchart TD\nA(s)-->B>call look]\nC[end]\n{edges}"
+    code = "def f():\n    look()\n"
+    text = f"Call look and go by {', '.join(fields)}."
+    found = consistent(boats(flowchart=chart, code=code, text=text, tools=(look,)))
+    assert [d.kind for d in found] == ["too_large"]
