@@ -26,6 +26,7 @@ from agenteval.records import (
 )
 from agenteval.store import Store
 from tests.store.making import ScriptedJudge, criteria, items, scores
+from tests.thorough import often
 
 CLARITY = Criterion(name="clarity", accepted_values=("bad", "ok", "good"))
 
@@ -159,7 +160,7 @@ RELATIVE = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(60, 150), deadline=None)
 @given(ratings=st.lists(RELATIVE, max_size=14))
 def test_ranks_are_those_of_brute_force(ratings: list[Rating]) -> None:
     ranked = rank_within_problems(ratings)

@@ -10,13 +10,14 @@ from agenteval.agents.protocol import (
     Tool,
     ToolEvent,
 )
-from agenteval.agents.toolbox import Backend, Toolbox
+from agenteval.agents.toolbox import AsyncBackend, Backend, Toolbox
 
 __all__ = [
     "Agent",
     "AgentFailure",
     "AgentLimits",
     "AgentLog",
+    "AsyncBackend",
     "Backend",
     "System",
     "Tool",

@@ -19,18 +19,35 @@ from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.base import TaskResult
 from autogen_agentchat.messages import ToolCallExecutionEvent, ToolCallRequestEvent
 from autogen_core import CancellationToken
-from autogen_core.models import CreateResult, LLMMessage
+from autogen_core.model_context import UnboundedChatCompletionContext
+from autogen_core.models import (
+    AssistantMessage,
+    CreateResult,
+    FunctionExecutionResult,
+    FunctionExecutionResultMessage,
+    LLMMessage,
+)
 from autogen_core.tools import BaseTool, ToolSchema
 from pydantic import BaseModel
 
-from agenteval.agents.endpoint import Endpoint, Line, carry_out, report_unparsed, say_reply
+from agenteval.agents.conversation import (
+    begun,
+    carry_out,
+    report_unparsed,
+    say_reply,
+    wire_messages,
+)
+from agenteval.agents.dialogue import AssistantSystem, Dialogue
+from agenteval.agents.endpoint import Endpoint, Line
 from agenteval.agents.protocol import System, Tool
 from agenteval.agents.toolbox import Toolbox
 from agenteval.models.autogen import AgentevalChatClient
-from agenteval.models.autogen_wire import wire_call
+from agenteval.models.autogen_wire import to_autogen, wire_call
 from agenteval.models.client import Client
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Message
+
+_NAME = "assistant"
 
 
 class _LineClient:
@@ -84,9 +101,12 @@ class _Tool(BaseTool[Any, Any]):
 
 
 class AutogenAgent:
-    """A fresh AssistantAgent with the toolbox's tools; no reflection on tool use."""
+    """A fresh AssistantAgent with the toolbox's tools; no reflection on tool use.
 
-    def __init__(self, endpoint: Endpoint, client: Client, instructions: str) -> None:
+    An Agent and an Assistant; `instructions` are for single requests, a dialogue has its own.
+    """
+
+    def __init__(self, endpoint: Endpoint, client: Client, instructions: str = "") -> None:
         self._parameters = endpoint.request_parameters()
         self._client = client
         self._instructions = instructions
@@ -97,25 +117,32 @@ class AutogenAgent:
         All calls of one reply share a turn. AutoGen's own bound on turns lies one above the
         toolbox's: at its bound it would end as if the agent had finished.
         """
+        return await self._talk(begun(self._instructions, request, tools), tools)
+
+    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
+        """As `run`, at the assistant's turn in a dialogue, which is the agent's model context."""
+        return await self._talk(dialogue, tools)
+
+    async def _talk(self, dialogue: Dialogue, tools: Toolbox) -> str:
         line = Line(self._client, tools)
         answers: dict[str, str] = {}  # what the tools say, by the id of the call
+        earlier, task = _context(dialogue)
         agent = AssistantAgent(
-            "assistant",
+            _NAME,
             _Model(line, self._parameters),
             tools=[_Tool(tool, answers) for tool in tools.tools],
             reflect_on_tool_use=False,
             max_tool_iterations=tools.limits.turns + 1,
-            system_message=self._instructions,
+            system_message=dialogue.instructions or None,
+            model_context=UnboundedChatCompletionContext(earlier),
         )
-        tools.say(Message(role="system", content=self._instructions))
-        tools.say(Message(role="user", content=request))
-        return await self._follow(agent, request, _Case(tools, line, answers))
+        return await self._follow(agent, task, _Case(tools, line, answers))
 
-    async def _follow(self, agent: AssistantAgent, request: str, case: _Case) -> str:
-        async with aclosing(agent.run_stream(task=request)) as stream:
+    async def _follow(self, agent: AssistantAgent, task: str | None, case: _Case) -> str:
+        async with aclosing(agent.run_stream(task=task)) as stream:
             async for item in stream:
                 if isinstance(item, ToolCallRequestEvent):
-                    case.carry_out(item)
+                    await case.carry_out(item)
                 elif isinstance(item, ToolCallExecutionEvent):
                     case.keep_results(item)
                 elif isinstance(item, TaskResult):
@@ -123,6 +150,32 @@ class AutogenAgent:
                 if case.tools.exhausted.is_set():
                     return ""
         raise AssertionError("the stream of an AutoGen agent ends with its result")
+
+
+def _context(dialogue: Dialogue) -> tuple[list[LLMMessage], str | None]:
+    """(what stands in the model context, the task): a user's last message is the task.
+
+    A dialogue that ends with a tool's result has no task: AssistantAgent then asks the model with
+    its context alone. Results of calls made at once are one message, as AutoGen makes it.
+    """
+    messages = wire_messages(dialogue)[1 if dialogue.instructions else 0 :]
+    task: str | None = None
+    if messages and messages[-1]["role"] == "user":
+        task = str(messages.pop()["content"])
+    context: list[LLMMessage] = []
+    for message in messages:
+        made = to_autogen(message, messages)
+        if isinstance(made, AssistantMessage):
+            made.source = _NAME
+        last = context[-1] if context else None
+        if isinstance(made, FunctionExecutionResultMessage) and isinstance(
+            last, FunctionExecutionResultMessage
+        ):
+            results: list[FunctionExecutionResult] = [*last.content, *made.content]
+            context[-1] = FunctionExecutionResultMessage(content=results)
+        else:
+            context.append(made)
+    return context, task
 
 
 class _Case:
@@ -133,12 +186,13 @@ class _Case:
         self._line = line
         self._answers = answers
 
-    def carry_out(self, asked: ToolCallRequestEvent) -> None:
+    async def carry_out(self, asked: ToolCallRequestEvent) -> None:
         if self._line.last is not None:
             say_reply(self._line.last, self.tools)
         turn = self.tools.turn()
         calls = [wire_call(call) for call in asked.content]
-        self._answers.update(carry_out(calls, self.tools, turn))  # the transport makes ids unique
+        answered = await carry_out(calls, self.tools, turn)
+        self._answers.update(answered)  # the transport makes ids unique
 
     def keep_results(self, done: ToolCallExecutionEvent) -> None:
         for result in done.content:
@@ -179,6 +233,20 @@ def autogen(
             "version": 1,
             "autogen": version("autogen-agentchat"),
             "instructions": instructions,
+            **endpoint.parameters(),
+        },
+    )
+
+
+def autogen_assistant(endpoint: Endpoint, client: Client) -> AssistantSystem:
+    """The assistant `autogen:MODEL`; `client` comes from `connect(endpoint)`."""
+    return AssistantSystem(
+        name=f"autogen:{endpoint.model}",
+        make=lambda: AutogenAgent(endpoint, client),
+        parameters={
+            "adapter": "autogen",
+            "version": 1,
+            "autogen": version("autogen-agentchat"),
             **endpoint.parameters(),
         },
     )

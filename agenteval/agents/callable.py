@@ -1,4 +1,7 @@
-"""Any Python callable as an agent: `function(request, tools)`, plain or async."""
+"""Any Python callable as an agent, plain or async.
+
+`function(request, tools)` works on single requests, `function(messages, tools)` in conversations.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from agenteval.agents.toolbox import Toolbox
+from agenteval.agents.conversation import wire_messages
+from agenteval.agents.dialogue import Dialogue
+from agenteval.agents.toolbox import Toolbox, is_async
 from agenteval.errors import AgentevalError, InputError
 
 
@@ -33,6 +38,8 @@ class Tools(Mapping[str, Callable[..., str]]):
     own; `turn()` gives the same tools for calls that one model turn asked for together. A name
     that is no tool is answered with a sentence that says so, and counts as a wrong call; only
     `in`, `len` and iteration tell what there is. After the end every call raises AgentStopped.
+    Where the tools take their time (a simulator on a model), an async function must use
+    `await tools.call_async(name, arguments)`; it works with all tools.
     """
 
     def __init__(self, toolbox: Toolbox, turn: int | None = None) -> None:
@@ -47,8 +54,14 @@ class Tools(Mapping[str, Callable[..., str]]):
 
     def call(self, name: str, arguments: object = None) -> str:
         """The tool's answer, or a sentence that says why the call was not carried out."""
-        answer = self._toolbox.call(name, arguments, turn=self._turn)
-        if self._toolbox.closed:
+        return self._go_on(self._toolbox.call(name, arguments, turn=self._turn))
+
+    async def call_async(self, name: str, arguments: object = None) -> str:
+        """As `call`, for async functions."""
+        return self._go_on(await self._toolbox.call_async(name, arguments, turn=self._turn))
+
+    def _go_on(self, answer: str) -> str:
+        if self._toolbox.closed or self._toolbox.seen_enough:
             raise AgentStopped
         return answer
 
@@ -83,35 +96,82 @@ class CallableAgent:
     """
 
     def __init__(self, function: Callable[[str, Tools], object]) -> None:
-        try:
-            inspect.signature(function).bind("", None)
-        except TypeError as error:
-            raise InputError(
-                f"{_called(function)} cannot be called as function(request, tools): {error}",
-                "--agent",
-            ) from error
-        except ValueError:  # a builtin without a signature: only the call will tell
-            if not callable(function):
-                raise
+        _check_arity(function, "request")
         self._function = function
 
     async def run(self, request: str, tools: Toolbox) -> str:
         """What the function returns, None as "". Raises what it raises."""
-        given = Tools(tools)
-        try:
-            if _is_async(self._function):
-                said = self._function(request, given)
-            else:
-                said = await _in_thread(lambda: self._function(request, given))
-            if inspect.isawaitable(said):
-                said = await said
-        except AgentStopped:
-            return ""  # the case has ended without it
-        if said is not None and not isinstance(said, str):
-            raise AgentevalError(
-                f"{_called(self._function)} returned {type(said).__name__} instead of text or None"
+        return await _said(self._function, request, tools)
+
+
+class CallableAssistant:
+    """An assistant from `function(messages: list[dict], tools: Tools) -> str | None`.
+
+    `messages` is the dialogue as chat completions take it, the instructions first; a function whose
+    first parameter is annotated `Dialogue` is handed that instead. It runs as in CallableAgent.
+    Raises InputError for what cannot be called with two arguments, or whose first parameter is
+    annotated `str`: that is a function for single requests.
+    """
+
+    def __init__(self, function: Callable[[Any, Tools], object]) -> None:
+        _check_arity(function, "messages")
+        wanted = _first_annotation(function)
+        if wanted in (str, "str"):
+            raise InputError(
+                f"{_called(function)} takes a single request; a conversation needs"
+                " function(messages, tools), where messages are those of chat completions",
+                "--agent",
             )
-        return said or ""
+        self._whole = wanted in (Dialogue, "Dialogue")
+        self._function = function
+
+    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
+        """What the function returns, None as "". Raises what it raises."""
+        given = dialogue if self._whole else wire_messages(dialogue)
+        return await _said(self._function, given, tools)
+
+
+def _check_arity(function: Callable[..., object], first: str) -> None:
+    try:
+        inspect.signature(function).bind("", None)
+    except TypeError as error:
+        raise InputError(
+            f"{_called(function)} cannot be called as function({first}, tools): {error}",
+            "--agent",
+        ) from error
+    except ValueError:  # a builtin without a signature: only the call will tell
+        if not callable(function):
+            raise
+
+
+def _first_annotation(function: Callable[..., object]) -> object:
+    """That of the first parameter: a type, its name where it is written as text, or None."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except ValueError:
+        return None
+    written = parameters[0].annotation
+    if written is inspect.Parameter.empty:
+        return None
+    return written.rpartition(".")[2] if isinstance(written, str) else written
+
+
+async def _said(function: Callable[[Any, Tools], object], task: object, tools: Toolbox) -> str:
+    given = Tools(tools)
+    try:
+        if is_async(function):
+            said = function(task, given)
+        else:
+            said = await _in_thread(lambda: function(task, given))
+        if inspect.isawaitable(said):
+            said = await said
+    except AgentStopped:
+        return ""  # the case has ended without it
+    if said is not None and not isinstance(said, str):
+        raise AgentevalError(
+            f"{_called(function)} returned {type(said).__name__} instead of text or None"
+        )
+    return said or ""
 
 
 def load(reference: str) -> Callable[..., Any]:
@@ -165,12 +225,6 @@ def _module(name: str) -> object:
         raise InputError(
             f"{name} cannot be imported: {type(error).__name__}: {error}", "--agent"
         ) from error
-
-
-def _is_async(function: object) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004  its type is asked for, not whether
-    )
 
 
 def _called(function: object) -> str:

@@ -3,6 +3,7 @@
 We send one line first, and one for every call::
 
     {"type": "start", "request": "...", "tools": [{"type": "function", "function": {...}}]}
+    {"type": "dialogue", "instructions": "...", "messages": [...], "tools": [...]}
     {"type": "result", "id": "...", "content": "..."}
     {"type": "error", "message": "..."}          a line of yours that could not be used
 
@@ -13,7 +14,8 @@ The command sends::
     {"type": "message", "content": "..."}        kept beside the calls
     {"type": "final", "content": "..."}          the last words; the case is over
 
-The calls of one "calls" line are one turn: they count as simultaneous.
+The calls of one "calls" line are one turn: they count as simultaneous. "dialogue" comes instead of
+"start" where the command answers in a conversation: its messages are those of chat completions.
 """
 
 from __future__ import annotations
@@ -21,8 +23,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from agenteval.agents.arguments import clean
+from agenteval.agents.conversation import wire_messages
+from agenteval.agents.dialogue import Dialogue
 from agenteval.agents.process import MAX_LINE, Child, running, split
-from agenteval.agents.toolbox import Toolbox, clean
+from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import ModelError
 from agenteval.records import Message
 
@@ -33,7 +38,7 @@ Line = dict[str, Any]
 
 
 class CommandAgent:
-    """An agent that is a command; started anew for every case, without a shell.
+    """An Agent and Assistant that is a command; started anew every time, without a shell.
 
     Raises InputError for a command that cannot be run.
     """
@@ -47,9 +52,16 @@ class CommandAgent:
         Raises ModelError when it ends without one, or floods us with messages; InputError when it
         cannot be started. Its whole process group is killed however this ends.
         """
+        return await self._talk({"type": "start", "request": request}, tools)
+
+    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
+        """As `run`, at the assistant's turn in a dialogue."""
+        return await self._talk(dialogue_line(dialogue), tools)
+
+    async def _talk(self, first: Line, tools: Toolbox) -> str:
         async with running(self._words) as child:
             specs = [tool.function() for tool in tools.tools]
-            await _send(child, {"type": "start", "request": request, "tools": specs})
+            await _send(child, {**first, "tools": specs})
             session = _Session(child, tools)
             async for line, cut in child.lines():
                 if cut:
@@ -58,9 +70,17 @@ class CommandAgent:
                     await child.write(b"", last=True)
                     await child.exit_code(_PATIENCE)
                     return last
+                if tools.seen_enough:
+                    return ""  # nothing more is sent, so it asks nobody anything more
             code = await child.exit_code(_PATIENCE)
             how = "closed its stdout" if code is None else f"ended (exit code {code})"
             raise await child.failed(f"the command {how} before a final line")
+
+
+def dialogue_line(dialogue: Dialogue) -> Line:
+    """The first line of a conversation, without the tools."""
+    messages = wire_messages(dialogue)[1 if dialogue.instructions else 0 :]
+    return {"type": "dialogue", "instructions": dialogue.instructions, "messages": messages}
 
 
 class _Session:
@@ -94,13 +114,17 @@ class _Session:
     async def refuse(self, line: bytes, why: str) -> None:
         """Log a line that cannot be used, and say so."""
         self._tools.malformed(line.decode("utf-8", "replace"))
-        await _send(self._child, {"type": "error", "message": why})
+        if not self._tools.seen_enough:
+            await _send(self._child, {"type": "error", "message": why})
 
     async def _call(self, calls: list[Line]) -> None:
         turn = self._tools.turn()
         for call in calls:
-            _, answer = self._tools.attempt(call.get("name"), call.get("arguments"), turn=turn)
-            await _send(self._child, {"type": "result", "id": call.get("id"), "content": answer})
+            name, arguments = call.get("name"), call.get("arguments")
+            _, answer = await self._tools.attempt_async(name, arguments, turn=turn)
+            if not self._tools.seen_enough:
+                result = {"type": "result", "id": call.get("id"), "content": answer}
+                await _send(self._child, result)
 
     def _say(self, content: str) -> None:
         self._messages += 1

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
 from pydantic import JsonValue
 
 from agenteval.agents.drive import drive
 from agenteval.agents.protocol import AgentFailure, AgentLog
-from agenteval.records import Message, Record, content_hash
+from agenteval.records import Message, Record, ToolCall, content_hash
 
 if TYPE_CHECKING:
     from agenteval.agents.toolbox import Toolbox
@@ -57,6 +58,36 @@ class AssistantSystem:
     def sha256(self) -> str:
         """Content hash (hex) of name and parameters."""
         return content_hash({"name": self.name, "parameters": self.parameters})
+
+
+def turn_messages(log: AgentLog, dialogue: Dialogue) -> tuple[Message, ...]:
+    """What a turn adds to the dialogue: its calls with their results, and the words to the user.
+
+    Made from the events, so it is the same for all adapters: calls asked for at once are one
+    message, with the text beside them where the adapter kept it. Ids are unique within the
+    dialogue; what could not be read as a call is left out. Without words there is no last message.
+    """
+    taken = sum(len(message.tool_calls) for message in dialogue.messages)
+    beside = [m.content for m in log.messages if m.role == "assistant" and m.tool_calls]
+    events = [event for event in log.events if event.name]
+    steps = [list(step) for _, step in groupby(events, key=lambda event: event.turn)]
+    texts = beside if len(beside) == len(steps) else [""] * len(steps)
+    made: list[Message] = []
+    for text, step in zip(texts, steps, strict=True):
+        numbers = [f"call_{taken + n}" for n in range(1, len(step) + 1)]
+        taken += len(step)
+        calls = tuple(
+            ToolCall(name=event.name, arguments=event.arguments, id=number)
+            for number, event in zip(numbers, step, strict=True)
+        )
+        made.append(Message(role="assistant", content=text, tool_calls=calls))
+        made += [
+            Message(role="tool", content=event.result, tool_call_id=number)
+            for number, event in zip(numbers, step, strict=True)
+        ]
+    if log.output:
+        made.append(Message(role="assistant", content=log.output))
+    return tuple(made)
 
 
 async def take_turn(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import time
 from collections.abc import Iterator
 from typing import Any
 
+from agenteval.agents.arguments import clean
 from agenteval.agents.protocol import Agent, AgentFailure, AgentLog, Ending
-from agenteval.agents.toolbox import Toolbox, clean, wait_exhausted
+from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import (
     AgentevalError,
     BudgetExceeded,
@@ -38,9 +40,9 @@ async def drive(agent: Agent, request: str, tools: Toolbox) -> AgentLog | AgentF
     """What the agent did; an AgentFailure where the endpoint, the adapter or a tool failed.
 
     A timeout and too many turns are endings of the agent; but no timeout is its own when the event
-    loop stood still for a second and a tenth of the time. Unauthorized, BudgetExceeded, InputError
-    and ModelUnavailable are raised, `spent` set to what the case took: they would fail every
-    further case alike.
+    loop stood still for a second and a tenth of the time, or an AsyncBackend took as much of it.
+    Unauthorized, BudgetExceeded, InputError and ModelUnavailable are raised, `spent` set to what
+    the case took: they would fail every further case alike.
     """
     tools.begin()
     work = asyncio.ensure_future(_work(agent, request, tools))
@@ -54,7 +56,7 @@ async def drive(agent: Agent, request: str, tools: Toolbox) -> AgentLog | AgentF
     finally:
         in_time = work.done()
         tools.close()
-        seconds, lost = round(tools.elapsed(), 6), pulse.lost
+        seconds, lost, waited = round(tools.elapsed(), 6), pulse.lost, tools.waited
         await _stop(work, watch, beat)
     error = tools.defect or _error(work)
     for part in _parts(error):
@@ -68,8 +70,9 @@ async def drive(agent: Agent, request: str, tools: Toolbox) -> AgentLog | AgentF
         ending = "iterations"
     elif not in_time:
         ending = "timeout"
-        if lost > max(1.0, 0.1 * tools.limits.seconds):
-            return _failure(_standstill(lost), tools, seconds)
+        much = max(1.0, 0.1 * tools.limits.seconds)
+        if lost > much or waited > much:
+            return _failure(_standstill(lost) if lost > much else _slow(waited), tools, seconds)
         if isinstance(error, ModelError):  # the endpoint took the time, as the adapter says
             return _failure(error, tools, seconds)
     elif error is not None:
@@ -84,6 +87,26 @@ async def drive(agent: Agent, request: str, tools: Toolbox) -> AgentLog | AgentF
         usage=tools.usage,
         model=tools.model,
     )
+
+
+async def wait_exhausted(toolbox: Toolbox, poll: float = 0.25) -> None:
+    """Return once the agent must be stopped: too many turns or calls, or a defect of the tools.
+
+    Woken at once, from whatever thread; `poll` (seconds) only bounds the wait for somebody who
+    set `exhausted` directly.
+    """
+    loop, halted = asyncio.get_running_loop(), asyncio.Event()
+
+    def wake() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop ended: nobody waits any more
+            loop.call_soon_threadsafe(halted.set)
+
+    toolbox.on_halt(wake)
+    while not (halted.is_set() or toolbox.exhausted.is_set()):
+        try:
+            await asyncio.wait_for(halted.wait(), poll)
+        except TimeoutError:
+            continue
 
 
 async def _work(agent: Agent, request: str, tools: Toolbox) -> str:
@@ -122,6 +145,12 @@ def _standstill(lost: float) -> AgentevalError:
     return AgentevalError(
         f"the event loop stood still for {lost:.1f} s, so the timeout tells nothing about this"
         " agent; code that blocks belongs into a plain function or a command of its own"
+    )
+
+
+def _slow(waited: float) -> AgentevalError:
+    return AgentevalError(
+        f"the tools took {waited:.1f} s to answer, so the timeout tells nothing about this agent"
     )
 
 

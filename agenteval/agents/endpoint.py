@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -15,20 +15,16 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agenteval.agents.toolbox import Toolbox, as_object
+from agenteval.agents.arguments import as_object
+from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError, Filtered, InputError, RequestTimeout, Transient
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.wire import Reply, Request, WireMessage, public_url
-from agenteval.records import Message, ToolCall, Usage
+from agenteval.records import Usage
 
 INSTRUCTIONS = "You are a helpful assistant. Use the tools to do what the user asks for."
-UNREADABLE = "Not carried out: this call could not be read. It needs a name and arguments."
-# How chat templates write calls (Hermes, Llama, Mistral, DeepSeek, Functionary, Kimi).
-_NOTATION = re.compile(
-    r"</?tool_calls?>|<function[=_]|<\|python_tag\|>|\[TOOL_CALLS\]|<[|｜]tool[_▁]calls?"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,47 +263,3 @@ def sendable_call(name: str, arguments: str) -> dict[str, str]:
         "name": re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed",
         "arguments": kept if arguments else "{}",
     }
-
-
-def carry_out(calls: Sequence[dict[str, Any]], tools: Toolbox, turn: int) -> list[tuple[str, str]]:
-    """Carry out the calls of one reply, in their order; returns (id, what the model is told)."""
-    answers = []
-    for call in calls:
-        name, arguments = call["function"]["name"], call["function"]["arguments"]
-        if name:
-            answers.append((call["id"], tools.call(name, arguments, turn=turn)))
-        else:
-            tools.malformed(arguments, turn=turn)
-            answers.append((call["id"], UNREADABLE))
-    return answers
-
-
-def report_unparsed(reply: Reply, tools: Toolbox) -> None:
-    """Log what should have been calls in a reply that holds none: it was the model's attempt.
-
-    That is text in the notation of a chat template which the endpoint did not read as a call, or
-    an empty reply that says it ended with calls.
-    """
-    announced = reply.finish == "tool_calls" and not reply.text.strip()
-    if not reply.tool_calls and (announced or _NOTATION.search(reply.text)):
-        tools.malformed(reply.text)
-
-
-def opening(instructions: str | None, request: str, tools: Toolbox) -> list[WireMessage]:
-    """The first messages of a case, kept in the toolbox."""
-    first: list[WireMessage] = []
-    if instructions:
-        first.append({"role": "system", "content": instructions})
-        tools.say(Message(role="system", content=instructions))
-    first.append({"role": "user", "content": request})
-    tools.say(Message(role="user", content=request))
-    return first
-
-
-def say_reply(reply: Reply, tools: Toolbox) -> None:
-    """Keep a reply, with the calls it asks for, in the toolbox."""
-    calls = []
-    for call in reply.tool_calls:
-        given, _ = as_object(call["function"]["arguments"])
-        calls.append(ToolCall(name=call["function"]["name"], arguments=given, id=call["id"]))
-    tools.say(Message(role="assistant", content=reply.text, tool_calls=tuple(calls)))

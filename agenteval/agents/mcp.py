@@ -11,6 +11,9 @@ in the command        environment         what it is
 ``{config}``          AGENTEVAL_MCP_FILE  a JSON file ``{"mcpServers": {"agenteval": {...}}}``
 ``{request}``                             the request, as one word
 ``{request_file}``    AGENTEVAL_REQUEST   a text file that holds it; it is on stdin as well
+``{dialogue_file}``   AGENTEVAL_DIALOGUE  in conversations, in the place of the request: a JSON
+                                          file ``{"type": "dialogue", "instructions": ...,
+                                          "messages": [...]}``; it is on stdin as well
 ====================  ==================  ====================================================
 """
 
@@ -22,15 +25,18 @@ import importlib
 import json
 import secrets
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agenteval.agents.arguments import clean
+from agenteval.agents.command import dialogue_line
+from agenteval.agents.dialogue import Dialogue
 from agenteval.agents.process import running, split
 from agenteval.agents.protocol import CallStatus
-from agenteval.agents.toolbox import Toolbox, clean
-from agenteval.errors import ModelUnavailable
+from agenteval.agents.toolbox import Toolbox
+from agenteval.errors import InputError, ModelUnavailable
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.server import Server
@@ -38,6 +44,12 @@ if TYPE_CHECKING:
 _MAX_OUTPUT = 100_000  # bytes of stdout
 _HOLD = 0.03  # seconds
 _TIDY = 0.2  # seconds for connections to end
+_VARIABLES = {
+    "{url}": "AGENTEVAL_MCP_URL",
+    "{config}": "AGENTEVAL_MCP_FILE",
+    "{request_file}": "AGENTEVAL_REQUEST",
+    "{dialogue_file}": "AGENTEVAL_DIALOGUE",
+}
 
 
 @dataclass(slots=True)
@@ -48,8 +60,18 @@ class Offer:
     used: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What the command is to work on: a request, or a dialogue as JSON."""
+
+    text: str
+    dialogue: bool = False
+
+
 class McpAgent:
-    """A foreign command that is an MCP client; started anew for every case, without a shell.
+    """A foreign command that is an MCP client; started anew every time, without a shell.
+
+    An Agent and an Assistant.
 
     Raises InputError for a command that cannot be run and ModelUnavailable without `mcp`.
     """
@@ -64,18 +86,29 @@ class McpAgent:
         Raises ModelError when it fails (exit code) or never asked the server for anything;
         InputError when it cannot be started. Its whole process group is killed at the end.
         """
-        request = clean(request)
+        return await self._talk(_Task(clean(request)), tools)
+
+    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
+        """As `run`, at the assistant's turn in a dialogue, where it may leave the server alone.
+
+        Raises InputError for a command with the placeholder of a single request.
+        """
+        check_placeholders(self._words)
+        said = json.dumps(dialogue_line(dialogue), ensure_ascii=False)
+        return await self._talk(_Task(clean(said), dialogue=True), tools)
+
+    async def _talk(self, task: _Task, tools: Toolbox) -> str:
         async with served(tools) as offer:
             with tempfile.TemporaryDirectory(prefix="agenteval-") as folder:
-                values = _told(Path(folder), request, offer.url)
+                values = _told(Path(folder), task, offer.url)
                 words = [_filled(word, values) for word in self._words]
                 environment = {
-                    "AGENTEVAL_MCP_URL": values["{url}"],
-                    "AGENTEVAL_MCP_FILE": values["{config}"],
-                    "AGENTEVAL_REQUEST": values["{request_file}"],
+                    variable: values[placeholder]
+                    for placeholder, variable in _VARIABLES.items()
+                    if placeholder in values
                 }
                 async with running(words, environment) as child:
-                    writing = asyncio.ensure_future(child.write(request.encode(), last=True))
+                    writing = asyncio.ensure_future(child.write(task.text.encode(), last=True))
                     try:
                         output = await child.text(_MAX_OUTPUT)
                         code = await child.exit_code()
@@ -83,9 +116,20 @@ class McpAgent:
                         writing.cancel()
                     if code != 0:
                         raise await child.failed(f"the command ended with exit code {code}")
-                    if not offer.used:
+                    if not (offer.used or task.dialogue):
                         raise await child.failed("the command never asked the MCP server")
         return output.strip()
+
+
+def check_placeholders(words: Sequence[str]) -> None:
+    """Raise InputError for a command that asks for a single request, where there is a dialogue."""
+    for placeholder in ("{request}", "{request_file}"):
+        if any(placeholder in word for word in words):
+            raise InputError(
+                f"{placeholder} stands for a single request; a conversation is in {{dialogue_file}}"
+                " (JSON), and on stdin",
+                "--agent",
+            )
 
 
 def require_mcp() -> None:
@@ -155,11 +199,21 @@ class _Turns:
         """Carry out a call; returns when its whole turn is answered."""
         if self._open is None:
             self._open, self._turn = asyncio.Event(), self._tools.turn()
-            asyncio.get_running_loop().call_later(self._hold, self.answer, self._open)
+            asyncio.get_running_loop().call_later(self._hold, self._due, self._open)
         answered = self._open
-        answer = self._tools.attempt(name, arguments, turn=self._turn)
+        answer = await self._tools.attempt_async(name, arguments, turn=self._turn)
         await answered.wait()
         return answer
+
+    async def hold(self) -> None:
+        """Wait for the end."""
+        self._open = self._open or asyncio.Event()
+        await self._open.wait()
+
+    def _due(self, turn: asyncio.Event) -> None:
+        """Answer, unless nothing more is to be asked of the agent: then it waits for its end."""
+        if not self._tools.seen_enough:
+            self.answer(turn)
 
     def answer(self, turn: asyncio.Event | None = None) -> None:
         """Have the given turn, or the one under way, answered."""
@@ -193,6 +247,8 @@ def _server(tools: Toolbox, turns: _Turns) -> Server[Any]:
         """The SDK refuses such a call before any handler sees it."""
         if ctx.method == "tools/call" and not _readable(ctx.params or {}):
             tools.malformed(json.dumps(ctx.params, ensure_ascii=False, default=str))
+            if tools.seen_enough:
+                await turns.hold()
         return await call_next(ctx)
 
     server: Server[Any] = Server(
@@ -252,18 +308,18 @@ async def _finish(tasks: set[asyncio.Task[None]]) -> None:
             await asyncio.wait(left, timeout=_TIDY)
 
 
-def _told(folder: Path, request: str, url: str) -> dict[str, str]:
+def _told(folder: Path, task: _Task, url: str) -> dict[str, str]:
     """The placeholders and their values; the files are written into `folder`."""
-    file, config = folder / "request.txt", folder / "mcp.json"
-    file.write_text(request, encoding="utf-8")
+    config = folder / "mcp.json"
     servers = {"agenteval": {"type": "http", "url": url}}
     config.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
-    return {
-        "{url}": url,
-        "{config}": str(config),
-        "{request_file}": str(file),
-        "{request}": request.replace("\0", " "),  # no argument can hold it
-    }
+    values = {"{url}": url, "{config}": str(config)}
+    file = folder / ("dialogue.json" if task.dialogue else "request.txt")
+    file.write_text(task.text, encoding="utf-8")
+    if task.dialogue:
+        return {**values, "{dialogue_file}": str(file)}
+    request = task.text.replace("\0", " ")  # no argument can hold it
+    return {**values, "{request_file}": str(file), "{request}": request}
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:

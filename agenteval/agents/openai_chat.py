@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from agenteval.agents.endpoint import (
-    INSTRUCTIONS,
-    Endpoint,
-    Line,
+from agenteval.agents.conversation import (
+    begun,
     carry_out,
-    opening,
     report_unparsed,
     say_reply,
+    wire_messages,
 )
+from agenteval.agents.dialogue import AssistantSystem, Dialogue
+from agenteval.agents.endpoint import INSTRUCTIONS, Endpoint, Line
 from agenteval.agents.protocol import System
 from agenteval.agents.toolbox import Toolbox
 from agenteval.models.client import Client
@@ -19,9 +19,12 @@ from agenteval.records import Message
 
 
 class OpenAIChatAgent:
-    """A model with function tools, asked until its reply holds no call."""
+    """A model with function tools, asked until its reply holds no call: Agent and Assistant.
 
-    def __init__(self, endpoint: Endpoint, client: Client, instructions: str | None) -> None:
+    `instructions` are for single requests; a dialogue has its own.
+    """
+
+    def __init__(self, endpoint: Endpoint, client: Client, instructions: str | None = None) -> None:
         self._parameters = endpoint.request_parameters()
         self._client = client
         self._instructions = instructions
@@ -31,8 +34,15 @@ class OpenAIChatAgent:
 
         All calls of one reply share a turn.
         """
+        return await self._talk(begun(self._instructions, request, tools), tools)
+
+    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
+        """As `run`, at the assistant's turn in a dialogue."""
+        return await self._talk(dialogue, tools)
+
+    async def _talk(self, dialogue: Dialogue, tools: Toolbox) -> str:
         line = Line(self._client, tools)
-        messages = opening(self._instructions, request, tools)
+        messages = wire_messages(dialogue)
         functions = tuple(tool.function() for tool in tools.tools)
         while not tools.exhausted.is_set():
             asked = Request(tuple(messages), parameters=self._parameters, tools=functions)
@@ -48,7 +58,7 @@ class OpenAIChatAgent:
             messages.append(
                 {"role": "assistant", "content": reply.text or None, "tool_calls": calls}
             )
-            for number, answer in carry_out(calls, tools, turn):
+            for number, answer in await carry_out(calls, tools, turn):
                 tools.say(Message(role="tool", content=answer, tool_call_id=number))
                 messages.append({"role": "tool", "tool_call_id": number, "content": answer})
         return ""  # stopped: nobody reads it
@@ -71,4 +81,13 @@ def openai_chat(
             "instructions": instructions,
             **endpoint.parameters(),
         },
+    )
+
+
+def openai_chat_assistant(endpoint: Endpoint, client: Client) -> AssistantSystem:
+    """The assistant `openai-chat:MODEL`; `client` comes from `connect(endpoint)`."""
+    return AssistantSystem(
+        name=f"openai-chat:{endpoint.model}",
+        make=lambda: OpenAIChatAgent(endpoint, client),
+        parameters={"adapter": "openai-chat", "version": 1, **endpoint.parameters()},
     )

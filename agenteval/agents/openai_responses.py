@@ -9,23 +9,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.agents.endpoint import (
-    INSTRUCTIONS,
-    Endpoint,
-    Line,
-    attempt,
+from agenteval.agents.conversation import (
+    begun,
     carry_out,
-    opening,
     report_unparsed,
     say_reply,
-    sendable_call,
+    wire_messages,
 )
+from agenteval.agents.dialogue import AssistantSystem, Dialogue
+from agenteval.agents.endpoint import INSTRUCTIONS, Endpoint, Line, attempt, sendable_call
 from agenteval.agents.protocol import System
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import BadRequest, ModelError, Transient
 from agenteval.models.client import Client
 from agenteval.models.openai import OpenAITransport
-from agenteval.models.wire import Reply, Request, Simplified, hide, one_line, printable
+from agenteval.models.wire import (
+    Reply,
+    Request,
+    Simplified,
+    WireMessage,
+    hide,
+    one_line,
+    printable,
+)
 from agenteval.records import Message, Usage
 
 _PATH = "/responses"
@@ -222,9 +228,12 @@ def _usage(value: Any) -> Usage:
 
 
 class OpenAIResponsesAgent:
-    """A model with function tools behind the Responses API, asked until it makes no call."""
+    """A model with function tools behind the Responses API, asked until it makes no call.
 
-    def __init__(self, endpoint: Endpoint, client: Client, instructions: str | None) -> None:
+    An Agent and an Assistant; `instructions` are for single requests, a dialogue has its own.
+    """
+
+    def __init__(self, endpoint: Endpoint, client: Client, instructions: str | None = None) -> None:
         self._parameters = endpoint.request_parameters()
         self._client = client
         self._instructions = instructions
@@ -234,8 +243,15 @@ class OpenAIResponsesAgent:
 
         All calls of one reply share a turn.
         """
+        return await self._talk(begun(self._instructions, request, tools), tools)
+
+    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
+        """As `run`, at the assistant's turn in a dialogue."""
+        return await self._talk(dialogue, tools)
+
+    async def _talk(self, dialogue: Dialogue, tools: Toolbox) -> str:
         line = Line(self._client, tools)
-        items = opening(self._instructions, request, tools)
+        items = [item for message in wire_messages(dialogue) for item in _items(message)]
         # strict would want every property required, which is not for the adapter to change
         functions = tuple(
             {"type": "function", **tool.model_dump(), "strict": False} for tool in tools.tools
@@ -252,10 +268,24 @@ class OpenAIResponsesAgent:
             if tools.exhausted.is_set():
                 break
             items.extend(reply.items)
-            for number, answer in carry_out(reply.tool_calls, tools, turn):
+            for number, answer in await carry_out(reply.tool_calls, tools, turn):
                 tools.say(Message(role="tool", content=answer, tool_call_id=number))
                 items.append({"type": "function_call_output", "call_id": number, "output": answer})
         return ""  # stopped: nobody reads it
+
+
+def _items(message: WireMessage) -> Iterator[dict[str, Any]]:
+    """The input items of a message of chat completions."""
+    if message["role"] == "tool":
+        number, said = message["tool_call_id"], message["content"]
+        yield {"type": "function_call_output", "call_id": number, "output": said}
+    elif message["content"]:
+        yield {"role": message["role"], "content": message["content"]}
+    elif not message.get("tool_calls"):  # an empty message of the user is one all the same
+        yield {"role": message["role"], "content": ""}
+    for call in message.get("tool_calls") or ():
+        asked = sendable_call(**call["function"])
+        yield {"type": "function_call", "call_id": call["id"], **asked}
 
 
 def openai_responses(
@@ -278,4 +308,13 @@ def openai_responses(
             "instructions": instructions,
             **endpoint.parameters(),
         },
+    )
+
+
+def openai_responses_assistant(endpoint: Endpoint, client: Client) -> AssistantSystem:
+    """The assistant `openai-responses:MODEL`; `client` as for `openai_responses`."""
+    return AssistantSystem(
+        name=f"openai-responses:{endpoint.model}",
+        make=lambda: OpenAIResponsesAgent(endpoint, client),
+        parameters={"adapter": "openai-responses", "version": 1, **endpoint.parameters()},
     )

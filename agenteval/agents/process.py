@@ -168,7 +168,12 @@ async def running(
     try:
         yield child
     finally:
-        await child.stop()
+        ending = asyncio.ensure_future(child.stop())
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:  # given up meanwhile: its end is waited for all the same
+            await ending
+            raise
 
 
 def without_secrets(words: Sequence[str]) -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from agenteval.agents.endpoint import Endpoint, Line, opening
+from agenteval.agents.arguments import as_object
+from agenteval.agents.conversation import begun
+from agenteval.agents.dialogue import AssistantSystem, Dialogue
+from agenteval.agents.endpoint import Endpoint, Line
 from agenteval.agents.protocol import System
-from agenteval.agents.react_text import Step, read_step
-from agenteval.agents.toolbox import Toolbox, as_object
+from agenteval.agents.react_text import Step, read_step, text_history
+from agenteval.agents.toolbox import Toolbox
 from agenteval.models.client import Client
 from agenteval.models.prompts import Prompt, load_prompt
 from agenteval.models.wire import Reply, Request, WireMessage
@@ -21,12 +24,20 @@ CUT = "The last reply was cut off because it was too long. Write the step again,
 
 
 def react_prompt() -> Prompt:
-    """The template of the system message."""
+    """The template of the system message for a single request."""
     return load_prompt("agenteval.agents", "react")
 
 
+def react_dialogue_prompt() -> Prompt:
+    """The template of the system message for a dialogue."""
+    return load_prompt("agenteval.agents", "react_dialogue")
+
+
 class ReActAgent:
-    """A model that is told of the tools in words and asks for them in words."""
+    """A model that is told of the tools in words and asks for them in words.
+
+    An Agent and an Assistant: what it says to the user is its final answer.
+    """
 
     def __init__(self, endpoint: Endpoint, client: Client) -> None:
         self._parameters = {**endpoint.request_parameters(), "stop": [STOP]}
@@ -38,24 +49,40 @@ class ReActAgent:
         Every reply is a turn of at most one call; a reply that is no step is malformed, and the
         model is told so. A refusal in the endpoint's own field is the final answer.
         """
+        dialogue = begun(_system(react_prompt(), tools), request, tools)
+        return await self._talk(dialogue, tools, keep_unusable=True)
+
+    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
+        """As `run`, at the assistant's turn in a dialogue, which keeps no malformed reply."""
+        system = _system(react_dialogue_prompt(), tools, instructions=dialogue.instructions)
+        whole = Dialogue(instructions=system, messages=dialogue.messages)
+        return await self._talk(whole, tools, keep_unusable=False)
+
+    async def _talk(self, dialogue: Dialogue, tools: Toolbox, *, keep_unusable: bool) -> str:
         line = Line(self._client, tools)
-        messages = opening(_system(tools), request, tools)
+        messages: list[WireMessage] = [{"role": "system", "content": dialogue.instructions}]
+        messages += text_history(dialogue.messages)
         while True:
             reply = await line.ask(Request(tuple(messages), parameters=self._parameters))
             step = read_step(reply.text)
-            _say(step, tools)
+            number = f"step_{len(messages)}" if _is_call(step, reply) else None
+            keep = keep_unusable or bool(reply.refusal or number) or step.kind == "final"
+            if keep:
+                _say(step, number, tools)
             if reply.refusal:
                 return reply.text
             if step.kind == "final":
                 return step.answer
-            observation = _observe(step, reply, tools)
+            observation = await _observe(step, reply, tools)
             if tools.exhausted.is_set():
                 return ""
-            tools.say(Message(role="tool", name=step.name or None, content=observation))
+            if keep:
+                name = step.name or None
+                tools.say(Message(role="tool", name=name, content=observation, tool_call_id=number))
             messages += [_said(step), {"role": "user", "content": f"{STOP} {observation}"}]
 
 
-def _system(tools: Toolbox) -> str:
+def _system(prompt: Prompt, tools: Toolbox, **more: str) -> str:
     shown = [
         {
             "name": tool.name,
@@ -64,16 +91,19 @@ def _system(tools: Toolbox) -> str:
         }
         for tool in tools.tools
     ]
-    return react_prompt().render(tools=shown, names=", ".join(t.name for t in tools.tools))
+    return prompt.render(tools=shown, names=", ".join(t.name for t in tools.tools), **more)
 
 
-def _observe(step: Step, reply: Reply, tools: Toolbox) -> str:
+async def _observe(step: Step, reply: Reply, tools: Toolbox) -> str:
     """Carry out the step; returns what the model is told."""
-    cut = reply.finish == "length"
-    if step.kind == "action" and not (cut and not step.arguments):
-        return tools.call(step.name, step.arguments)
+    if _is_call(step, reply):
+        return await tools.call_async(step.name, step.arguments)
     tools.malformed(reply.text)
-    return CUT if cut else CORRECTION
+    return CUT if reply.finish == "length" else CORRECTION
+
+
+def _is_call(step: Step, reply: Reply) -> bool:
+    return step.kind == "action" and not (reply.finish == "length" and not step.arguments)
 
 
 def _said(step: Step) -> WireMessage:
@@ -81,10 +111,11 @@ def _said(step: Step) -> WireMessage:
     return {"role": "assistant", "content": step.text or "(nothing)"}
 
 
-def _say(step: Step, tools: Toolbox) -> None:
+def _say(step: Step, number: str | None, tools: Toolbox) -> None:
     calls: tuple[ToolCall, ...] = ()
     if step.kind == "action":
-        calls = (ToolCall(name=step.name, arguments=as_object(step.arguments)[0]),)
+        given, _ = as_object(step.arguments)
+        calls = (ToolCall(name=step.name, arguments=given, id=number),)
     tools.say(Message(role="assistant", content=step.text, tool_calls=calls))
 
 
@@ -97,6 +128,20 @@ def react(endpoint: Endpoint, client: Client, *, name: str | None = None) -> Sys
             "adapter": "react",
             "version": VERSION,
             "prompt": react_prompt().sha256,
+            **endpoint.parameters(),
+        },
+    )
+
+
+def react_assistant(endpoint: Endpoint, client: Client) -> AssistantSystem:
+    """The assistant `react:MODEL`; `client` comes from `connect(endpoint)`."""
+    return AssistantSystem(
+        name=f"react:{endpoint.model}",
+        make=lambda: ReActAgent(endpoint, client),
+        parameters={
+            "adapter": "react",
+            "version": VERSION,
+            "prompt": react_dialogue_prompt().sha256,
             **endpoint.parameters(),
         },
     )

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from agenteval.agents.conversation import Exchange, arguments_text, in_words
+from agenteval.models.wire import WireMessage
+from agenteval.records import Message, ToolCall
 
 _MARK = r"^[ \t>*_#`-]*{}(?:[ \t]+\d+)?[ \t*_`]*:[ \t*_]*"
 _ACTION = re.compile(_MARK.format("Action"), re.I | re.M)
@@ -64,6 +69,30 @@ def read_step(reply: str) -> Step:
     if not name:
         return Step("malformed", kept)
     return Step("action", kept, name=name, arguments=arguments)
+
+
+def text_history(messages: Sequence[Message]) -> Iterator[WireMessage]:
+    """A dialogue in the form of ReAct: a step for each call, with its result as the observation.
+
+    What was asked for at once stands one after the other: a step has one call. Raises InputError
+    for the result of a tool that no call asked for.
+    """
+    for item in in_words(messages):
+        if isinstance(item, Exchange):
+            yield {"role": "assistant", "content": _as_step(item.thought, item.call)}
+            yield {"role": "user", "content": f"Observation: {item.result}"}
+        elif item.role == "assistant" and read_step(item.content).kind != "final":
+            yield {"role": "assistant", "content": f"Final Answer: {item.content}"}
+        else:
+            yield {"role": item.role, "content": item.content}
+
+
+def _as_step(thought: str, call: ToolCall) -> str:
+    step = read_step(thought)
+    if step.kind == "action" and step.name == call.name:  # it was said in this form
+        return step.text
+    lines = [thought] if thought.strip() else []
+    return "\n".join([*lines, f"Action: {call.name}", f"Action Input: {arguments_text(call)}"])
 
 
 def _next(text: str, start: int) -> int:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from typing import Any, Protocol
 
 from pydantic import JsonValue
 
+from agenteval.agents.arguments import MAX_RAW, Schemas, as_object, clean, raw
 from agenteval.agents.protocol import AgentLimits, CallStatus, Tool, ToolEvent
+from agenteval.errors import InputError
 from agenteval.records import Message, Usage
 
 STOPPED = "The limit of this session is reached. No further call is carried out."
 MAX_CALLS = 1000  # of one case: a turn may hold many calls, memory may not
-_MAX_ARGUMENTS = 100_000  # characters of JSON
-_MAX_DEPTH = 64
-_MAX_RAW = 2000  # characters kept of what could not be read
 _MAX_TOLD = 500  # characters of a complaint
 
 
@@ -39,18 +40,46 @@ class Backend(Protocol):
         ...
 
 
+class AsyncBackend(Protocol):
+    """A backend that takes its time: `async def`, so the event loop goes on while it answers.
+
+    Its calls come one at a time, all on the event loop that the toolbox belongs to.
+    """
+
+    def __call__(self, name: str, arguments: Mapping[str, Any]) -> Awaitable[str]:
+        """As that of a Backend."""
+        ...
+
+
+_Answer = tuple[CallStatus, str]
+Outcome = tuple[CallStatus | None, str]  # None: not counted; and what the agent is told
+
+
 class Toolbox:
     """Tools, their backend, and the log of one case.
 
     An adapter calls `turn()` before it carries out the calls of one model turn; a call made
     without a turn is a turn of its own. It reports messages and usage as they come. Past the limit
     of turns (or of 1,000 calls) nothing is carried out or logged, and `exhausted` is set: the
-    driver then stops the agent. Every method may be called from other threads.
+    driver then stops the agent. It is set with the logged call number `stop_after` too, so that
+    what an agent does first can be seen without asking it again; `beyond` are the names of the
+    calls that it made in the same turn after that one. Every method may be called from other
+    threads.
+
+    With an AsyncBackend the toolbox belongs to the event loop that was the first to use it (in
+    `begin` or a call), and `call` and `attempt` are for other threads than that of the loop.
     """
 
     def __init__(
-        self, tools: Sequence[Tool], backend: Backend, limits: AgentLimits | None = None
+        self,
+        tools: Sequence[Tool],
+        backend: Backend | AsyncBackend,
+        limits: AgentLimits | None = None,
+        *,
+        stop_after: int | None = None,
     ) -> None:
+        if stop_after is not None and stop_after < 1:
+            raise InputError("a toolbox can stop after 1 call at the earliest")
         self.tools = tuple(tools)
         self.limits = limits or AgentLimits()
         self.events: list[ToolEvent] = []
@@ -61,17 +90,36 @@ class Toolbox:
         self.exhausted = threading.Event()
         self.defect: Exception | None = None  # of the backend or a schema: ours, not the agent's
         self.closed = False
-        self._backend = backend
-        self._checks: dict[str, Any] = {}
-        self._parameters = {tool.name: tool.parameters for tool in self.tools}
+        self.beyond: list[str] = []
+        self._stop_after = stop_after
+        self._backend: Callable[[str, Mapping[str, Any]], Any] = backend
+        self._waits = is_async(backend)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._queue = asyncio.Lock()  # of the calls of an AsyncBackend
+        self._asked: float | None = None  # when the call under way was begun
+        self._waited = 0.0
+        self._schemas = Schemas(self.tools)
         self._begun = time.monotonic()
         self._lock = threading.Lock()  # of what is counted and kept; never held for long
         self._serial = threading.Lock()  # of the calls; a backend that hangs must not stop close()
         self._listeners: list[Callable[[], None]] = []
 
+    @property
+    def seen_enough(self) -> bool:
+        """Whether `stop_after` is reached: nothing more is to be asked of the agent."""
+        return self._stop_after is not None and len(self.events) >= self._stop_after
+
+    @property
+    def waited(self) -> float:
+        """Seconds that an AsyncBackend took so far, the call under way included."""
+        under_way = 0.0 if self._asked is None else time.monotonic() - self._asked
+        return self._waited + under_way
+
     def begin(self) -> None:
         """The clock starts now: a toolbox may have been made long before its agent's turn came."""
         self._begun = time.monotonic()
+        with contextlib.suppress(RuntimeError):  # no loop is running here
+            self._loop = self._loop or asyncio.get_running_loop()
 
     def turn(self) -> int:
         """Begin a turn; returns its number, to be given to `call`. Over the limit: `exhausted`."""
@@ -88,34 +136,47 @@ class Toolbox:
         """Carry out one call; returns what the agent is told. See `attempt`."""
         return self.attempt(name, arguments, turn=turn)[1]
 
+    async def call_async(
+        self, name: str, arguments: object = None, *, turn: int | None = None
+    ) -> str:
+        """As `call`, for a backend of either kind."""
+        return (await self.attempt_async(name, arguments, turn=turn))[1]
+
     def attempt(
         self, name: object, arguments: object = None, *, turn: int | None = None
-    ) -> tuple[CallStatus | None, str]:
+    ) -> Outcome:
         """Carry out one call; returns its status (None: not counted) and what the agent is told.
 
         `arguments` is a mapping, or JSON text of an object ("" and None mean none). A call that
         cannot be carried out is logged with its status and answered with a sentence that says why.
-        Whatever the backend raises beside a refusal is raised, and kept as `defect`.
+        Whatever the backend raises beside a refusal is raised, and kept as `defect`; so is the
+        InputError for a call of an AsyncBackend on the thread of its own event loop.
         """
         turn = self.turn() if turn is None else turn
-        given, problem = as_object(arguments)
-        with self._serial:
-            if self._over():
-                return None, STOPPED
-            try:
-                status, result = self._carry_out(name, given, problem)
-                return self._log(name, given, status, result, turn)
-            except Exception as defect:
-                self.defect = self.defect or defect
-                self._halt()
-                raise
+        if self._waits:
+            return self._from_thread(name, arguments, turn)
+        return self._at_once(name, arguments, turn)
+
+    async def attempt_async(
+        self, name: object, arguments: object = None, *, turn: int | None = None
+    ) -> Outcome:
+        """As `attempt`, for a backend of either kind, from any event loop."""
+        turn = self.turn() if turn is None else turn
+        if not self._waits:
+            return self._at_once(name, arguments, turn)
+        here = asyncio.get_running_loop()
+        self._loop = self._loop or here
+        answer = self._in_order(name, arguments, turn)
+        if here is self._loop:
+            return await answer
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(answer, self._loop))
 
     def malformed(self, text: str, *, turn: int | None = None) -> None:
         """Log text that was meant as a call and could not be read as one."""
         turn = self.turn() if turn is None else turn
         with self._serial:
             if not self._over():
-                self._log("", clean(text)[:_MAX_RAW], "malformed", "", turn)
+                self._log("", clean(text)[:MAX_RAW], ("malformed", ""), turn)
 
     def say(self, message: Message) -> None:
         """Keep a message of the conversation; none after the end."""
@@ -158,39 +219,88 @@ class Toolbox:
             self._halt()
         return self.closed or self.exhausted.is_set() or self.defect is not None
 
-    def _carry_out(
-        self, name: object, given: JsonValue, problem: str | None
-    ) -> tuple[CallStatus, str]:
-        if not isinstance(name, str) or name not in self._parameters:
+    def _at_once(self, name: object, arguments: object, turn: int) -> Outcome:
+        given, problem = as_object(arguments)
+        with self._serial:
+            if self._over():
+                return self._unmade(name, turn)
+            try:
+                outcome = self._refused(name, given, problem) or self._ask(name, given)
+                return self._log(name, given, outcome, turn)
+            except Exception as defect:
+                self._fail(defect)
+                raise
+
+    async def _in_order(self, name: object, arguments: object, turn: int) -> Outcome:
+        given, problem = as_object(arguments)
+        async with self._queue:
+            if self._over():
+                return self._unmade(name, turn)
+            try:
+                outcome = self._refused(name, given, problem)
+                outcome = outcome or await self._ask_later(name, given)
+                return self._log(name, given, outcome, turn)
+            except Exception as defect:
+                self._fail(defect)
+                raise
+
+    def _ask(self, name: object, given: JsonValue) -> _Answer:
+        try:
+            return "ok", _text(self._backend(str(name), _copy(given)))
+        except ValueError as refused:
+            return _refusal(refused)
+
+    async def _ask_later(self, name: object, given: JsonValue) -> _Answer:
+        self._asked = began = time.monotonic()
+        try:
+            return "ok", await self._backend(str(name), _copy(given))
+        except ValueError as refused:
+            return _refusal(refused)
+        finally:
+            self._waited, self._asked = self._waited + time.monotonic() - began, None
+
+    def _from_thread(self, name: object, arguments: object, turn: int) -> Outcome:
+        """Have the loop carry out a call while this thread waits."""
+        if self._loop is None or self._loop is asyncio._get_running_loop():
+            wrong = InputError(
+                "these tools take their time to answer: where an event loop runs, call them with"
+                " `await tools.call_async(name, arguments)`"
+            )
+            self._fail(wrong)
+            raise wrong
+        answer = self._in_order(name, arguments, turn)
+        try:
+            return asyncio.run_coroutine_threadsafe(answer, self._loop).result()
+        except CancelledError:
+            return None, STOPPED  # the loop ended meanwhile, and the case with it
+        except RuntimeError:
+            if not self._loop.is_closed():
+                raise
+            answer.close()
+            return None, STOPPED
+
+    def _fail(self, defect: Exception) -> None:
+        self.defect = self.defect or defect
+        self._halt()
+
+    def _unmade(self, name: object, turn: int) -> Outcome:
+        with self._lock:
+            same = self.seen_enough and turn == self.events[-1].turn
+            if same and len(self.beyond) < MAX_CALLS:
+                self.beyond.append(_name(name))
+        return None, STOPPED
+
+    def _refused(self, name: object, given: JsonValue, problem: str | None) -> _Answer | None:
+        """What becomes of a call that cannot be carried out; None for one that can."""
+        if not isinstance(name, str) or name not in self._schemas:
             return "unknown_tool", _unknown(name, self.tools)
-        problem = problem or self._complaint(name, given)
+        problem = problem or self._schemas.complaint(name, given)
         if problem:
             return "bad_arguments", f"Not carried out: {clean(problem)[:_MAX_TOLD]}."
-        assert isinstance(given, dict)  # anything else has a problem
-        try:
-            return "ok", self._backend(
-                name, json.loads(json.dumps(given))
-            )  # a copy: ours is logged
-        except ValueError as refused:
-            if type(refused) is not ValueError:
-                raise
-            return "bad_arguments", f"Not carried out: {refused}"
-
-    def _complaint(self, name: str, arguments: JsonValue) -> str | None:
-        check = self._checks.get(name)
-        if check is None:
-            check = self._checks[name] = _validator(self._parameters[name])
-        try:
-            for error in check.iter_errors(arguments):
-                where = ".".join(map(str, error.absolute_path))
-                return f"{where}: {error.message}" if where else str(error.message)
-        except OverflowError:  # an integer of hundreds of digits against `multipleOf`
-            return "a number in the arguments is too large"
         return None
 
-    def _log(
-        self, name: object, arguments: JsonValue, status: CallStatus, result: str, turn: int
-    ) -> tuple[CallStatus | None, str]:
+    def _log(self, name: object, arguments: JsonValue, outcome: _Answer, turn: int) -> Outcome:
+        status, result = outcome
         event = ToolEvent(
             name=_name(name), arguments=arguments, status=status, result=result, turn=turn,
             at=round(max(0.0, self.elapsed()), 6),
@@ -199,95 +309,42 @@ class Toolbox:
             if self.closed:  # the agent was stopped while this call was carried out
                 return None, STOPPED
             self.events.append(event)
-        return status, result
+            last = len(self.events) == self._stop_after
+        if last:
+            self._halt()
+        return outcome
 
 
-def clean(text: str) -> str:
-    """The text without lone surrogates, which no UTF-8 file can hold; they become "?"."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+def is_async(function: object) -> bool:
+    """Whether calling it gives an awaitable: an `async def`, or an object whose `__call__` is."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004  its type is asked for, not whether
+    )
 
 
-def as_object(arguments: object) -> tuple[JsonValue, str | None]:
-    """A copy of the arguments as a JSON object, and what is wrong with them (None: nothing)."""
-    if isinstance(arguments, bytes):
-        arguments = arguments.decode("utf-8", "replace")
-    if arguments is None or (isinstance(arguments, str) and not arguments):
-        return {}, None
-    value: object = dict(arguments) if isinstance(arguments, Mapping) else arguments
-    try:
-        if isinstance(arguments, str):
-            if len(arguments) > _MAX_ARGUMENTS:
-                return _raw(arguments), "the arguments are too long"
-            value = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return _raw(arguments), "the arguments are not valid JSON"
-    try:
-        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
-        if len(text) > _MAX_ARGUMENTS:
-            return _raw(text), "the arguments are too long"
-        given: JsonValue = json.loads(clean(text))
-    except (TypeError, ValueError, RecursionError):
-        return _raw(arguments), "the arguments are not JSON values"
-    if _depth(given) > _MAX_DEPTH:
-        return _raw(text), "the arguments are nested too deeply"
-    return given, None if isinstance(given, dict) else "the arguments must be a JSON object"
+def _copy(given: JsonValue) -> Any:
+    return json.loads(json.dumps(given))  # ours is logged
 
 
-def _raw(arguments: object) -> str:
-    """What is kept of arguments that are no JSON object."""
-    if isinstance(arguments, str):
-        return clean(arguments[:_MAX_RAW])
-    try:
-        return clean(repr(arguments)[:_MAX_RAW])
-    except Exception:  # noqa: BLE001  an object of the agent's own may raise anything
-        return f"<{type(arguments).__name__}>"
+def _refusal(refused: ValueError) -> _Answer:
+    if type(refused) is not ValueError:
+        raise refused
+    return "bad_arguments", f"Not carried out: {refused}"
 
 
-def _depth(value: JsonValue) -> int:
-    level, depth = [value], 0
-    while level and depth <= _MAX_DEPTH:
-        inner: list[JsonValue] = []
-        for item in level:
-            if isinstance(item, dict):
-                inner.extend(item.values())
-            elif isinstance(item, list):
-                inner.extend(item)
-        level, depth = inner, depth + 1
-    return depth
-
-
-def _validator(parameters: dict[str, JsonValue]) -> Any:
-    """A check that never fetches a remote `$ref`: a suite of cases is data, not a reason to."""
-    from jsonschema import Draft202012Validator
-    from referencing.jsonschema import EMPTY_REGISTRY
-
-    return Draft202012Validator(parameters, registry=EMPTY_REGISTRY)
+def _text(answer: object) -> str:
+    """The answer of a Backend; raises TypeError for what only an AsyncBackend gives."""
+    if not isinstance(answer, str) and inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise TypeError("a backend whose answers have to be awaited must be an `async def`")
+    return answer  # type: ignore[return-value]  # the log checks that it is text
 
 
 def _name(name: object) -> str:
-    return clean(name[:200]) if isinstance(name, str) else _raw(name)[:200]
+    return clean(name[:200]) if isinstance(name, str) else raw(name)[:200]
 
 
 def _unknown(name: object, tools: Sequence[Tool]) -> str:
     known = ", ".join(tool.name for tool in tools)
     return f"There is no tool {_name(name)!r}. The tools are: {known}."
-
-
-async def wait_exhausted(toolbox: Toolbox, poll: float = 0.25) -> None:
-    """Return once the agent must be stopped: too many turns or calls, or a defect of the tools.
-
-    Woken at once, from whatever thread; `poll` (seconds) only bounds the wait for somebody who
-    set `exhausted` directly.
-    """
-    loop, halted = asyncio.get_running_loop(), asyncio.Event()
-
-    def wake() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop ended: nobody waits any more
-            loop.call_soon_threadsafe(halted.set)
-
-    toolbox.on_halt(wake)
-    while not (halted.is_set() or toolbox.exhausted.is_set()):
-        try:
-            await asyncio.wait_for(halted.wait(), poll)
-        except TimeoutError:
-            continue

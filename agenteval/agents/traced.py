@@ -15,10 +15,11 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agenteval.agents.dialogue import Dialogue
 from agenteval.agents.openai_chat import OpenAIChatAgent
 from agenteval.agents.openai_responses import OpenAIResponsesAgent
 from agenteval.agents.react import ReActAgent
-from agenteval.agents.toolbox import Toolbox
+from agenteval.agents.toolbox import Outcome, Toolbox
 from agenteval.errors import InputError, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -36,11 +37,12 @@ _tools_traced: ContextVar[bool] = ContextVar("tools_traced", default=False)
 def traced(path: str | Path, *, service: str = "agenteval") -> Iterator[None]:
     """Write the spans of all agents that run within the block to `path`, as OTLP/JSON lines.
 
-    One trace for each run of an agent on chat completions, the Responses API, ReAct or AutoGen: the
-    agent, its requests with messages, tools, tokens and reply, and its tool calls. Any other use
-    of the openai SDK and of AutoGen AgentChat is traced too. A line is a document with one span,
-    written when the span ends, so an aborted run leaves what it did; what has not ended with the
-    block is written without an end. The file is begun anew.
+    One trace for each run of an agent on chat completions, the Responses API, ReAct or AutoGen, and
+    for each of its turns in a dialogue: the agent, its requests with messages, tools, tokens and
+    reply, and its tool calls. Any other use of the openai SDK and of AutoGen AgentChat is traced
+    too. A line is a document with one span, written when the span ends, so an aborted run leaves
+    what it did; what has not ended with the block is written without an end. The file is begun
+    anew.
     API keys of the clients are blotted out. `service` names the system in the trace.
 
     Raises ModelUnavailable when the packages are missing, InputError when the file cannot be
@@ -64,10 +66,14 @@ def traced(path: str | Path, *, service: str = "agenteval") -> Iterator[None]:
         stack.enter_context(_whole_replies(lines))
         tracer = provider.get_tracer("agenteval.agents")
         for agent in (OpenAIChatAgent, OpenAIResponsesAgent, ReActAgent):
-            stack.enter_context(_replaced(agent, "run", _agent_span(tracer, agent.__name__)))
+            for method in ("run", "proceed"):
+                wrap = _agent_span(tracer, agent.__name__)
+                stack.enter_context(_replaced(agent, method, wrap))
         of_autogen = _agent_span(tracer, AutogenAgent.__name__, tools_traced=True)
-        stack.enter_context(_replaced(AutogenAgent, "run", of_autogen))
+        for method in ("run", "proceed"):
+            stack.enter_context(_replaced(AutogenAgent, method, of_autogen))
         stack.enter_context(_replaced(Toolbox, "attempt", _tool_span(tracer)))
+        stack.enter_context(_replaced(Toolbox, "attempt_async", _async_tool_span(tracer)))
         yield
 
 
@@ -252,12 +258,13 @@ def _agent_span(tracer: Any, name: str, *, tools_traced: bool = False) -> Callab
     """Wrap `run`: the root of a trace."""
 
     def wrap(run: Any) -> Any:
-        async def running(self: Any, request: str, tools: Toolbox) -> str:
+        async def running(self: Any, given: str | Dialogue, tools: Toolbox) -> str:
             token = _tools_traced.set(tools_traced)
             try:
                 with tracer.start_as_current_span(name) as span:
+                    request = given if isinstance(given, str) else given.messages[-1].content
                     span.set_attributes({_KIND: "AGENT", "input.value": request})
-                    output: str = await run(self, request, tools)
+                    output: str = await run(self, given, tools)
                     span.set_attribute("output.value", output)
                     span.set_status(_ok())
                     return output
@@ -278,22 +285,47 @@ def _tool_span(tracer: Any) -> Callable[[Any], Any]:
         ) -> Any:
             if _tools_traced.get():
                 return attempt(self, name, arguments, turn=turn)
-            given = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            with tracer.start_as_current_span(str(name)) as span:
-                span.set_attributes(
-                    {_KIND: "TOOL", "tool.name": str(name), "input.value": given or ""}
-                )
-                status, told = attempt(self, name, arguments, turn=turn)
-                span.set_attribute("output.value", told)
-                if status != "ok":
-                    span.set_status(_error(str(status)))
-                elif not _failed(span):  # an error that the tool itself reported stays
-                    span.set_status(_ok())
-                return status, told
+            with _calling(tracer, name, arguments) as span:
+                return _ended(span, attempt(self, name, arguments, turn=turn))
 
         return attempting
 
     return wrap
+
+
+def _async_tool_span(tracer: Any) -> Callable[[Any], Any]:
+    """Wrap `Toolbox.attempt_async` likewise."""
+
+    def wrap(attempt: Any) -> Any:
+        async def attempting(
+            self: Toolbox, name: object, arguments: object = None, *, turn: int | None = None
+        ) -> Any:
+            if _tools_traced.get():
+                return await attempt(self, name, arguments, turn=turn)
+            with _calling(tracer, name, arguments) as span:
+                return _ended(span, await attempt(self, name, arguments, turn=turn))
+
+        return attempting
+
+    return wrap
+
+
+@contextmanager
+def _calling(tracer: Any, name: object, arguments: object) -> Iterator[Any]:
+    given = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    with tracer.start_as_current_span(str(name)) as span:
+        span.set_attributes({_KIND: "TOOL", "tool.name": str(name), "input.value": given or ""})
+        yield span
+
+
+def _ended(span: Any, outcome: Outcome) -> Outcome:
+    status, told = outcome
+    span.set_attribute("output.value", told)
+    if status != "ok":
+        span.set_status(_error(str(status)))
+    elif not _failed(span):  # an error that the tool itself reported stays
+        span.set_status(_ok())
+    return outcome
 
 
 def _failed(span: Any) -> bool:

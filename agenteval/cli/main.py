@@ -7,6 +7,8 @@ unscored; 4 not enough data; 5 the judge is not trustworthy; 130 interrupted.
 from __future__ import annotations
 
 import sys
+from functools import cache
+from typing import Any
 
 import typer
 
@@ -17,6 +19,7 @@ from agenteval.cli import (
     demo,
     doctor,
     export,
+    flow,
     init,
     models,
     plan,
@@ -51,6 +54,7 @@ app.command("doctor")(doctor.doctor)
 app.add_typer(models.app, name="models")
 app.add_typer(plan.app, name="plan")
 app.add_typer(trace.app, name="trace")
+app.add_typer(flow.app, name="flow")
 
 
 @app.callback(invoke_without_command=True)
@@ -64,10 +68,16 @@ def _root(
         raise typer.Exit
 
 
+@cache
+def _command() -> Any:
+    """The commands with their options, built once: that takes longer than many a command."""
+    return typer.main.get_command(app)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the script `agenteval`; always ends in SystemExit."""
     try:
-        app(arguments)
+        _command()(arguments)
     except AgentevalError as error:
         sys.stderr.write(f"agenteval: {_one_line(error)}\n")
         sys.exit(error.exit_code)

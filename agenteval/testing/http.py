@@ -14,6 +14,7 @@ from agenteval.testing.wire import MAX_BODY, Refused
 
 MAX_HEAD = 64 * 1024  # bytes
 PARTIAL_SECONDS = 30.0  # a request must have arrived completely within this time
+SWEEP_SECONDS = 5.0  # how often that is looked at
 IDLE_SECONDS = 600.0
 
 
@@ -166,7 +167,7 @@ async def run(engine: Engine, port: int, stop: asyncio.Event, ready: Callable[[i
         ready(server.sockets[0].getsockname()[1])
         while not stop.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), 5)
+                await asyncio.wait_for(stop.wait(), SWEEP_SECONDS)
             for connection in list(connections):
                 connection.expire(time.monotonic())
     finally:

@@ -254,7 +254,7 @@ def test_unknown_agents(spec, hint):
 
 def examples():
     """[spec, ...] of the documentation, in order, and its files."""
-    text = DOCS.read_text(encoding="utf-8")
+    text = DOCS.read_text(encoding="utf-8").partition("\n## In a conversation")[0]
     commands = re.findall(r"^```sh\n(.*?)```", text, re.M | re.S)
     specs = [shlex.split(command)[-1] for command in commands]
     files = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)```", text, re.M | re.S))

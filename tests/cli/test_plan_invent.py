@@ -16,6 +16,7 @@ from agenteval.testing import serve
 from tests.cli.conftest import ENVIRONMENT, Cli
 from tests.evaluators.planning.inventing import KEEPER, WORDS, professions, replies
 
+pytestmark = pytest.mark.xdist_group("local")  # most load the embedder
 FILE = Path("mine.json")
 GOOD = professions(("Lighthouse Keeper", KEEPER))
 

@@ -162,7 +162,8 @@ def test_a_short_outage_heals(endpoint: Endpoint) -> None:
     assert EndpointEmbedder("m", endpoint.url).embed(["a"]).shape == (1, 3)
 
 
-def test_a_dead_endpoint_is_one_clear_error() -> None:
+def test_a_dead_endpoint_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embeddings, "MAX_RETRIES", 1)  # each waits longer than the one before
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
         port = server.server_port
     with pytest.raises(Transient, match="embeddings endpoint"):

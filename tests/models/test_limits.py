@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agenteval.errors import BudgetExceeded
 from agenteval.models.limits import Budget, Limiter, Price
 from agenteval.records import Usage
+from tests.thorough import often
 
 
 async def turn_of_the_loop(times: int = 3) -> None:
@@ -148,7 +149,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(80, 300), deadline=None)
 @given(maximum=st.integers(1, 5), steps=STEPS, pick=st.randoms(use_true_random=False))
 def test_no_slot_is_lost_whatever_happens(maximum: int, steps: list[str], pick: object) -> None:
     asyncio.run(_random_walk(maximum, steps, pick))

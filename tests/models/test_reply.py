@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from agenteval.errors import ReplyError
 from agenteval.models.reply import parse_reply
+from tests.thorough import often
 
 NESTED: Any = 1
 for _ in range(64):
@@ -317,7 +318,7 @@ def plain(value: Any) -> bool:
     return not isinstance(value, str) or value.isascii() or bool(value.encode())
 
 
-@settings(max_examples=400)
+@settings(max_examples=often(80, 400))
 @given(NEARLY | st.text(st.characters(exclude_categories=()), max_size=60))
 @example('{"a":1}' * 3 + "{")
 @example("[" * 600 + '"\\ud800"' + "]" * 600)

@@ -14,8 +14,11 @@ from agenteval.errors import InputError
 from agenteval.readers import degenerate, find_leaks, make_view, read_runs
 from agenteval.readers.fields import FIELDS, VERDICT
 from agenteval.records import Message, Run, Span, ToolCall
+from tests.thorough import often
 
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(
+    max_examples=often(60, 150), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 text = st.text(max_size=12)
 scalar = (

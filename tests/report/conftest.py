@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.report import making
+from tests.report.making import Shape
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -30,6 +35,29 @@ class Watched:
 
 
 Open = Callable[..., Watched]
+Page = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def page_of(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """page_of(shape=None, names=()): `making.made` in a new store, once for equal arguments.
+
+    In a thread of its own: playwright keeps an event loop running in the thread of the test.
+    """
+
+    @cache
+    def drawn(shape: Shape, names: tuple[str, ...]) -> str:
+        path = tmp_path_factory.mktemp("page") / "a.db"
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(making.made, path, shape, names).result()
+
+    def page(shape: Shape | None = None, names: Sequence[str] = ()) -> str:
+        return drawn(shape or PLAIN, tuple(names))
+
+    return page
+
+
+PLAIN = Shape()  # functions are compared by identity, so the usual shape is one object
 
 
 @pytest.fixture(scope="module")

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.report import making
-from tests.report.conftest import Open
+from tests.report.conftest import Open, Page
 from tests.report.making import HOSTILE, Shape, refusing, saying
 
 # One worker: starting a browser costs more than these tests.
 pytestmark = pytest.mark.xdist_group("browser")
-
-
-def made(path: Path, shape: Shape | None = None, names: Sequence[str] = ()) -> str:
-    """`making.made` in a thread of its own: playwright keeps this one's event loop running."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(making.made, path, shape, names).result()
 
 
 def column(page: Any, table: str, number: int) -> list[str]:
@@ -28,8 +18,8 @@ def column(page: Any, table: str, number: int) -> list[str]:
     return [text.strip() for text in cells.all_inner_texts()]
 
 
-def test_it_renders_and_asks_nobody(open_page: Open, tmp_path: Path) -> None:
-    watched = open_page(made(tmp_path / "a.db"))
+def test_it_renders_and_asks_nobody(open_page: Open, page_of: Page) -> None:
+    watched = open_page(page_of())
     page = watched.page
     assert page.title() == "sums – agenteval report"
     assert page.locator("#figures figure svg").count() >= 4
@@ -38,14 +28,14 @@ def test_it_renders_and_asks_nobody(open_page: Open, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [390, 1400])
-def test_nothing_sticks_out(open_page: Open, tmp_path: Path, width: int) -> None:
-    page = open_page(made(tmp_path / "a.db", Shape(words=HOSTILE)), width=width).page
+def test_nothing_sticks_out(open_page: Open, page_of: Page, width: int) -> None:
+    page = open_page(page_of(Shape(words=HOSTILE)), width=width).page
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_the_style_sheet_counts(open_page: Open, tmp_path: Path) -> None:
+def test_the_style_sheet_counts(open_page: Open, page_of: Page) -> None:
     """A wrong hash in the policy would leave the page without style or script."""
-    page = open_page(made(tmp_path / "a.db")).page
+    page = open_page(page_of()).page
     assert page.locator("nav").evaluate("e => getComputedStyle(e).position") == "sticky"
     fills = page.locator("#figures svg path[fill]").evaluate_all(
         "es => es.map(e => e.style.length)"
@@ -54,8 +44,8 @@ def test_the_style_sheet_counts(open_page: Open, tmp_path: Path) -> None:
     assert set(fills) == {0}  # style attributes are refused by the policy, so there are none
 
 
-def test_tables_sort(open_page: Open, tmp_path: Path) -> None:
-    page = open_page(made(tmp_path / "a.db", Shape(runs=12))).page
+def test_tables_sort(open_page: Open, page_of: Page) -> None:
+    page = open_page(page_of(Shape(runs=12))).page
     head = page.locator("#runs-table thead th:nth-child(5)")
     head.locator("button").click()
     falling = [float(v) for v in column(page, "runs-table", 5)]
@@ -69,24 +59,24 @@ def test_tables_sort(open_page: Open, tmp_path: Path) -> None:
     assert names == sorted(names)
 
 
-def test_missing_numbers_stay_at_the_end(open_page: Open, tmp_path: Path) -> None:
+def test_missing_numbers_stay_at_the_end(open_page: Open, page_of: Page) -> None:
     shape = Shape(script=lambda unit: refusing(unit) if unit.run.id == "run-3" else None)
-    page = open_page(made(tmp_path / "a.db", shape)).page
+    page = open_page(page_of(shape)).page
     for _ in range(2):
         page.locator("#runs-table thead th:nth-child(5) button").click()
         assert column(page, "runs-table", 5)[-1] == "–"
 
 
-def test_runs_are_found(open_page: Open, tmp_path: Path) -> None:
-    page = open_page(made(tmp_path / "a.db")).page
+def test_runs_are_found(open_page: Open, page_of: Page) -> None:
+    page = open_page(page_of()).page
     page.fill("#find", "failed style-1")
     assert page.locator("#runs-table tbody tr:visible").count() == 3  # odd runs are both
     assert page.locator("#found").inner_text() == "3 found"
 
 
-def test_a_run_unfolds(open_page: Open, tmp_path: Path) -> None:
+def test_a_run_unfolds(open_page: Open, page_of: Page) -> None:
     said = ("It shows <b>both</b> sums.",)
-    watched = open_page(made(tmp_path / "a.db", Shape(script=saying(said))))
+    watched = open_page(page_of(Shape(script=saying(said))))
     page = watched.page
     page.get_by_role("button", name="run-2", exact=True).click()
     dialog = page.locator("#detail")
@@ -110,8 +100,8 @@ def test_a_run_unfolds(open_page: Open, tmp_path: Path) -> None:
     assert watched.quiet, (watched.console, watched.requests)
 
 
-def test_both_sides_are_the_texts_that_were_judged(open_page: Open, tmp_path: Path) -> None:
-    page = open_page(made(tmp_path / "a.db", Shape(words=("One 😀. Two é. Three \u4e09.",)))).page
+def test_both_sides_are_the_texts_that_were_judged(open_page: Open, page_of: Page) -> None:
+    page = open_page(page_of(Shape(words=("One 😀. Two é. Three \u4e09.",)))).page
     page.get_by_role("button", name="run-0", exact=True).click()
     original = "One 😀. Two é. Three \u4e09. Number 0. The end of it."
     for label, copy in (
@@ -123,17 +113,17 @@ def test_both_sides_are_the_texts_that_were_judged(open_page: Open, tmp_path: Pa
         assert sides == [original, copy]
 
 
-def test_a_failure_shows_what_came_back(open_page: Open, tmp_path: Path) -> None:
-    page = open_page(made(tmp_path / "a.db", Shape(script=refusing))).page
+def test_a_failure_shows_what_came_back(open_page: Open, page_of: Page) -> None:
+    page = open_page(page_of(Shape(script=refusing))).page
     page.get_by_role("button", name="run-0", exact=True).click()
     text = page.locator("#detail").inner_text()
     assert "unscored:parse" in text
     assert "no JSON <b>here</b>" in text
 
 
-def test_hostile_words_stay_words(open_page: Open, tmp_path: Path) -> None:
+def test_hostile_words_stay_words(open_page: Open, page_of: Page) -> None:
     shape = Shape(runs=len(HOSTILE), words=HOSTILE, script=saying(HOSTILE), criteria=len(HOSTILE))
-    watched = open_page(made(tmp_path / "a.db", shape, HOSTILE))
+    watched = open_page(page_of(shape, HOSTILE))
     page = watched.page
     for i in range(len(HOSTILE)):
         page.evaluate(
@@ -156,8 +146,8 @@ def test_hostile_words_stay_words(open_page: Open, tmp_path: Path) -> None:
     assert watched.quiet, (watched.console, watched.dialogs, watched.requests)
 
 
-def test_a_line_of_a_megabyte(open_page: Open, tmp_path: Path) -> None:
-    watched = open_page(made(tmp_path / "a.db", Shape(words=("x" * 1_000_000,), runs=2)), width=390)
+def test_a_line_of_a_megabyte(open_page: Open, page_of: Page) -> None:
+    watched = open_page(page_of(Shape(words=("x" * 1_000_000,), runs=2)), width=390)
     page = watched.page
     page.locator("[data-open=run-0] button").click()
     assert "cut: 60,000 of 1,000,0" in page.locator("#detail pre").nth(1).inner_text()
@@ -165,8 +155,8 @@ def test_a_line_of_a_megabyte(open_page: Open, tmp_path: Path) -> None:
     assert watched.quiet, watched.console
 
 
-def test_it_can_be_read_without_javascript(open_page: Open, tmp_path: Path) -> None:
-    page = open_page(made(tmp_path / "a.db"), javascript=False).page
+def test_it_can_be_read_without_javascript(open_page: Open, page_of: Page) -> None:
+    page = open_page(page_of(), javascript=False).page
     assert page.locator("#runs-table tbody tr").count() == 6
     assert "Without JavaScript" in page.locator("noscript").inner_text()
     assert not page.locator("#filter").is_visible()

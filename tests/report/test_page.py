@@ -20,16 +20,19 @@ from agenteval.report import MOST_RUNS, Material, Wanted, from_store, render
 from agenteval.report.material import NoTexts
 from agenteval.stats.scores import score_table
 from agenteval.store import Store
+from tests.report.conftest import Page
 from tests.report.making import (
     HOSTILE,
     Shape,
     fill,
-    made,
     material_of,
     refusing,
     rubric,
     saying,
 )
+
+# On the worker that has drawn these pages for the browser.
+SHARED = pytest.mark.xdist_group("browser")
 
 
 class Elements(HTMLParser):
@@ -69,8 +72,9 @@ def hash_of(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def test_the_policy_allows_this_style_and_this_script_and_nothing_else(tmp_path: Path) -> None:
-    found = Elements(made(tmp_path / "a.db"))
+@SHARED
+def test_the_policy_allows_this_style_and_this_script_and_nothing_else(page_of: Page) -> None:
+    found = Elements(page_of())
     (policy,) = [v for tag, k, v in found.attributes if (tag, k) == ("meta", "content")
                  and "default-src" in v]  # fmt: skip
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
@@ -86,8 +90,9 @@ def test_the_policy_allows_this_style_and_this_script_and_nothing_else(tmp_path:
     }
 
 
-def test_nothing_is_loaded(tmp_path: Path) -> None:
-    found = Elements(made(tmp_path / "a.db", Shape(words=HOSTILE)))
+@SHARED
+def test_nothing_is_loaded(page_of: Page) -> None:
+    found = Elements(page_of(Shape(words=HOSTILE)))
     loads = [(t, k, v) for t, k, v in found.attributes
              if k in ("src", "href", "action", "data", "poster", "srcset", "style", "background")
              or k.startswith("on")]  # fmt: skip
@@ -116,9 +121,9 @@ def test_hostile_words_make_no_element(tmp_path: Path) -> None:
     )
 
 
-def test_no_hidden_character_is_left(tmp_path: Path) -> None:
+def test_no_hidden_character_is_left(page_of: Page) -> None:
     shape = Shape(words=HOSTILE, runs=len(HOSTILE), script=saying(HOSTILE))
-    html = made(tmp_path / "a.db", shape, HOSTILE)
+    html = page_of(shape, HOSTILE)
     hidden = {*map(chr, range(9)), *"\x0b\r\x1b\x9b\u202e\u2066\u200b\u2028\u2029\ufeff\U000e0041"}
     assert not hidden & set(html)
     assert "[U+202E]" in html
@@ -132,8 +137,8 @@ def test_the_same_store_gives_the_same_bytes(tmp_path: Path) -> None:
         assert render(material_of(store, judge)) == first
 
 
-def test_blocks_hold_what_was_judged(tmp_path: Path) -> None:
-    found = Elements(made(tmp_path / "a.db", Shape(runs=3, criteria=2, repeats=2)))
+def test_blocks_hold_what_was_judged(page_of: Page) -> None:
+    found = Elements(page_of(Shape(runs=3, criteria=2, repeats=2)))
     blocks = {a["id"]: json.loads(t) for tag, a, t in found.inside if a.get("type")}
     assert set(blocks) == {"names", "run-0", "run-1", "run-2"}
     run = blocks["run-1"]
@@ -144,9 +149,9 @@ def test_blocks_hold_what_was_judged(tmp_path: Path) -> None:
     assert names["variants"] == ["original", "drop sentences 25 %", "whitespace"]
 
 
-def test_the_summary_comes_first_and_says_what_is_missing(tmp_path: Path) -> None:
+def test_the_summary_comes_first_and_says_what_is_missing(page_of: Page) -> None:
     shape = Shape(systems=1, repeats=1, success=lambda _: None, copies=False)
-    html = made(tmp_path / "a.db", shape)
+    html = page_of(shape)
     text = Elements(html).text
     assert "not verified" in text
     assert "run agenteval verify" in text.replace("`", "")
@@ -156,15 +161,17 @@ def test_the_summary_comes_first_and_says_what_is_missing(tmp_path: Path) -> Non
     assert html.index("What is missing") < html.index('<section id="figures">')
 
 
-def test_a_verified_store_says_what_holds(tmp_path: Path) -> None:
-    text = Elements(made(tmp_path / "a.db")).text
+@SHARED
+def test_a_verified_store_says_what_holds(page_of: Page) -> None:
+    text = Elements(page_of()).text
     assert "not enough data" in text  # six runs
     assert "undecided" in text
     assert "drop sentences 25 %" in text
 
 
-def test_all_unscored(tmp_path: Path) -> None:
-    text = Elements(made(tmp_path / "a.db", Shape(script=refusing))).text
+@SHARED
+def test_all_unscored(page_of: Page) -> None:
+    text = Elements(page_of(Shape(script=refusing))).text
     assert "108 of 108 judgements have no result: 108 unscored:parse" in text
     assert "Quality 1: never rated" in text
 
@@ -179,8 +186,8 @@ def test_all_unscored(tmp_path: Path) -> None:
         Shape(repeats=1, copies=False, script=lambda u: refusing(u) if u.repeat == 0 else None),
     ],
 )
-def test_odd_stores_have_a_page(tmp_path: Path, shape: Shape) -> None:
-    assert made(tmp_path / "a.db", shape).endswith("</html>")
+def test_odd_stores_have_a_page(page_of: Page, shape: Shape) -> None:
+    assert page_of(shape).endswith("</html>")
 
 
 def test_runs_without_room_are_named(tmp_path: Path) -> None:

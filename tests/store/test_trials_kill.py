@@ -13,8 +13,10 @@ from pathlib import Path
 from agenteval.store import Store, Trials
 from tests.store.making import FORK, check_file, received
 from tests.store.trial_making import SYSTEM, case, hold, key, rank, try_into
+from tests.thorough import often
 
-CASES, TRIALS = 150, 6
+CASES, TRIALS = 150, often(3, 6)
+ROUNDS = often(16, 40)
 
 
 def round_of(path: Path, wait: float, *, heard: int) -> list[object]:
@@ -61,15 +63,15 @@ def content(path: Path, without: tuple[str, ...] = ()) -> bytes:
     return "\n".join(lines).encode()
 
 
-def test_forty_kills_lose_no_trial_and_leave_the_same_bytes(tmp_path: Path) -> None:
+def test_kills_lose_no_trial_and_leave_the_same_bytes(tmp_path: Path) -> None:
     rng = random.Random(20240417)
     path = tmp_path / "killed.db"
     acknowledged: set[tuple[str, int]] = set()
-    interrupted = 0
-    for i in range(40):
-        said = round_of(path, rng.uniform(0, 0.08), heard={0: 0, 1: 1}.get(i % 10, 2))
+    for i in range(ROUNDS):
+        heard = {0: 0, 1: 1}.get(i % 10, rng.randint(2, 20))
+        said = round_of(path, rng.uniform(0, 0.08 if heard < 2 else 0.01), heard=heard)
         acknowledged.update(m for m in said if isinstance(m, tuple))
-        interrupted += "end" not in said
+        assert "end" not in said
         if path.exists() and path.stat().st_size:
             check_file(path)
         if acknowledged:
@@ -77,8 +79,7 @@ def test_forty_kills_lose_no_trial_and_leave_the_same_bytes(tmp_path: Path) -> N
             found = set(db.execute("SELECT case_key, trial FROM trials").fetchall())
             db.close()
             assert acknowledged <= found, "an acknowledged trial is lost"
-    assert interrupted >= 38
-    assert 30 * 2 < len(acknowledged) < CASES * TRIALS
+    assert 2 * ROUNDS < len(acknowledged) < CASES * TRIALS
 
     with Store(path) as store:
         before = {(t.case_key, t.trial): t for t in Trials(store).trials("planning")}
@@ -130,11 +131,9 @@ def test_of_two_processes_on_one_system_exactly_one_wins(tmp_path: Path) -> None
         for _, theirs in pipes:
             theirs.close()  # a child that dies is heard, not waited for
         pids = [ours.recv() for ours, _ in pipes]
-        started = time.monotonic()
         for ours, _ in pipes:
             ours.send("go")
-        said = [ours.recv() for ours, _ in pipes]
-        assert time.monotonic() - started < 5
+        said = [ours.recv() for ours, _ in pipes]  # the winner holds on, so nobody waits for it
         assert said.count("won") == 1
         winner = said.index("won")
         loser = said[1 - winner]

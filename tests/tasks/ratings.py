@@ -26,7 +26,7 @@ Delta = Callable[[int, int, Mapping[int, float]], float]
 
 KEYS = {"run", "criterion", "rater", "label", "evidence", "status"}
 EVIDENCE_LENGTH = (10, 160)  # characters
-FOLDS = 10  # of the grouped cross-validation
+FOLDS = 5  # of the grouped cross-validation
 TREES = 40  # of the boosting; more gain nothing on some 60 lines
 UNDEFINED = "undefined"  # printed for alpha where all labels are the same
 

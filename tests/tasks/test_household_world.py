@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tasks.household.layout import KINDS, SORTS, make_case
 from tasks.household.world import HAND, Goal, House, Place, Thing
+from tests.thorough import often
 
 PLACES = (
     Place("fridge", "kitchen", "in", True, "cool"),
@@ -193,7 +194,7 @@ command = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(60, 150), deadline=None)
 @given(st.lists(command, max_size=60))
 def test_nothing_is_lost_doubled_or_moved_behind_doors(commands: list[str]) -> None:
     house = House(PLACES, THINGS, "kitchen")

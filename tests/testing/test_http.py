@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -163,12 +162,11 @@ def test_reset_is_a_tcp_reset_and_half_a_body_is_an_early_end() -> None:
 
 def test_an_unfinished_request_is_dropped_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agenteval.testing.http.PARTIAL_SECONDS", 0.0)
+    monkeypatch.setattr("agenteval.testing.http.SWEEP_SECONDS", 0.1)
     with serve() as server, connect(server) as connection:
-        connection.settimeout(15)
+        connection.settimeout(60)
         connection.sendall(post()[:40])
-        started = time.monotonic()
         assert connection.recv(1) == b""
-        assert time.monotonic() - started < 12
 
 
 def test_it_listens_on_loopback_alone() -> None:

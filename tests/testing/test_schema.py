@@ -17,6 +17,7 @@ from agenteval.testing.answers import embeddings
 from agenteval.testing.engine import identity
 from agenteval.testing.schema import Picks, instance
 from agenteval.testing.wire import Refused
+from tests.thorough import often
 
 
 class Grade(Enum):
@@ -65,7 +66,7 @@ TYPES: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(kind=TYPES, seed=st.integers(0, 10**6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(60, 150), deadline=None)
 def test_instances_are_valid(kind: Any, seed: int) -> None:
     adapter = TypeAdapter(kind)
     text = instance(adapter.json_schema(), Picks(seed))

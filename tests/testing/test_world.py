@@ -224,6 +224,7 @@ def changes() -> dict[str, np.ndarray]:
     return found
 
 
+@pytest.mark.xdist_group("world")  # one worker computes the changes
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_operators_do_what_the_criteria_expect(

@@ -10,6 +10,7 @@ from agenteval.evaluators.planning.case import Action, Case, OrderRule, TimeRule
 from agenteval.evaluators.planning.checker import check
 from agenteval.evaluators.planning.mock import MockBackend, mock_tools
 from agenteval.evaluators.planning.verdict import CheckRules, ParameterError, Slip, Step
+from tests.thorough import often
 
 Ending = Literal["finished", "timeout", "iterations"]
 FIRST, STRICT = CheckRules(repeats="first"), CheckRules(strict_calls=True)
@@ -281,7 +282,7 @@ RULES = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(80, 300), deadline=None)
 @given(random_cases(), LOGS, RULES)
 def test_any_log_gets_a_verdict(tested: Case, played: AgentLog, rules: CheckRules) -> None:
     verdict = check(tested, played, rules)
@@ -299,7 +300,7 @@ def test_any_log_gets_a_verdict(tested: Case, played: AgentLog, rules: CheckRule
     assert len(verdict.core) == (1 if sentences and not verdict.passed else 0)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(60, 150), deadline=None)
 @given(random_cases(), st.randoms(use_true_random=False))
 def test_the_nearest_plan_passes(tested: Case, random: Any) -> None:
     """Carried out through the toolbox, as an agent would that had been told."""

@@ -15,6 +15,7 @@ from agenteval.evaluators.planning.substitute import KINDS, Choices, base_of, su
 from agenteval.evaluators.planning.suite import case_line, contradiction, read_case
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
 from agenteval.evaluators.planning.synthesis.topics import built_in_topics, choose_topics
+from tests.thorough import often
 
 BASE = Generator(Shape(actions=(2, 6)), seed=31)
 EXTENDED = Generator(Shape(actions=(2, 5), times=(1, 3), extended=True), seed=31)
@@ -150,7 +151,7 @@ def implied(case: Case) -> set[int]:
 def test_other_hours_stay_feasible_and_nothing_becomes_implied() -> None:
     generator = Generator(Shape(actions=(2, 3), times=(1, 2), extended=True), seed=8)
     changed = 0
-    for case in generator.cases(12):
+    for case in generator.cases(often(6, 12)):
         base = base_of(case)
         (new,) = substitutes(base, "terminal", 1)
         (same,) = substitutes(base, "terminal", 1, choices=Choices(hours=False))
@@ -159,7 +160,7 @@ def test_other_hours_stay_feasible_and_nothing_becomes_implied() -> None:
         assert feasible(new)
         assert implied(new) <= implied(case)
         changed += rules_by_place(new) != rules_by_place(case)
-    assert changed >= 11
+    assert changed >= often(5, 11)
 
 
 def test_an_hour_without_choice_stays() -> None:

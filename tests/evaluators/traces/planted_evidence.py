@@ -234,6 +234,7 @@ def _planning(s: Story) -> None:
     s.noise(3)
 
 
+@cache
 def run(seed: int = 0, kind: type[Story] = Story) -> tuple[Run, list[tuple[str, str, str]]]:
     """The story as a Run, and its evidence: (kind of error, span id, words)."""
     told = kind(seed)

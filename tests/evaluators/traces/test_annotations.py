@@ -15,6 +15,7 @@ from agenteval.evaluators.traces.annotations import (
 )
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.records import Finding, Findings, Grade
+from tests.thorough import often
 
 FULL = {
     "trace_id": "t1",
@@ -295,7 +296,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(80, 300), deadline=None)
 @given(json_values, st.integers(0, 40))
 def test_no_text_raises_and_every_result_can_be_stored(value: Any, cut: int) -> None:
     for shape in (value, {"errors": value}, {"errors": [value], "scores": value}):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agenteval.evaluators.traces.forest import Bounds, Drawn, Forest, forest
 from agenteval.evaluators.traces.outline import OutlineSpan
+from tests.thorough import often
 
 
 def spans(*pairs: tuple[str, str | None], errors: tuple[str, ...] = ()) -> list[OutlineSpan]:
@@ -71,7 +72,7 @@ def _depths(nodes: list[Drawn]) -> list[int]:
     st.sets(st.integers(0, 60), max_size=5),
     st.integers(1, 20), st.integers(1, 4), st.integers(0, 4),
 )  # fmt: skip
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=often(80, 200), deadline=None)
 def test_every_span_is_drawn_or_counted(
     parents: list[int], marked: set[int], most: int, children: int, depth: int
 ) -> None:

@@ -26,6 +26,7 @@ from agenteval.evaluators.traces.official import (
     score_official,
     weighted_f1,
 )
+from tests.thorough import often
 
 FILE = Path(
     os.environ.get(
@@ -153,7 +154,7 @@ def test_weighted_f1_of_many_totals_at_once() -> None:
 numbers = st.one_of(st.integers(0, 5), st.floats(0.5, 5, allow_subnormal=False))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(60, 100), deadline=None)
 @given(st.lists(st.tuples(numbers, numbers), min_size=2, max_size=10))
 def test_correlation_is_that_of_scipy(pairs: list[tuple[float, float]]) -> None:
     from scipy.stats import pearsonr
@@ -286,7 +287,7 @@ def drop_from_the_end(whole: str) -> Any:
     return None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(80, 300), deadline=None)
 @given(st.text(alphabet='{}[]"a1:, \n\\', max_size=30))
 def test_parsing_is_that_of_dropping_characters(whole: str) -> None:
     expected = drop_from_the_end(whole)

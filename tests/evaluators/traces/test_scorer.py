@@ -23,6 +23,7 @@ from agenteval.evaluators.traces.taxonomy import built_in
 from agenteval.evaluators.traces.tolerance import Nearness
 from agenteval.records import Finding, Findings, Span
 from agenteval.stats.interval import Interval
+from tests.thorough import often
 
 F, G, R, H = "Formatting Errors", "Goal Deviation", "Resource Abuse", "Language-only"
 Pairs = Sequence[tuple[str, str]]
@@ -229,7 +230,7 @@ def brute(rows: Sequence[tuple[Pairs, Pairs]], key: str) -> list[float | None]:
     return [*micro, *(math.fsum(column) / len(each) for column in zip(*each, strict=True))]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(60, 100), deadline=None)
 @given(traces)
 def test_figures_are_those_of_brute_force(rows: list[tuple[Pairs, Pairs]]) -> None:
     found = score(cases_of(rows), QUICK)
@@ -334,7 +335,7 @@ def test_traces_without_spans_are_exact_and_counted() -> None:
 names = st.frozensets(st.sampled_from([s.id for s in SPANS]), max_size=5)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(60, 150), deadline=None)
 @given(names, names)
 def test_matching_is_the_largest_by_brute_force(gold: frozenset[str], said: frozenset[str]) -> None:
     near = Nearness(SPANS)

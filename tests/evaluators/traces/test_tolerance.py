@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agenteval.evaluators.traces.tolerance import Nearness, Relation, skeleton
 from agenteval.records import Span
+from tests.thorough import often
 
 # main > agent > facts (llm)
 #              > step1 > llm1, tool1
@@ -126,7 +127,7 @@ def plain_step(layout: dict[str, tuple[str, str | None]], span: str) -> str | No
     return None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=often(80, 200), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["chain", "agent", "llm", "tool"]), st.integers(0, 9)),
                 min_size=1, max_size=10), st.randoms(use_true_random=False))  # fmt: skip
 def test_ancestors_within_a_step_by_brute_force(

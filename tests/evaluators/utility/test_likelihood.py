@@ -8,6 +8,7 @@ import math
 import re
 import threading
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -276,12 +277,17 @@ def test_without_weights_the_message_names_the_way_out(
         load_likelihood_quantifier()
 
 
+@cache
+def the_real_one() -> LikelihoodQuantifier:
+    return load_likelihood_quantifier()
+
+
 @pytest.mark.local
 @pytest.mark.parametrize("index", [0, 12])
 def test_the_real_model_prefers_the_right_order(index: int) -> None:
     """Reversed order, the whole texts compared, so that no draw decides."""
     item = json.loads(DEVSET.read_text("utf-8").splitlines()[index])
-    judged = load_likelihood_quantifier()
+    judged = the_real_one()
     supported = [n for n, k in judged.calibration.kinds.items() if k.supported and not k.relative]
     graded = [n for n in ("completeness", "coherence", "clarity") if n in supported]
     assert graded

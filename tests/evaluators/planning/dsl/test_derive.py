@@ -12,6 +12,7 @@ from agenteval.evaluators.planning.dsl.derive import constraints_of, demands
 from agenteval.evaluators.planning.dsl.lexicon import built_in
 from agenteval.evaluators.planning.dsl.nodes import Actions, Object, Pair, Paragraph, Time
 from tests.evaluators.planning.dsl.trees import paragraphs
+from tests.thorough import often
 
 
 def relations(node: object) -> Iterator[tuple[Actions, str, Object]]:
@@ -42,7 +43,7 @@ def expected(part: object) -> set[Constraint]:
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=often(80, 200), deadline=None)
 @given(paragraphs(built_in(), 6))
 def test_constraints_are_those_of_all_clauses(tree: Paragraph) -> None:
     parts = list(tree.parts())

@@ -33,6 +33,7 @@ from agenteval.evaluators.planning.dsl.nodes import (
 from agenteval.evaluators.planning.dsl.parse import parse
 from agenteval.evaluators.planning.dsl.render import render
 from tests.evaluators.planning.dsl.trees import LETTERS, act, one, paragraphs
+from tests.thorough import often
 
 LEXICON = built_in()
 seeds = st.integers(0, 2**32)
@@ -42,7 +43,7 @@ def read(text: str) -> Paragraph:
     return parse(text, LETTERS, LEXICON)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(60, 100), deadline=None)
 @given(paragraphs(LEXICON, 6), seeds)
 def test_words_go_out_and_in(tree: Paragraph, seed: int) -> None:
     skeleton = strip(tree)
@@ -56,7 +57,7 @@ def test_words_go_out_and_in(tree: Paragraph, seed: int) -> None:
     render(filled, LETTERS, LEXICON)  # times have prepositions that fit them
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(60, 100), deadline=None)
 @given(paragraphs(LEXICON, 6), seeds)
 def test_refill_changes_every_word_and_nothing_else(tree: Paragraph, seed: int) -> None:
     again = refill(tree, LEXICON, np.random.default_rng(seed))
@@ -105,7 +106,7 @@ def test_words_are_listed_in_the_order_of_the_tree() -> None:
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(60, 100), deadline=None)
 @given(paragraphs(LEXICON, 6), st.permutations(range(6)))
 def test_relabel_is_the_text_with_other_activities(tree: Paragraph, mapping: list[int]) -> None:
     moved = relabel(tree, mapping)

@@ -42,6 +42,7 @@ from tests.evaluators.planning.dsl.trees import (
     prec,
     succ,
 )
+from tests.thorough import often
 
 LEXICON = built_in()
 # prefixes and suffixes of one another, and of the language's own words
@@ -155,7 +156,7 @@ def test_every_phrase_in_singular_and_plural(kind: Kind, word: int) -> None:
     assert seen == {phrase.singular, phrase.plural}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=often(80, 300), deadline=None)
 @given(paragraphs(LEXICON, 6))
 def test_paragraphs_come_back_whole(tree: Paragraph) -> None:
     text = render(tree, LETTERS, LEXICON)
@@ -166,13 +167,13 @@ def test_paragraphs_come_back_whole(tree: Paragraph) -> None:
     assert ", ." not in text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(60, 150), deadline=None)
 @given(paragraphs(LEXICON, len(TANGLED), deep=2))
 def test_activities_that_begin_and_end_one_another(tree: Paragraph) -> None:
     assert parses(render(tree, TANGLED, LEXICON), TANGLED, LEXICON) == [tree]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(60, 100), deadline=None)
 @given(paragraphs(LEXICON, 6), st.integers(0, 2**32))
 def test_other_words_do_not_change_the_meaning(tree: Paragraph, seed: int) -> None:
     again = fill(strip(tree), LEXICON, np.random.default_rng(seed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -66,32 +67,42 @@ def one(*parts: SubSentence, joined: tuple[int, ...] = ()) -> Paragraph:
 def paragraphs(  # noqa: C901  a grammar in one place
     lexicon: Lexicon, actions: int, *, deep: int = 3
 ) -> st.SearchStrategy[Paragraph]:
-    """Paragraphs with words: lists, relatives up to `deep` in each other, times, conjunctions."""
+    """Paragraphs with words: lists, relatives up to `deep` in each other, times, conjunctions.
 
+    Parts are made once: a strategy that is new in every draw is checked in every draw.
+    """
+    directions = st.sampled_from(("prec", "succ"))
+    chosen = st.lists(st.integers(0, actions - 1), min_size=1, max_size=4, unique=True).map(tuple)
+    hours, third, fifth = st.integers(0, 24), st.integers(0, 2), st.integers(0, 4)
+
+    @cache
     def word(kind: Kind, time: bool = False) -> st.SearchStrategy[int]:
         return st.sampled_from(lexicon.allowed(kind, time=time))
 
     @st.composite
     def links(draw: st.DrawFn, time: bool) -> Link:
-        direction = draw(st.sampled_from(("prec", "succ")))
+        direction = draw(directions)
         if not time and draw(st.booleans()):
             return Verb(direction, draw(word(f"VP_{direction}")))
         return Preposition(direction, draw(word("VP_none")), draw(word(f"P_{direction}", time)))
 
+    link_of = {time: links(time) for time in (False, True)}
+
+    @cache
     @st.composite
     def nouns(draw: st.DrawFn, depth: int) -> Actions:
-        ids = st.integers(0, actions - 1)
-        chosen = tuple(draw(st.lists(ids, min_size=1, max_size=4, unique=True)))
-        if depth == 0 or draw(st.integers(0, 2)):
-            return Actions(chosen)
+        ids = draw(chosen)
+        if depth == 0 or draw(third):
+            return Actions(ids)
         link, object_ = draw(relations(depth - 1))
-        return Actions(chosen, Relative(link, object_))
+        return Actions(ids, Relative(link, object_))
 
+    @cache
     @st.composite
     def relations(draw: st.DrawFn, depth: int) -> tuple[Link, Object]:
-        if draw(st.integers(0, 4)) == 0:
-            return draw(links(True)), Time(draw(st.integers(0, 24)))
-        return draw(links(False)), draw(nouns(depth))
+        if draw(fifth) == 0:
+            return draw(link_of[True]), Time(draw(hours))
+        return draw(link_of[False]), draw(nouns(depth))
 
     @st.composite
     def clauses(draw: st.DrawFn) -> Clause:
@@ -102,15 +113,17 @@ def paragraphs(  # noqa: C901  a grammar in one place
 
     @st.composite
     def pairs(draw: st.DrawFn) -> Pair:
-        direction = draw(st.sampled_from(("prec", "succ")))
+        direction = draw(directions)
         main, other = (Dependent(draw(nouns(deep)), draw(word("VP_none"))) for _ in range(2))
         conjunction = draw(word(f"SC_{direction}"))
         return Pair(direction, main, other, conjunction, draw(st.booleans()))
 
+    parts_of = st.lists(st.one_of(clauses(), clauses(), pairs()), min_size=1, max_size=3)
+    join = st.integers(0, len(lexicon.conjunctions) - 1)
+
     @st.composite
     def sentences(draw: st.DrawFn) -> Sentence:
-        parts = draw(st.lists(st.one_of(clauses(), clauses(), pairs()), min_size=1, max_size=3))
-        join = st.integers(0, len(lexicon.conjunctions) - 1)
+        parts = draw(parts_of)
         return Sentence(tuple(parts), tuple(draw(join) for _ in parts[1:]))
 
     return st.lists(sentences(), min_size=1, max_size=3).map(lambda s: Paragraph(tuple(s)))

@@ -18,6 +18,7 @@ from agenteval.evaluators.planning.synthesis.assemble import paragraph_of
 from agenteval.evaluators.planning.synthesis.dice import Dice
 from agenteval.evaluators.planning.synthesis.equivalent import resynthesize
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
+from tests.thorough import often
 
 
 def plans(n: int, constraints: list[Constraint]) -> set[tuple[int, ...]]:
@@ -33,7 +34,7 @@ def limits(constraints: list[Constraint]) -> set[TimeLimit]:
     return {c for c in constraints if isinstance(c, TimeLimit)}
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=often(60, 120), deadline=None)
 @given(
     seed=st.integers(0, 10**6), n=st.integers(2, 6), extended=st.booleans(), draw=st.integers(0, 99)
 )

@@ -18,6 +18,7 @@ from agenteval.evaluators.traces.detectors.registry import rule
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.records import Message, Run, Span, SpanEvent, ToolCall, ToolSpec
 from tests.evaluators.traces.detectors.conftest import Trace, check, named, tool_spec
+from tests.thorough import often
 
 LEAVES = {  # of the specification, section 2
     "Tool-related", "Formatting Errors", "Instruction Non-compliance", "Tool Definition Issues",
@@ -134,7 +135,7 @@ SPANS = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=often(60, 100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(SPANS, max_size=7))
 def test_any_run_at_all(spans: list[Span]) -> None:
     run = Run(id="t", spans=tuple(spans))
@@ -167,7 +168,7 @@ def long_trace(requests: int) -> Run:
 
 def test_time_grows_with_size() -> None:
     seconds = []
-    for requests in (2_500, 10_000):
+    for requests in (1_250, 5_000):
         run = long_trace(requests)
         begun = time.process_time()
         detect(run)
@@ -176,9 +177,10 @@ def test_time_grows_with_size() -> None:
 
 
 def test_many_spans_in_one_conversation() -> None:
-    """Requests without cumulative messages, one parent: 100,000 spans."""
+    """Requests without cumulative messages, one parent: 30,000 spans, or 100,000."""
+    count = often(15_000, 50_000)
     spans = [Span(id="root", kind="agent")]
-    for n in range(50_000):
+    for n in range(count):
         call = ToolCall(name="get_x", arguments={"n": n % 3}, id=f"c{n}")
         reply = Message(role="assistant", tool_calls=(call,))
         spans.append(Span(id=f"l{n}", parent_id="root", kind="llm", reply=(reply,)))
@@ -188,10 +190,8 @@ def test_many_spans_in_one_conversation() -> None:
         ))  # fmt: skip
     begun = time.process_time()
     found = detect(Run(id="many", spans=tuple(spans)))
-    assert time.process_time() - begun < 30  # of the processor: some seconds
-    assert [(f.source, f.span) for f in found] == [
-        ("detector:call-loop", "l49999"),
-    ]  # fmt: skip
+    assert time.process_time() - begun < count * 30 / 50_000  # of the processor: a tenth of it
+    assert [(f.source, f.span) for f in found] == [("detector:call-loop", f"l{count - 1}")]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from agenteval.evaluators.utility.sentences import split_sentences
 from agenteval.readers.view import HEADING
 from agenteval.records import View
 from tests.evaluators.utility.perturb.cases import SEEDS, SHARES, TEXTS, do
+from tests.thorough import often
 
 NAMES = st.sampled_from(sorted(BANK_OPERATORS))
 KEEPING = st.sampled_from(sorted(set(BANK_OPERATORS) - {"truncate"}))
@@ -29,7 +30,7 @@ def of_kind(text: str, *kinds: str) -> list[str]:
     return [text[u.start : u.end] for u in split_sentences(text) if u.kind in kinds]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(60, 150), deadline=None)
 @given(TEXTS, NAMES, SHARES, SEEDS)
 def test_account_and_repeat(view: View, operator: str, share: float, seed: int) -> None:
     """The account fits the text; the same seed gives the same; nothing is emptied."""
@@ -51,7 +52,7 @@ def test_account_and_repeat(view: View, operator: str, share: float, seed: int) 
         assert got.view is view
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=often(80, 250), deadline=None)
 @given(TEXTS, KEEPING, SHARES, SEEDS)
 def test_only_the_systems_prose_moves(view: View, operator: str, share: float, seed: int) -> None:
     """Headings, code, calls, and what tools and users said are the same, in the same order."""
@@ -68,7 +69,7 @@ def test_only_the_systems_prose_moves(view: View, operator: str, share: float, s
     assert kept == others
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(60, 100), deadline=None)
 @given(TEXTS, SHARES, SEEDS)
 def test_truncate_is_a_beginning(view: View, share: float, seed: int) -> None:
     got = do(view, "truncate", share, seed)
@@ -84,7 +85,7 @@ def bodies(view: View) -> Counter[str]:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(60, 150), deadline=None)
 @given(TEXTS, SEEDS)
 def test_shuffle_keeps_every_sentence(view: View, seed: int) -> None:
     """The visible characters are the same as a multiset (a backslash may keep a line from being
@@ -99,7 +100,7 @@ def test_shuffle_keeps_every_sentence(view: View, seed: int) -> None:
         assert sentence in got.view.trajectory
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(60, 150), deadline=None)
 @given(TEXTS, SHARES, SEEDS)
 def test_swapped_numbers_keep_all_lengths(view: View, share: float, seed: int) -> None:
     got = do(view, "swap_numbers", share, seed)
@@ -111,7 +112,7 @@ def test_swapped_numbers_keep_all_lengths(view: View, share: float, seed: int) -
         assert got.applied == min(got.of, max(1, math.floor(share * got.of + 0.5)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(60, 100), deadline=None)
 @given(TEXTS, SEEDS)
 def test_controls_keep_the_words(view: View, seed: int) -> None:
     """White space: every visible character. Formatting: every one that is no sign of Markdown."""
@@ -131,7 +132,7 @@ def test_controls_keep_the_words(view: View, seed: int) -> None:
     assert bare(do(view, "formatting", seed=seed).view.trajectory) == bare(view.trajectory)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=often(60, 150), deadline=None)
 @given(TEXTS, st.sampled_from(["drop_sentences", "drop_words", "truncate"]), SHARES, SEEDS)
 def test_the_share_is_what_was_asked(view: View, operator: str, share: float, seed: int) -> None:
     """Half up, at least 1, at most all but 1; words may run short in short sentences."""
@@ -148,7 +149,7 @@ def smaller(first: Perturbed, second: Perturbed) -> None:
     assert first.applied <= second.applied
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(60, 100), deadline=None)
 @given(
     TEXTS,
     st.sampled_from(["drop_sentences", "drop_words", "swap_numbers", "truncate", "pad"]),
@@ -172,7 +173,7 @@ def test_doses_are_nested(view: View, operator: str, seed: int) -> None:
             assert all(c == b for a, b, c in triples if a != b)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=often(60, 100), deadline=None)
 @given(TEXTS)
 def test_the_parts_cover_what_is_visible(view: View) -> None:
     """Parts are disjoint, in order, and with the headings hold every visible character."""

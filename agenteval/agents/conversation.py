@@ -1,0 +1,151 @@
+"""A dialogue as chat completions take it, and what its next replies mean for the toolbox."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agenteval.agents.arguments import as_object
+from agenteval.agents.dialogue import Dialogue
+from agenteval.agents.toolbox import Toolbox
+from agenteval.errors import InputError
+from agenteval.models.wire import Reply, WireMessage
+from agenteval.records import Message, ToolCall
+
+UNREADABLE = "Not carried out: this call could not be read. It needs a name and arguments."
+# How chat templates write calls (Hermes, Llama, Mistral, DeepSeek, Functionary, Kimi).
+_NOTATION = re.compile(
+    r"</?tool_calls?>|<function[=_]|<\|python_tag\|>|\[TOOL_CALLS\]|<[|｜]tool[_▁]calls?"
+)
+
+
+def begun(instructions: str | None, request: str, tools: Toolbox) -> Dialogue:
+    """The dialogue of a single request; its messages are kept in the toolbox."""
+    if instructions:
+        tools.say(Message(role="system", content=instructions))
+    asked = Message(role="user", content=request)
+    tools.say(asked)
+    return Dialogue(instructions=instructions or "", messages=(asked,))
+
+
+def wire_messages(dialogue: Dialogue) -> list[WireMessage]:
+    """The dialogue as OpenAI's chat completions take it, the instructions first.
+
+    Raises InputError for the result of a tool that no call before it asked for: no endpoint takes
+    such a history.
+    """
+    system: list[WireMessage] = []
+    if dialogue.instructions:
+        system = [{"role": "system", "content": dialogue.instructions}]
+    return system + list(_history(dialogue.messages))
+
+
+def _history(messages: Sequence[Message]) -> Iterator[WireMessage]:
+    asked: set[str] = set()
+    for message in messages:
+        if message.role == "tool":
+            number = message.tool_call_id
+            if number is None or number not in asked:
+                raise InputError(f"the dialogue holds a result of no call (id {number!r})")
+            yield {"role": "tool", "tool_call_id": number, "content": message.content}
+        elif message.role == "assistant" and message.tool_calls:
+            calls = [wire_call(call) for call in message.tool_calls]
+            asked.update(call["id"] for call in calls)
+            yield {"role": "assistant", "content": message.content or None, "tool_calls": calls}
+        else:
+            yield {"role": message.role, "content": message.content}
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A call and its result, with what was written beside the call ("" from the second on)."""
+
+    thought: str
+    call: ToolCall
+    result: str
+
+
+def in_words(messages: Sequence[Message]) -> Iterator[Message | Exchange]:
+    """The dialogue for an agent that reads and writes text: messages, and calls one by one.
+
+    An assistant's words that stand in its message before (a thought and what was said of it) are
+    not repeated. Raises InputError for the result of a tool that no call asked for.
+    """
+    unanswered: dict[str, tuple[str, ToolCall]] = {}
+    whole = ""  # of the assistant, when it spoke last
+    for message in messages:
+        words = message.content.strip()
+        plain = message.role == "assistant" and not message.tool_calls
+        if plain and words and words in whole:
+            continue
+        whole = words if plain else ""
+        if message.role == "tool":
+            number = message.tool_call_id or ""
+            if number not in unanswered:
+                raise InputError(f"the dialogue holds a result of no call (id {number!r})")
+            yield Exchange(*unanswered.pop(number), message.content)
+        elif message.role == "assistant" and message.tool_calls:
+            thought = message.content
+            for call in message.tool_calls:
+                unanswered[call.id or ""] = thought, call
+                thought = ""
+        else:
+            yield message
+
+
+def wire_call(call: ToolCall) -> dict[str, Any]:
+    """A call of a dialogue as chat completions have it. Raises InputError for one without id."""
+    if not call.id:
+        raise InputError(f"the dialogue holds a call of {call.name!r} without an id")
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments_text(call)},
+    }
+
+
+def arguments_text(call: ToolCall) -> str:
+    """The arguments of a call as JSON text, or as the text they were when they were no JSON."""
+    if isinstance(call.arguments, str):
+        return call.arguments
+    if call.arguments is None:
+        return "{}"
+    return json.dumps(call.arguments, ensure_ascii=False)
+
+
+async def carry_out(
+    calls: Sequence[dict[str, Any]], tools: Toolbox, turn: int
+) -> list[tuple[str, str]]:
+    """Carry out the calls of one reply, in their order; returns (id, what the model is told)."""
+    answers = []
+    for call in calls:
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        if name:
+            answers.append((call["id"], await tools.call_async(name, arguments, turn=turn)))
+        else:
+            tools.malformed(arguments, turn=turn)
+            answers.append((call["id"], UNREADABLE))
+    return answers
+
+
+def report_unparsed(reply: Reply, tools: Toolbox) -> None:
+    """Log what should have been calls in a reply that holds none: it was the model's attempt.
+
+    That is text in the notation of a chat template which the endpoint did not read as a call, or
+    an empty reply that says it ended with calls.
+    """
+    announced = reply.finish == "tool_calls" and not reply.text.strip()
+    if not reply.tool_calls and (announced or _NOTATION.search(reply.text)):
+        tools.malformed(reply.text)
+
+
+def say_reply(reply: Reply, tools: Toolbox) -> None:
+    """Keep a reply, with the calls it asks for, in the toolbox."""
+    calls = []
+    for call in reply.tool_calls:
+        given, _ = as_object(call["function"]["arguments"])
+        calls.append(ToolCall(name=call["function"]["name"], arguments=given, id=call["id"]))
+    tools.say(Message(role="assistant", content=reply.text, tool_calls=tuple(calls)))

@@ -1,0 +1,82 @@
+"""What the flow commands print and how they end: tables, JSON, gates, exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from agenteval.cli.console import err, out, print_json, warn
+
+if TYPE_CHECKING:
+    from agenteval.evaluators.workflows.results import SessionResult, TurnResult
+    from agenteval.trialling import Ended
+
+
+def show(
+    sessions: Sequence[SessionResult],
+    turns: Sequence[TurnResult],
+    *,
+    as_json: bool,
+    brief: bool = True,
+) -> None:
+    """The tables of both levels, or every trial as JSON."""
+    from agenteval.cli.plan_table import print_table
+    from agenteval.report.flows_tables import session_sheets, turn_sheets
+    from agenteval.report.sheet import plain_table
+
+    if as_json:
+        print_json([_row(r) for r in (*sessions, *turns)])
+        return
+    if not (sessions or turns):
+        warn("no trial has been run")
+    for sheet in (*session_sheets(sessions, brief=brief), *turn_sheets(turns, brief=brief)):
+        print_table(plain_table(sheet))
+
+
+def _row(result: Any) -> dict[str, Any]:
+    from agenteval.evaluators.workflows.results import SessionResult
+
+    row: dict[str, Any] = {
+        "case": result.case.id, "task": result.case.task, "domain": result.case.domain,
+        "agent": result.agent, "format": result.format, "system": result.system,
+        "trial": result.trial,
+    }  # fmt: skip
+    did = result.log if isinstance(result, SessionResult) else result.prediction
+    row["log"] = did.model_dump(mode="json")
+    row["verdict"] = result.verdict and result.verdict.model_dump(mode="json")
+    if getattr(result, "grade", None) is not None:
+        row["grade"] = result.grade.model_dump(mode="json")
+    return row
+
+
+def ended_code(ended: Ended | None) -> int:
+    """Exit code of a run that was interrupted (None) or stopped early; 0 otherwise."""
+    if ended is None:
+        warn("interrupted: what is done is stored; the same command goes on from here")
+        return 130
+    if ended.stopped:
+        warn(f"stopped, {ended.left_out} not run: {ended.stopped}")
+        return 3
+    return 0
+
+
+def gate(
+    rates: Sequence[float | None], least: float | None, max_unscored: float, *, as_json: bool
+) -> int:
+    """Exit code of a gate on the mean of `rates`; None among them is a trial without a verdict."""
+    known = [rate for rate in rates if rate is not None]
+    lost = len(rates) - len(known)
+    if rates and lost / len(rates) > max_unscored:
+        warn(f"{lost} of {len(rates)} trials have no verdict, more than --max-unscored allows")
+        return 3
+    if least is None:
+        return 0
+    if not known:
+        warn("no trial has a verdict: the gate cannot be decided")
+        return 4
+    rate = sum(known) / len(known)
+    console = err() if as_json else out()
+    console.print(
+        f"gate at least {least:g}: {rate:.3f} of {len(known)} trials, {lost} without verdict"
+    )
+    return 0 if rate >= least else 1

@@ -1,0 +1,118 @@
+"""agenteval flow turn: what an agent does next at every turn of recorded sessions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agenteval.cli import flow_job, options, plan_job
+from agenteval.cli.console import Verbosity
+from agenteval.cli.flow_job import Campaign, FlowJob
+from agenteval.cli.job import make_limits
+from agenteval.errors import InputError
+
+if TYPE_CHECKING:
+    from agenteval.agents import AgentLimits
+    from agenteval.evaluators.workflows.scenario import Format
+    from agenteval.store import Store
+
+
+def turn(
+    roles: flow_job.Roles = None,
+    agent: flow_job.Agent = "template",
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    temperature: options.Temperature = 0.0,
+    max_tokens: plan_job.MaxTokens = None,
+    formats: flow_job.Formats = None,
+    kind: flow_job.Kind = "all",
+    scenarios: flow_job.Scenarios = None,
+    profiles: flow_job.Profiles = None,
+    judge: flow_job.Judge = None,
+    judge_url: flow_job.JudgeUrl = None,
+    trials: Annotated[int, typer.Option(help="Predictions of each turn.", min=1)] = 1,
+    seconds: Annotated[
+        float, typer.Option("--timeout", help="Seconds for one turn.", min=0.01)
+    ] = 180.0,
+    limit: Annotated[int | None, typer.Option(help="Only the first turns.", min=1)] = None,
+    least: Annotated[
+        float | None,
+        typer.Option("--gate", help="Exit with 1 when fewer due calls are right.", min=0, max=1),
+    ] = None,
+    max_unscored: Annotated[
+        float, typer.Option(help="Exit with 3 above this share without verdict.", min=0, max=1)
+    ] = 0.1,
+    judgements: flow_job.Judgements = None,
+    seed: options.Seed = 0,
+    store: options.StorePath = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Also run again what failed for good.")
+    ] = False,
+    concurrency: plan_job.Concurrency = 4,
+    max_calls: options.MaxCalls = None,
+    max_cost: options.MaxCost = None,
+    price_in: options.PriceIn = None,
+    price_out: options.PriceOut = None,
+    dry_run: options.DryRun = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Predict every turn from the recorded talk before it, and compare with what was done."""
+    from agenteval.agents import AgentLimits
+    from agenteval.cli.flow_show import ended_code, gate, show
+    from agenteval.evaluators.workflows.cases import turn_cases
+    from agenteval.flows import load_turns
+    from agenteval.store import Store, default_path
+
+    Verbosity.level = -1 if quiet else Verbosity.level
+    job = FlowJob(
+        agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
+        max_tokens, flow_job.make_formats(formats), judge, judge_url,
+        make_limits(concurrency, max_calls, max_cost, price_in, price_out, 120.0),
+        store, trials, seed, retry_failed,
+    )  # fmt: skip
+    opened = flow_job.read_roles(roles, backend=False)
+    cases = turn_cases(opened, flow_job.make_choice(kind, scenarios, profiles))[:limit]
+    if not cases:
+        raise InputError("no recorded turn is left by these choices", "ROLE")
+    campaign = Campaign("turn", cases, {"seconds": seconds}, _act(AgentLimits(seconds=seconds)))
+    if dry_run:
+        flow_job.say_dry(job, campaign, _tokens)
+        return
+    keys, ended = flow_job.run(job, campaign, judgements)
+    with Store(store or default_path()) as found:
+        own = load_turns(found, cases=[c.key for c in cases], systems=keys)
+    own = [r for r in own if r.trial < trials]
+    show([], own, as_json=as_json)
+    rates = [_right(r) for r in own if r.verdict is None or r.verdict.gold_call]
+    raise typer.Exit(ended_code(ended) or gate(rates, least, max_unscored, as_json=as_json))
+
+
+def _right(result: Any) -> float | None:
+    if result.verdict is None or result.verdict.call == "undecided":
+        return None
+    return float(result.verdict.call == "right")
+
+
+def _act(limits: AgentLimits) -> Any:
+    @asynccontextmanager
+    async def opened(store: Store, judges: Any) -> AsyncIterator[Any]:
+        from agenteval.flows import Turns
+
+        yield Turns(limits)
+
+    return opened
+
+
+def _tokens(case: Any, format: Format) -> int:
+    """Prompt tokens of one request; four characters a token."""
+    from agenteval.evaluators.workflows.instructions import instructions, tools_given
+
+    role, scenarios = case.of.role, case.profile.scenarios
+    size = len(instructions(role, scenarios, format))
+    size += sum(len(t.model_dump_json()) for t in tools_given(role, scenarios, format))
+    talk = case.session.turns[: case.index]
+    return (size + sum(len(t.model_dump_json()) for t in talk)) // 4

@@ -1,0 +1,116 @@
+"""How the judges of this package are asked: prompts by name, a schema, one repair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from agenteval.errors import ReplyError
+from agenteval.models.asking import Asked, ask
+from agenteval.models.client import Client
+from agenteval.models.prompts import load_prompt
+from agenteval.models.wire import NONCE, Request
+from agenteval.records import content_hash
+
+T = TypeVar("T")
+_PACKAGE = "agenteval.evaluators.workflows"
+_PROBLEM = 300  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """How a judge is asked. `temperature` None leaves it to the endpoint."""
+
+    temperature: float | None = 0.0
+    max_tokens: int = 1024
+    seed: int = 0
+
+    def parameters(self) -> dict[str, Any]:
+        """As requests hold them."""
+        found: dict[str, Any] = {"seed": self.seed, "max_tokens": self.max_tokens}
+        if self.temperature is not None:
+            found["temperature"] = self.temperature
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What is asked for: prompts `<name>_system`, `_user`, `_repair`, a schema, and how to read."""
+
+    name: str
+    schema: dict[str, Any]
+    read: Callable[[str], Any]
+
+
+async def ask_judge(
+    client: Client, form: Form, options: JudgeOptions, repeat: int = 0, **values: Any
+) -> Asked[Any]:
+    """What the judge says; see `models.asking.ask` for what is raised.
+
+    `values` fill the prompts, which put everything that comes from outside between markers.
+    """
+    system = load_prompt(_PACKAGE, f"{form.name}_system").render(nonce=NONCE, **values)
+    user = load_prompt(_PACKAGE, f"{form.name}_user").render(**values)
+    request = Request(
+        messages=(
+            {"role": "system", "content": system},
+            {"role": "user", "content": user},
+        ),
+        schema=form.schema,
+        parameters=options.parameters(),
+        repeat=repeat,
+        role=f"flow:{form.name}",
+    )
+    repair = load_prompt(_PACKAGE, f"{form.name}_repair")
+    return await ask(
+        client, request, form.read, lambda problem: repair.render(problem=problem[:_PROBLEM])
+    )
+
+
+def prompts_sha256(name: str) -> str:
+    """One hash (hex) over the prompts of a judge."""
+    parts = ("system", "user", "repair")
+    return content_hash([load_prompt(_PACKAGE, f"{name}_{part}").sha256 for part in parts])
+
+
+def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
+    """JSON schema of an object with exactly these members, in this order."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def reason_of(members: dict[str, Any], name: str) -> str:
+    """A text the judge must give. Raises ReplyError when it is missing or repeats the form."""
+    text = members.get(name)
+    if not isinstance(text, str) or not text.strip():
+        raise ReplyError(f"{name} is missing or no text")
+    if text.strip().startswith("<") and text.strip().endswith(">"):
+        raise ReplyError(f"{name} repeats the form instead of saying something")
+    return text.strip()[:2000]
+
+
+def yes_or_no(said: Any, name: str) -> bool:
+    """True or false, also in words. Raises ReplyError for anything else."""
+    if isinstance(said, bool):
+        return said
+    word = said.strip().lower() if isinstance(said, str) else ""
+    if word in ("yes", "true", "no", "false"):
+        return word in ("yes", "true")
+    raise ReplyError(f"{name} must be true or false")
+
+
+def number_of(said: Any) -> float | None:
+    """A finite number, also written as text; None for anything else."""
+    if isinstance(said, bool) or not isinstance(said, int | float | str):
+        return None
+    try:
+        number = float(said)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,205 @@
+"""The cases of a workflow evaluation: users to be served, and turns of recorded sessions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.folder import (
+    BACKEND_FILE,
+    StatefulBackend,
+    backend_sha256,
+    load_backend,
+    read_role,
+)
+from agenteval.evaluators.workflows.results import CaseInfo
+from agenteval.evaluators.workflows.scenario import CROSS, Profile, RecordedSession, Role, Turn
+from agenteval.records import content_hash
+
+Kind = Literal["all", "single", "cross"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRole:
+    """A role with the folder it was read from; `backend` makes a fresh one, None without a file."""
+
+    role: Role
+    folder: Path
+    backend: Callable[[], StatefulBackend] | None
+    backend_sha256: str | None
+
+    def knowledge(self, scenarios: Sequence[str]) -> list[object]:
+        """What of the role can change how a session of these scenarios goes, as JSON values."""
+        skip = {"profiles", "sessions"}
+        own = [self.role.scenario(s).model_dump(mode="json", exclude=skip) for s in scenarios]
+        return [self.role.background, self.role.now, own]
+
+
+def open_role(folder: Path, *, backend: bool = True) -> OpenRole:
+    """The role of a folder; with `backend` its backend.py is run, if there is one.
+
+    Raises InputError as `read_role` and `load_backend`.
+    """
+    role = read_role(folder)
+    if not (backend and (folder / BACKEND_FILE).is_file()):
+        return OpenRole(role, folder, None, None)
+    return OpenRole(role, folder, load_backend(folder), backend_sha256(folder))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCase:
+    """A user with goals, to be served in one session."""
+
+    info: CaseInfo
+    of: OpenRole
+    profile: Profile
+
+    @property
+    def key(self) -> str:
+        """Content hash (hex) of the user, the knowledge and the backend."""
+        return content_hash(
+            [
+                "session",
+                self.profile.model_dump(mode="json"),
+                self.of.knowledge(self.profile.scenarios),
+                self.of.backend_sha256,
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCase:
+    """An agent's turn of a recorded session: `index` is that of the turn."""
+
+    info: CaseInfo
+    of: OpenRole
+    profile: Profile
+    session: RecordedSession
+    index: int
+
+    @property
+    def turn(self) -> Turn:
+        """The gold turn."""
+        return self.session.turns[self.index]
+
+    @property
+    def key(self) -> str:
+        """Content hash (hex) of the conversation up to and with the turn, and the knowledge."""
+        turns = [t.model_dump(mode="json") for t in self.session.turns[: self.index + 1]]
+        return content_hash(["turn", turns, self.of.knowledge(self.profile.scenarios)])
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which cases of a role: these scenarios, these profiles (None: all), single or cross."""
+
+    kind: Kind = "all"
+    scenarios: tuple[str, ...] | None = None
+    profiles: tuple[str, ...] | None = None
+
+
+def session_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> list[SessionCase]:
+    """A case for each chosen profile. Raises InputError for a name that no role has."""
+    choice = choice or Choice()
+    _check_names(roles, choice)
+    return [
+        SessionCase(_session_info(of, group, profile), of, profile)
+        for of in roles
+        for group, profiles, _ in _groups(of.role, choice)
+        for profile in profiles
+        if choice.profiles is None or profile.id in choice.profiles
+    ]
+
+
+def turn_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> list[TurnCase]:
+    """A case for each agent's turn of the chosen recorded sessions, in their order.
+
+    Raises InputError for a name that no role has.
+    """
+    choice = choice or Choice()
+    _check_names(roles, choice)
+    found = []
+    for of in roles:
+        for group, profiles, sessions in _groups(of.role, choice):
+            by_id = {p.id: p for p in profiles}
+            for session in sessions:
+                profile = by_id[session.profile]
+                if choice.profiles is None or profile.id in choice.profiles:
+                    found += _turns(of, group, profile, session)
+    return found
+
+
+def _turns(of: OpenRole, group: str, profile: Profile, session: RecordedSession) -> list[TurnCase]:
+    base = _session_info(of, group, profile)
+    name = f"{of.role.id}/{group}/{session.id}"
+    return [
+        TurnCase(
+            base.model_copy(
+                update={
+                    "level": "turn",
+                    "id": f"{name}:{index}",
+                    "task": name,
+                    "said": _words(session.turns[index - 1]) if index else "",
+                    "gold": _words(turn),
+                }
+            ),
+            of, profile, session, index,
+        )
+        for index, turn in enumerate(session.turns)
+        if turn.kind != "user"
+    ]  # fmt: skip
+
+
+def _session_info(of: OpenRole, group: str, profile: Profile) -> CaseInfo:
+    name = f"{of.role.id}/{group}/{profile.id}"
+    return CaseInfo(
+        level="session",
+        id=name,
+        task=name,
+        role=of.role.id,
+        domain=of.role.domain,
+        scenarios=profile.scenarios,
+        persona=profile.persona,
+        goals=tuple(goal.text for goal in profile.goals),
+    )
+
+
+def _words(turn: Turn) -> str:
+    if turn.kind != "call":
+        return turn.text
+    arguments = json.dumps(turn.arguments, ensure_ascii=False, separators=(", ", ": "))
+    return f"{turn.tool}({arguments})"
+
+
+def _groups(
+    role: Role, choice: Choice
+) -> Iterator[tuple[str, tuple[Profile, ...], tuple[RecordedSession, ...]]]:
+    """Folder name, profiles and sessions: the scenarios, then those across them."""
+    wanted = choice.scenarios
+    for scenario in role.scenarios:
+        if choice.kind != "cross" and (wanted is None or scenario.id in wanted):
+            yield scenario.id, scenario.profiles, scenario.sessions
+    if choice.kind != "single" and (wanted is None or CROSS in wanted):
+        yield CROSS, role.cross_profiles, role.cross_sessions
+
+
+def _check_names(roles: Sequence[OpenRole], choice: Choice) -> None:
+    scenarios = {s.id for of in roles for s in of.role.scenarios} | {CROSS}
+    profiles = {
+        p.id
+        for of in roles
+        for group in (*(s.profiles for s in of.role.scenarios), of.role.cross_profiles)
+        for p in group
+    }
+    for name in choice.scenarios or ():
+        if name not in scenarios:
+            known = ", ".join(sorted(scenarios))
+            raise InputError(f"no scenario {name!r}; known: {known}", "--scenario")
+    for name in choice.profiles or ():
+        if name not in profiles:
+            known = ", ".join(sorted(profiles))
+            raise InputError(f"no profile {name!r}; known: {known}", "--profile")

@@ -1,0 +1,329 @@
+"""Reads the row format of FlowBench (arXiv 2406.14884): predictions of turns, and of sessions.
+
+One JSON list or JSON Lines. A turn has `messages` (system prompt first), `gt_thought` (an object,
+with `Action` and `Action Input` where a call is due), `gt_response`, `predict`; or, as FlowSwitch
+has it, `turn_id` and `ground_truth`. A session has `gt_actions_string`, `gen_dialog_str` (or
+`gen_dialog_list`, or `gen_actions_string`) and what it keeps of a judge. The toolbox stands as text
+in the system prompt.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import JsonValue
+
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.conformance import Call
+from agenteval.evaluators.workflows.reply_text import read_actions, read_object
+from agenteval.evaluators.workflows.scenario import Action
+from agenteval.evaluators.workflows.turn_score import GoldTurn
+from agenteval.readers.decode import Decoder
+from agenteval.readers.limits import DEFAULT_LIMITS, Notes
+
+Level = Literal["turn", "session"]
+Row = Mapping[str, Any]
+_PREDICT = ("predict", "prediction", "output")
+_ID = ("id", "turn_id", "session_id")
+_WORKFLOW = ("workflow_text", "text_workflow", "knowledge_text")
+_TURN_ID = re.compile(r"[_-]?(?:agent[_-])?turn[_-]?(\d{1,6})\Z", re.I)
+_API = re.compile(r"^API:[ \t]*(\w{1,128})[ \t]*$", re.M)
+_INPUT = re.compile(r"^Input parameters:[ \t]*", re.M)
+_SESSION_KEYS = ("gt_actions_string", "gen_dialog_str", "gen_dialog_list", "gen_actions_string")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """A turn with its prediction. `action` and `action_input` are gold's own texts, None where it
+    has none; `schemas` are those of the parameters by tool, as far as the row tells them."""
+
+    where: str
+    gold: GoldTurn
+    predict: str
+    action: str | None
+    action_input: str | None
+    prompt: str
+    schemas: dict[str, dict[str, JsonValue]]
+    history: str = ""
+    workflow: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """A session: gold and generated calls, as texts and as read; what was wanted, and what the
+    row keeps of an earlier judge (None where it keeps nothing)."""
+
+    where: str
+    id: str
+    gold_text: str
+    dialogue: str
+    gold: tuple[Action, ...]
+    calls: tuple[Call, ...]
+    schemas: dict[str, dict[str, JsonValue]]
+    wanted: str = ""
+    workflow: str = ""
+    success: bool | None = None
+    progress: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a file, all of one level."""
+
+    level: Level
+    turns: tuple[TurnRow, ...] = ()
+    sessions: tuple[SessionRow, ...] = ()
+
+
+def read_rows(path: Path, level: Level | None = None) -> Rows:
+    """The rows of a file; the level is told by the first row where it is not given.
+
+    Raises InputError with the file, the row (from 1) and what is wrong with it.
+    """
+    rows = _documents(path)
+    if level is None:
+        level = "session" if any(key in rows[0][1] for key in _SESSION_KEYS) else "turn"
+    if level == "turn":
+        return Rows("turn", turns=tuple(_turn(row, at, i) for i, (at, row) in enumerate(rows)))
+    return Rows("session", sessions=tuple(_session(row, at) for at, row in rows))
+
+
+def toolbox(prompt: str) -> dict[str, dict[str, JsonValue]]:
+    """Schemas of the parameters of the tools that a system prompt describes ("API: <name>", then
+    "Input parameters: <JSON>"); tools whose parameters cannot be read are left out."""
+    found: dict[str, dict[str, JsonValue]] = {}
+    names = list(_API.finditer(prompt))
+    for i, name in enumerate(names):
+        end = names[i + 1].start() if i + 1 < len(names) else len(prompt)
+        start = _INPUT.search(prompt, name.end(), end)
+        parameters = read_object(prompt[start.end() : end]) if start else None
+        if parameters is not None:
+            found[name.group(1)] = _schema(parameters)
+    return found
+
+
+def _documents(path: Path) -> list[tuple[str, Row]]:
+    """(place, row) of every row."""
+    text = _text(path)
+    decoder = Decoder(DEFAULT_LIMITS, Notes())
+    name = str(path)
+    if text.lstrip().startswith("["):
+        values = decoder.decode(text, name)
+        rows = [(f"{name}, row {i}", value) for i, value in enumerate(values, 1)]
+    else:
+        rows = [
+            (f"{name}:{i}", decoder.decode(line, name, i))
+            for i, line in enumerate(text.split("\n"), 1)
+            if line.strip()
+        ]
+    if not rows:
+        raise InputError("there are no rows", name)
+    for at, row in rows:
+        if not isinstance(row, dict):
+            raise InputError("a row is an object", at)
+    return rows
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > DEFAULT_LIMITS.max_document_bytes:
+            raise InputError("more than 64 MiB", str(path))
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"cannot read ({error.strerror})", str(path)) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 ({error.reason})", str(path)) from error
+
+
+def _turn(row: Row, at: str, index: int) -> TurnRow:
+    truth = row.get("ground_truth")
+    truth = truth if isinstance(truth, dict) else {}
+    thought = _thought(row.get("gt_thought", truth.get("thought")), at)
+    response = row.get("gt_response", truth.get("response", ""))
+    action, text, arguments = _gold_call(thought, at)
+    messages = _messages(row, at)
+    prompt = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
+    said = [m for m in messages if m["role"] != "system"]
+    id = _id(row, at, f"row{index}")
+    turn_number = _TURN_ID.search(id)
+    gold = GoldTurn(
+        session=str(row.get("session") or (id[: turn_number.start()] if turn_number else id)),
+        turn=len(said) or index,
+        scenario=str(row.get("scenario") or ""),
+        action=None if action is None else Action(tool=action, arguments=arguments),
+        response=_as_text(response, "gt_response", at),
+        node=_item(thought, "current_node"),
+        intent=_item(thought, "intent"),
+    )
+    return TurnRow(
+        where=at, gold=gold, predict=_as_text(_first(row, _PREDICT, at), "predict", at),
+        action=action, action_input=text, prompt=prompt, schemas=_schemas(row, prompt),
+        history="\n".join(f"{m['role']}: {m['content']}" for m in said),
+        workflow=_as_text(_first(row, _WORKFLOW, None), "workflow_text", at),
+    )  # fmt: skip
+
+
+def _thought(value: Any, at: str) -> dict[str, Any]:
+    if isinstance(value, str):
+        value = read_object(value)
+    if not isinstance(value, dict):
+        raise InputError("gt_thought must be an object", at)
+    return value
+
+
+def _gold_call(
+    thought: dict[str, Any], at: str
+) -> tuple[str | None, str | None, dict[str, JsonValue]]:
+    """(tool, text of its input, the input read); (None, None, {}) where gold replies."""
+    action = thought.get("Action") or ""
+    given = thought.get("Action Input")
+    if not isinstance(action, str):
+        raise InputError("gt_thought.Action must be the name of a tool", at)
+    if not action.strip():
+        return None, None, {}
+    if isinstance(given, dict):
+        return action.strip(), json.dumps(given, ensure_ascii=False), given
+    if given in (None, ""):
+        return action.strip(), "", {}
+    found = read_object(given) if isinstance(given, str) else None
+    if found is None:
+        raise InputError("gt_thought.Action Input must be a JSON object, or one as text", at)
+    return action.strip(), given, found
+
+
+def _messages(row: Row, at: str) -> list[dict[str, str]]:
+    messages = row.get("messages", [])
+    if not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
+        raise InputError("messages must be a list of objects", at)
+    return [
+        {
+            "role": str(m.get("role") or "user"),
+            "content": _as_text(m.get("content", ""), "content", at),
+        }
+        for m in messages
+    ]
+
+
+def _session(row: Row, at: str) -> SessionRow:
+    if "gt_actions_string" not in row:
+        raise InputError("gt_actions_string is missing", at)
+    gold_text = _as_text(row["gt_actions_string"], "gt_actions_string", at)
+    gold = []
+    for call in read_actions(gold_text):
+        if not isinstance(call.arguments, dict):
+            raise InputError(f"gold's input of {call.tool} is no JSON object", at)
+        gold.append(Action(tool=call.tool, arguments=call.arguments))
+    if gold_text.strip() and not gold:
+        raise InputError("gt_actions_string holds no line 'Action: <tool>'", at)
+    dialogue, by_agent = _dialogue(row, at)
+    prompt = str(
+        _nested(row, "assistant_agent", "assistant_prompt") or row.get("assistant_prompt") or ""
+    )
+    return SessionRow(
+        where=at, id=_id(row, at, at), gold_text=gold_text, dialogue=dialogue, gold=tuple(gold),
+        calls=read_actions(by_agent), schemas=_schemas(row, prompt),
+        wanted=_as_text(row.get("user_target", ""), "user_target", at),
+        workflow=_as_text(_first(row, _WORKFLOW, None), "workflow_text", at),
+        success=_recorded_success(row.get("success_gpt"), at),
+        progress=_recorded_progress(row.get("progress_gpt"), at),
+    )  # fmt: skip
+
+
+def _dialogue(row: Row, at: str) -> tuple[str, str]:
+    """The whole dialogue, and what of it the agent said where the roles are told."""
+    said = row.get("gen_dialog_list")
+    own = None
+    if isinstance(said, list) and said and all(isinstance(m, dict) and "role" in m for m in said):
+        texts = [_as_text(m.get("content", ""), "content", at) for m in said]
+        own = "\n\n".join(t for t, m in zip(texts, said, strict=True) if m["role"] == "assistant")
+    for key in ("gen_dialog_str", "gen_actions_string"):
+        if key in row:
+            text = _as_text(row[key], key, at)
+            return text, text if own is None else own
+    if own is not None:
+        return "\n\n".join(
+            f"{m['role']}:\n{t}" for m, t in zip(said or [], texts, strict=True)
+        ), own
+    raise InputError("gen_dialog_str is missing (or gen_dialog_list with roles)", at)
+
+
+def _recorded_success(value: Any, at: str) -> bool | None:
+    if value is None:
+        return None
+    if str(value) not in ("0", "1"):
+        raise InputError(f"success_gpt must be 0 or 1, not {value!r:.40}", at)
+    return str(value) == "1"
+
+
+def _recorded_progress(value: Any, at: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InputError(f"progress_gpt must be a number from 0 to 1, not {value!r:.40}", at)
+    return float(value)
+
+
+def _schemas(row: Row, prompt: str) -> dict[str, dict[str, JsonValue]]:
+    found = toolbox(prompt)
+    apis = row.get("apis")
+    for api in apis if isinstance(apis, list) else []:
+        if not isinstance(api, dict):
+            continue
+        name = api.get("name") or api.get("api_name")
+        parameters = next(
+            (api[k] for k in ("parameters", "input_parameters") if isinstance(api.get(k), dict)),
+            None,
+        )
+        if isinstance(name, str) and parameters is not None:
+            found.setdefault(name, _schema(parameters))
+    return found
+
+
+def _schema(parameters: dict[str, Any]) -> dict[str, JsonValue]:
+    """The parameters as a JSON schema; what is one already stays as it is."""
+    if isinstance(parameters.get("properties"), dict):
+        return parameters
+    known: dict[str, JsonValue] = {
+        name: about for name, about in parameters.items() if isinstance(about, dict)
+    }
+    return {"type": "object", "properties": known}
+
+
+def _first(row: Row, names: tuple[str, ...], at: str | None) -> Any:
+    """The first of these members; without any "", or an error at the place given."""
+    for name in names:
+        if row.get(name) is not None:
+            return row[name]
+    if at is not None:
+        raise InputError(f"{names[0]} is missing", at)
+    return ""
+
+
+def _id(row: Row, at: str, otherwise: str) -> str:
+    value = _first(row, _ID, None)
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return str(value) or otherwise
+    raise InputError("id must be a text or a number", at)
+
+
+def _as_text(value: Any, name: str, at: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InputError(f"{name} must be a text, not {type(value).__name__}", at)
+    return value
+
+
+def _item(thought: dict[str, Any], name: str) -> str | None:
+    value = thought.get(name)
+    return value.strip() or None if isinstance(value, str) else None
+
+
+def _nested(row: Row, outer: str, inner: str) -> Any:
+    found = row.get(outer)
+    return found.get(inner) if isinstance(found, dict) else None

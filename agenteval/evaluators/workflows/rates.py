@@ -1,0 +1,94 @@
+"""Precision, recall and F1 of counts some of which are undecided, with intervals over cases.
+
+Micro averages: counts are summed over units, then divided. What is undecided (a judge was needed
+and none has said anything) is neither right nor wrong: the figures leave it out, and beside them
+stand the ends they would have with all of it wrong and all of it right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agenteval.stats import Bootstrap, Interval, bootstrap_sums
+from agenteval.stats.bootstrap import Floats
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How intervals are made: cases are drawn with replacement, from `seed`, for each figure."""
+
+    resamples: int = 2000
+    seed: int = 0
+    level: float = 0.95
+
+    def bootstrap(self) -> Bootstrap:
+        """From the start of the seed: no figure depends on another."""
+        return Bootstrap(np.random.default_rng(self.seed), self.resamples, self.level)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share. `known` is over what is decided, with its interval; `low` and `high` are the share
+    with all that is undecided wrong, and right. None where there is nothing to divide by."""
+
+    known: Interval
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Counts in sum, and precision = right / predicted, recall = right / gold,
+    F1 = 2 right / (predicted + gold), which is 2PR / (P + R)."""
+
+    right: int
+    undecided: int
+    predicted: int
+    gold: int
+    precision: Rate
+    recall: Rate
+    f1: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of one unit. `undecided` ones are among both the predicted and the gold ones."""
+
+    right: int = 0
+    undecided: int = 0
+    predicted: int = 0
+    gold: int = 0
+
+
+def rates(
+    counts: Sequence[Counts], cases: Sequence[Hashable], how: Resampling | None = None
+) -> Rates:
+    """The rates of all units together; intervals resample `cases` (one label per unit).
+
+    Raises ValueError for labels of another number than units.
+    """
+    how = how or Resampling()
+    rows = [(c.right, c.undecided, c.predicted, c.gold) for c in counts]
+    parts = np.array(rows, dtype=np.float64).reshape(len(rows), 4)
+    right, undecided, predicted, gold = (int(x) for x in parts.sum(axis=0))
+
+    def rate(weights: tuple[int, int]) -> Rate:
+        """right · (sum of weights) over weights · (predicted, gold)."""
+        share = float(sum(weights))
+
+        def statistic(totals: Floats) -> Floats:
+            below = totals[:, 2:] @ np.array(weights, dtype=np.float64) - share * totals[:, 1]
+            found = np.full(len(totals), np.nan)
+            np.divide(share * totals[:, 0], below, out=found, where=below > 0)
+            return found
+
+        known = bootstrap_sums(parts, statistic, list(cases), how=how.bootstrap())
+        whole = weights[0] * predicted + weights[1] * gold
+        if not whole:
+            return Rate(known, None, None)
+        return Rate(known, share * right / whole, share * (right + undecided) / whole)
+
+    return Rates(right, undecided, predicted, gold, rate((1, 0)), rate((0, 1)), rate((1, 1)))

@@ -1,0 +1,112 @@
+"""Response score of arXiv 2406.14884, listing 2: a judge grades a reply from 0 to 10.
+
+It compares with the gold reply under the workflow as text, whatever format the agent was given, so
+that formats are compared under one judge. The reasons stand before the number. What is off the
+scale or cannot be read is a failure with its status, never a number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from agenteval.errors import AgentevalError, ReplyError, Unauthorized
+from agenteval.evaluators.base import classify
+from agenteval.evaluators.workflows.asked_judge import (
+    Form,
+    JudgeOptions,
+    ask_judge,
+    number_of,
+    object_schema,
+    reason_of,
+)
+from agenteval.models.client import Client
+from agenteval.models.reply import parse_reply
+from agenteval.records import FailureStatus, Record, Usage
+
+PARTS = ("correctness", "helpfulness", "humanness")
+WORST, BEST = 0.0, 10.0
+SCHEMA = object_schema(
+    {**{part: {"type": "string"} for part in PARTS}, "score": {"type": "number"}}
+)
+
+
+class OffScale(ReplyError):
+    """A number was given, but none from 0 to 10."""
+
+
+class ResponseVerdict(Record):
+    """A grade from 0 (worst) to 10 with what was said of each part, or the `status` that says why
+    there is none. A failure has no score and never gets one."""
+
+    score: float | None = Field(default=None, ge=WORST, le=BEST)
+    correctness: str = ""
+    helpfulness: str = ""
+    humanness: str = ""
+    status: FailureStatus | None = None
+    message: str = ""
+    usage: Usage = Usage()
+
+    @model_validator(mode="after")
+    def _either(self) -> Self:
+        if (self.score is None) == (self.status is None):
+            raise ValueError("a verdict has either a score or the status of a failure")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply to grade. `workflow` is the procedure as text, `history` what was said before."""
+
+    reply: str
+    gold: str
+    workflow: str
+    history: str = ""
+
+
+class ResponseJudge:
+    """Grades replies by a model."""
+
+    def __init__(self, client: Client, options: JudgeOptions | None = None) -> None:
+        self.client = client
+        self.options = options or JudgeOptions()
+
+    async def grade(self, given: Reply, repeat: int = 0) -> ResponseVerdict:
+        """The grade, or why there is none. Raises Unauthorized for a refused key."""
+        try:
+            asked = await ask_judge(
+                self.client, Form("response", SCHEMA, read_score), self.options, repeat,
+                reply=given.reply, gold=given.gold, workflow=given.workflow,
+                history=given.history,
+            )  # fmt: skip
+        except Unauthorized:
+            raise
+        except Exception as error:  # noqa: BLE001  becomes a failure that says what it is
+            return _failure(error)
+        return ResponseVerdict(**asked.value, usage=asked.usage)
+
+
+def read_score(text: str) -> dict[str, Any]:
+    """The parts and the score of a reply.
+
+    Raises OffScale for a number outside 0 to 10, ReplyError for a reply without a number or
+    without a reason for each part.
+    """
+    members = parse_reply(text, lambda value: isinstance(value, dict) and "score" in value).value
+    found: dict[str, Any] = {part: reason_of(members, part) for part in PARTS}
+    score = number_of(members["score"])
+    if score is None:
+        raise ReplyError(f"score must be a number, not {members['score']!r:.40}")
+    if not WORST <= score <= BEST:
+        raise OffScale(f"score must lie from 0 to 10, not {score:g}")
+    return found | {"score": score}
+
+
+def _failure(error: Exception) -> ResponseVerdict:
+    status, message = classify(error)
+    if isinstance(error, OffScale):
+        status = "unscored:off_scale"
+    spent = error.spent if isinstance(error, AgentevalError) else None
+    return ResponseVerdict(status=status, message=message[:500], usage=spent or Usage())

@@ -1,0 +1,111 @@
+"""What a trial of a workflow evaluation is about, and what it came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from agenteval.agents import AgentFailure
+from agenteval.evaluators.workflows.conformance import Cause, Deviation
+from agenteval.evaluators.workflows.response_judge import ResponseVerdict
+from agenteval.evaluators.workflows.scenario import Format
+from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
+from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict
+from agenteval.evaluators.workflows.turn_score import TurnVerdict
+from agenteval.records import Record
+
+Level = Literal["turn", "session"]
+
+
+class CaseInfo(Record):
+    """A case as it is stored: enough to group and to show it without the folder of its role.
+
+    `id` is role/scenario/profile, or role/scenario/session:turn; `task` is what stands for one
+    input in comparisons and in intervals: the profile, or the recorded session.
+    """
+
+    level: Level
+    id: str
+    task: str
+    role: str
+    domain: str
+    scenarios: tuple[str, ...]
+    persona: str = ""
+    goals: tuple[str, ...] = ()
+    said: str = ""  # turn level: what was said or done just before
+    gold: str = ""  # turn level: the gold call or reply, as text
+
+    @property
+    def cross(self) -> bool:
+        """Needs several scenarios of its role."""
+        return len(self.scenarios) > 1
+
+
+class SessionVerdict(Record):
+    """What was found out about one session.
+
+    `success` is decided by a limit that was passed (no), else by the final state, else by the
+    judge; None when none of them can say. `progress` is the share of goals achieved, by whoever
+    decided, the limit leaving it as it is. `right`, `gold`, `generated` and `unjudged` count calls
+    as strict session metrics do; `sequence` is the F1 of the longest common subsequence of tool
+    names with the gold calls. `conforms` and `fitness` are against the chart alone, `deviations`
+    against the chart and gold. `cause` is the first deviation's, "other" for a failed session
+    without any.
+    """
+
+    success: bool | None
+    decided_by: Literal["limit", "state", "judge"] | None
+    progress: float | None = Field(default=None, ge=0, le=1)
+    state_success: bool | None = None
+    state_goals: tuple[bool, ...] = ()
+    differences: tuple[str, ...] = ()
+    judge: GoalsVerdict | GoalsFailure | None = None
+    right: int = Field(ge=0)
+    gold: int = Field(ge=0)
+    generated: int = Field(ge=0)
+    unjudged: int = Field(default=0, ge=0)
+    sequence: float | None = Field(default=None, ge=0, le=1)
+    conforms: bool
+    fitness: float | None = Field(default=None, ge=0, le=1)
+    deviations: tuple[Deviation, ...] = ()
+    cause: Cause | Literal["other"] | None = None
+    nodes: tuple[str, ...] = ()
+    edges: tuple[tuple[str, str], ...] = ()
+    unchecked: int = Field(default=0, ge=0)
+
+    @property
+    def outcome(self) -> str:
+        """As trials are counted in the store."""
+        return {True: "success", False: "failure", None: "undecided"}[self.success]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """One stored session: `system` is the agent with its format, `agent` without it."""
+
+    case: CaseInfo
+    system: str
+    agent: str
+    format: Format
+    settings: dict[str, JsonValue]
+    trial: int
+    log: SessionLog | SessionFailure
+    verdict: SessionVerdict | None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """One stored prediction of a recorded turn, with its scores."""
+
+    case: CaseInfo
+    system: str
+    agent: str
+    format: Format
+    settings: dict[str, JsonValue]
+    trial: int
+    prediction: Prediction | AgentFailure
+    verdict: TurnVerdict | None
+    grade: ResponseVerdict | None = None

@@ -1,0 +1,1 @@
+"""Agents without a model: one that walks the charts, and the same with planted mistakes."""

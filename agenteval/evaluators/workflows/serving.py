@@ -1,0 +1,184 @@
+"""The agent's side of a session: its turns, their limits, and all that was said and called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agenteval.agents.dialogue import Assistant, Dialogue, take_turn
+from agenteval.agents.protocol import (
+    AgentFailure,
+    AgentLimits,
+    AgentLog,
+    Tool,
+    ToolEvent,
+)
+from agenteval.agents.toolbox import AsyncBackend, Backend, Toolbox
+from agenteval.errors import AgentevalError
+from agenteval.evaluators.workflows.session import SessionCall, SessionEnd
+from agenteval.evaluators.workflows.simulators.tools import ToolSession
+from agenteval.records import FailureStatus, Message, ToolCall, Usage
+
+
+class TurnFailed(AgentevalError):
+    """The agent's endpoint or adapter failed, or its tools: no verdict on the agent."""
+
+    def __init__(self, failure: AgentFailure, *, tools: bool) -> None:
+        super().__init__(failure.message)
+        self.status: FailureStatus = failure.status
+        self.tools = tools
+
+
+@dataclass(frozen=True, slots=True)
+class ServingLimits:
+    """Bounds: calls in all and in one turn, seconds of one turn, messages in all (None: any)."""
+
+    calls: int = 60
+    calls_per_turn: int = 20
+    seconds: float = 180.0
+    messages: int | None = None
+
+
+class Serving:
+    """One agent serving one user. `messages` is the conversation without the instructions.
+
+    `ended` says why the agent speaks no more: "calls" (it asked for one too many), "agent" (it was
+    stopped within its turn, or said nothing), "turns" (too many messages).
+    """
+
+    def __init__(
+        self,
+        assistant: Assistant,
+        instructions: str,
+        given: Sequence[Tool],
+        tools: ToolSession,
+        limits: ServingLimits | None = None,
+    ) -> None:
+        self._assistant = assistant
+        self._instructions = instructions
+        self._given = tuple(given)
+        self._tools = tools
+        self._limits = limits or ServingLimits()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything that was said."""
+        self.messages: list[Message] = []
+        self.calls: list[SessionCall] = []
+        self.turns = 0  # replies to the user
+        self.usage = Usage()
+        self.model: str | None = None
+        self.ended: SessionEnd | None = None
+
+    async def turn(self, heard: str) -> str:
+        """The agent's reply to what the user said, "" when it was stopped.
+
+        Raises TurnFailed, and Unauthorized, BudgetExceeded, InputError and ModelUnavailable.
+        """
+        self.messages.append(Message(role="user", content=heard))
+        self._tools.turn = self.turns
+        left = max(0, self._limits.calls - len(self.calls))
+        allowed = min(left, self._limits.calls_per_turn)
+        box = _Box(self._given, self._tools.backend, self._limits.seconds, allowed)
+        dialogue = Dialogue(instructions=self._instructions, messages=tuple(self.messages))
+        try:
+            done = await take_turn(self._assistant, dialogue, box)
+        except AgentevalError:
+            self._keep(box.events, box.messages, box.usage)
+            raise
+        self.usage += done.usage
+        if isinstance(done, AgentFailure):
+            self._keep(done.events, box.messages, Usage())
+            raise TurnFailed(done, tools=box.defect is not None)
+        self._keep(done.events, done.messages, Usage(), done.output)
+        self.model = done.model or self.model
+        return self._outcome(done, out_of_calls=allowed == left)
+
+    def _outcome(self, done: AgentLog, *, out_of_calls: bool) -> str:
+        if done.ending == "iterations" and out_of_calls:
+            self.ended = "calls"
+        elif done.ending != "finished" or not done.output.strip():
+            self.ended = "agent"
+        else:
+            self.turns += 1
+            limit = self._limits.messages
+            self.ended = "turns" if limit is not None and len(self.messages) >= limit else None
+        return done.output
+
+    def _keep(
+        self,
+        events: Sequence[ToolEvent],
+        messages: Sequence[Message],
+        usage: Usage,
+        output: str = "",
+    ) -> None:
+        self.usage += usage
+        for event in events:
+            self.calls.append(
+                SessionCall(
+                    tool=event.name,
+                    arguments=event.arguments,
+                    status=event.status,
+                    result=event.result,
+                    answered=self._tools.answered(event.name, event.arguments),
+                    turn=self.turns,
+                    step=event.turn,
+                )
+            )
+        self.messages += _said(events, messages, output, len(self.calls) - len(events))
+
+
+def _said(
+    events: Sequence[ToolEvent], messages: Sequence[Message], output: str, before: int
+) -> list[Message]:
+    """The turn as a dialogue has it: what the adapter kept, where it kept the calls as calls.
+
+    Adapters of text protocols and plain functions keep none: there the calls are made of the log,
+    after the thoughts, with ids that count the calls of the session from `before`.
+    """
+    own = [m for m in messages if m.role in ("assistant", "tool")]
+    called = [event for event in events if event.status != "malformed"]
+    if sum(len(m.tool_calls) for m in own) != len(called):
+        own = [m for m in own if m.role == "assistant" and not m.tool_calls]
+        if own and own[-1].content == output:
+            own.pop()
+        own += _as_messages(called, before)
+    last = own[-1] if own else None
+    if output.strip() and not (
+        last and last.role == "assistant" and not last.tool_calls and last.content == output
+    ):
+        own.append(Message(role="assistant", content=output))
+    return own
+
+
+def _as_messages(events: Sequence[ToolEvent], before: int) -> list[Message]:
+    """Calls asked for in one turn of the model stand in one message, their results follow it."""
+    steps: dict[int, list[tuple[str, ToolEvent]]] = {}
+    for number, event in enumerate(events, before):
+        steps.setdefault(event.turn, []).append((f"call_{number}", event))
+    made: list[Message] = []
+    for step in steps.values():
+        calls = tuple(ToolCall(name=e.name, arguments=e.arguments, id=id) for id, e in step)
+        made.append(Message(role="assistant", tool_calls=calls))
+        made += [Message(role="tool", content=e.result, tool_call_id=id) for id, e in step]
+    return made
+
+
+class _Box(Toolbox):
+    """A toolbox that stops the agent at the first call beyond the allowed ones."""
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        backend: Backend | AsyncBackend,
+        seconds: float,
+        allowed: int,
+    ) -> None:
+        # One more turn of the model than calls: a turn without any is its reply.
+        super().__init__(tools, backend, AgentLimits(seconds=seconds, turns=allowed + 1))
+        self._allowed = allowed
+
+    def _over(self) -> bool:
+        if len(self.events) >= self._allowed and not self.closed:
+            self._halt()
+        return super()._over()

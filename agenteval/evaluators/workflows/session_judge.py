@@ -1,0 +1,269 @@
+"""Has a session done what the user wanted? Goals achieved of all goals, by a judge.
+
+Task progress and success rate of arXiv 2406.14884: progress = achieved / total. Success needs both
+the judge's word for the whole and every goal achieved: of two statements the lesser counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from agenteval.errors import AgentevalError, ReplyError, Unauthorized
+from agenteval.evaluators.base import classify
+from agenteval.evaluators.workflows.asked_judge import (
+    Form,
+    JudgeOptions,
+    ask_judge,
+    number_of,
+    object_schema,
+    reason_of,
+    yes_or_no,
+)
+from agenteval.evaluators.workflows.rates import Resampling
+from agenteval.models.client import Client
+from agenteval.models.reply import parse_reply
+from agenteval.records import FailureStatus, Message, Record, Usage, canonical_json
+from agenteval.stats import Bootstrap, Interval, Kappa, bootstrap_mean, cohen_kappa
+from agenteval.stats.bootstrap import Clusters
+
+_RESULT = re.compile(r"^[ \t]{0,40}Result[ \t]{0,4}:[ \t]{0,4}(yes|no)\b", re.I | re.M)
+_TOTAL = re.compile(
+    r"^[ \t]{0,40}Total number of goals[ \t]{0,4}:[ \t]{0,4}(\d{1,6})\b", re.I | re.M
+)
+_DONE = re.compile(
+    r"^[ \t]{0,40}Number of accomplished goals[ \t]{0,4}:[ \t]{0,4}(\d{1,6})\b", re.I | re.M
+)
+
+
+class GoalVerdict(Record):
+    """One goal. `quoted` tells whether the evidence really stands in the conversation."""
+
+    goal: str
+    achieved: bool
+    evidence: str = ""
+    reason: str = ""
+    quoted: bool = False
+
+
+class GoalsVerdict(Record):
+    """What the judge said of a session. `said` is its word for the whole."""
+
+    goals: tuple[GoalVerdict, ...] = ()
+    achieved: int = Field(ge=0)
+    total: int = Field(ge=0)
+    said: bool
+    usage: Usage = Usage()
+
+    @model_validator(mode="after")
+    def _counts(self) -> Self:
+        if self.achieved > self.total:
+            raise ValueError(f"{self.achieved} of {self.total} goals cannot be achieved")
+        return self
+
+    @property
+    def progress(self) -> float | None:
+        """Goals achieved / goals; None without goals."""
+        return self.achieved / self.total if self.total else None
+
+    @property
+    def success(self) -> bool | None:
+        """All goals achieved, and the judge says so as well; None without goals."""
+        return self.said and self.achieved == self.total if self.total else None
+
+    @property
+    def unquoted(self) -> int:
+        """Goals called achieved whose evidence is not in the conversation."""
+        return sum(one.achieved and not one.quoted for one in self.goals)
+
+
+class GoalsFailure(Record):
+    """No verdict, and why."""
+
+    status: FailureStatus
+    message: str = ""
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionText:
+    """A session to judge. `goals` are the user's, one text each, or one text of `wanted` from
+    which the judge makes the list itself. `workflow` is the procedure as text."""
+
+    dialogue: str
+    workflow: str = ""
+    goals: tuple[str, ...] = ()
+    wanted: str = ""
+
+
+class SessionJudge:
+    """Judges whole sessions by a model."""
+
+    def __init__(self, client: Client, options: JudgeOptions | None = None) -> None:
+        self.client = client
+        self.options = options or JudgeOptions(max_tokens=2048)
+
+    async def judge(self, session: SessionText, repeat: int = 0) -> GoalsVerdict | GoalsFailure:
+        """One verdict per goal, or why there is none. Raises Unauthorized for a refused key."""
+        numbered = [f"{i}. {goal}" for i, goal in enumerate(session.goals, 1)]
+        form = Form(
+            "session_judge", _schema(bool(numbered)), lambda text: read_goals(text, session)
+        )
+        try:
+            asked = await ask_judge(
+                self.client, form, self.options, repeat, listed=bool(numbered),
+                goals="\n".join(numbered) or session.wanted, workflow=session.workflow,
+                dialogue=session.dialogue,
+            )  # fmt: skip
+        except Unauthorized:
+            raise
+        except Exception as error:  # noqa: BLE001  becomes a failure that says what it is
+            status, message = classify(error)
+            spent = error.spent if isinstance(error, AgentevalError) else None
+            return GoalsFailure(status=status, message=message[:500], usage=spent or Usage())
+        verdict: GoalsVerdict = asked.value
+        return verdict.model_copy(update={"usage": asked.usage})
+
+
+def read_goals(text: str, session: SessionText) -> GoalsVerdict:
+    """The verdicts of a reply. Raises ReplyError where one is missing, double or unreadable."""
+    members = parse_reply(
+        text, lambda value: isinstance(value, dict) and isinstance(value.get("goals"), list)
+    ).value
+    rows = members["goals"]
+    if not all(isinstance(row, dict) for row in rows) or not rows:
+        raise ReplyError("goals must be a list with one object for each goal")
+    names = _names(rows, session)
+    said = yes_or_no(members.get("success"), "success")
+    body = _squeezed(session.dialogue)
+    ordered = sorted(zip(names, rows, strict=True), key=lambda pair: pair[0][0])
+    found = tuple(_goal(name, row, body) for (_, name), row in ordered)
+    return GoalsVerdict(
+        goals=found, achieved=sum(g.achieved for g in found), total=len(found), said=said
+    )
+
+
+def read_published_reply(text: str) -> GoalsVerdict:
+    """The reply in the three lines of listing 3 ("Result: yes", "Total number of goals: 4",
+    "Number of accomplished goals: 3"), however far they are indented.
+
+    Raises ReplyError where a line is missing or says that more was achieved than wanted.
+    """
+    lines = [pattern.search(text) for pattern in (_RESULT, _TOTAL, _DONE)]
+    names = ("Result", "Total number of goals", "Number of accomplished goals")
+    missing = [name for name, line in zip(names, lines, strict=True) if line is None]
+    if missing:
+        raise ReplyError(f"no line {missing[0]!r}")
+    result, total, done = (line.group(1) for line in lines if line is not None)
+    if int(done) > int(total):
+        raise ReplyError(f"{done} of {total} goals cannot be accomplished")
+    return GoalsVerdict(achieved=int(done), total=int(total), said=result.lower() == "yes")
+
+
+def dialogue_text(messages: Sequence[Message]) -> str:
+    """A conversation as the judge reads it: who speaks, calls with arguments, results."""
+    lines = []
+    for message in messages:
+        if message.content.strip():
+            lines.append(f"{message.role}: {message.content.strip()}")
+        lines += [
+            f"{message.role} calls {call.name}: {canonical_json(call.arguments)}"
+            for call in message.tool_calls
+        ]
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class GoalsTable:
+    """Success rate and mean progress over sessions with a verdict; `failures` by status.
+
+    `without_goals` counts verdicts of sessions in which the user wanted nothing: in no mean.
+    """
+
+    sessions: int
+    success: Interval
+    progress: Interval
+    failures: dict[str, int]
+    without_goals: int
+    unquoted: int
+
+
+def goals_table(
+    verdicts: Sequence[GoalsVerdict | GoalsFailure],
+    cases: Clusters | None = None,
+    how: Resampling | None = None,
+) -> GoalsTable:
+    """Means over sessions; intervals resample `cases` (one label per verdict, default: each)."""
+    how = how or Resampling()
+    known = [i for i, v in enumerate(verdicts) if isinstance(v, GoalsVerdict) and v.total]
+    found = [v for i in known if isinstance(v := verdicts[i], GoalsVerdict)]
+    labels = None if cases is None else [cases[i] for i in known]
+    success = bootstrap_mean([float(bool(v.success)) for v in found], labels, how=how.bootstrap())
+    done = [v.achieved / v.total for v in found]
+    progress = bootstrap_mean(done, labels, how=how.bootstrap())
+    failures: Counter[str] = Counter(v.status for v in verdicts if isinstance(v, GoalsFailure))
+    without = sum(isinstance(v, GoalsVerdict) and not v.total for v in verdicts)
+    unquoted = sum(v.unquoted for v in found)
+    return GoalsTable(len(verdicts), success, progress, dict(failures), without, unquoted)
+
+
+def agreement(
+    judged: Sequence[bool | None],
+    final: Sequence[bool | None],
+    cases: Clusters | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Kappa:
+    """Agreement of the judge's success with that of the final state, raw and Cohen's kappa.
+
+    Sessions without one of the two verdicts (None) are left out and counted. Raises ValueError
+    for sequences of different lengths.
+    """
+    pairs = [
+        [np.nan if one is None else float(one) for one in pair]
+        for pair in zip(judged, final, strict=True)
+    ]
+    table = np.array(pairs, dtype=np.float64).reshape(len(pairs), 2)
+    return cohen_kappa(table, categories=(0.0, 1.0), clusters=cases, bootstrap=bootstrap)
+
+
+def _schema(listed: bool) -> dict[str, Any]:
+    first = {"number": {"type": "integer"}} if listed else {"goal": {"type": "string"}}
+    rest = {"evidence": {"type": "string"}, "reason": {"type": "string"}}
+    row = object_schema({**first, **rest, "achieved": {"type": "boolean"}})
+    goals = {"type": "array", "items": row, "minItems": 1}
+    return object_schema({"goals": goals, "success": {"type": "boolean"}})
+
+
+def _names(rows: Sequence[dict[str, Any]], session: SessionText) -> list[tuple[int, str]]:
+    """(place, text) of the goal of each row."""
+    if not session.goals:
+        return [(i, reason_of(row, "goal")) for i, row in enumerate(rows)]
+    numbers = [number_of(row.get("number")) for row in rows]
+    wanted = range(1, len(session.goals) + 1)
+    if sorted(n for n in numbers if n is not None) != list(wanted) or None in numbers:
+        raise ReplyError(f"one verdict for each of the goals 1 to {len(session.goals)} is needed")
+    return [(int(n), session.goals[int(n) - 1]) for n in numbers if n is not None]
+
+
+def _goal(name: str, row: dict[str, Any], body: str) -> GoalVerdict:
+    achieved = yes_or_no(row.get("achieved"), "achieved")
+    evidence = row.get("evidence")
+    evidence = evidence.strip()[:2000] if isinstance(evidence, str) else ""
+    reason = row.get("reason")
+    reason = reason.strip()[:2000] if isinstance(reason, str) else ""
+    quote = _squeezed(evidence)
+    return GoalVerdict(
+        goal=name, achieved=achieved, evidence=evidence, reason=reason,
+        quoted=len(quote) >= 3 and quote in body,
+    )  # fmt: skip
+
+
+def _squeezed(text: str) -> str:
+    """The text for finding quotations: without blanks and quotation marks, in one case."""
+    return re.sub(r"[\s\"'`´‘’“”«»]+", "", text).casefold()

@@ -1,0 +1,297 @@
+"""What a campaign says of assistants at workflows: rates by system, group and format.
+
+A trial that ended in a failure is in no rate and counted beside it; so is one that nobody can
+decide. Repeated trials of a task are not independent: tasks are the units of every interval.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import numpy as np
+
+from agenteval.agents import AgentFailure
+from agenteval.evaluators.workflows.conformance import CAUSES
+from agenteval.evaluators.workflows.pass_k import PassPower, pass_powers
+from agenteval.evaluators.workflows.rates import Rates
+from agenteval.evaluators.workflows.results import (
+    CaseInfo,
+    SessionResult,
+    SessionVerdict,
+    TurnResult,
+)
+from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
+from agenteval.evaluators.workflows.session_judge import GoalsVerdict, agreement
+from agenteval.evaluators.workflows.session_score import session_table
+from agenteval.evaluators.workflows.turn_score import (
+    TurnFailure,
+    TurnTable,
+    TurnVerdict,
+    turn_table,
+)
+from agenteval.records import Usage
+from agenteval.stats import (
+    Interval,
+    Kappa,
+    adjust,
+    mean_interval,
+    proportion_interval,
+    sign_flip_test,
+)
+from agenteval.stats.bounded import bounded_interval
+
+ALL = "all"
+_MOST_K = 8
+Group = Callable[[CaseInfo], str]
+GROUPS: dict[str, Group] = {
+    "domain": lambda case: case.domain,
+    "role": lambda case: case.role,
+    "scenario": lambda case: f"{case.role}/{'+'.join(case.scenarios)}",
+    "task": lambda case: "cross" if case.cross else "single",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTally:
+    """The sessions of one system in one group.
+
+    `success`, `progress`, `conforms` and `fitness` are over trials with a verdict that says it;
+    `undecided` are verdicts without success, `failures` trials without a verdict, by status, those
+    for a simulator apart in `simulators`. `mistakes` counts what simulators did wrong on the way.
+    `turns`, `calls` are means per session; `usage` is the agent's, `simulated` the simulators'.
+    `agreement` is that of judge and final state, where both said something.
+    """
+
+    system: str
+    group: str
+    tasks: int
+    success: Interval
+    progress: Interval
+    tool: Rates
+    sequence: Interval
+    conforms: Interval
+    fitness: Interval
+    turns: Interval
+    calls: Interval
+    undecided: int
+    failures: Counter[str]
+    simulators: int
+    mistakes: Counter[str]
+    unjudged: int
+    usage: Usage
+    simulated: Usage
+    powers: tuple[PassPower, ...]
+    agreement: Kappa | None
+
+
+@dataclass(frozen=True, slots=True)
+class CauseShare:
+    """Why sessions of a system failed: the first deviation's cause, over failed sessions."""
+
+    system: str
+    failed: int
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FormatPair:
+    """Two formats under one agent, on the tasks that both have a verdict on.
+
+    `difference` is the mean over tasks of first less second, of the share of successes (sessions)
+    or right calls (turns); `p` of a sign-flip test over tasks, `corrected` over all pairs shown.
+    `left_out` are tasks with a verdict in one only.
+    """
+
+    agent: str
+    first: str
+    second: str
+    tasks: int
+    left_out: int
+    difference: Interval
+    p: float | None
+    corrected: float | None
+    reason: str | None
+
+
+def by_system(results: Iterable[SessionResult]) -> dict[str, list[SessionResult]]:
+    """Results of each system, in the order in which they come."""
+    found: dict[str, list[SessionResult]] = {}
+    for result in results:
+        found.setdefault(result.system, []).append(result)
+    return found
+
+
+def session_tallies(
+    results: Iterable[SessionResult], group: Group | None = None
+) -> list[SessionTally]:
+    """One tally for each system, or for each system and group, groups by name."""
+    chosen: Group = group or (lambda case: ALL)
+    found = []
+    for system, own in by_system(results).items():
+        ordered = sorted(own, key=lambda r: chosen(r.case))
+        for name, members in groupby(ordered, key=lambda r: chosen(r.case)):
+            found.append(_session_tally(system, name, list(members)))
+    return found
+
+
+def _session_tally(system: str, group: str, own: Sequence[SessionResult]) -> SessionTally:
+    judged = [(r, r.verdict) for r in own if r.verdict is not None]
+    logs = [(r.case.task, r.log) for r in own if isinstance(r.log, SessionLog)]
+    lost = [r.log for r in own if isinstance(r.log, SessionFailure)]
+    seen = [log for _, log in logs] + [f.log for f in lost if f.log is not None]
+    success = [(r.case.task, float(v.success)) for r, v in judged if v.success is not None]
+    attempts: dict[str, list[bool | None]] = {}
+    for r in own:
+        attempts.setdefault(r.case.task, []).append(r.verdict.success if r.verdict else None)
+    return SessionTally(
+        system=system,
+        group=group,
+        tasks=len(attempts),
+        success=share(success),
+        progress=_mean([(r.case.task, v.progress) for r, v in judged]),
+        tool=session_table([v for _, v in judged], [r.case.task for r, _ in judged]).tool,
+        sequence=_mean([(r.case.task, v.sequence) for r, v in judged]),
+        conforms=share([(r.case.task, float(v.conforms)) for r, v in judged]),
+        fitness=_mean([(r.case.task, v.fitness) for r, v in judged]),
+        turns=_mean([(task, float(log.turns)) for task, log in logs], bounds=None),
+        calls=_mean([(task, float(len(log.calls))) for task, log in logs], bounds=None),
+        undecided=sum(v.success is None for _, v in judged),
+        failures=Counter(f.status for f in lost),
+        simulators=sum(f.who != "agent" for f in lost),
+        mistakes=Counter(f"{m.who}: {m.kind}" for log in seen for m in log.mistakes),
+        unjudged=sum(v.unjudged for _, v in judged),
+        usage=sum((r.log.usage for r in own), Usage()),
+        simulated=sum((r.log.simulator_usage for r in own), Usage()),
+        powers=pass_powers(attempts, _MOST_K),
+        agreement=_agreement(own),
+    )
+
+
+def share(values: Sequence[tuple[Hashable, float]]) -> Interval:
+    """Share of yes over (task, 0 or 1): Wilson's interval where no task comes twice, else the mean
+    over tasks of each one's share."""
+    tasks: dict[Hashable, list[float]] = {}
+    for task, value in values:
+        tasks.setdefault(task, []).append(value)
+    if len(tasks) == len(values):
+        found = proportion_interval(int(sum(v for _, v in values)), len(values))
+    else:
+        found = bounded_interval(np.array([np.mean(v) for v in tasks.values()]), (0.0, 1.0))
+    return replace(found, n=len(values), n_clusters=len(tasks))
+
+
+def _mean(
+    values: Sequence[tuple[Hashable, float | None]],
+    bounds: tuple[float, float] | None = (0.0, 1.0),
+) -> Interval:
+    known = [(task, v) for task, v in values if v is not None]
+    return mean_interval([v for _, v in known], [task for task, _ in known], bounds=bounds)
+
+
+def _agreement(own: Sequence[SessionResult]) -> Kappa | None:
+    """Judge against final state, without the limits, which both pass by."""
+    pairs = [
+        (r.case.task, r.verdict.judge.success, r.verdict.state_success)
+        for r in own
+        if r.verdict is not None
+        and isinstance(r.verdict.judge, GoalsVerdict)
+        and None not in (r.verdict.judge.success, r.verdict.state_success)
+    ]
+    if not pairs:
+        return None
+    tasks, judge, state = zip(*pairs, strict=True)
+    return agreement(judge, state, list(tasks))
+
+
+def causes(results: Iterable[SessionResult]) -> list[CauseShare]:
+    """Failed sessions of each system by cause; a system without any is left out."""
+    found = []
+    for system, own in by_system(results).items():
+        failed = [r.verdict for r in own if r.verdict is not None and r.verdict.success is False]
+        counts: Counter[str] = Counter(v.cause or "other" for v in failed)
+        if failed:
+            ordered = {name: counts[name] for name in (*CAUSES, "other")}
+            found.append(CauseShare(system, len(failed), ordered))
+    return found
+
+
+def turn_tallies(
+    results: Iterable[TurnResult], group: Group | None = None
+) -> list[tuple[str, str, TurnTable]]:
+    """(system, group, table) for each system and group, groups by name."""
+    chosen: Group = group or (lambda case: ALL)
+    systems: dict[str, list[TurnResult]] = {}
+    for result in results:
+        systems.setdefault(result.system, []).append(result)
+    found = []
+    for system, own in systems.items():
+        ordered = sorted(own, key=lambda r: chosen(r.case))
+        for name, members in groupby(ordered, key=lambda r: chosen(r.case)):
+            rows = list(members)
+            verdicts = [v for r in rows if (v := _turn(r)) is not None]
+            graded = any(r.grade is not None for r in rows)
+            grades = [r.grade for r in rows if _turn(r) is not None] if graded else None
+            found.append((system, name, turn_table(verdicts, grades)))
+    return found
+
+
+def _turn(result: TurnResult) -> TurnVerdict | TurnFailure | None:
+    if isinstance(result.prediction, AgentFailure):
+        return TurnFailure(
+            session=result.case.task,
+            turn=int(result.case.id.rpartition(":")[2]),
+            status=result.prediction.status,
+            message=result.prediction.message,
+        )
+    return result.verdict
+
+
+def format_pairs(results: Iterable[SessionResult] | Iterable[TurnResult]) -> list[FormatPair]:
+    """Every two formats of one agent that share tasks, corrected over all of them (Holm)."""
+    shares: dict[str, dict[str, dict[str, list[float]]]] = {}
+    for r in results:
+        value = _worth(r)
+        if value is not None:
+            formats = shares.setdefault(r.agent, {})
+            formats.setdefault(r.format, {}).setdefault(r.case.task, []).append(value)
+    found = []
+    for agent, formats in shares.items():
+        names = list(formats)
+        for i, first in enumerate(names):
+            for second in names[i + 1 :]:
+                pair = _pair(agent, (first, second), (formats[first], formats[second]))
+                found += [pair] if pair else []
+    adjusted = adjust([p.p for p in found]).adjusted
+    return [
+        FormatPair(p.agent, p.first, p.second, p.tasks, p.left_out, p.difference, p.p, q, p.reason)
+        for p, q in zip(found, adjusted, strict=True)
+    ]
+
+
+def _worth(result: SessionResult | TurnResult) -> float | None:
+    """1 or 0 for a session that succeeded or a due call that is right; None: not decided."""
+    verdict = result.verdict
+    if isinstance(verdict, SessionVerdict):
+        return None if verdict.success is None else float(verdict.success)
+    if verdict is None or not verdict.gold_call or verdict.call == "undecided":
+        return None
+    return float(verdict.call == "right")
+
+
+def _pair(
+    agent: str,
+    names: tuple[str, str],
+    values: tuple[dict[str, list[float]], dict[str, list[float]]],
+) -> FormatPair | None:
+    first, second = values
+    common = [task for task in first if task in second]
+    if not common:
+        return None
+    apart = np.array([np.mean(first[t]) - np.mean(second[t]) for t in common])
+    test = sign_flip_test(apart, rng=np.random.default_rng(0))
+    left_out = len(set(first) ^ set(second))
+    spread = bounded_interval(apart, (-1.0, 1.0))
+    return FormatPair(agent, *names, len(common), left_out, spread, test.p, None, test.reason)

@@ -1,0 +1,213 @@
+"""The agent under test, a simulated user and simulated tools as AutoGen chat agents, and a team.
+
+Imported lazily: it loads autogen-agentchat. User and agent speak in turn; the agent's calls are
+answered within its turn, so that calls asked for at once and agents of any framework work. In a
+session of ours (`run_session`) no exception goes through AutoGen, which would keep its words and
+lose its type: `trouble` takes it, and the turn ends with a StopMessage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from autogen_agentchat.agents import BaseChatAgent
+from autogen_agentchat.base import Response
+from autogen_agentchat.conditions import StopMessageTermination
+from autogen_agentchat.messages import BaseChatMessage, StopMessage, StructuredMessage, TextMessage
+from autogen_agentchat.teams import RoundRobinGroupChat
+from autogen_core import CancellationToken
+
+from agenteval.agents.protocol import Tool
+from agenteval.agents.toolbox import Toolbox
+from agenteval.errors import AgentevalError
+from agenteval.evaluators.workflows.scenario import Action, Profile
+from agenteval.evaluators.workflows.serving import Serving
+from agenteval.evaluators.workflows.session import SimulatorMistake
+from agenteval.evaluators.workflows.simulators.nouns import DONE, Heard, UserSimulator
+from agenteval.evaluators.workflows.simulators.tools import ToolSession
+from agenteval.records import Message, Usage
+
+Trouble = Callable[[Exception], None]
+_T = TypeVar("_T")
+_STOPPED = "The conversation is stopped."
+
+
+class AssistantAgent(BaseChatAgent):
+    """The agent under test: answers every text it hears with its reply to the user.
+
+    `serving` keeps the conversation with all calls. A StopMessage ends it: a limit was passed, or
+    the agent was stopped within its turn or said nothing. Raises what `Serving.turn` raises.
+    """
+
+    def __init__(self, name: str, serving: Serving, *, trouble: Trouble | None = None) -> None:
+        super().__init__(name, "Serves the user by a procedure.")
+        self.serving = serving
+        self._trouble = trouble
+
+    @property
+    def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
+        """TextMessage, and StopMessage at the end."""
+        return (TextMessage, StopMessage)
+
+    async def on_messages(
+        self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
+    ) -> Response:
+        """One turn."""
+        heard = "\n".join(_texts(messages))
+
+        async def turn() -> BaseChatMessage:
+            reply = await self.serving.turn(heard)
+            if self.serving.ended is None:
+                return TextMessage(content=reply, source=self.name)
+            return StopMessage(content=reply or _STOPPED, source=self.name)
+
+        return await _spoken(turn(), self, self._trouble, cancellation_token)
+
+    async def on_reset(self, cancellation_token: CancellationToken) -> None:
+        """Forget the conversation; tools with a state keep it."""
+        self.serving.reset()
+
+
+class UserAgent(BaseChatAgent):
+    """A simulated user. It hears what others say to it; StopMessage means that it leaves.
+
+    Raises what the simulator raises.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        simulator: UserSimulator,
+        heard: Heard,
+        *,
+        trouble: Trouble | None = None,
+    ) -> None:
+        super().__init__(name, "A user who wants something.")
+        self._simulator = simulator
+        self._begun = heard
+        self._trouble = trouble
+        self.messages: list[Message] = list(heard.messages)
+        self.mistakes: list[SimulatorMistake] = []
+        self.usage = Usage()
+        self.done = False
+
+    @property
+    def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
+        """TextMessage, and StopMessage at the end."""
+        return (TextMessage, StopMessage)
+
+    async def on_messages(
+        self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
+    ) -> Response:
+        """What the user says next."""
+        self.messages += [Message(role="assistant", content=text) for text in _texts(messages)]
+        return await _spoken(self._speak(), self, self._trouble, cancellation_token)
+
+    async def _speak(self) -> BaseChatMessage:
+        b = self._begun
+        heard = Heard(b.profile, b.now, tuple(self.messages), b.seed, b.repeat)
+        try:
+            said = await self._simulator.speak(heard)
+        except AgentevalError as error:
+            self.usage += error.spent or Usage()
+            self.mistakes += getattr(error, "mistakes", ())
+            raise
+        self.usage += said.usage
+        self.mistakes += said.mistakes
+        self.done = said.done
+        if said.text != DONE:
+            self.messages.append(Message(role="user", content=said.text))
+        kind = StopMessage if said.done else TextMessage
+        return kind(content=said.text, source=self.name)
+
+    async def on_reset(self, cancellation_token: CancellationToken) -> None:
+        """As at the beginning."""
+        self.messages = list(self._begun.messages)
+        self.mistakes, self.usage, self.done = [], Usage(), False
+
+
+class ToolsAgent(BaseChatAgent):
+    """Simulated tools: answers each StructuredMessage[Action] with what the tool says.
+
+    For agents that ask for their calls by messages; in a session the tools answer within the
+    agent's turn. Raises what the tools raise.
+    """
+
+    def __init__(self, name: str, tools: ToolSession) -> None:
+        super().__init__(name, "Carries out calls of tools.")
+        self._tools = tools
+
+    @property
+    def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
+        """TextMessage."""
+        return (TextMessage,)
+
+    async def on_messages(
+        self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
+    ) -> Response:
+        """The results, one line for each call, in their order."""
+        actions = [
+            message.content
+            for message in messages
+            if isinstance(message, StructuredMessage) and isinstance(message.content, Action)
+        ]
+        given: list[Tool] = [tool.tool() for tool in self._tools.tools.values()]
+        box = Toolbox(given, self._tools.backend)
+        turn = box.turn()
+        results = [await box.call_async(a.tool, a.arguments, turn=turn) for a in actions]
+        text = "\n".join(results) or "There was no call."
+        return Response(chat_message=TextMessage(content=text, source=self.name))
+
+    async def on_reset(self, cancellation_token: CancellationToken) -> None:
+        """Nothing: the state belongs to the session."""
+
+
+def session_team(user: UserAgent, agent: AssistantAgent, turns: int) -> RoundRobinGroupChat:
+    """User and agent in turn, until one of them stops, or the agent replied `turns` times and the
+    user had its last word."""
+    return RoundRobinGroupChat(
+        [user, agent],
+        name="session",
+        description="A user and the agent that serves it.",
+        termination_condition=StopMessageTermination(),
+        max_turns=2 * turns + 1,
+    )
+
+
+def user_agent(
+    simulator: UserSimulator, profile: Profile, now: str, *, seed: int = 0, repeat: int = 0
+) -> UserAgent:
+    """A user named "user", at the beginning of a conversation."""
+    return UserAgent("user", simulator, Heard(profile, now, seed=seed, repeat=repeat))
+
+
+async def _spoken(
+    work: Awaitable[BaseChatMessage],
+    agent: BaseChatAgent,
+    trouble: Trouble | None,
+    token: CancellationToken,
+) -> Response:
+    """The message, or a StopMessage where the exception went to `trouble`."""
+    try:
+        return Response(chat_message=await _cancellable(work, token))
+    except asyncio.CancelledError:
+        if trouble is None or not token.is_cancelled():
+            raise
+    except Exception as error:
+        if trouble is None:
+            raise
+        trouble(error)
+    return Response(chat_message=StopMessage(content=_STOPPED, source=agent.name))
+
+
+async def _cancellable(work: Awaitable[_T], token: CancellationToken) -> _T:
+    """The result of the work, which ends when the token is cancelled."""
+    future = asyncio.ensure_future(work)
+    token.link_future(future)
+    return await future
+
+
+def _texts(messages: Sequence[BaseChatMessage]) -> list[str]:
+    return [m.content for m in messages if isinstance(m, TextMessage | StopMessage)]

@@ -1,0 +1,135 @@
+"""An assistant that talks in the two text templates of arXiv 2406.14884 (listing 1).
+
+It has no function calling: the tools stand in its instructions, and every reply of the model is a
+Thought with a Response or with one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agenteval.agents.conversation import Exchange, arguments_text, in_words
+from agenteval.agents.dialogue import AssistantSystem, Dialogue
+from agenteval.agents.endpoint import Endpoint, Line
+from agenteval.agents.toolbox import Toolbox
+from agenteval.evaluators.workflows.instructions import CHART_HEADING
+from agenteval.evaluators.workflows.reply_text import read_reply
+from agenteval.evaluators.workflows.session import Prediction
+from agenteval.models.client import Client
+from agenteval.models.prompts import Prompt, load_prompt
+from agenteval.models.wire import Reply, Request, WireMessage
+from agenteval.records import Message, ToolCall
+
+VERSION = 1  # of the templates and of how replies are read
+_TRIES = 2  # replies in no form before the assistant has nothing to say
+
+
+def template_prompt() -> Prompt:
+    """What is added to the instructions: the two forms."""
+    return load_prompt("agenteval.evaluators.workflows", "agent_template")
+
+
+def again_prompt() -> Prompt:
+    """What is said to a reply in neither form."""
+    return load_prompt("agenteval.evaluators.workflows", "agent_again")
+
+
+class TemplateAssistant:
+    """A model asked in words until it speaks to the user."""
+
+    def __init__(self, endpoint: Endpoint, client: Client) -> None:
+        self._parameters = endpoint.request_parameters()
+        self._client = client
+
+    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
+        """The text after `Response:`; "" when the model keeps to neither form.
+
+        A reply in neither form is malformed; the model is told so once, and again after every
+        reply that could be used. Of several calls in a reply the first alone is carried out. A
+        refusal in the endpoint's own field is the reply. Raises ModelError for a failing endpoint.
+        """
+        line = Line(self._client, tools)
+        messages = [_system(dialogue), *template_history(dialogue.messages)]
+        unreadable = 0
+        while not tools.exhausted.is_set():
+            reply = await line.ask(Request(tuple(messages), parameters=self._parameters))
+            said = read_reply(reply.text)
+            number = f"template_{len(messages)}"
+            if reply.refusal:
+                tools.say(Message(role="assistant", content=reply.text))
+                return reply.text
+            if said.form == "unreadable":
+                unreadable += 1
+                tools.malformed(reply.text)
+                if unreadable == _TRIES or tools.exhausted.is_set():
+                    _say(said, number, tools)
+                    break
+                told = again_prompt().render()
+            else:
+                _say(said, number, tools)
+                if said.form == "reply":
+                    return said.response
+                unreadable = 0
+                answer = await tools.call_async(said.tool, said.arguments)
+                told = _result(said.tool, answer)
+                tools.say(Message(role="tool", content=answer, tool_call_id=number))
+            messages += [_said(reply), {"role": "user", "content": told}]
+        return ""
+
+
+def template_assistant(endpoint: Endpoint, client: Client) -> AssistantSystem:
+    """The assistant `template:MODEL`; `client` comes from `connect(endpoint)`."""
+    return AssistantSystem(
+        name=f"template:{endpoint.model}",
+        make=lambda: TemplateAssistant(endpoint, client),
+        parameters={
+            "adapter": "template",
+            "version": VERSION,
+            "prompt": template_prompt().sha256,
+            "again": again_prompt().sha256,
+            **endpoint.parameters(),
+        },
+    )
+
+
+def template_history(messages: Sequence[Message]) -> Iterator[WireMessage]:
+    """A dialogue in the templates; calls that were made at once stand one after the other."""
+    for item in in_words(messages):
+        if isinstance(item, Exchange):
+            yield {"role": "assistant", "content": _as_call(item)}
+            yield {"role": "user", "content": _result(item.call.name, item.result)}
+        elif item.role == "assistant" and read_reply(item.content).form != "reply":
+            yield {"role": "assistant", "content": f"Response: {item.content}"}
+        else:
+            yield {"role": item.role, "content": item.content}
+
+
+def _as_call(item: Exchange) -> str:
+    read = read_reply(item.thought)
+    if read.form == "call" and read.tool == item.call.name:  # it was said in this form
+        return item.thought
+    lines = [f"Thought: {item.thought}"] if item.thought.strip() else []
+    lines += [f"Action: {item.call.name}", f"Action Input: {arguments_text(item.call)}"]
+    return "\n".join(lines)
+
+
+def _system(dialogue: Dialogue) -> WireMessage:
+    chart = CHART_HEADING in dialogue.instructions
+    text = template_prompt().render(instructions=dialogue.instructions, chart=chart)
+    return {"role": "system", "content": text}
+
+
+def _result(tool: str, answer: str) -> str:
+    return f"{tool} returned: {answer}"
+
+
+def _said(reply: Reply) -> WireMessage:
+    """The reply in the history; some endpoints refuse an empty one."""
+    return {"role": "assistant", "content": reply.text or "(nothing)"}
+
+
+def _say(said: Prediction, number: str, tools: Toolbox) -> None:
+    calls: tuple[ToolCall, ...] = ()
+    if said.form == "call":
+        calls = (ToolCall(name=said.tool, arguments=said.arguments, id=number),)
+    tools.say(Message(role="assistant", content=said.raw, tool_calls=calls))

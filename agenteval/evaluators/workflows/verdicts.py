@@ -1,0 +1,193 @@
+"""All that is said of one session, and of one predicted turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import JsonValue
+
+from agenteval.evaluators.workflows.align import conform
+from agenteval.evaluators.workflows.asked_judge import prompts_sha256
+from agenteval.evaluators.workflows.cases import SessionCase, TurnCase
+from agenteval.evaluators.workflows.causes import calls_of as calls_made
+from agenteval.evaluators.workflows.causes import causes, primary
+from agenteval.evaluators.workflows.equality import Equality, Schema, TextJudge
+from agenteval.evaluators.workflows.final_state import Gold, StateVerdict, gold_state, judged
+from agenteval.evaluators.workflows.order import order_score
+from agenteval.evaluators.workflows.procedure import Procedure, procedure
+from agenteval.evaluators.workflows.response_judge import Reply, ResponseJudge, ResponseVerdict
+from agenteval.evaluators.workflows.results import SessionVerdict
+from agenteval.evaluators.workflows.scenario import Role
+from agenteval.evaluators.workflows.session import Prediction, SessionLog
+from agenteval.evaluators.workflows.session_judge import (
+    GoalsFailure,
+    GoalsVerdict,
+    SessionJudge,
+    SessionText,
+    dialogue_text,
+)
+from agenteval.evaluators.workflows.session_score import calls_of, score_session
+from agenteval.evaluators.workflows.turn_score import TurnVerdict, gold_turns, score_turn
+from agenteval.records import content_hash
+
+VERSION = 1  # of the rules of a verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """Who decides what no rule can; each may be missing. `name` is that of their model."""
+
+    name: str | None = None
+    equality: TextJudge | None = None
+    session: SessionJudge | None = None
+    response: ResponseJudge | None = None
+
+    @property
+    def key(self) -> str:
+        """Content hash (hex) of the rules, the judges and their prompts."""
+        asked = {
+            "equal": self.equality is not None,
+            "session_judge": self.session is not None,
+            "response": self.response is not None,
+        }
+        prompts: dict[str, JsonValue] = {
+            name: prompts_sha256(name) for name, used in asked.items() if used
+        }
+        return content_hash({"version": VERSION, "judge": self.name, "prompts": prompts})
+
+
+@dataclass(slots=True)
+class Verdicts:
+    """Makes verdicts, and keeps what was decided about pairs of values (see `Equality.log`)."""
+
+    judges: Judges = field(default_factory=Judges)
+    _equal: dict[str, Equality] = field(default_factory=dict)
+    _plans: dict[tuple[str, tuple[str, ...]], Procedure] = field(default_factory=dict)
+    _gold: dict[str, Gold] = field(default_factory=dict)
+
+    def equality(self, role: Role) -> Equality:
+        """The one that serves this role."""
+        key = role.sha256
+        if key not in self._equal:
+            self._equal[key] = Equality(schemas_of(role), self.judges.equality)
+        return self._equal[key]
+
+    @property
+    def equalities(self) -> tuple[Equality, ...]:
+        """Those used so far."""
+        return tuple(self._equal.values())
+
+    async def session(self, case: SessionCase, log: SessionLog) -> SessionVerdict:
+        """The verdict on a session. Raises Unauthorized from a judge; its other failures are told
+        in the verdict."""
+        role, profile = case.of.role, case.profile
+        plan = self._plan(role, profile.scenarios)
+        counts = await score_session(
+            case.info.id, profile.actions, calls_of(log), self.equality(role)
+        )
+        state = self._state(case, log)
+        judge = await self._goals(case, log)
+        success, decided_by = _success(log, state, judge)
+        found = causes(plan, profile, log)
+        walk = conform(plan, calls_made(log), complete=False)  # as in `causes`: gold sees the rest
+        return SessionVerdict(
+            success=success,
+            decided_by=decided_by,
+            progress=_progress(state, judge),
+            state_success=state.success if state else None,
+            state_goals=state.goals if state else (),
+            differences=tuple(map(str, state.differences)) if state else (),
+            judge=judge,
+            right=counts.right,
+            gold=counts.gold,
+            generated=counts.generated,
+            unjudged=counts.unjudged,
+            sequence=order_score([c.tool for c in log.calls], [a.tool for a in profile.actions]).f1,
+            conforms=walk.conforms,
+            fitness=walk.fitness,
+            deviations=found,
+            cause=primary(found) if success is False else None,
+            nodes=walk.nodes,
+            edges=walk.edges,
+            unchecked=walk.unchecked,
+        )
+
+    async def turn(
+        self, case: TurnCase, prediction: Prediction
+    ) -> tuple[TurnVerdict, ResponseVerdict | None]:
+        """The verdict on a predicted turn, and the grade of a reply where a judge grades it."""
+        gold = next(g for g in gold_turns(case.session) if g.turn == case.index)
+        verdict = await score_turn(gold, prediction, self.equality(case.of.role))
+        verdict = verdict.model_copy(update={"session": case.info.task})
+        if self.judges.response is None or case.turn.kind != "reply" or prediction.form != "reply":
+            return verdict, None
+        given = Reply(
+            reply=prediction.response,
+            gold=case.turn.text,
+            workflow=_text(case.of.role, case.profile.scenarios),
+            history="\n".join(
+                f"{'user' if t.kind == 'user' else 'assistant'}: {t.text or t.tool}"
+                for t in case.session.turns[: case.index]
+            ),
+        )
+        return verdict, await self.judges.response.grade(given)
+
+    def _plan(self, role: Role, scenarios: tuple[str, ...]) -> Procedure:
+        key = role.sha256, scenarios
+        if key not in self._plans:
+            self._plans[key] = procedure(role, scenarios)
+        return self._plans[key]
+
+    def _state(self, case: SessionCase, log: SessionLog) -> StateVerdict | None:
+        if case.of.backend is None:
+            return None
+        if case.key not in self._gold:
+            self._gold[case.key] = gold_state(case.of.role, case.profile, case.of.backend)
+        return judged(self._gold[case.key], log)
+
+    async def _goals(
+        self, case: SessionCase, log: SessionLog
+    ) -> GoalsVerdict | GoalsFailure | None:
+        if self.judges.session is None:
+            return None
+        return await self.judges.session.judge(
+            SessionText(
+                dialogue=dialogue_text(log.messages),
+                workflow=_text(case.of.role, case.profile.scenarios),
+                goals=tuple(goal.text for goal in case.profile.goals),
+            )
+        )
+
+
+def schemas_of(role: Role) -> Mapping[str, Schema]:
+    """The schemas of parameters by tool."""
+    tools = role.tools_of(tuple(s.id for s in role.scenarios))
+    found: dict[str, Any] = {tool.name: tool.parameters for tool in tools}
+    return found
+
+
+def _success(
+    log: SessionLog, state: StateVerdict | None, judge: GoalsVerdict | GoalsFailure | None
+) -> tuple[bool | None, Literal["limit", "state", "judge"] | None]:
+    if log.ended != "user":  # over a limit is a failure, whatever was done (section 9)
+        return False, "limit"
+    if state is not None and state.success is not None:
+        return state.success, "state"
+    if isinstance(judge, GoalsVerdict) and judge.success is not None:
+        return judge.success, "judge"
+    return None, None
+
+
+def _progress(
+    state: StateVerdict | None, judge: GoalsVerdict | GoalsFailure | None
+) -> float | None:
+    if state is not None and state.progress is not None:
+        return state.progress
+    return judge.progress if isinstance(judge, GoalsVerdict) else None
+
+
+def _text(role: Role, scenarios: tuple[str, ...]) -> str:
+    """The procedures as text, whatever the agent was given: one judge for all formats."""
+    return "\n\n".join(role.scenario(s).text for s in scenarios)

@@ -1,0 +1,293 @@
+"""The tables of a campaign of workflows, for the page and, as plain text, for the terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from agenteval.evaluators.workflows import tallies
+from agenteval.evaluators.workflows.conformance import CAUSES
+from agenteval.evaluators.workflows.rates import Rate, Rates
+from agenteval.evaluators.workflows.results import SessionResult, TurnResult
+from agenteval.evaluators.workflows.tallies import ALL, FormatPair, SessionTally
+from agenteval.evaluators.workflows.turn_score import TurnTable
+from agenteval.report.grid import (
+    Cell,
+    Grid,
+    Head,
+    count,
+    difference,
+    mean,
+    number,
+    p_value,
+    words,
+)
+from agenteval.report.sheet import Sheet
+from agenteval.stats import Interval
+
+_SUCCESS = Head("success [95 %]", "share of sessions that left the state which the goals ask for",
+                True)  # fmt: skip
+_SESSIONS = Head("sessions / tasks", "with a verdict, and the users they are of", True)
+_WITHOUT = Head("no verdict", "endpoint, adapter or simulator failed, or undecided: in no rate",
+                True)  # fmt: skip
+_TOOLS = (
+    Head("tool P", "calls that are gold calls", True),
+    Head("R", "gold calls that were made", True),
+    Head("F1 [95 %]", "", True),
+)
+_NOTE_TASKS = "Tasks are the units of all intervals: repeated sessions of a user add none."
+
+
+def session_sheets(results: Sequence[SessionResult], *, brief: bool = False) -> list[Sheet]:
+    """All tables that the sessions have something for; `brief`: without those by group."""
+    if not results:
+        return []
+    whole = tallies.session_tallies(results)
+    made = [
+        _sessions(whole),
+        _calls(whole),
+        *([] if brief else [_grouped(name, results) for name in tallies.GROUPS]),
+        _formats(tallies.format_pairs(results), "sessions", "share of successes"),
+        _causes(results),
+        _powers(whole),
+        _judged(whole),
+        _lost(whole),
+        _effort(whole),
+    ]
+    return [sheet for sheet in made if sheet is not None]
+
+
+def turn_sheets(results: Sequence[TurnResult], *, brief: bool = False) -> list[Sheet]:
+    """All tables that the predicted turns have something for."""
+    if not results:
+        return []
+    made = [
+        _turns("turns", "Single turns of recorded sessions", results, None),
+        *(
+            []
+            if brief
+            else [
+                _turns(f"turns-by-{name}", f"Single turns by {name}", results, name)
+                for name in tallies.GROUPS
+            ]
+        ),
+        _formats(tallies.format_pairs(results), "turns", "share of due calls that are right"),
+        _turn_failures(results),
+    ]
+    return [sheet for sheet in made if sheet is not None]
+
+
+def _sessions(rows: Sequence[SessionTally]) -> Sheet:
+    heads = (Head("system"), _SUCCESS, Head("progress [95 %]", "goals achieved of all goals", True),
+             Head("follows the chart [95 %]", "no call departs from the procedure", True),
+             Head("fitness", "1 − cost of the best walk / cost of the worst, mean", True),
+             _SESSIONS, _WITHOUT)  # fmt: skip
+    cells = tuple(
+        (words(t.system), mean(t.success), mean(t.progress), mean(t.conforms),
+         number(t.fitness.mean), _sizes(t.success, t.tasks), count(_without(t)))
+        for t in rows
+    )  # fmt: skip
+    return Sheet(Grid("sessions", "Whole sessions by system", heads, cells), _NOTE_TASKS)
+
+
+def _calls(rows: Sequence[SessionTally]) -> Sheet:
+    heads = (Head("system"), *_TOOLS,
+             Head("order F1", "longest common subsequence of tool names with gold, mean", True),
+             Head("right / made / gold", "calls", True),
+             Head("undecided", "calls whose values only a judge could compare", True),
+             Head("turns", "replies per session, mean", True),
+             Head("calls", "per session, mean", True))  # fmt: skip
+    cells = tuple(
+        (words(t.system), *_rates(t.tool), number(t.sequence.mean),
+         Cell(f"{t.tool.right:,} / {t.tool.predicted:,} / {t.tool.gold:,}"), count(t.unjudged),
+         number(t.turns.mean, ".1f"), number(t.calls.mean, ".1f"))
+        for t in rows
+    )  # fmt: skip
+    note = "A call is right when tool and parameters equal a gold call's, each gold call once."
+    return Sheet(Grid("session-calls", "Calls in sessions", heads, cells), note)
+
+
+def _grouped(name: str, results: Sequence[SessionResult]) -> Sheet | None:
+    rows = tallies.session_tallies(results, tallies.GROUPS[name])
+    if len({t.group for t in rows}) < 2:
+        return None
+    heads = (Head(name), Head("system"), _SUCCESS, Head("progress", "mean", True),
+             Head("tool F1", "", True), Head("follows the chart", "", True), _SESSIONS,
+             _WITHOUT)  # fmt: skip
+    cells = tuple(
+        (words(t.group), words(t.system), mean(t.success), number(t.progress.mean),
+         number(t.tool.f1.known.mean), number(t.conforms.mean), _sizes(t.success, t.tasks),
+         count(_without(t)))
+        for t in sorted(rows, key=lambda t: t.group)
+    )  # fmt: skip
+    return Sheet(Grid(f"sessions-by-{name}", f"Sessions by {name}", heads, cells))
+
+
+def _formats(pairs: Sequence[FormatPair], level: str, what: str) -> Sheet | None:
+    if not pairs:
+        return None
+    heads = (Head("agent"), Head("first"), Head("second"),
+             Head("first less second [95 %]", what, True), Head("tasks", "with both", True),
+             Head("left out", "tasks with a verdict on one only", True), Head("p", "", True),
+             Head("p corrected", "Holm, over all pairs", True))  # fmt: skip
+    cells = tuple(
+        (words(p.agent), words(p.first), words(p.second), difference(p.difference),
+         count(p.tasks), count(p.left_out), p_value(p.p, p.reason), p_value(p.corrected))
+        for p in pairs
+    )  # fmt: skip
+    note = f"Paired by task: {what}. p: sign flips over tasks."
+    caption = f"Formats of the procedure compared, {level}"
+    return Sheet(Grid(f"formats-{level}", caption, heads, cells), note)
+
+
+def _causes(results: Sequence[SessionResult]) -> Sheet | None:
+    rows = tallies.causes(results)
+    if not rows:
+        return None
+    labels = (*CAUSES, "other")
+    heads = (Head("system"), Head("failed", "sessions", True),
+             *(Head(label.replace("_", " "), "", True) for label in labels))  # fmt: skip
+    cells = tuple(
+        (words(r.system), count(r.failed), *(_part(r.counts[k], r.failed) for k in labels))
+        for r in rows
+    )
+    note = "The first deviation of a failed session, from chart and gold calls; no judge."
+    return Sheet(Grid("causes", "Why sessions failed", heads, cells), note)
+
+
+def _powers(rows: Sequence[SessionTally]) -> Sheet | None:
+    found = [(t.system, p) for t in rows for p in t.powers if p.k > 1]
+    if not found:
+        return None
+    heads = (Head("system"), Head("k", "", True), Head("pass^k [95 %]", "all of k succeed", True),
+             Head("tasks", "", True),
+             Head("left out", "tasks with fewer than k", True))  # fmt: skip
+    cells = tuple(
+        (words(system), count(p.k), mean(p.rate), count(p.rate.n), count(p.few))
+        for system, p in found
+    )
+    return Sheet(Grid("powers", "Repeated sessions", heads, cells))
+
+
+def _judged(rows: Sequence[SessionTally]) -> Sheet | None:
+    found = [(t.system, t.agreement) for t in rows if t.agreement is not None]
+    if not found:
+        return None
+    heads = (Head("system"), Head("agree [95 %]", "share of sessions", True),
+             Head("kappa [95 %]", "Cohen's", True),
+             Head("sessions", "with both", True))  # fmt: skip
+    cells = tuple(
+        (words(system), mean(k.agreement), mean(k.coefficient), count(k.coefficient.n))
+        for system, k in found
+    )
+    return Sheet(Grid("judge", "Judge's success against the final state", heads, cells))
+
+
+def _lost(rows: Sequence[SessionTally]) -> Sheet | None:
+    """Failures and mistakes by name; None where everything went well."""
+    lines = [
+        (t.system, name, n)
+        for t in rows
+        for name, n in sorted(
+            (Counter({f"no session: {k}": n for k, n in t.failures.items()})
+             + Counter({f"simulator's mistake, {k}": n for k, n in t.mistakes.items()})
+             + Counter({"no verdict: undecided": t.undecided})).items()
+        )
+        if n
+    ]  # fmt: skip
+    if not lines:
+        return None
+    heads = (Head("system"), Head("what"), Head("times", "", True))
+    cells = tuple((words(s), words(name), count(n)) for s, name, n in lines)
+    note = "None of it is charged to the agent."
+    return Sheet(Grid("lost", "What brought no verdict, and what simulators did wrong", heads,
+                      cells), note)  # fmt: skip
+
+
+def _effort(rows: Sequence[SessionTally]) -> Sheet:
+    heads = (Head("system"), Head("requests", "of the agent", True), Head("tokens", "", True),
+             Head("cost", "in the currency of the prices given", True),
+             Head("requests of simulators", "", True), Head("tokens", "", True))  # fmt: skip
+    cells = tuple(
+        (words(t.system), count(t.usage.requests), number(_tokens(t.usage), ",.0f"),
+         number(t.usage.cost, ",.4f"), count(t.simulated.requests),
+         number(_tokens(t.simulated), ",.0f"))
+        for t in rows
+    )  # fmt: skip
+    return Sheet(Grid("effort", "What the sessions took", heads, cells))
+
+
+def _turns(id: str, caption: str, results: Sequence[TurnResult], by: str | None) -> Sheet | None:
+    rows = tallies.turn_tallies(results, tallies.GROUPS[by] if by else None)
+    if by and len({group for _, group, _ in rows}) < 2:
+        return None
+    first = (Head(by),) if by else ()
+    heads = (*first, Head("system"), *_TOOLS, Head("parameters F1", "only where the tool is right",
+             True), Head("node", "share of named nodes that are right", True),
+             Head("named", "turns that name one", True),
+             Head("response 0–10", "a judge's mean", True), Head("graded", "", True),
+             Head("turns", "", True), Head("unreadable", "no call and no reply", True),
+             Head("undecided", "calls only a judge could decide", True),
+             Head("no prediction", "endpoint or adapter failed: in no rate", True))  # fmt: skip
+    cells = tuple(
+        (*((words(group),) if group != ALL else ()), words(system), *_rates(table.tool),
+         *_turn_cells(table))
+        for system, group, table in (sorted(rows, key=lambda r: r[1]) if by else rows)
+    )  # fmt: skip
+    note = "Intervals resample recorded sessions."
+    return Sheet(Grid(id, caption, heads, cells), "" if by else note)
+
+
+def _turn_cells(table: TurnTable) -> tuple[Cell, ...]:
+    graded = table.response
+    return (
+        number(table.parameters.f1.known.mean), number(table.node.accuracy.mean),
+        count(table.node.accuracy.n),
+        number(graded.mean.mean if graded else None, ".1f"),
+        count(graded.mean.n if graded else 0), count(table.turns), count(table.unreadable),
+        count(table.tool.undecided), count(sum(table.failures.values())),
+    )  # fmt: skip
+
+
+def _turn_failures(results: Sequence[TurnResult]) -> Sheet | None:
+    found: Counter[tuple[str, str]] = Counter()
+    for system, _, table in tallies.turn_tallies(results):
+        for status, n in table.failures.items():
+            found[system, f"no prediction: {status}"] += n
+        for status, n in (table.response.failures if table.response else {}).items():
+            found[system, f"no grade: {status}"] += n
+    if not found:
+        return None
+    heads = (Head("system"), Head("what"), Head("times", "", True))
+    cells = tuple((words(s), words(k), count(n)) for (s, k), n in sorted(found.items()))
+    return Sheet(Grid("turns-lost", "What brought no prediction or grade", heads, cells))
+
+
+def _rates(found: Rates) -> tuple[Cell, Cell, Cell]:
+    return number(found.precision.known.mean), number(found.recall.known.mean), _rate(found.f1)
+
+
+def _rate(rate: Rate) -> Cell:
+    cell = mean(rate.known)
+    if rate.low is None or rate.high is None or rate.low == rate.high:
+        return cell
+    note = f"{rate.low:.2f} to {rate.high:.2f} with all that is undecided wrong, or right"
+    return Cell(cell.text + "*", cell.key, True, cell.kind, note, cell.span)
+
+
+def _sizes(rate: Interval, tasks: int) -> Cell:
+    return Cell(f"{rate.n:,} / {tasks:,}", float(rate.n), True, "" if rate.n else "zero")
+
+
+def _without(t: SessionTally) -> int:
+    return sum(t.failures.values()) + t.undecided
+
+
+def _part(n: int, total: int) -> Cell:
+    return Cell(f"{n:,}: {100 * n / total:.0f} %", n / total, True, "" if n else "zero")
+
+
+def _tokens(usage: object) -> float | None:
+    prompt = getattr(usage, "prompt_tokens", None)
+    reply = getattr(usage, "completion_tokens", None)
+    return None if prompt is None or reply is None else prompt + reply

@@ -1,0 +1,333 @@
+"""Assistants that are functions, classes and programs; and how `--agent` names an assistant."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shlex
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.agents import AgentFailure, AgentLimits, AgentLog, Tool, Toolbox
+from agenteval.agents.callable import CallableAssistant, Tools
+from agenteval.agents.command import CommandAgent
+from agenteval.agents.dialogue import Dialogue, take_turn
+from agenteval.agents.mcp import McpAgent
+from agenteval.agents.spec import AgentSettings, assistant, opened_assistant, system
+from agenteval.errors import InputError
+from agenteval.records import Message, ToolCall
+from agenteval.testing import serve
+
+TOOLS = [Tool(name="rinse", description="Rinse."), Tool(name="dry")]
+DIALOGUE = Dialogue(
+    instructions="You cut hair.",
+    messages=(
+        Message(role="user", content="Wash, please. – ✓"),
+        Message(role="assistant", tool_calls=(ToolCall(name="rinse", arguments={}, id="r1"),)),
+        Message(role="tool", content="wet", tool_call_id="r1"),
+        Message(role="assistant", content="It is wet."),
+        Message(role="user", content="Now dry it."),
+    ),
+)
+MESSAGES = [
+    {"role": "user", "content": "Wash, please. – ✓"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "r1", "type": "function", "function": {"name": "rinse", "arguments": "{}"}}
+        ],
+    },
+    {"role": "tool", "tool_call_id": "r1", "content": "wet"},
+    {"role": "assistant", "content": "It is wet."},
+    {"role": "user", "content": "Now dry it."},
+]
+WHOLE = [{"role": "system", "content": "You cut hair."}, *MESSAGES]
+
+
+async def answer_later(name: str, arguments: Any) -> str:
+    await asyncio.sleep(0)
+    return f"{name} done"
+
+
+def box(stop_after: int | None = None, **limits: Any) -> Toolbox:
+    return Toolbox(TOOLS, answer_later, AgentLimits(**limits), stop_after=stop_after)
+
+
+async def take(agent: Any, **more: Any) -> Any:
+    return await take_turn(agent, DIALOGUE, box(**more))
+
+
+def plain(messages, tools):  # type: ignore[no-untyped-def]
+    assert messages == WHOLE
+    return tools["dry"]()
+
+
+async def awaits(messages: list[dict[str, Any]], tools: Tools) -> str:
+    assert messages == WHOLE
+    return await tools.call_async("dry")
+
+
+def takes_the_dialogue(talk: Dialogue, tools: Tools) -> str:
+    assert talk == DIALOGUE
+    return tools.call("dry")
+
+
+@pytest.mark.parametrize("function", [plain, awaits, takes_the_dialogue])
+async def test_functions(function: Any) -> None:
+    log = await take(CallableAssistant(function))
+    assert isinstance(log, AgentLog), log
+    assert log.output == "dry done"
+    assert [(e.name, e.status) for e in log.events] == [("dry", "ok")]
+
+
+def single(request: str, tools: Tools) -> str:
+    return request
+
+
+def test_functions_that_do_not_fit() -> None:
+    with pytest.raises(InputError, match=r"takes a single request.*function\(messages, tools\)"):
+        CallableAssistant(single)
+    with pytest.raises(InputError, match=r"cannot be called as function\(messages, tools\)"):
+        CallableAssistant(lambda messages: "")  # type: ignore[misc,arg-type]
+
+
+HEAD = """
+import json, sys
+def send(**line):
+    print(json.dumps(line), flush=True)
+def receive():
+    line = sys.stdin.readline()
+    if not line: sys.exit(9)
+    return json.loads(line)
+start = receive()
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Any) -> Any:
+    """Writes a program and returns the command that runs it."""
+
+    def write(text: str, head: str = HEAD) -> str:
+        path = tmp_path / "program.py"
+        path.write_text(head + textwrap.dedent(text), encoding="utf-8")
+        return f"{sys.executable} {path}"
+
+    return write
+
+
+async def test_a_command(script: Any) -> None:
+    command = script("""
+        send(type="call", id=7, name="dry", arguments={})
+        answer = receive()
+        send(type="final", content=json.dumps([start, answer]))
+    """)
+    log = await take(CommandAgent(command), seconds=30)
+    assert isinstance(log, AgentLog), log
+    start, answer = json.loads(log.output)
+    assert start == {
+        "type": "dialogue",
+        "instructions": "You cut hair.",
+        "messages": MESSAGES,
+        "tools": [tool.function() for tool in TOOLS],
+    }
+    assert answer == {"type": "result", "id": 7, "content": "dry done"}
+
+
+async def test_a_command_is_not_answered_after_the_last_call(script: Any, tmp_path: Any) -> None:
+    mark = tmp_path / "asked"
+    command = script(f"""
+        send(type="calls", calls=[dict(id=n, name=name) for n, name in
+                                  enumerate(["polish", "dry", "rinse"])])
+        receive()
+        open({str(mark)!r}, "w")
+    """)
+    tools = box(stop_after=1, seconds=30)
+    log = await take_turn(CommandAgent(command), DIALOGUE, tools)
+    assert isinstance(log, AgentLog), log
+    assert (log.ending, log.output) == ("iterations", "")
+    assert [(e.name, e.status) for e in log.events] == [("polish", "unknown_tool")]
+    assert not mark.exists()
+
+
+async def test_a_line_that_is_no_json_is_what_it_did_first(script: Any) -> None:
+    log = await take(CommandAgent(script("print('Hello?', flush=True)\nreceive()")), stop_after=1)
+    assert isinstance(log, AgentLog), log
+    assert [(e.arguments, e.status) for e in log.events] == [("Hello?", "malformed")]
+
+
+CLIENT = """
+import asyncio, json, os, sys
+from mcp import Client
+async def main():
+    talk = json.load(sys.stdin)
+    assert talk == json.load(open(os.environ["AGENTEVAL_DIALOGUE"], encoding="utf-8"))
+    assert talk == json.load(open(sys.argv[1], encoding="utf-8"))
+    assert "AGENTEVAL_REQUEST" not in os.environ
+    async with Client(os.environ["AGENTEVAL_MCP_URL"]) as client:
+        answer = (await client.call_tool("dry", {})).content[0].text
+    open(sys.argv[2], "w")
+    print(json.dumps([talk, answer]))
+asyncio.run(main())
+"""
+
+
+async def test_an_mcp_client(script: Any, tmp_path: Any) -> None:
+    agent = McpAgent(script("", CLIENT) + f" {{dialogue_file}} {tmp_path / 'answered'}")
+    log = await take(agent, seconds=60)
+    assert isinstance(log, AgentLog), log
+    talk, answer = json.loads(log.output)
+    assert talk == {"type": "dialogue", "instructions": "You cut hair.", "messages": MESSAGES}
+    assert answer == "dry done"
+    assert (tmp_path / "answered").exists()
+
+
+async def test_an_mcp_client_is_not_answered_after_the_last_call(
+    script: Any, tmp_path: Any
+) -> None:
+    agent = McpAgent(script("", CLIENT) + f" {{dialogue_file}} {tmp_path / 'answered'}")
+    log = await take(agent, stop_after=1, seconds=60)
+    assert isinstance(log, AgentLog), log
+    assert (log.ending, [e.name for e in log.events]) == ("iterations", ["dry"])
+    assert not (tmp_path / "answered").exists()
+
+
+async def test_an_mcp_program_may_leave_the_server_alone(script: Any) -> None:
+    log = await take(McpAgent(script("print('Hello.')", "")), seconds=30)
+    assert isinstance(log, AgentLog), log
+    assert log.output == "Hello."
+
+
+# ---- --agent -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("AGENTEVAL_MODEL", "AGENTEVAL_BASE_URL", "AGENTEVAL_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+async def test_functions_and_classes_by_name(project: Any) -> None:
+    (project / "desk.py").write_text(
+        "def reply(messages, tools): return messages[-1]['content'].upper()\n"
+        "class Clerk:\n"
+        "    async def proceed(self, dialogue, tools):\n"
+        "        return dialogue.instructions + await tools.call_async('dry')\n"
+        "class Deaf:\n    async def run(self, request, tools): return ''\n"
+    )
+    function = assistant("python:desk:reply")
+    assert (await take(function.make())).output == "NOW DRY IT."
+    assert function.name == "python:desk:reply"
+    assert function.parameters["function"] == "desk:reply"
+    clerk = assistant("python:desk:Clerk")
+    assert (await take(clerk.make())).output == "You cut hair.dry done"
+    assert clerk.make() is not clerk.make()
+    assert clerk.sha256 != function.sha256
+    with pytest.raises(InputError, match=r"no `async def proceed\(self, dialogue, tools\)`"):
+        assistant("python:desk:Deaf")
+    with pytest.raises(InputError, match=r"no `async def run\(self, request, tools\)`"):
+        system("python:desk:Clerk")
+
+
+def test_scripted_assistants(project: Any) -> None:
+    class Mute:
+        async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
+            return ""
+
+    found = assistant("scripted:mute", scripted={"mute": Mute})
+    assert isinstance(found.make(), Mute)
+    assert (found.name, found.parameters["adapter"]) == ("scripted:mute", "scripted")
+    with pytest.raises(InputError, match="is 'mute' meant"):
+        assistant("scripted:mut", scripted={"mute": Mute})
+
+
+@pytest.mark.parametrize("word", ["{request}", "--file={request_file}"])
+def test_mcp_with_a_single_request_is_refused(project: Any, word: str) -> None:
+    with pytest.raises(InputError, match=r"\{dialogue_file\}"):
+        assistant(f"mcp:{sys.executable} agent.py {word}")
+    assert system(f"mcp:{sys.executable} agent.py {word}").name.startswith("mcp:")
+
+
+@pytest.mark.parametrize("spec", ["openai", "responses", "react", "autogen"])
+def test_on_a_model(project: Any, monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
+    monkeypatch.setenv("AGENTEVAL_API_KEY", "sk-canary-22bb")
+    settings = AgentSettings(model="m", base_url="http://127.0.0.1:9/v1")
+    found, agent = assistant(spec, settings), system(spec, settings)
+    assert found.name == agent.name
+    assert found.parameters["model"] == "m"
+    assert "instructions" not in found.parameters  # they are the dialogue's
+    assert "canary" not in json.dumps(found.parameters)
+
+
+async def test_opened_runs_and_closes(project: Any) -> None:
+    with serve(lambda body, n: {"content": "Dry."}) as server:
+        settings = AgentSettings(model="m", base_url=server.base_url)
+        async with opened_assistant("openai", settings) as found:
+            log = await take(found.make())
+    assert isinstance(log, AgentLog), log
+    assert log.output == "Dry."
+
+
+def test_further_adapters(project: Any) -> None:
+    from agenteval.agents.openai_chat import openai_chat_assistant
+
+    settings = AgentSettings(model="m", base_url="http://127.0.0.1:9/v1")
+    more = {"own": openai_chat_assistant}
+    assert assistant("own", settings, more=more).name == "openai-chat:m"
+    with pytest.raises(InputError, match=r"is own meant.*autogen, own, python"):
+        assistant("owm", settings, more=more)
+    with pytest.raises(InputError, match="the model of own is given with --model"):
+        assistant("own:m", settings, more=more)
+    with pytest.raises(InputError, match="unknown agent 'own'"):
+        system("own", settings)
+
+
+def examples() -> tuple[list[str], dict[str, str]]:
+    """The specifications in the part of the documentation on conversations, and its files."""
+    docs = Path(__file__).parents[2] / "docs" / "agents.md"
+    text = docs.read_text(encoding="utf-8").partition("\n## In a conversation")[2]
+    commands = re.findall(r"^```sh\n(.*?)```", text, re.MULTILINE | re.DOTALL)
+    files = re.findall(r"^```python\n# (\w+\.py)\n(.*?)```", text, re.MULTILINE | re.DOTALL)
+    return [shlex.split(command)[-1] for command in commands], dict(files)
+
+
+SPECS, FILES = examples()
+
+
+@pytest.mark.parametrize("spec", SPECS)
+async def test_the_examples_of_the_docs(
+    project: Any, monkeypatch: pytest.MonkeyPatch, spec: str
+) -> None:
+    for name, text in FILES.items():
+        (project / name).write_text(text, encoding="utf-8")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    log = await take(assistant(spec).make(), seconds=30)
+    assert isinstance(log, AgentLog), log
+    assert log.output == "All done."
+    assert [(e.name, e.status) for e in log.events] == [("rinse", "ok"), ("dry", "ok")]
+
+
+def test_the_docs_hold_these_examples() -> None:
+    assert [spec.partition(":")[0] for spec in SPECS] == ["python", "command"]
+    assert len(FILES) == 2
+
+
+async def test_a_function_that_fails_is_no_verdict() -> None:
+    def fails(messages: Any, tools: Tools) -> str:
+        raise RuntimeError("out of paper")
+
+    failure = await take(CallableAssistant(fails))
+    assert isinstance(failure, AgentFailure)
+    assert "out of paper" in failure.message

@@ -1,0 +1,335 @@
+"""Assistants on models: what a model is sent of a dialogue, and what its replies become."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from agenteval.agents import AgentFailure, AgentLimits, AgentLog, Toolbox
+from agenteval.agents.autogen import autogen_assistant
+from agenteval.agents.dialogue import AssistantSystem, Dialogue, take_turn, turn_messages
+from agenteval.agents.endpoint import Endpoint, connect
+from agenteval.agents.openai_chat import openai_chat_assistant
+from agenteval.agents.openai_responses import ResponsesTransport, openai_responses_assistant
+from agenteval.agents.react import react_assistant
+from agenteval.errors import InputError
+from agenteval.records import Message, ToolCall
+from agenteval.testing import Fault, serve
+from tests.agents.conftest import (
+    CANARY,
+    TOOLS,
+    ResponsesServer,
+    answer,
+    call,
+    calls,
+    instant,
+    item,
+    response,
+    statuses,
+    words,
+)
+
+CHAT = {"openai": openai_chat_assistant, "autogen": autogen_assistant, "react": react_assistant}
+FUNCTIONS = ["openai", "autogen"]
+
+
+async def answer_later(name: str, arguments: Mapping[str, Any]) -> str:
+    await asyncio.sleep(0)
+    return answer(name, arguments)
+
+
+def user(text: str) -> Message:
+    return Message(role="user", content=text)
+
+
+def called(*made: tuple[str, Any, str], text: str = "") -> Message:
+    asked = tuple(ToolCall(name=name, arguments=given, id=id) for name, given, id in made)
+    return Message(role="assistant", content=text, tool_calls=asked)
+
+
+def told(text: str, id: str) -> Message:
+    return Message(role="tool", content=text, tool_call_id=id)
+
+
+def said(text: str) -> Message:
+    return Message(role="assistant", content=text)
+
+
+HISTORY = (
+    user("Pack and call a taxi."),
+    called(("pack_bag", {}, "a1"), ("call_taxi", {"to": "Köln"}, "a2"), text="Both at once."),
+    told("packed", "a1"),
+    told("no taxi", "a2"),
+    said("Packed. There is no taxi."),
+    user("Then the train at 30."),
+)
+AFTER_A_RESULT = (*HISTORY, called(("book_train", {"minute": 30}, "a3")), told("booked", "a3"))
+RULES = "You serve travellers. {never} {{ interpreted }}"
+
+
+TOO_LONG = Fault("status", 400, code="context_length_exceeded")
+
+
+def made(system: AssistantSystem) -> Any:
+    assert CANARY not in json.dumps(system.parameters)
+    return system.make()
+
+
+async def turn(
+    adapter: str,
+    messages: tuple[Message, ...],
+    reply: Any,
+    limits: AgentLimits | None = None,
+    stop_after: int | None = None,
+) -> tuple[Any, list[dict[str, Any]]]:
+    """One turn on chat completions with tools that are awaited, and the bodies of its requests."""
+    with serve(reply) as server:
+        client = connect(Endpoint("test-model", server.base_url, api_key=CANARY), sleep=instant)
+        system = CHAT[adapter](Endpoint("test-model", server.base_url, api_key=CANARY), client)
+        tools = Toolbox(TOOLS, answer_later, limits, stop_after=stop_after)
+        dialogue = Dialogue(instructions=RULES, messages=messages)
+        log = await take_turn(made(system), dialogue, tools)
+        await client.close()
+        return log, [r.body for r in server.requests if r.body]
+
+
+def wire(number: str, name: str, arguments: str) -> dict[str, Any]:
+    return {"id": number, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+SENT = [
+    {"role": "system", "content": RULES},
+    {"role": "user", "content": "Pack and call a taxi."},
+    {
+        "role": "assistant",
+        "content": "Both at once.",
+        "tool_calls": [wire("a1", "pack_bag", "{}"), wire("a2", "call_taxi", '{"to": "Köln"}')],
+    },
+    {"role": "tool", "tool_call_id": "a1", "content": "packed"},
+    {"role": "tool", "tool_call_id": "a2", "content": "no taxi"},
+    {"role": "assistant", "content": "Packed. There is no taxi."},
+    {"role": "user", "content": "Then the train at 30."},
+]
+SENT_AFTER_A_RESULT = [
+    *SENT,
+    {"role": "assistant", "content": None,
+     "tool_calls": [wire("a3", "book_train", '{"minute": 30}')]},
+    {"role": "tool", "tool_call_id": "a3", "content": "booked"},
+]  # fmt: skip
+
+
+def plain(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages; whether missing content is null or empty is the adapter's affair."""
+    return [{**m, "content": m["content"] or None} for m in body["messages"]]
+
+
+@pytest.mark.parametrize("adapter", FUNCTIONS)
+@pytest.mark.parametrize(
+    ("messages", "sent"), [(HISTORY, SENT), (AFTER_A_RESULT, SENT_AFTER_A_RESULT)]
+)
+async def test_the_dialogue_is_sent_as_it_is(
+    adapter: str, messages: tuple[Message, ...], sent: list[Any]
+) -> None:
+    log, bodies = await turn(adapter, messages, lambda body, n: {"content": "You are booked."})
+    assert isinstance(log, AgentLog)
+    assert (log.output, log.events, len(bodies)) == ("You are booked.", (), 1)
+    assert plain(bodies[0]) == sent
+    assert [t["function"] for t in bodies[0]["tools"]] == [t.model_dump() for t in TOOLS]
+    assert [(m.role, m.content) for m in log.messages] == [("assistant", "You are booked.")]
+
+
+def after(*replies: Any) -> Any:
+    """The n-th reply of this turn, by the results that stand behind the user's last message."""
+
+    def reply(body: dict[str, Any], n: int) -> Any:
+        spoken = [m["role"] == "user" and not m["content"].startswith("Observation:")
+                  for m in body["messages"]]  # fmt: skip
+        last = max(i for i, by_user in enumerate(spoken) if by_user)
+        done = sum(m["role"] == "assistant" for m in body["messages"][last:])
+        return replies[min(done, len(replies) - 1)]
+
+    return reply
+
+
+@pytest.mark.parametrize("adapter", FUNCTIONS)
+async def test_calls_then_words(adapter: str) -> None:
+    both = calls(
+        call("book_train", '{"minute": 30}', "b1"), call("fly", "{}", "b2"),
+        {"id": "b3", "type": "function", "function": {"arguments": "{}"}}, text="Now.",
+    )  # fmt: skip
+    log, bodies = await turn(
+        adapter, HISTORY, after(both, calls(call("pack_bag", "{", "b4")), {"content": "Done."})
+    )
+    assert isinstance(log, AgentLog)
+    assert statuses(log.events) == [
+        (0, "book_train", "ok"), (0, "fly", "unknown_tool"), (0, "", "malformed"),
+        (1, "pack_bag", "bad_arguments"),
+    ]  # fmt: skip
+    assert (log.output, log.turns, len(bodies)) == ("Done.", 2, 3)
+    assert plain(bodies[1])[: len(SENT)] == SENT
+    results = {m["tool_call_id"]: m["content"] for m in bodies[2]["messages"][len(SENT) :]
+               if m["role"] == "tool"}  # fmt: skip
+    assert results["b1"] == 'book_train done {"minute": 30}'
+    # what the turn adds is a dialogue that can go on
+    added = turn_messages(log, Dialogue(instructions=RULES, messages=HISTORY))
+    assert [(m.role, m.content[:10], len(m.tool_calls)) for m in added] == [
+        ("assistant", "Now.", 2), ("tool", "book_train", 0), ("tool", "There is n", 0),
+        ("assistant", "", 1), ("tool", "Not carrie", 0), ("assistant", "Done.", 0),
+    ]  # fmt: skip
+    assert [c.id for c in added[0].tool_calls] == ["call_3", "call_4"]
+    assert added[3].tool_calls[0].arguments == "{"
+    again, bodies = await turn(adapter, (*HISTORY, *added, user("Bye.")), after("Bye."))
+    assert again.output == "Bye."
+    asked = [m for m in bodies[0]["messages"] if m.get("tool_calls")][-1]
+    assert json.loads(asked["tool_calls"][0]["function"]["arguments"]) == {"not_json": "{"}
+
+
+@pytest.mark.parametrize("adapter", sorted(CHAT))
+async def test_one_turn_can_be_seen_without_asking_again(adapter: str) -> None:
+    reply: Any = calls(call("pack_bag", number="b1"), call("call_taxi", number="b2"))
+    if adapter == "react":
+        reply = "Thought: go\nAction: pack_bag\nAction Input: {}"
+    log, bodies = await turn(adapter, HISTORY, after(reply), stop_after=1)
+    assert isinstance(log, AgentLog)
+    assert (log.ending, log.output, len(bodies)) == ("iterations", "", 1)
+    assert statuses(log.events) == [(0, "pack_bag", "ok")]
+    asked = log.messages[0].tool_calls
+    assert [c.name for c in asked] == ["pack_bag", "call_taxi"][: len(asked)]
+
+
+@pytest.mark.parametrize("adapter", sorted(CHAT))
+async def test_a_refusal_is_what_is_said(adapter: str) -> None:
+    log, _ = await turn(adapter, HISTORY, lambda body, n: Fault("refusal", body="No."))
+    assert (log.ending, log.output, log.events) == ("finished", "No.", ())
+
+
+@pytest.mark.parametrize("adapter", sorted(CHAT))
+async def test_a_dialogue_too_long_is_no_verdict(adapter: str) -> None:
+    log, _ = await turn(adapter, HISTORY, lambda body, n: TOO_LONG)
+    assert isinstance(log, AgentFailure)
+    assert log.status == "unscored:too_long"
+
+
+@pytest.mark.parametrize("adapter", sorted(CHAT))
+async def test_out_of_time(adapter: str) -> None:
+    log, _ = await turn(
+        adapter, HISTORY, lambda body, n: Fault("hang"), limits=AgentLimits(seconds=0.3)
+    )
+    assert (log.ending, log.output) == ("timeout", "")
+
+
+@pytest.mark.parametrize("adapter", sorted(CHAT))
+@pytest.mark.parametrize(
+    "messages",
+    [(user("Hi"), told("x", "a9")), (user("Hi"), called(("pack_bag", {}, "a1")), told("x", "a2"))],
+)
+async def test_a_result_of_no_call_is_refused(adapter: str, messages: tuple[Message, ...]) -> None:
+    with pytest.raises(InputError, match="result of no call"):
+        await turn(adapter, messages, after("never asked"))
+
+
+# ---- ReAct ---------------------------------------------------------------------------------------
+
+
+async def test_react_reads_the_dialogue_in_words() -> None:
+    step = 'Thought: go\nAction: book_train\nAction Input: {"minute": 30}'
+    log, bodies = await turn("react", HISTORY, after(step, "Thought: done\nFinal Answer: Booked."))
+    assert isinstance(log, AgentLog)
+    system, *rest = bodies[0]["messages"]
+    assert system["content"].startswith(f"{RULES}\n\nYou work step by step.")
+    assert "- book_train: Books a train." in system["content"]
+    assert "tools" not in bodies[0]
+    assert rest == [
+        {"role": "user", "content": "Pack and call a taxi."},
+        {"role": "assistant", "content": "Both at once.\nAction: pack_bag\nAction Input: {}"},
+        {"role": "user", "content": "Observation: packed"},
+        {"role": "assistant", "content": 'Action: call_taxi\nAction Input: {"to": "Köln"}'},
+        {"role": "user", "content": "Observation: no taxi"},
+        {"role": "assistant", "content": "Final Answer: Packed. There is no taxi."},
+        {"role": "user", "content": "Then the train at 30."},
+    ]
+    assert log.output == "Booked."
+    assert statuses(log.events) == [(0, "book_train", "ok")]
+    # its own messages are a history that it reads as it wrote them
+    history = (*HISTORY, *log.messages, said("Booked."), user("Thanks."))
+    _, bodies = await turn("react", history, after("Final Answer: Bye."))
+    assert [m["content"] for m in bodies[0]["messages"][8:]] == [
+        step, 'Observation: book_train done {"minute": 30}',
+        "Thought: done\nFinal Answer: Booked.", "Thanks.",
+    ]  # fmt: skip
+
+
+async def test_react_keeps_no_reply_that_is_no_step() -> None:
+    def reply(body: dict[str, Any], n: int) -> str:
+        asked = body["messages"][-1]["content"]
+        return "Final Answer: Sorry." if asked.startswith("Observation: That was no") else "Hm."
+
+    log, _ = await turn("react", HISTORY, reply)
+    assert statuses(log.events) == [(0, "", "malformed")]
+    assert [m.content for m in log.messages] == ["Final Answer: Sorry."]
+    assert log.output == "Sorry."
+
+
+# ---- The Responses API ---------------------------------------------------------------------------
+
+
+async def test_responses_gets_the_dialogue_as_items() -> None:
+    def respond(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if "c9" in json.dumps(body["input"]):
+            return 200, response(words("Done."))
+        return 200, response(item("pack_bag", "{}", "c8"), item("book_train", "{", "c9"))
+
+    with ResponsesServer(respond) as server:
+        endpoint = Endpoint("test-model", server.base_url, api_key=CANARY)
+        client = connect(endpoint, transport=ResponsesTransport, sleep=instant)
+        assistant = made(openai_responses_assistant(endpoint, client))
+        tools = Toolbox(TOOLS, answer_later)
+        log = await take_turn(
+            assistant, Dialogue(instructions=RULES, messages=AFTER_A_RESULT), tools
+        )
+        once = await take_turn(
+            assistant,
+            Dialogue(instructions="", messages=(user(""),)),
+            Toolbox(TOOLS, answer_later, stop_after=1),
+        )
+        await client.close()
+    assert isinstance(log, AgentLog)
+    assert server.bodies[0]["input"] == [
+        {"role": "system", "content": RULES},
+        {"role": "user", "content": "Pack and call a taxi."},
+        {"role": "assistant", "content": "Both at once."},
+        {"type": "function_call", "call_id": "a1", "name": "pack_bag", "arguments": "{}"},
+        {"type": "function_call", "call_id": "a2", "name": "call_taxi",
+         "arguments": '{"to": "Köln"}'},
+        {"type": "function_call_output", "call_id": "a1", "output": "packed"},
+        {"type": "function_call_output", "call_id": "a2", "output": "no taxi"},
+        {"role": "assistant", "content": "Packed. There is no taxi."},
+        {"role": "user", "content": "Then the train at 30."},
+        {"type": "function_call", "call_id": "a3", "name": "book_train",
+         "arguments": '{"minute": 30}'},
+        {"type": "function_call_output", "call_id": "a3", "output": "booked"},
+    ]  # fmt: skip
+    assert log.output == "Done."
+    assert statuses(log.events) == [(0, "pack_bag", "ok"), (0, "book_train", "bad_arguments")]
+    assert isinstance(once, AgentLog)
+    assert (once.ending, statuses(once.events)) == ("iterations", [(0, "pack_bag", "ok")])
+    assert server.bodies[2]["input"] == [{"role": "user", "content": ""}]
+    assert len(server.bodies) == 3
+
+
+async def test_traces_of_turns(tmp_path: Any) -> None:
+    from agenteval.agents.traced import traced
+    from agenteval.readers import read_runs
+
+    with traced(tmp_path / "t.jsonl"):
+        for adapter in FUNCTIONS:
+            await turn(adapter, HISTORY, after(calls(call("pack_bag")), {"content": "Done."}))
+    runs = read_runs(tmp_path / "t.jsonl").runs
+    assert [run.input for run in runs] == ["Then the train at 30."] * 2
+    for run in runs:
+        assert [s.tool for s in run.spans if s.kind == "tool"] == ["pack_bag"]
+        assert [s.parent_id for s in run.spans].count(None) == 1

@@ -1,0 +1,190 @@
+"""flow score from end to end: tables, JSON, judges over loopback, exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from agenteval.cli import console, flow_score
+from agenteval.cli.console import Verbosity
+from agenteval.errors import AgentevalError
+from agenteval.testing import Fault, Rule, serve
+from tests.cli.conftest import ENVIRONMENT, Result
+
+PROMPT = "API: lend\nAPI Desciption: d\nInput parameters: {}\n\nPlease note the time."
+
+
+@pytest.fixture
+def score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Call `score("rows.json", ...)` in tmp_path, without any AGENTEVAL variable set."""
+    monkeypatch.chdir(tmp_path)
+    for name in ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+    app = typer.Typer()
+    app.command("score")(flow_score.score)
+
+    def run(*arguments: object) -> Result:
+        Verbosity.level = 0
+        console.out.cache_clear()
+        console.err.cache_clear()
+        done = CliRunner().invoke(app, [str(a) for a in arguments])
+        console.out.cache_clear()
+        console.err.cache_clear()
+        if isinstance(done.exception, AgentevalError):
+            return Result(done.exception.exit_code, done.stdout, str(done.exception))
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return Result(done.exit_code, done.stdout, done.stderr)
+
+    return run
+
+
+def turn(number: int, title: str | None, said: str, **more: Any) -> dict[str, Any]:
+    thought: dict[str, Any] = {"current_node": f"LB00{number}"}
+    if title is not None:
+        thought |= {"Action": "lend", "Action Input": json.dumps({"title": title})}
+    row = {"id": f"s{number // 2}_agent_turn-{number}", "gt_thought": thought,
+           "messages": [{"role": "system", "content": PROMPT}],
+           "gt_response": "" if title else "Which?", "predict": said}  # fmt: skip
+    return row | more
+
+
+def acts(title: str) -> str:
+    return f'Thought: current_node=LB001\nAction: lend\nAction Input: {{"title": "{title}"}}'
+
+
+ROWS = [
+    turn(1, "Dune", acts("Dune")),
+    turn(2, "Emma", acts("Ivanhoe")),
+    turn(3, None, "Thought: t\nResponse: Which book?"),
+    turn(4, "Emma", "I will do it."),
+    turn(5, None, "Thought: t\nResponse: Which one?"),
+]
+
+
+def write(name: str, rows: list[Any]) -> str:
+    Path(name).write_text(json.dumps(rows), encoding="utf-8")
+    return name
+
+
+def judge(body: dict[str, Any], n: int) -> str:
+    text = body["messages"][0]["content"]
+    if "two values" in text:
+        return json.dumps({"reason": "two books", "equal": False})
+    if "grade the reply" in text:
+        parts = dict.fromkeys(("correctness", "helpfulness", "humanness"), "fine")
+        return json.dumps({**parts, "score": 6})
+    row = {"goal": "Dune", "evidence": "lend", "reason": "r", "achieved": True}
+    return json.dumps({"goals": [row], "success": True})
+
+
+def test_turns_without_a_judge(score: Any) -> None:
+    done = score(write("rows.json", ROWS), "--resamples", 100)
+    assert done.code == 3, done.err  # one of five turns is open
+    table = done.out
+    assert "Turns against gold" in table
+    row = next(line for line in table.splitlines() if line.startswith(" tool"))
+    assert row.split()[-4:] == ["1", "1", "2", "3"]  # right, open, said, gold
+    ends = next(line for line in table.splitlines() if "open: no to yes" in line)
+    assert "0.500 to 1.000" in ends
+    assert "0.333 to 0.667" in ends
+    assert "1 predictions in no known form" in " ".join(table.split())
+    assert "1 of 5 turns are undecided or failed" in " ".join(done.err.split())
+    assert score("rows.json", "--resamples", 100, "--max-unscored", 0.2).code == 0
+
+
+def test_json_holds_everything(score: Any) -> None:
+    done = score(write("rows.json", ROWS), "--json", "--resamples", 100, "-q")
+    found = done.json
+    assert (found["level"], found["mode"]) == ("turn", "strict")
+    assert found["table"]["tool"]["precision"]["known"]["mean"] == 1.0
+    assert found["table"]["unreadable"] == 1
+    assert [one["verdict"] for one in found["judgements"]] == ["equal", "unjudged"]
+    assert [one["call"] for one in found["turns"]] == ["right", "undecided", None, None, None]
+    assert "NaN" not in done.out
+
+
+def test_with_a_judge_over_loopback(score: Any) -> None:
+    Path("flow.txt").write_text("Lend books.", encoding="utf-8")
+    with serve(judge) as server:
+        options = ("--model", "m", "--base-url", server.base_url, "--workflow", "flow.txt")
+        done = score(write("rows.json", ROWS), *options, "--resamples", 100)
+        assert done.code == 0, done.err
+        assert "6.000" in done.out
+        assert "spent: 3 requests" in " ".join(done.out.split())
+        again = score("rows.json", *options, "--json", "-q", "--resamples", 100).json
+    assert again["usage"]["requests"] == 0  # answered by the store
+    assert again["judgements"][1]["verdict"] == "different"
+    assert again["table"]["tool"]["undecided"] == 0
+
+
+def test_a_judge_that_is_down_decides_nothing(score: Any) -> None:
+    with serve(judge, faults=[Rule(Fault("status", status=400))]) as server:
+        done = score(write("rows.json", ROWS), "--model", "m", "--base-url", server.base_url,
+                     "--json", "-q", "--resamples", 100)  # fmt: skip
+    assert done.code == 3
+    assert done.json["judgements"][1]["status"] == "error:infrastructure"
+    assert done.json["table"]["tool"]["undecided"] == 1
+
+
+def test_turns_as_published(score: Any) -> None:
+    done = score(write("rows.json", ROWS), "--reference", "--max-unscored", 1)
+    assert done.code == 0, done.err
+    # calls 3, predicted 2, right 1 or 2
+    assert "turn_call_pre" in done.out
+    assert "0.5 to 1" in done.out
+    assert "0.333333 to 0.666667" in done.out
+    found = score("rows.json", "--reference", "--json", "-q")
+    assert found.code == 3
+    assert found.json["figures"]["turn_call_rec"] == {
+        "low": pytest.approx(1 / 3), "high": pytest.approx(2 / 3)
+    }  # fmt: skip
+
+
+def test_sessions_strict_published_and_released(score: Any) -> None:
+    act = 'Action: lend\nAction Input: {"title": "Dune"}'
+    row = {"id": "s", "gt_actions_string": f"{act}\n\n{act}", "gen_dialog_str": act,
+           "user_target": "Dune", "success_gpt": "1", "progress_gpt": 0.5}  # fmt: skip
+    write("rows.json", [row])
+    strict = score("rows.json", "--json", "-q").json["table"]["tool"]
+    assert (strict["right"], strict["predicted"], strict["gold"]) == (1, 1, 2)
+    as_published = score("rows.json", "--reference", "--json", "-q").json["figures"]
+    assert as_published["session_call_pre"] == {"low": 2.0, "high": 2.0}
+    assert as_published["success_rate (as the rows keep it), n = 1"]["low"] == 1.0
+    released = score("rows.json", "--reference", "--published", "--json", "-q").json["figures"]
+    assert released["session_call_pre"] == {"low": 0.0, "high": 0.0}
+    Path("flow.txt").write_text("Lend books.", encoding="utf-8")
+    with serve(judge) as server:
+        judged = score("rows.json", "--model", "m", "--base-url", server.base_url, "--workflow",
+                       "flow.txt")  # fmt: skip
+    assert judged.code == 0, judged.err
+    assert "success" in judged.out
+    assert "1 of 1" in judged.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["missing.json"], "missing.json: cannot read"),
+        (["bad.json"], "bad.json, row 1: predict is missing"),
+        (["rows.json", "sessions.json"], "score them apart"),
+        (["rows.json", "--published"], "give --reference too"),
+        (["rows.json", "--reference", "--published"], "only the session script"),
+        (["rows.json", "--model", "embedded"], "needs a chat model"),
+        (["rows.json", "--workflow", "none.txt"], "none.txt: cannot read"),
+        (["rows.json", "--model", "openai:m"], "needs a key"),
+    ],
+)
+def test_one_clear_line(score: Any, arguments: list[str], told: str) -> None:
+    write("rows.json", ROWS)
+    write("bad.json", [{"gt_thought": {}}])
+    write("sessions.json", [{"gt_actions_string": "", "gen_dialog_str": ""}])
+    done = score(*arguments)
+    assert done.code == 2
+    assert told in done.err
+    assert "\n" not in done.err.strip()

@@ -1,0 +1,44 @@
+"""What holds for all tests: how many examples are tried, and what is loaded on one worker only."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.thorough import PROFILE
+
+settings.register_profile(
+    "usual",
+    settings(),  # the one of continuous integration, where that is active
+    max_examples=60,
+    deadline=None,  # how long an example takes is a matter of the machine
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(PROFILE, settings.get_profile("usual"), max_examples=200)
+settings.load_profile("usual")
+
+# Tests that load sentence-transformers, torch or weights: ten seconds, so on one worker.
+_HEAVY = {"tiny", "make_tiny", "real_model"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        heavy = item.get_closest_marker("local") or _HEAVY & set(getattr(item, "fixturenames", ()))
+        if heavy and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group("local"))
+        if getattr(config.option, "loadgroup", False):
+            _name_group(item)
+
+
+def _name_group(item: pytest.Item) -> None:
+    """Write the group behind the id of the test, where the scheduler looks for it.
+
+    xdist 3.8 writes it into `_nodeid`, which pytest 9.2 does not read any more: without this every
+    group is spread over all workers, silently. Older versions of pytest have no `_id`.
+    """
+    mark = item.get_closest_marker("xdist_group")
+    if mark is not None and hasattr(item, "_id"):
+        from _pytest.nodes import coerce_node_id
+
+        item._id = coerce_node_id(f"{item.nodeid}@{mark.args[0]}")

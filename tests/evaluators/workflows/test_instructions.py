@@ -1,0 +1,117 @@
+"""What an agent is told of its role, in every format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.folder import read_role
+from agenteval.evaluators.workflows.instructions import (
+    instructions,
+    instructions_prompt,
+    procedure_word,
+    tools_given,
+)
+from agenteval.evaluators.workflows.scenario import FORMATS, Format, Role
+
+DESK = Path(__file__).parent / "library_desk"
+BOTH = ("lend_book", "return_book")
+# A line of each file that no other format holds.
+MARKS = {
+    "text": "When a reader asks for a book, get its title and call find_book.",
+    "code": '        reader_id = ask("reader_id")',
+    "flowchart": "LB003--Another book will do-->LB001",
+}
+SHOWN: dict[Format, set[str]] = {
+    "text": {"text"}, "code": {"code"}, "flowchart": {"flowchart"},
+    "all": {"text", "code", "flowchart"}, "none": set(), "no_tools": set(),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def role() -> Role:
+    return read_role(DESK)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_knowledge_of_each_format(role: Role, format: Format) -> None:
+    told = instructions(role, ["lend_book"], format)
+    assert {name for name, mark in MARKS.items() if mark in told} == SHOWN[format]
+    assert ("by the" in told.split("Tools")[0]) == bool(SHOWN[format])
+    assert "You serve the readers of a town library at its chat desk." in told
+    assert "look it up first, then lend it" in told
+    assert told.endswith("The current time is: 2031-03-12 10:00")
+    assert "{{" not in told
+    assert "return_book" not in told
+    assert (role.scenario("lend_book").flowchart.strip() in told) == ("flowchart" in SHOWN[format])
+
+
+@pytest.mark.parametrize(
+    ("format", "word"),
+    [("text", "description"), ("code", "pseudo-code"), ("flowchart", "flowchart"),
+     ("all", "description, pseudo-code and flowchart"), ("none", ""), ("no_tools", "")],
+)  # fmt: skip
+def test_the_rules_speak_of_the_format(role: Role, format: Format, word: str) -> None:
+    assert procedure_word(format) == word
+    rules = instructions(role, BOTH, format).partition("Rules")[2].partition("\n\nProcedure")[0]
+    for other in ("description", "pseudo-code", "flowchart"):
+        assert (other in rules.partition("Tools")[0]) == (other in word)
+
+
+def test_all_scenarios_one_after_the_other(role: Role) -> None:
+    told = instructions(role, BOTH, "flowchart")
+    places = [told.index(mark) for mark in ("'Lend a book'", "LB000(", "'Take a book back'",
+                                            "RB000(", "- find_book", "- return_book")]  # fmt: skip
+    assert places == sorted(places)
+    turned = instructions(role, BOTH[::-1], "flowchart")
+    assert turned.index("RB000(") < turned.index("LB000(")
+
+
+def test_tools_in_words(role: Role) -> None:
+    told = instructions(role, ["return_book"], "none").partition("\nTools\n")[2]
+    lines = told.strip().splitlines()
+    assert lines[0] == "- return_book: Take a book back."
+    tool = role.scenario("return_book").tools[0]
+    assert json.loads(lines[1].partition(": ")[2]) == tool.parameters
+    assert json.loads(lines[2].partition(": ")[2]) == tool.returns
+
+
+def test_tools_by_name_only(role: Role) -> None:
+    told = instructions(role, BOTH, "no_tools").partition("\nTools\n")[2]
+    assert told.strip().splitlines()[:3] == [
+        "- find_book(title)", "- lend_book(title, reader_id)", "- return_book(title)",
+    ]  # fmt: skip
+    find, lend, back = tools_given(role, BOTH, "no_tools")
+    assert [find.name, lend.name, back.name] == ["find_book", "lend_book", "return_book"]
+    assert lend.description == ""
+    assert lend.parameters == {"type": "object", "properties": {"title": {}, "reader_id": {}}}
+
+
+@pytest.mark.parametrize("format", [f for f in FORMATS if f != "no_tools"])
+def test_tools_in_full(role: Role, format: Format) -> None:
+    (tool,) = tools_given(role, ["return_book"], format)
+    assert tool == role.scenario("return_book").tools[0].tool()
+
+
+def test_what_the_owner_writes_is_not_interpreted(role: Role) -> None:
+    odd = "Say {{ 1 + 1 }} {% if x %} {now} {# no #} \\n – ✓"
+    scenario = role.scenarios[0].model_copy(
+        update={"text": odd, "code": odd, "flowchart": odd, "background": odd}
+    )
+    strange = role.model_copy(update={"background": odd, "now": odd, "scenarios": (scenario,)})
+    told = instructions(strange, ["lend_book"], "all")
+    assert told.count(odd) == 6
+
+
+@pytest.mark.parametrize("ids", [["lend"], [], ["lend_book", "cross"]])
+def test_scenarios_that_are_not_there(role: Role, ids: list[str]) -> None:
+    for ask in (instructions, tools_given):
+        with pytest.raises(InputError, match="it has lend_book, return_book"):
+            ask(role, ids, "text")
+
+
+def test_the_template_is_identified() -> None:
+    assert len(instructions_prompt().sha256) == 64

@@ -1,0 +1,205 @@
+"""Turn level: what an agent is shown of a recorded session, and what it does first."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.agents import AgentFailure, AgentLimits
+from agenteval.agents.autogen import autogen_assistant
+from agenteval.agents.callable import CallableAssistant
+from agenteval.agents.dialogue import AssistantSystem, Dialogue
+from agenteval.agents.endpoint import Endpoint, connect
+from agenteval.agents.openai_chat import openai_chat_assistant
+from agenteval.agents.react import react_assistant
+from agenteval.errors import InputError, Transient
+from agenteval.evaluators.workflows.folder import read_role
+from agenteval.evaluators.workflows.instructions import instructions
+from agenteval.evaluators.workflows.predict import history, predict, scenarios_of
+from agenteval.evaluators.workflows.session import Prediction
+from agenteval.evaluators.workflows.templated import template_assistant
+from agenteval.testing import serve
+from tests.agents.conftest import call, calls, instant
+
+ROLE = read_role(Path(__file__).parent / "library_desk")
+(SESSION,) = ROLE.scenario("lend_book").sessions
+MODELS = {
+    "openai": openai_chat_assistant, "autogen": autogen_assistant,
+    "react": react_assistant, "template": template_assistant,
+}  # fmt: skip
+FIRST_CALL = 3  # the turn of find_book
+
+
+async def ask(model: str, reply: Any, index: int = FIRST_CALL) -> tuple[Any, list[dict[str, Any]]]:
+    with serve(lambda body, n: reply) as server:
+        endpoint = Endpoint("test-model", server.base_url)
+        client = connect(endpoint, sleep=instant)
+        system = MODELS[model](endpoint, client)
+        found = await predict(ROLE, SESSION, index, system, "flowchart", AgentLimits(20))
+        await client.close()
+        return found, [r.body for r in server.requests if r.body]
+
+
+def system_of(function: Any) -> AssistantSystem:
+    return AssistantSystem("f", lambda: CallableAssistant(function), {})
+
+
+ACTION = 'Action: find_book\nAction Input: {"title": "Dune"}'
+THOUGHT = "Thought: [Step] last_node=LB000, intent=Ask for a book, current_node=LB001."
+SAID = {
+    "openai": calls(call("find_book", '{"title": "Dune"}'), text=THOUGHT),
+    "autogen": calls(call("find_book", '{"title": "Dune"}'), text=THOUGHT),
+    "react": f"{THOUGHT}\n{ACTION}",
+    "template": f"{THOUGHT}\n{ACTION}",
+}
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
+async def test_a_call(model: str) -> None:
+    found, bodies = await ask(model, SAID[model])
+    assert isinstance(found, Prediction)
+    assert (found.form, found.tool, found.arguments) == ("call", "find_book", {"title": "Dune"})
+    assert (found.node, found.intent, found.further) == ("LB001", "Ask for a book", ())
+    assert found.thought == THOUGHT.removeprefix("Thought: ")
+    assert found.raw.startswith(THOUGHT)
+    assert found.usage.requests == len(bodies) == 1  # it is not asked again
+    assert found.model == "test-model"
+
+
+@pytest.mark.parametrize("model", ["openai", "autogen"])
+async def test_calls_made_at_once(model: str) -> None:
+    reply = calls(call("find_book", '{"title": "Dune"}', "a"), call("lend_book", "{}", "b"),
+                  call("fly", "{}", "c"))  # fmt: skip
+    found, _ = await ask(model, reply)
+    assert (found.tool, found.further) == ("find_book", ("lend_book", "fly"))
+
+
+async def test_text_beside_a_call_is_its_thought() -> None:
+    text = "I stand at current_node=LB001 and look it up."
+    found, _ = await ask("openai", calls(call("find_book", '{"title": "Dune"}'), text=text))
+    assert (found.form, found.thought, found.node) == ("call", text, "LB001")
+
+
+async def test_calls_after_the_first_in_a_text() -> None:
+    found, _ = await ask("template", f"{ACTION}\nAction: lend_book\nAction Input: {{}}")
+    assert (found.tool, found.further) == ("find_book", ("lend_book",))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "kept"),
+    [("fly", "{}", {}), ("find_book", '{"title": 5}', {"title": 5}),
+     ("find_book", '{"title"', '{"title"')],
+)  # fmt: skip
+async def test_a_call_that_cannot_be_carried_out_is_a_call(
+    name: str, arguments: str, kept: Any
+) -> None:
+    found, bodies = await ask("openai", calls(call(name, arguments)))
+    assert (found.form, found.tool, found.arguments) == ("call", name, kept)
+    assert len(bodies) == 1
+
+
+REPLIES = {
+    "openai": ("Dune is in.", None),
+    "autogen": ("Dune is in.", None),
+    "react": ("Thought: current_node=LB002\nFinal Answer: Dune is in.", "LB002"),
+    "template": ("Thought: current_node=LB002\nResponse: Dune is in.", "LB002"),
+}
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
+async def test_a_reply(model: str) -> None:
+    text, node = REPLIES[model]
+    found, _ = await ask(model, text)
+    assert isinstance(found, Prediction)
+    assert (found.form, found.response, found.tool, found.node, found.raw) == (
+        "reply", "Dune is in.", "", node, text,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [("openai", '<tool_call>{"name": "find_book"}</tool_call>'), ("openai", " "),
+     ("react", "I look it up."), ("template", "I look it up.")],
+)  # fmt: skip
+async def test_what_is_neither(model: str, text: str) -> None:
+    found, bodies = await ask(model, text)
+    assert (found.form, found.tool, found.response) == ("unreadable", "", "")
+    assert found.raw == text
+    assert len(bodies) == 1
+
+
+async def test_what_it_is_shown() -> None:
+    shown: list[Any] = []
+
+    def reply(dialogue: Dialogue, tools: Any) -> str:
+        shown.append((dialogue, list(tools)))
+        return "Yes?"
+
+    await predict(ROLE, SESSION, 4, system_of(reply), "text")
+    ((dialogue, tools),) = shown
+    assert dialogue.instructions == instructions(ROLE, ("lend_book",), "text")
+    assert [(m.role, m.content) for m in dialogue.messages] == [
+        ("user", "Hi, I would like to borrow a book."),
+        ("assistant", "Gladly. Which title are you looking for?"),
+        ("user", "Dune, please."),
+        ("assistant", ""),
+        ("tool", '{"is_in": true, "shelf": "S4"}'),
+    ]
+    (asked,) = dialogue.messages[3].tool_calls
+    assert (asked.name, asked.arguments) == ("find_book", {"title": "Dune"})
+    assert asked.id == dialogue.messages[4].tool_call_id
+    assert tools == ["find_book", "lend_book"]
+
+
+async def test_a_function_that_calls_a_tool() -> None:
+    async def reply(messages: Any, tools: Any) -> str:
+        turn = tools.turn()
+        await asyncio.gather(turn.call_async("find_book"), turn.call_async("lend_book"))
+        return "never said"
+
+    found = await predict(ROLE, SESSION, FIRST_CALL, system_of(reply), "no_tools")
+    assert isinstance(found, Prediction)
+    assert (found.form, found.tool, found.arguments) == ("call", "find_book", {})
+    assert found.further == ("lend_book",)
+
+
+async def test_out_of_time_is_silence() -> None:
+    async def reply(messages: Any, tools: Any) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    found = await predict(ROLE, SESSION, 1, system_of(reply), "text", AgentLimits(0.1))
+    assert isinstance(found, Prediction)
+    assert (found.form, found.raw) == ("unreadable", "")
+    assert found.seconds >= 0.1
+
+
+async def test_an_endpoint_that_fails_is_no_prediction() -> None:
+    def reply(messages: Any, tools: Any) -> str:
+        raise Transient("503")
+
+    found = await predict(ROLE, SESSION, 1, system_of(reply), "text")
+    assert isinstance(found, AgentFailure)
+
+
+@pytest.mark.parametrize("index", [0, 2, -1, 10])
+async def test_turns_that_are_not_the_agents(index: int) -> None:
+    with pytest.raises(InputError, match=f"no turn of an agent at {index}"):
+        await predict(ROLE, SESSION, index, system_of(lambda messages, tools: ""), "text")
+
+
+def test_scenarios_of_a_session() -> None:
+    assert scenarios_of(ROLE, SESSION) == ("lend_book",)
+    cross = SESSION.model_copy(update={"id": "swap", "profile": "jan"})
+    both = ROLE.model_copy(update={"cross_sessions": (cross,)})
+    assert scenarios_of(both, cross) == ("lend_book", "return_book")
+    with pytest.raises(InputError, match="swap is no session of library_desk"):
+        scenarios_of(ROLE, cross)
+
+
+def test_history_keeps_letters_as_they_are() -> None:
+    turn = SESSION.turns[3].model_copy(update={"result": {"shelf": "Ä1"}})
+    assert history([turn])[1].content == '{"shelf": "Ä1"}'

@@ -1,0 +1,192 @@
+"""The judge of sessions: goals one by one, the lesser of two statements, the published lines."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from agenteval.errors import ReplyError, Unauthorized
+from agenteval.evaluators.workflows.rates import Resampling
+from agenteval.evaluators.workflows.session_judge import (
+    GoalsFailure,
+    GoalsVerdict,
+    SessionJudge,
+    SessionText,
+    agreement,
+    dialogue_text,
+    goals_table,
+    read_goals,
+    read_published_reply,
+)
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.models.wire import Reply
+from agenteval.records import Message, ToolCall
+from agenteval.testing.scripted import ScriptedTransport
+
+DIALOGUE = "user: Dune, please.\nassistant calls lend_book: {}\nassistant: It is yours."
+SESSION = SessionText(DIALOGUE, "Lend books.", ("borrow Dune", "ask about parking"))
+FREE = SessionText(DIALOGUE, "Lend books.", wanted="Dune, and parking")
+
+
+def row(number: int, achieved: Any = True, evidence: str = "It is yours.") -> dict[str, Any]:
+    return {"number": number, "evidence": evidence, "reason": "r", "achieved": achieved}
+
+
+def said(rows: list[dict[str, Any]], success: Any = True) -> str:
+    return json.dumps({"goals": rows, "success": success})
+
+
+async def judged(
+    answer: Any, session: SessionText = SESSION
+) -> tuple[GoalsVerdict | GoalsFailure, ScriptedTransport]:
+    transport = ScriptedTransport(lambda request: answer)
+    client = Client(transport, retry=RetryPolicy(attempts=1))
+    return await SessionJudge(client).judge(session), transport
+
+
+@pytest.mark.parametrize(
+    ("achieved", "said_so", "progress", "success"),
+    [
+        ([True, True], True, 1.0, True),
+        ([True, False], True, 0.5, False),  # yes with a goal open is no
+        ([True, True], False, 1.0, False),  # all goals, but not as a whole
+        ([False, False], False, 0.0, False),
+    ],
+)
+async def test_the_lesser_of_two_statements(
+    achieved: list[bool], said_so: bool, progress: float, success: bool
+) -> None:
+    rows = [row(i, a) for i, a in enumerate(achieved, 1)]
+    verdict, _ = await judged(said(rows, said_so))
+    assert isinstance(verdict, GoalsVerdict)
+    assert (verdict.progress, verdict.success) == (progress, success)
+    assert (verdict.achieved, verdict.total) == (sum(achieved), 2)
+    assert GoalsVerdict.model_validate_json(verdict.model_dump_json()) == verdict
+
+
+async def test_goals_go_by_their_number_and_quotations_are_looked_up() -> None:
+    verdict, transport = await judged(
+        said([row(2, True, "never said"), row(1, True, '"it is  YOURS."')])
+    )
+    assert isinstance(verdict, GoalsVerdict)
+    assert [(g.goal, g.quoted) for g in verdict.goals] == [
+        ("borrow Dune", True),
+        ("ask about parking", False),
+    ]
+    assert verdict.unquoted == 1
+    text = str(transport.requests[0].messages[1]["content"])
+    assert "1. borrow Dune\n2. ask about parking" in text
+    assert DIALOGUE in text
+
+
+async def test_goals_that_the_judge_lists_itself() -> None:
+    rows = [{**row(1), "goal": "Dune"}, {**row(2, False), "goal": "parking"}]
+    verdict, transport = await judged(said(rows, False), FREE)
+    assert isinstance(verdict, GoalsVerdict)
+    assert [g.goal for g in verdict.goals] == ["Dune", "parking"]
+    assert verdict.progress == 0.5
+    assert "First list the user's goals" in str(transport.requests[0].messages[0]["content"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (said([row(1)]), "unscored:parse"),  # one is missing
+        (said([row(1), row(1)]), "unscored:parse"),
+        (said([row(1), row(2), row(3)]), "unscored:parse"),
+        (said([]), "unscored:parse"),
+        (said([row(1), row(2, "perhaps")]), "unscored:parse"),
+        (said([row(1), row(2)], None), "unscored:parse"),
+        ("Result: yes", "unscored:parse"),
+        (Reply("", finish="content_filter"), "unscored:refusal"),
+    ],
+)
+async def test_what_cannot_be_read_is_no_verdict(answer: Any, status: str) -> None:
+    verdict, _ = await judged(answer)
+    assert isinstance(verdict, GoalsFailure)
+    assert verdict.status == status
+
+
+async def test_a_refused_key_is_raised() -> None:
+    with pytest.raises(Unauthorized):
+        await judged(Unauthorized("no"))
+
+
+def test_yes_and_no_in_words() -> None:
+    verdict = read_goals(said([row(1, "yes"), row(2, "No")], "no"), SESSION)
+    assert [g.achieved for g in verdict.goals] == [True, False]
+
+
+@pytest.mark.parametrize("indent", ["", "    ", "\t", " " * 12])
+def test_the_published_lines_however_indented(indent: str) -> None:
+    lines = ["Result: yes", "Total number of goals: 4", "Number of accomplished goals: 3"]
+    verdict = read_published_reply("\n".join(indent + line for line in [*lines, "Reason: x"]))
+    assert (verdict.said, verdict.achieved, verdict.total) == (True, 3, 4)
+    assert (verdict.progress, verdict.success) == (0.75, False)
+    whole = read_published_reply("\n".join(indent + line.replace("3", "4") for line in lines))
+    assert whole.success is True
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I think yes",
+        "Result: yes\nTotal number of goals: 2",
+        "Result: perhaps\nTotal number of goals: 2\nNumber of accomplished goals: 1",
+        "Result: yes\nTotal number of goals: 2\nNumber of accomplished goals: 3",
+        "Result: yes\nTotal number of goals: two\nNumber of accomplished goals: 1",
+    ],
+)
+def test_other_lines_are_no_verdict(text: str) -> None:
+    with pytest.raises(ReplyError):
+        read_published_reply(text)
+
+
+def test_no_goals_are_neither_success_nor_failure() -> None:
+    verdict = GoalsVerdict(achieved=0, total=0, said=True)
+    assert (verdict.progress, verdict.success) == (None, None)
+
+
+def test_a_table_of_sessions() -> None:
+    verdicts = [
+        GoalsVerdict(achieved=2, total=2, said=True),
+        GoalsVerdict(achieved=3, total=4, said=True),
+        GoalsVerdict(achieved=0, total=0, said=True),
+        GoalsFailure(status="unscored:parse"),
+        GoalsFailure(status="unscored:refusal"),
+        GoalsFailure(status="unscored:parse"),
+    ]
+    found = goals_table(verdicts, how=Resampling(200))
+    assert (found.success.mean, found.success.n) == (0.5, 2)
+    assert found.progress.mean == pytest.approx((1 + 0.75) / 2)
+    assert found.failures == {"unscored:parse": 2, "unscored:refusal": 1}
+    assert (found.sessions, found.without_goals) == (6, 1)
+    cases = goals_table(verdicts, list("aabbcc"), Resampling(200))
+    assert (cases.success.mean, cases.success.n_clusters) == (0.5, 1)
+    assert goals_table([], how=Resampling(200)).success.mean is None
+
+
+def test_agreement_with_the_final_state() -> None:
+    judge = [True, True, False, True, False, None, True, False]
+    state = [True, False, False, True, True, True, None, False]
+    found = agreement(judge, state)
+    both = [(j, s) for j, s in zip(judge, state, strict=True) if None not in (j, s)]
+    expected = cohen_kappa_score([j for j, _ in both], [s for _, s in both])
+    assert found.coefficient.mean == pytest.approx(expected)
+    assert (found.agreement.mean, found.left_out) == (pytest.approx(4 / 6), 2)
+    assert agreement([], []).coefficient.mean is None
+
+
+def test_a_conversation_as_the_judge_reads_it() -> None:
+    call = ToolCall(name="lend_book", arguments={"title": "Dune"})
+    messages = [
+        Message(role="user", content="Hi"),
+        Message(role="assistant", tool_calls=(call,)),
+        Message(role="tool", content='{"lent": true}'),
+    ]
+    assert dialogue_text(messages) == (
+        'user: Hi\nassistant calls lend_book: {"title":"Dune"}\ntool: {"lent": true}'
+    )

@@ -1,0 +1,136 @@
+"""Calls of sessions against gold: by hand, and properties of a one-to-one matching."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+
+from agenteval.evaluators.workflows.conformance import Call
+from agenteval.evaluators.workflows.equality import Equality
+from agenteval.evaluators.workflows.equality_judge import EqualityJudge
+from agenteval.evaluators.workflows.rates import Resampling
+from agenteval.evaluators.workflows.scenario import Action
+from agenteval.evaluators.workflows.session import SessionCall, SessionLog
+from agenteval.evaluators.workflows.session_score import (
+    SessionCounts,
+    calls_of,
+    score_session,
+    session_table,
+)
+from agenteval.models.client import Client
+from agenteval.models.wire import Request
+from agenteval.testing.scripted import ScriptedTransport
+
+A, B, C = (("a", {"n": 1}), ("b", {"n": 2}), ("c", {}))
+Pair = tuple[str, Any]
+
+
+async def counts(
+    gold: list[Pair], made: list[Pair], equality: Equality | None = None
+) -> SessionCounts:
+    found = await score_session(
+        "s",
+        [Action(tool=t, arguments=a) for t, a in gold],
+        [Call(tool=t, arguments=a) for t, a in made],
+        equality or Equality(),
+    )
+    assert SessionCounts.model_validate_json(found.model_dump_json()) == found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("gold", "made", "right", "pairs"),
+    [
+        ([A, B], [A, B], 2, ((0, 0), (1, 1))),
+        ([A, B], [A], 1, ((0, 0),)),
+        ([A, B], [B, A], 2, ((0, 1), (1, 0))),  # order is for others to judge
+        ([A, A], [A], 1, ((0, 0),)),  # one call serves once
+        ([A], [A, A], 1, ((0, 0),)),
+        ([], [], 0, ()),  # no calls are no calls
+        ([], [A], 0, ()),
+        ([A], [], 0, ()),
+        ([A], [("a", {"n": 1, "m": 5})], 1, ((0, 0),)),
+        ([A], [("a", {"n": 2})], 0, ()),
+        ([A], [("a", {})], 0, ()),
+        ([A], [("A", {"n": 1})], 0, ()),
+        ([A], [("a", '{"n": 1')], 0, ()),
+        ([C], [("c", None)], 1, ((0, 0),)),
+        ([C], [("c", "oops")], 0, ()),
+        ([("a", {"n": ""})], [("a", {})], 1, ((0, 0),)),
+        ([("a", {"o": {"x": 1}})], [("a", {"o": {"x": 2}})], 0, ()),
+        ([("a", {"o": {"x": 1}})], [("a", {"o": {"x": 1}})], 1, ((0, 0),)),
+        ([("a", {"n": "x"})], [("a", {"n": "X."})], 1, ((0, 0),)),
+    ],
+)
+async def test_by_hand(
+    gold: list[Pair], made: list[Pair], right: int, pairs: tuple[tuple[int, int], ...]
+) -> None:
+    found = await counts(gold, made)
+    assert (found.right, found.unjudged, found.pairs) == (right, 0, pairs)
+    assert (found.gold, found.generated) == (len(gold), len(made))
+
+
+async def test_what_is_open_is_counted_apart() -> None:
+    found = await counts([A, ("a", {"t": "7 pm"})], [("a", {"t": "19:00"}), A, ("a", "oops")])
+    assert (found.right, found.unjudged, found.arguments_unreadable) == (1, 1, 1)
+    tool = session_table([found], ["s"], Resampling(200)).tool
+    assert tool.recall.known.mean == 1.0  # of the one decided
+    assert (tool.recall.low, tool.recall.high) == (0.5, 1.0)
+    assert (tool.precision.low, tool.precision.high) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+
+
+async def test_the_judge_is_asked_only_where_nothing_else_differs() -> None:
+    asked: list[str] = []
+
+    def answer(request: Request) -> str:
+        asked.append(str(request.messages[1]["content"]))
+        return json.dumps({"reason": "r", "equal": True})
+
+    equality = Equality(judge=EqualityJudge(Client(ScriptedTransport(answer))))
+    found = await counts(
+        [("a", {"t": "7 pm", "n": 1})],
+        [("a", {"t": "19:00", "n": 2}), ("b", {"t": "19:01", "n": 1}), ("a", {"t": "19:02"}),
+         ("a", {"t": "19:03", "n": 1})],
+        equality,
+    )  # fmt: skip
+    assert (found.right, found.pairs) == (1, ((0, 3),))
+    assert len(asked) == 1
+    assert "19:03" in asked[0]
+
+
+CALLS = st.lists(st.sampled_from([("a", {"n": 1}), ("a", {"n": 2}), ("b", {"n": 1})]), max_size=7)
+
+
+@given(CALLS, CALLS)
+async def test_as_many_pairs_as_any_matching_could_have(gold: list[Pair], made: list[Pair]) -> None:
+    """Where equality is transitive, greedy is as good as the best assignment."""
+    found = await counts(gold, made)
+    best = 0
+    if gold and made:
+        gain = [[int(g == m) for m in made] for g in gold]
+        rows, columns = linear_sum_assignment(gain, maximize=True)
+        best = sum(gain[r][c] for r, c in zip(rows, columns, strict=True))
+    assert found.right == best == len(found.pairs)
+    assert len({j for _, j in found.pairs}) == best
+    assert all(gold[i] == made[j] for i, j in found.pairs)
+
+
+async def test_micro_figures_over_sessions() -> None:
+    rows = [await counts([A, B], [A]), await counts([A], [A, B, C]), await counts([], [])]
+    tool = session_table(rows, ["x", "y", "z"], Resampling(200)).tool
+    assert tool.precision.known.mean == pytest.approx(2 / 4)
+    assert tool.recall.known.mean == pytest.approx(2 / 3)
+    assert tool.f1.known.mean == pytest.approx(4 / 7)
+    none = session_table([], [], Resampling(200)).tool
+    assert (none.precision.known.mean, none.precision.low) == (None, None)
+
+
+def test_calls_of_a_session_also_those_refused() -> None:
+    made = SessionCall(tool="a", arguments="oops", status="bad_arguments", turn=0)
+    log = SessionLog(calls=(made, SessionCall(tool="b", arguments={}, turn=1)), ended="user")
+    assert [(c.tool, c.arguments) for c in calls_of(log)] == [("a", "oops"), ("b", {})]

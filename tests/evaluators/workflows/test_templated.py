@@ -1,0 +1,200 @@
+"""The assistant of FlowBench's own text contract, against a real server with a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.agents import AgentFailure, AgentLog, Toolbox
+from agenteval.agents.dialogue import Dialogue, take_turn
+from agenteval.agents.endpoint import Endpoint, connect
+from agenteval.agents.spec import AgentSettings
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.assistants import assistant, opened_assistant
+from agenteval.evaluators.workflows.folder import read_role
+from agenteval.evaluators.workflows.instructions import instructions, tools_given
+from agenteval.evaluators.workflows.scenario import Format
+from agenteval.evaluators.workflows.templated import again_prompt, template_assistant
+from agenteval.records import Message, ToolCall
+from agenteval.testing import Fault, serve
+from tests.agents.conftest import instant, script
+
+ROLE = read_role(Path(__file__).parent / "library_desk")
+IDS = ("lend_book",)
+ASK = "Thought: intent=Ask for a book. Next, I need to ask.\nResponse: Which title?"
+FIND = 'Thought: intent=UNK.\nAction: find_book\nAction Input: {"title": "Dune"}'
+
+
+async def answer_later(name: str, arguments: Mapping[str, Any]) -> str:
+    await asyncio.sleep(0)
+    return json.dumps({"is_in": True})
+
+
+async def turn(
+    reply: Any,
+    messages: tuple[Message, ...] = (Message(role="user", content="Dune?"),),
+    format: Format = "flowchart",
+    stop_after: int | None = None,
+) -> tuple[Any, list[dict[str, Any]]]:
+    with serve(reply) as server:
+        endpoint = Endpoint("test-model", server.base_url)
+        client = connect(endpoint, sleep=instant)
+        tools = Toolbox(tools_given(ROLE, IDS, format), answer_later, stop_after=stop_after)
+        dialogue = Dialogue(instructions=instructions(ROLE, IDS, format), messages=messages)
+        log = await take_turn(template_assistant(endpoint, client).make(), dialogue, tools)
+        await client.close()
+        return log, [r.body for r in server.requests if r.body]
+
+
+def seen(log: Any) -> list[tuple[int, str, str]]:
+    return [(e.turn, e.name, e.status) for e in log.events]
+
+
+async def test_a_reply() -> None:
+    log, bodies = await turn(script(ASK))
+    assert isinstance(log, AgentLog)
+    assert (log.output, log.events) == ("Which title?", ())
+    assert [m.content for m in log.messages] == [ASK]
+    assert "tools" not in bodies[0]
+    assert bodies[0]["messages"][1:] == [{"role": "user", "content": "Dune?"}]
+
+
+async def test_a_call_then_a_reply() -> None:
+    log, bodies = await turn(script(FIND, ASK))
+    assert isinstance(log, AgentLog)
+    assert log.output == "Which title?"
+    assert seen(log) == [(0, "find_book", "ok")]
+    assert log.events[0].arguments == {"title": "Dune"}
+    assert bodies[1]["messages"][2:] == [
+        {"role": "assistant", "content": FIND},
+        {"role": "user", "content": 'find_book returned: {"is_in": true}'},
+    ]
+    first, result, last = log.messages
+    assert (first.content, first.tool_calls[0].arguments) == (FIND, {"title": "Dune"})
+    assert result.tool_call_id == first.tool_calls[0].id
+    assert last.content == ASK
+
+
+@pytest.mark.parametrize(
+    ("wrong", "event", "told"),
+    [
+        ("Action: find_book\nAction Input: {}", ("find_book", "bad_arguments"), "'title' is a"),
+        ('Action: find_book\nAction Input: {"title": Dune}', ("find_book", "bad_arguments"),
+         "not valid JSON"),
+        ("Action: fly\nAction Input: {}", ("fly", "unknown_tool"), "There is no tool 'fly'"),
+        ("Hello there.", ("", "malformed"), "in neither form"),
+        ("", ("", "malformed"), "in neither form"),
+    ],
+)  # fmt: skip
+async def test_what_is_wrong_is_logged_and_told(
+    wrong: str, event: tuple[str, str], told: str
+) -> None:
+    log, bodies = await turn(script(wrong, ASK))
+    assert isinstance(log, AgentLog)
+    assert seen(log) == [(0, *event)]
+    assert told in bodies[1]["messages"][-1]["content"]
+    assert log.output == "Which title?"
+    if event[1] == "malformed":
+        assert [m.content for m in log.messages] == [ASK]  # no part of the conversation
+
+
+async def test_two_replies_in_no_form_are_silence() -> None:
+    log, bodies = await turn(script("Hello.", "Hello?"))
+    assert isinstance(log, AgentLog)
+    assert (log.output, log.ending, len(bodies)) == ("", "finished", 2)
+    assert seen(log) == [(0, "", "malformed"), (1, "", "malformed")]
+    assert bodies[1]["messages"][-1] == {"role": "user", "content": again_prompt().render()}
+
+
+async def test_one_call_a_round_and_no_invented_results() -> None:
+    two = f'{FIND}\nAction: lend_book\nAction Input: {{"title": "Dune"}}'
+    log, _ = await turn(script(two, ASK))
+    assert seen(log) == [(0, "find_book", "ok")]
+
+
+async def test_one_turn_alone() -> None:
+    log, bodies = await turn(script(FIND, ASK), stop_after=1)
+    assert (log.ending, seen(log), len(bodies)) == ("iterations", [(0, "find_book", "ok")], 1)
+    log, bodies = await turn(script("Hello.", ASK), stop_after=1)
+    assert (log.ending, seen(log), len(bodies)) == ("iterations", [(0, "", "malformed")], 1)
+    assert [m.content for m in log.messages] == ["Hello."]
+
+
+HISTORY = (
+    Message(role="user", content="Dune?"),
+    Message(
+        role="assistant",
+        tool_calls=(ToolCall(name="find_book", arguments={"title": "Dune"}, id="c1"),),
+    ),
+    Message(role="tool", content='{"is_in": true}', tool_call_id="c1"),
+    Message(role="assistant", content="It is in."),
+    Message(role="user", content="Good."),
+)
+
+
+async def test_history_is_told_in_the_templates() -> None:
+    _, bodies = await turn(script(ASK), HISTORY)
+    assert bodies[0]["messages"][1:] == [
+        {"role": "user", "content": "Dune?"},
+        {"role": "assistant", "content": 'Action: find_book\nAction Input: {"title": "Dune"}'},
+        {"role": "user", "content": 'find_book returned: {"is_in": true}'},
+        {"role": "assistant", "content": "Response: It is in."},
+        {"role": "user", "content": "Good."},
+    ]
+
+
+async def test_its_own_turns_are_told_as_it_wrote_them() -> None:
+    log, _ = await turn(script(FIND, ASK))
+    said = Message(role="assistant", content=log.output)  # beside its whole text, as sessions keep
+    history = (*HISTORY, *log.messages, said, Message(role="user", content="Emma."))
+    _, bodies = await turn(script(ASK), history)
+    assert [m["content"] for m in bodies[0]["messages"][6:]] == [
+        FIND, 'find_book returned: {"is_in": true}', ASK, "Emma.",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("format", "chart"),
+    [("flowchart", True), ("all", True), ("text", False), ("code", False), ("none", False)],
+)
+async def test_items_of_the_thought(format: Format, chart: bool) -> None:
+    _, bodies = await turn(script(ASK), format=format)
+    system = bodies[0]["messages"][0]["content"]
+    items = system.partition("Items of the Thought")[2]
+    assert re.findall(r"(\w+)=<", items) == (
+        ["last_node", "intent", "current_node"] if chart else ["intent"]
+    )
+    assert system.startswith(instructions(ROLE, IDS, format))
+
+
+async def test_refusal_and_failures() -> None:
+    log, _ = await turn(lambda body, n: Fault("refusal", body="No."))
+    assert (log.output, log.events) == ("No.", ())
+    failure, _ = await turn(lambda body, n: Fault("status", 400, code="context_length_exceeded"))
+    assert isinstance(failure, AgentFailure)
+    assert failure.status == "unscored:too_long"
+
+
+async def test_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AGENTEVAL_API_KEY", "sk-canary-31cc")
+    with serve(script(ASK)) as server:
+        settings = AgentSettings(model="m", base_url=server.base_url)
+        async with opened_assistant("template", settings) as found:
+            dialogue = Dialogue(instructions="Serve.", messages=HISTORY)
+            log = await take_turn(found.make(), dialogue, Toolbox((), answer_later))
+    assert isinstance(log, AgentLog)
+    assert log.output == "Which title?"
+    assert found.name == "template:m"
+    assert "canary" not in json.dumps(found.parameters)
+    assert assistant("openai", settings).name == "openai-chat:m"
+    assert assistant(f"command:{sys.executable} a.py").name.startswith("command:")
+    with pytest.raises(InputError, match=r"is template meant.*autogen, template, python"):
+        assistant("templat", settings)

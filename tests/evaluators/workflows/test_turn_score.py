@@ -1,0 +1,335 @@
+"""Turns against gold: every rule by hand, tables by counting, intervals by session."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.errors import Transient
+from agenteval.evaluators.workflows.equality import Equality
+from agenteval.evaluators.workflows.equality_judge import EqualityJudge
+from agenteval.evaluators.workflows.folder import read_role
+from agenteval.evaluators.workflows.rates import Counts, Resampling, rates
+from agenteval.evaluators.workflows.reply_text import read_reply
+from agenteval.evaluators.workflows.response_judge import ResponseVerdict
+from agenteval.evaluators.workflows.scenario import Action
+from agenteval.evaluators.workflows.session import Prediction
+from agenteval.evaluators.workflows.turn_score import (
+    GoldTurn,
+    TurnFailure,
+    TurnTable,
+    TurnVerdict,
+    gold_turns,
+    score_turn,
+    turn_table,
+)
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.stats import bootstrap_sums
+from agenteval.testing.scripted import ScriptedTransport
+
+LIBRARY = Path(__file__).parent / "library_desk"
+QUICK = Resampling(resamples=200)
+
+
+def gold(tool: str | None = "book", session: str = "s", **arguments: Any) -> GoldTurn:
+    action = None if tool is None else Action(tool=tool, arguments=arguments)
+    return GoldTurn(session=session, turn=3, action=action, response="" if tool else "Hi")
+
+
+def call(tool: str = "book", arguments: Any = None, **more: Any) -> Prediction:
+    return Prediction(form="call", tool=tool, arguments=arguments, **more)
+
+
+REPLY = Prediction(form="reply", response="hello")
+UNREADABLE = Prediction(form="unreadable", raw="???")
+
+
+def judging(answer: Any) -> Equality:
+    client = Client(ScriptedTransport(lambda request: answer), retry=RetryPolicy(attempts=1))
+    return Equality(judge=EqualityJudge(client))
+
+
+def saying(equal: bool) -> Equality:
+    return judging(json.dumps({"reason": "r", "equal": equal}))
+
+
+async def verdict(
+    wanted: GoldTurn, prediction: Prediction, equality: Equality | None = None
+) -> TurnVerdict:
+    found = await score_turn(wanted, prediction, equality or Equality())
+    assert TurnVerdict.model_validate_json(found.model_dump_json()) == found
+    return found
+
+
+async def table(*pairs: tuple[GoldTurn, Prediction]) -> TurnTable:
+    return turn_table([await verdict(g, p) for g, p in pairs], how=QUICK)
+
+
+def figures(found: TurnTable) -> list[float | None]:
+    """Tool P, R, F1, parameter P, R, and parameter P, R whatever the tool."""
+    tool, own, free = found.tool, found.parameters, found.parameters_free
+    shares = [tool.precision, tool.recall, tool.f1, own.precision, own.recall, free.precision,
+              free.recall]  # fmt: skip
+    return [one.known.mean for one in shares]
+
+
+@pytest.mark.parametrize(
+    ("prediction", "expected"),
+    [
+        (call(arguments={"n": 2}), "right"),
+        (call(arguments={"n": 2.0}), "right"),
+        (call(arguments={"n": 2, "x": 1}), "right"),  # more parameters are free
+        (call(arguments={"n": 3}), "wrong"),
+        (call(arguments={}), "wrong"),
+        (call(arguments=None), "wrong"),
+        (call(arguments='{"n": 2'), "wrong"),
+        (call("Book", {"n": 2}), "wrong"),  # names are compared as they are
+        (call(" book ", {"n": 2}), "right"),
+        (REPLY, None),
+        (UNREADABLE, None),
+    ],
+)
+async def test_a_call_due(prediction: Prediction, expected: str | None) -> None:
+    assert (await verdict(gold(n=2), prediction)).call == expected
+
+
+async def test_a_reply_due() -> None:
+    assert (await verdict(gold(None), REPLY)).call is None
+    assert (await verdict(gold(None), call())).call == "wrong"
+    assert (await verdict(gold(None), UNREADABLE)).call is None
+
+
+async def test_empty_values_state_nothing_on_either_side() -> None:
+    found = await verdict(gold(n=2, x="", y=[], z=None), call(arguments={"n": 2, "w": ""}))
+    assert (found.call, found.gold_parameters, found.given_parameters) == ("right", 1, 1)
+    given = await verdict(gold(n=2), call(arguments={"n": ""}))
+    assert (given.call, given.given_parameters) == ("wrong", 0)
+
+
+async def test_a_call_without_parameters() -> None:
+    for arguments in ({}, None):
+        assert (await verdict(gold(), call(arguments=arguments))).call == "right"
+    unreadable = await verdict(gold(), call(arguments="oops"))
+    assert (unreadable.call, unreadable.arguments_unreadable) == ("wrong", True)
+
+
+@pytest.mark.parametrize(
+    ("equality", "expected"),
+    [(saying(True), "right"), (saying(False), "wrong"), (Equality(), "undecided"),
+     (judging("?"), "undecided"), (judging(Transient("down")), "undecided")],
+)  # fmt: skip
+async def test_what_only_a_judge_can_tell(equality: Equality, expected: str) -> None:
+    found = await verdict(gold(t="7 pm", n=2), call(arguments={"t": "19:00", "n": 2}), equality)
+    assert found.call == expected
+
+
+async def test_a_wrong_value_decides_whatever_is_open() -> None:
+    found = await verdict(gold(t="7 pm", n=2), call(arguments={"t": "19:00", "n": 3}))
+    assert found.call == "wrong"
+    missing = await verdict(gold(t="7 pm", n=2), call(arguments={"t": "19:00"}))
+    assert missing.call == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("named", "right"),
+    [("LB001", True), ("lb001 ", True), ("LB002", False), (None, None)],
+)
+async def test_nodes(named: str | None, right: bool | None) -> None:
+    wanted = gold(None).model_copy(update={"node": "LB001"})
+    found = await verdict(wanted, REPLY.model_copy(update={"node": named}))
+    assert (found.gold_node, found.node_right) == (True, right)
+    assert (await verdict(gold(None), REPLY.model_copy(update={"node": named}))).node_right is None
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        ([(gold(n=2), call(arguments={"n": 2})), (gold(n=2), REPLY)],
+         [1, 1 / 2, 2 / 3, 1, 1 / 2, 1, 1 / 2]),
+        ([(gold(n=2), call(arguments={"n": 2})), (gold(None), call(arguments={"n": 2}))],
+         [1 / 2, 1, 2 / 3, 1, 1, 1, 1]),
+        # a wrong tool with the right parameters earns nothing, but what stands beside it
+        ([(gold(n=2), call("find", {"n": 2}))], [0, 0, 0, 0, 0, 1, 1]),
+        ([(gold(n=2), call(arguments={"n": 2, "x": 1}))], [1, 1, 1, 1 / 2, 1, 1 / 2, 1]),
+        ([(gold(n=2), UNREADABLE)], [None, 0, 0, None, 0, None, 0]),
+        ([(gold(None), REPLY)], [None] * 7),
+        ([(gold(n=2), call(arguments="oops"))], [0, 0, 0, None, 0, None, 0]),
+        ([(gold(), call(arguments={}))], [1, 1, 1, None, None, None, None]),
+    ],
+)  # fmt: skip
+async def test_figures_by_hand(
+    pairs: list[tuple[GoldTurn, Prediction]], expected: list[float | None]
+) -> None:
+    got = figures(await table(*pairs))
+    assert [None if g is None else pytest.approx(g) for g in got] == expected
+
+
+async def test_five_turns() -> None:
+    found = await table(
+        (gold(n=1), call(arguments={"n": 1})),
+        (gold(n=2), call(arguments={"n": 2})),
+        (gold(n=3), call(arguments={"n": 4})),
+        (gold(None), call(arguments={"n": 9})),
+        (gold(None), REPLY),
+    )
+    expected = [2 / 4, 2 / 3, 4 / 7, 2 / 3, 2 / 3, 2 / 3, 2 / 3]
+    assert figures(found) == pytest.approx(expected)
+
+
+async def test_what_is_open_is_left_out_and_bounded() -> None:
+    found = await table(
+        (gold(t="a"), call(arguments={"t": "a"})),
+        (gold(t="b"), call(arguments={"t": "bb"})),  # open
+        (gold(n=1), call(arguments={"n": 2})),
+        (gold(n=1), REPLY),
+    )
+    tool = found.tool
+    assert (tool.right, tool.undecided, tool.predicted, tool.gold) == (1, 1, 3, 4)
+    assert tool.precision.known.mean == pytest.approx(1 / 2)  # of the two decided
+    assert (tool.precision.low, tool.precision.high) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert tool.recall.known.mean == pytest.approx(1 / 3)
+    assert (tool.recall.low, tool.recall.high) == (1 / 4, 2 / 4)
+    assert tool.f1.known.mean == pytest.approx(2 * 1 / (2 + 3))
+    assert (tool.f1.low, tool.f1.high) == (pytest.approx(2 / 7), pytest.approx(4 / 7))
+
+
+async def test_counts_beside_the_figures() -> None:
+    more = call(arguments={"n": 2}, further=("pay", "go"))
+    verdicts: list[TurnVerdict | TurnFailure] = [
+        await verdict(gold(n=2), more),
+        await verdict(gold(n=2, session="b"), UNREADABLE),
+        await verdict(gold(n=2), call(arguments="oops")),
+        TurnFailure(session="c", turn=1, status="error:timeout"),
+        TurnFailure(session="c", turn=2, status="error:timeout"),
+    ]
+    found = turn_table(verdicts, how=QUICK)
+    assert (found.turns, found.sessions, found.unreadable) == (3, 2, 1)
+    assert (found.arguments_unreadable, found.further) == (1, 2)
+    assert found.failures == {"error:timeout": 2}
+    assert found.response is None
+
+
+async def test_node_accuracy_is_over_turns_that_name_one() -> None:
+    verdicts = []
+    for named in ("A1", "A1", "B2", None):
+        wanted = gold(None, session=str(named)).model_copy(update={"node": "A1"})
+        verdicts.append(await verdict(wanted, REPLY.model_copy(update={"node": named})))
+    node = turn_table(verdicts, how=QUICK).node
+    assert (node.accuracy.mean, node.accuracy.n, node.turns) == (pytest.approx(2 / 3), 3, 4)
+
+
+async def test_response_grades_with_their_failures() -> None:
+    verdicts = [await verdict(gold(None), p) for p in (REPLY, REPLY, REPLY, call())]
+    grades = [ResponseVerdict(score=8), ResponseVerdict(score=5),
+              ResponseVerdict(status="unscored:parse"), None]  # fmt: skip
+    found = turn_table(verdicts, grades, QUICK).response
+    assert found is not None
+    assert (found.mean.mean, found.mean.n) == (6.5, 2)
+    assert (found.due, found.no_reply, found.failures) == (4, 1, {"unscored:parse": 1})
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        turn_table(verdicts, grades[:2], QUICK)
+
+
+def test_no_turns_at_all() -> None:
+    found = turn_table([], how=QUICK)
+    assert figures(found) == [None] * 7
+    assert (found.turns, found.node.accuracy.mean) == (0, None)
+
+
+# -- rates ---------------------------------------------------------------------------------------
+
+COUNTS = (
+    st.integers(0, 4)
+    .flatmap(
+        lambda both: st.tuples(
+            st.integers(0, both), st.integers(0, both), st.just(both), st.integers(0, 3)
+        )
+    )
+    .map(lambda t: Counts(min(t[0], t[2]), min(t[1], t[2] - min(t[0], t[2])), t[2], t[2] + t[3]))
+)
+
+
+@given(st.lists(COUNTS, min_size=1, max_size=8))
+def test_rates_are_sums_divided(counts: list[Counts]) -> None:
+    found = rates(counts, list(range(len(counts))), QUICK)
+    right = sum(c.right for c in counts)
+    undecided = sum(c.undecided for c in counts)
+    predicted = sum(c.predicted for c in counts)
+    gold_calls = sum(c.gold for c in counts)
+    for rate, below in ((found.precision, predicted), (found.recall, gold_calls)):
+        if below == 0:
+            assert (rate.known.mean, rate.low, rate.high) == (None, None, None)
+            continue
+        assert rate.low == pytest.approx(right / below)
+        assert rate.high == pytest.approx((right + undecided) / below)
+        if below > undecided:
+            assert rate.known.mean == pytest.approx(right / (below - undecided))
+            assert rate.low - 1e-12 <= rate.known.mean <= rate.high + 1e-12
+    p, r, f = (x.known.mean for x in (found.precision, found.recall, found.f1))
+    if p and r:
+        assert f == pytest.approx(2 * p * r / (p + r))
+
+
+def test_intervals_resample_sessions_not_turns() -> None:
+    rng = np.random.default_rng(7)
+    sessions = [i // 5 for i in range(60)]
+    level = rng.uniform(0.1, 0.9, 12)  # turns of one session are alike
+    hits = [int(rng.random() < level[s]) for s in sessions]
+    counts = [Counts(h, 0, 1, 1) for h in hits]
+    by_session = rates(counts, sessions).recall.known
+    by_turn = rates(counts, list(range(60))).recall.known
+    parts = np.array([[h, 0, 1, 1] for h in hits], dtype=np.float64)
+    again = bootstrap_sums(
+        parts, lambda t: t[:, 0] / t[:, 3], sessions, how=Resampling().bootstrap()
+    )
+    assert (by_session.low, by_session.high) == (again.low, again.high)
+    assert by_session.n_clusters == 12
+    assert by_session.se is not None
+    assert by_turn.se is not None
+    assert by_session.se > 1.2 * by_turn.se
+    # the spread of a ratio of sums over clusters of one size: that of the cluster means
+    means = np.array(hits).reshape(12, 5).mean(axis=1)
+    assert by_session.se == pytest.approx(means.std(ddof=1) / math.sqrt(12), rel=0.1)
+
+
+# -- recorded sessions ---------------------------------------------------------------------------
+
+
+def spoken(turn: GoldTurn) -> str:
+    """What an agent would write that does just what gold did."""
+    head = f"Thought: intent={turn.intent}; current_node={turn.node}"
+    if turn.action is None:
+        return f"{head}\nResponse: {turn.response}"
+    given = json.dumps(turn.action.arguments)
+    return f"{head}\nAction: {turn.action.tool}\nAction Input: {given}"
+
+
+async def test_gold_turns_of_a_recorded_session() -> None:
+    (session,) = read_role(LIBRARY).scenario("lend_book").sessions
+    turns = gold_turns(session)
+    assert [t.turn for t in turns] == [1, 3, 4, 6, 7, 9]
+    assert [t.action.tool if t.action else None for t in turns] == [
+        None, "find_book", None, "lend_book", None, None,
+    ]  # fmt: skip
+    assert turns[0].response == "Gladly. Which title are you looking for?"
+    assert (turns[1].node, turns[1].response) == ("LB001", "")
+    assert all(t.session == "hana_dune" and t.scenario == "lend_book" for t in turns)
+
+
+async def test_gold_against_itself_is_perfect() -> None:
+    (session,) = read_role(LIBRARY).scenario("lend_book").sessions
+    turns = gold_turns(session)
+    found = await table(*((t, read_reply(spoken(t))) for t in turns))
+    assert figures(found) == [1.0] * 7
+    assert (found.node.accuracy.mean, found.node.accuracy.n) == (1.0, 6)
+    assert (found.tool.gold, found.parameters.gold) == (2, 3)
