@@ -29,7 +29,7 @@ from agenteval.evaluators.workflows.results import (
     TurnResult,
 )
 from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
-from agenteval.evaluators.workflows.scenario import Format
+from agenteval.evaluators.workflows.scenario import FORMATS, Format
 from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
 from agenteval.evaluators.workflows.simulators.nouns import UserSimulator
 from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
@@ -287,7 +287,7 @@ class _About(NamedTuple):
 def load_sessions(
     store: Store, *, cases: Iterable[str] | None = None, systems: Iterable[str] | None = None
 ) -> list[SessionResult]:
-    """Stored sessions (of these case and system keys), by system, case and number.
+    """Stored sessions (of these case and system keys), by agent, format, case and number.
 
     Raises StoreError for a damaged row.
     """
@@ -347,7 +347,14 @@ def _rows(
         except (KeyError, TypeError) as error:
             raise StoreError(f"the system {system.name!r} is damaged in the store") from error
         found.append((about, trial))
-    return found
+    return sorted(found, key=lambda row: _place(row[0]))
+
+
+def _place(about: _About) -> tuple[str, int, str, str, int]:
+    """By agent, format as in FORMATS, system, case and number."""
+    return (
+        about.agent, FORMATS.index(about.format), about.system, about.case.id, about.trial,
+    )  # fmt: skip
 
 
 def _stored_case(key: str, case: Case) -> TrialCase:

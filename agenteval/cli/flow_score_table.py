@@ -211,8 +211,11 @@ def _number(value: float | None) -> str:
 def _undecided(tool: Rates) -> list[str]:
     if not tool.undecided:
         return []
-    return [f"{tool.undecided} calls are open for want of a judge's word: left out of the "
-            "figures; the line below takes all of them as wrong, and as right"]  # fmt: skip
+    return [
+        f"{tool.undecided} calls are open for want of a judge's word: texts that differ wait for "
+        "it, those that agree do not, so the figures without them are too high; the line below "
+        "takes all of them as wrong, and as right"
+    ]
 
 
 def _counted(count: int, what: str) -> list[str]:

@@ -101,6 +101,7 @@ def session(
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, 120.0),
         store, trials, seed, retry_failed,
     )  # fmt: skip
+    flow_job.candidate(job, job.formats[0], {})  # an agent that cannot be is said first
     opened = flow_job.read_roles(roles, backend=True)
     cases = session_cases(opened, flow_job.make_choice(kind, scenarios, profiles))[:limit]
     if not cases:

@@ -74,6 +74,7 @@ def turn(
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, 120.0),
         store, trials, seed, retry_failed,
     )  # fmt: skip
+    flow_job.candidate(job, job.formats[0], {})  # an agent that cannot be is said first
     opened = flow_job.read_roles(roles, backend=False)
     cases = turn_cases(opened, flow_job.make_choice(kind, scenarios, profiles))[:limit]
     if not cases:

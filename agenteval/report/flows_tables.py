@@ -9,8 +9,7 @@ from agenteval.evaluators.workflows import tallies
 from agenteval.evaluators.workflows.conformance import CAUSES
 from agenteval.evaluators.workflows.rates import Rate, Rates
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
-from agenteval.evaluators.workflows.tallies import ALL, FormatPair, SessionTally
-from agenteval.evaluators.workflows.turn_score import TurnTable
+from agenteval.evaluators.workflows.tallies import FormatPair, SessionTally
 from agenteval.report.grid import (
     Cell,
     Grid,
@@ -63,6 +62,7 @@ def turn_sheets(results: Sequence[TurnResult], *, brief: bool = False) -> list[S
         return []
     made = [
         _turns("turns", "Single turns of recorded sessions", results, None),
+        _words(results),
         *(
             []
             if brief
@@ -221,32 +221,42 @@ def _turns(id: str, caption: str, results: Sequence[TurnResult], by: str | None)
     rows = tallies.turn_tallies(results, tallies.GROUPS[by] if by else None)
     if by and len({group for _, group, _ in rows}) < 2:
         return None
-    first = (Head(by),) if by else ()
-    heads = (*first, Head("system"), *_TOOLS, Head("parameters F1", "only where the tool is right",
-             True), Head("node", "share of named nodes that are right", True),
-             Head("named", "turns that name one", True),
-             Head("response 0–10", "a judge's mean", True), Head("graded", "", True),
-             Head("turns", "", True), Head("unreadable", "no call and no reply", True),
+    heads = (*((Head(by),) if by else ()), Head("system"), *_TOOLS,
+             Head("parameters F1", "only where the tool is right", True),
+             Head("turns", "with a prediction", True),
+             Head("unreadable", "no call and no reply", True),
              Head("undecided", "calls only a judge could decide", True),
-             Head("no prediction", "endpoint or adapter failed: in no rate", True))  # fmt: skip
+             Head("lost", "endpoint or adapter failed: in no rate", True))  # fmt: skip
     cells = tuple(
-        (*((words(group),) if group != ALL else ()), words(system), *_rates(table.tool),
-         *_turn_cells(table))
+        (*((words(group),) if by else ()), words(system), *_rates(table.tool),
+         number(table.parameters.f1.known.mean), count(table.turns), count(table.unreadable),
+         count(table.tool.undecided), count(sum(table.failures.values())))
         for system, group, table in (sorted(rows, key=lambda r: r[1]) if by else rows)
     )  # fmt: skip
-    note = "Intervals resample recorded sessions."
+    note = "Intervals resample recorded sessions. Lost: no prediction came; in no rate."
     return Sheet(Grid(id, caption, heads, cells), "" if by else note)
 
 
-def _turn_cells(table: TurnTable) -> tuple[Cell, ...]:
-    graded = table.response
-    return (
-        number(table.parameters.f1.known.mean), number(table.node.accuracy.mean),
-        count(table.node.accuracy.n),
-        number(graded.mean.mean if graded else None, ".1f"),
-        count(graded.mean.n if graded else 0), count(table.turns), count(table.unreadable),
-        count(table.tool.undecided), count(sum(table.failures.values())),
+def _words(results: Sequence[TurnResult]) -> Sheet | None:
+    """Nodes named and replies graded; None where no turn has either."""
+    rows = [(system, table) for system, _, table in tallies.turn_tallies(results)]
+    if not any(t.node.accuracy.n or (t.response and t.response.mean.n) for _, t in rows):
+        return None
+    heads = (Head("system"), Head("node right [95 %]", "share of named nodes", True),
+             Head("named", "turns that name a node", True),
+             Head("response 0–10 [95 %]", "a judge's mean", True), Head("graded", "", True),
+             Head("not graded", "the judge failed", True),
+             Head("no reply", "a reply was due and none came", True))  # fmt: skip
+    cells = tuple(
+        (words(system), mean(t.node.accuracy),
+         Cell(f"{t.node.accuracy.n:,} of {t.node.turns:,}", float(t.node.accuracy.n), True),
+         mean(t.response.mean) if t.response else number(None),
+         count(t.response.mean.n if t.response else 0),
+         count(sum(t.response.failures.values()) if t.response else 0),
+         count(t.response.no_reply if t.response else 0))
+        for system, t in rows
     )  # fmt: skip
+    return Sheet(Grid("turns-words", "Nodes and replies", heads, cells))
 
 
 def _turn_failures(results: Sequence[TurnResult]) -> Sheet | None:

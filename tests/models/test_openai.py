@@ -250,7 +250,7 @@ async def test_silence_and_dripping_hit_the_timeout(fault: Fault) -> None:
             with pytest.raises(RequestTimeout, match=r"no complete answer within 0\.2 s"):
                 await client.complete(ask())
         assert server.count == 2
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 25  # the fault lasts 30
 
 
 # ---- Retry-After ---------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ async def _many(
 
 
 async def test_64_concurrent_requests_overlap() -> None:
-    with serve(latency=0.5) as server:
+    with serve(latency=2.0) as server:  # all 64 are sent within it
         replies = await _many(server.base_url, 64)
         assert server.max_in_flight == 64
         assert server.count == 64
@@ -47,11 +47,11 @@ async def test_64_concurrent_requests_overlap() -> None:
     assert len(set(replies)) == 64
     assert stats["answered"] == 64
     assert stats["answered_again"] == 0
-    assert stats["in_flight_seconds"] == pytest.approx(64 * 0.5, rel=0.15)
+    assert stats["in_flight_seconds"] >= 64 * 2.0 * 0.99
 
 
 async def test_above_the_ceiling_there_are_429s_and_they_use_up_no_turn() -> None:
-    with serve(lambda body, n: f"turn {n}", ceiling=10, latency=0.5) as server:
+    with serve(lambda body, n: f"turn {n}", ceiling=10, latency=2.0) as server:
         replies = await _many(server.base_url, 30, lambda i: "same")
         assert server.max_in_flight == 10
         assert server.engine.stats()["outcomes"] == {"ok": 10, "rejected": 20}

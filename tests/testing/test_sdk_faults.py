@@ -97,7 +97,7 @@ def test_silence_runs_into_the_clients_timeout_and_counts_as_aborted() -> None:
     with serve(faults=[Fault("hang", seconds=30)]) as server, client(server, timeout=0.2) as sdk:
         with pytest.raises(openai.APITimeoutError):
             ask(sdk)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while server.requests[0].outcome is None and time.monotonic() < deadline:
             time.sleep(0.01)
         assert server.requests[0].outcome == "aborted"

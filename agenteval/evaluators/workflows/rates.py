@@ -2,7 +2,9 @@
 
 Micro averages: counts are summed over units, then divided. What is undecided (a judge was needed
 and none has said anything) is neither right nor wrong: the figures leave it out, and beside them
-stand the ends they would have with all of it wrong and all of it right.
+stand the ends they would have with all of it wrong and all of it right. Where texts that agree are
+decided by rule and those that differ wait for a judge, the figures over what is decided are too
+high: then only the ends say something.
 """
 
 from __future__ import annotations

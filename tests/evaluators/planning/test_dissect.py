@@ -78,8 +78,10 @@ def test_literal_label_without_a_verdict() -> None:
 class Told:
     """A system that passes or fails as `rule(request, number of this run)` says."""
 
-    def __init__(self, rule: Any) -> None:
+    def __init__(self, rule: Any, together: int = 1) -> None:
+        """The first runs wait until `together` of them are under way."""
         self.rule, self.runs, self.now, self.most = rule, 0, 0, 0
+        self.together, self.met = together, asyncio.Event()
         self.right, self.wrong = scripted("perfect"), scripted("reversed")
 
     def system(self) -> System:
@@ -91,7 +93,9 @@ class Told:
         self.now += 1
         self.most = max(self.most, self.now)
         try:
-            await asyncio.sleep(0.001)
+            if self.now >= self.together:
+                self.met.set()
+            await asyncio.wait_for(self.met.wait(), 60)
             passes = self.rule(request, number)
             if isinstance(passes, Exception):
                 raise passes
@@ -196,10 +200,10 @@ async def test_what_was_spent_is_known_at_the_end_and_at_the_cap(full: bool) -> 
 
 
 async def test_slots_bound_what_runs_at_once() -> None:
-    told = Told(lambda _, __: False)
+    told = Told(lambda _, __: False, together=2)
     await dissect(a_case(), told.system(), DissectOptions(full=True), slots=asyncio.Semaphore(2))
     assert (told.runs, told.most) == (12, 2)
-    free = Told(lambda _, __: False)
+    free = Told(lambda _, __: False, together=12)
     await dissect(a_case(), free.system(), DissectOptions(full=True))
     assert free.most == 12
 

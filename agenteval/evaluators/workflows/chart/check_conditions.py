@@ -9,7 +9,7 @@ from typing import Any
 from agenteval.evaluators.workflows.chart.compare import plain
 from agenteval.evaluators.workflows.chart.conditions import constant
 from agenteval.evaluators.workflows.chart.defects import Defect, at_edge
-from agenteval.evaluators.workflows.chart.graph import predecessors, reached
+from agenteval.evaluators.workflows.chart.graph import successors
 from agenteval.evaluators.workflows.chart.names import calls_in
 from agenteval.evaluators.workflows.chart.nouns import Chart, Comparison, Edge
 from agenteval.evaluators.workflows.chart.schemas import is_date, listed, schema_of, types_of
@@ -20,19 +20,30 @@ _ORDERED = ("<", "<=", ">", ">=")
 
 def condition_defects(chart: Chart, tools: Sequence[WorkflowTool]) -> list[Defect]:
     """Fields that nobody returns, or not yet; values that cannot be returned."""
-    back = predecessors(chart)
-    calls = {
-        n.id: set(calls_in(n, [t.name for t in tools])) if n.shape == "call" else set()
-        for n in chart.nodes
-    }
+    called = called_until(chart, [t.name for t in tools])
     found = []
     for edge in chart.edges:
         if edge.condition is None:
             continue
-        before = {name for id in reached([edge.source], back) for name in calls[id]}
         for alternative in edge.condition.alternatives:
             for comparison in alternative:
-                found += list(_comparison(edge, comparison, tools, before))
+                found += list(_comparison(edge, comparison, tools, called[edge.source]))
+    return found
+
+
+def called_until(chart: Chart, tools: Sequence[str]) -> dict[str, set[str]]:
+    """The tools that some way to each node calls, the node's own included."""
+    forward = successors(chart)
+    found = {
+        n.id: set(calls_in(n, tools)) if n.shape == "call" else set[str]() for n in chart.nodes
+    }
+    todo = list(found)
+    while todo:
+        node = todo.pop()
+        for target in forward[node]:
+            if not found[node] <= found[target]:
+                found[target] |= found[node]
+                todo.append(target)
     return found
 
 

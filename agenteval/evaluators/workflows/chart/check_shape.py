@@ -45,10 +45,10 @@ def _reach(chart: Chart) -> list[Defect]:
         if n.id in ends and n.shape == "call"
     ]
     stuck = {id for id in seen if id not in leads_out}
+    beside = {id: [n for n in (*forward[id], *back[id]) if n in stuck] for id in stuck}
     for node in chart.nodes:
         if node.id not in stuck:
             continue
-        beside = {id: [n for n in (*forward[id], *back[id]) if n in stuck] for id in stuck}
         around = reached([node.id], beside)
         stuck -= around
         names = ", ".join(n.id for n in chart.nodes if n.id in around)

@@ -35,17 +35,22 @@ def value_defects(chart: Chart, tools: Sequence[WorkflowTool]) -> list[Defect]:
         for id in nodes:
             states.setdefault(id, set()).add(state)
     found: list[Defect] = []
+    leaving: dict[str, list[Edge]] = {}
+    for edge in chart.edges:
+        leaving.setdefault(edge.source, []).append(edge)
     for node in chart.nodes:
-        tested = [e for e in chart.leaving(node.id) if e.condition is not None]
+        edges = leaving.get(node.id, [])
+        tested = [e for e in edges if e.condition is not None]
         if tested:
             here = sorted(states.get(node.id, ()))
-            found += _gaps(chart, node, world, here)
+            found += _gaps(node, edges, world, here)
             found += _overlaps(tested, world, here)
     return found
 
 
-def _gaps(chart: Chart, node: Node, world: World, states: list[State]) -> Iterator[Defect]:
-    leaving = chart.leaving(node.id)
+def _gaps(
+    node: Node, leaving: Sequence[Edge], world: World, states: list[State]
+) -> Iterator[Defect]:
     if any(e.condition is None for e in leaving):
         return
     for state in states:

@@ -325,7 +325,7 @@ class _Walk:
         for _ in range(2):
             text = yield from self._ask(offer(question, labels))
             label = chosen(text, labels)
-            lines = [line for line in text.splitlines() if line.strip()]
+            lines = [line for line in text.split("\n") if line.strip()]
             if len(lines) > 1:
                 self._waiting.append(_SORRY)
             if label is not None or NONE_OF_THESE in text:

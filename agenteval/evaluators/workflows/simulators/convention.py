@@ -77,7 +77,7 @@ def _written(value: JsonValue) -> str:
 def told(text: str, names: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """The values of these parameters as they are written, and all other lines."""
     values, rest = {}, []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         match = _TOLD.match(line)
         if match and match[1] in names:
             values[match[1]] = match[2].strip()
@@ -101,7 +101,7 @@ def read_value(written: str, schema: object) -> JsonValue:
 def chosen(text: str, labels: Sequence[str]) -> str | None:
     """The option that a reply names: as a line of its own, else the longest that occurs in it; None
     where none does."""
-    lines = {plain(line).casefold() for line in text.splitlines()}
+    lines = {plain(line).casefold() for line in text.split("\n")}
     exact = next((label for label in labels if plain(label).casefold() in lines), None)
     if exact is not None:
         return exact

@@ -92,7 +92,7 @@ def _fact(heard: Heard, name: str) -> JsonValue:
 
 def _choice(heard: Heard, labels: tuple[str, ...]) -> str:
     """The first of the choices that was not said yet and is offered."""
-    spoken = Counter(line.casefold() for text in heard.own[1:] for line in text.splitlines())
+    spoken = Counter(line.casefold() for text in heard.own[1:] for line in text.split("\n"))
     known = {plain(label).casefold() for label in labels}
     for choice in heard.profile.choices:
         words = plain(choice)
@@ -105,7 +105,7 @@ def _choice(heard: Heard, labels: tuple[str, ...]) -> str:
 
 def _aside(heard: Heard) -> str | None:
     """A remark outside the procedure, now and then; each once."""
-    spoken = {line for text in heard.own[1:] for line in text.splitlines()}
+    spoken = {line for text in heard.own[1:] for line in text.split("\n")}
     left = [aside for aside in map(plain, heard.profile.asides) if aside not in spoken]
     draw = random.Random(  # noqa: S311  no secret
         content_hash([heard.seed, heard.repeat, heard.profile.id, len(heard.own)])

@@ -1,0 +1,224 @@
+"""Simulated tools: who answers, and what is whose fault."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from agenteval.agents.protocol import Tool
+from agenteval.agents.toolbox import Toolbox
+from agenteval.errors import AgentevalError, InputError, ModelError
+from agenteval.evaluators.workflows.session import SimulatorMistake
+from agenteval.evaluators.workflows.simulators.tools import ToolSession, ToolSimulator
+from tests.evaluators.workflows.simulators.desk import (
+    BACKEND,
+    PROFILES,
+    ROLE,
+    TOOLS,
+    client,
+    replies,
+)
+
+BARE = tuple(Tool(name=name, parameters={"type": "object"}) for name in TOOLS)
+OTTO, HANA = PROFILES["otto"], PROFILES["hana"]
+
+
+def box(session: ToolSession) -> Toolbox:
+    """With tools of which the agent is told nothing but the names."""
+    return Toolbox(BARE, session.backend)
+
+
+async def test_the_backend_answers_and_keeps_its_state() -> None:
+    session = ToolSimulator(backend=BACKEND).open(ROLE, HANA)
+    tools = box(session)
+    assert tools.attempt("find_book", {"title": "Dune"}) == (
+        "ok",
+        '{"is_in": true, "shelf": "S4"}',
+    )
+    before = session.state()
+    assert tools.attempt("lend_book", {"title": "Dune", "reader_id": "R-20"})[0] == "ok"
+    after = session.state()
+    assert before["books"]["Dune"]["holder"] is None  # type: ignore[index,call-overload]
+    assert after["books"]["Dune"]["holder"] == "R-20"  # type: ignore[index,call-overload]
+    assert session.answered("find_book", {"title": "Dune"}) == "backend"
+    assert session.answered("find_book", {"title": "Dune"}) == "refused"  # there was one only
+
+
+def test_every_session_has_a_state_of_its_own() -> None:
+    simulator = ToolSimulator(backend=BACKEND)
+    one, two = simulator.open(ROLE, HANA), simulator.open(ROLE, HANA)
+    box(one).call("lend_book", {"title": "Dune", "reader_id": "R-20"})
+    assert one.state() != two.state()
+
+
+def test_a_refusal_of_the_backend_is_its_answer() -> None:
+    session = ToolSimulator(backend=BACKEND).open(ROLE, HANA)
+    status, told = box(session).attempt("lend_book", {"title": "Dune", "reader_id": "R-9"})
+    assert (status, told) == ("bad_arguments", "Not carried out: there is no reader R-9")
+    assert session.answered("lend_book", {"title": "Dune", "reader_id": "R-9"}) == "backend"
+
+
+def test_arguments_are_checked_by_the_true_schema() -> None:
+    session = ToolSimulator(backend=BACKEND).open(ROLE, HANA)
+    status, told = box(session).attempt("lend_book", {"title": "Dune", "reader_id": "20"})
+    assert status == "bad_arguments"
+    assert "does not match" in told
+    assert box(session).attempt("find_book", {})[0] == "bad_arguments"
+    assert session.answered("find_book", {}) == "refused"
+
+
+class Broken:
+    """A backend with a defect in each method."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, Any] = {"at": object()}
+
+    def find_book(self, title: str) -> Any:
+        return {"is_in": "yes", "shelf": "S4"} if title == "Dune" else {"is_in": math.nan}
+
+    def lend_book(self, title: str, reader_id: str) -> Any:
+        return json.loads(title)  # a subclass of ValueError
+
+    def return_book(self) -> Any:
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("find_book", {"title": "Dune"}, "find_book returned what its schema forbids: is_in"),
+        ("find_book", {"title": "Emma"}, "no JSON value"),
+        ("lend_book", {"title": "{", "reader_id": "R-1"}, "lend_book raised JSONDecodeError"),
+        ("return_book", {"title": "Dune"}, "return_book raised TypeError"),
+    ],
+)
+def test_a_broken_backend_is_a_defect(name: str, arguments: dict[str, Any], told: str) -> None:
+    tools = box(ToolSimulator(backend=Broken).open(ROLE, PROFILES["jan"]))
+    with pytest.raises(AgentevalError, match=told):
+        tools.call(name, arguments)
+    assert tools.defect is not None
+
+
+def test_a_state_that_is_no_json_is_a_defect() -> None:
+    with pytest.raises(AgentevalError, match="no JSON"):
+        ToolSimulator(backend=Broken).open(ROLE, HANA).state()
+
+
+class Half:
+    def __init__(self) -> None:
+        self.state: dict[str, Any] = {}
+
+
+class Refusing(Half):
+    def __init__(self) -> None:
+        raise RuntimeError("no database")
+
+
+def test_a_backend_that_does_not_fit_the_role() -> None:
+    with pytest.raises(InputError, match="no method find_book"):
+        ToolSimulator(backend=Half).open(ROLE, HANA)
+    with pytest.raises(InputError, match="no database"):
+        ToolSimulator(backend=Refusing).open(ROLE, HANA)
+
+
+def test_a_mode_needs_its_part() -> None:
+    with pytest.raises(InputError, match=r"backend\.py"):
+        ToolSimulator("backend")
+    with pytest.raises(InputError, match="need a model"):
+        ToolSimulator("model")
+    with pytest.raises(InputError, match="one of auto"):
+        ToolSimulator("magic")  # type: ignore[arg-type]
+
+
+def test_recorded_results_come_before_generated_ones() -> None:
+    session = ToolSimulator("recorded", backend=BACKEND).open(ROLE, OTTO)
+    tools = box(session)
+    assert json.loads(tools.call("find_book", {"title": "dune"})) == {"is_in": True, "shelf": "S4"}
+    made = json.loads(tools.call("find_book", {"title": "Walden"}))
+    assert isinstance(made["is_in"], bool)
+    assert session.answered("find_book", {"title": "dune"}) == "recorded"
+    assert session.answered("find_book", {"title": "Walden"}) == "generated"
+    assert session.state() is None
+
+
+def test_generated_alone_looks_up_nothing() -> None:
+    session = ToolSimulator("generated").open(ROLE, HANA)
+    box(session).call("find_book", {"title": "Dune"})
+    assert session.answered("find_book", {"title": "Dune"}) == "generated"
+
+
+async def test_a_model_answers_what_is_not_recorded() -> None:
+    model, asked = client(replies('{"is_in": false, "shelf": "X1"}'))
+    session = ToolSimulator(client=model).open(ROLE, HANA)
+    tools = box(session)
+    assert (
+        await tools.call_async("find_book", {"title": "Dune"}) == '{"is_in": true, "shelf": "S4"}'
+    )
+    assert asked == []
+    told = await tools.call_async("find_book", {"title": "Walden"})
+    assert told == '{"is_in": false, "shelf": "X1"}'
+    assert session.answered("find_book", {"title": "Walden"}) == "model"
+    assert session.usage.requests == 1
+
+
+async def test_a_models_answer_off_the_schema_is_repaired_and_recorded() -> None:
+    model, asked = client(replies('{"is_in": "no"}', '{"is_in": false, "shelf": "X1"}'))
+    session = ToolSimulator("model", client=model).open(ROLE, HANA)
+    session.turn = 3
+    assert "X1" in await box(session).call_async("find_book", {"title": "Dune"})
+    assert session.mistakes == [
+        SimulatorMistake(who="tools", kind="off_schema", turn=3, text='{"is_in": "no"}')
+    ]
+    assert len(asked) == 2
+    assert session.usage.requests == 2
+
+
+async def test_after_the_repair_a_generated_answer_takes_its_place() -> None:
+    model, _ = client(replies("I cannot say."))
+    session = ToolSimulator("model", client=model).open(ROLE, HANA)
+    told = json.loads(await box(session).call_async("find_book", {"title": "Dune"}))
+    assert set(told) == {"is_in", "shelf"}
+    assert [m.kind for m in session.mistakes] == ["off_schema", "off_schema"]
+    assert session.answered("find_book", {"title": "Dune"}) == "generated"
+
+
+async def test_equal_requests_have_equal_answers_until_something_changes() -> None:
+    model, asked = client(
+        lambda r: (
+            '{"lent": true, "due": "2031-04-01"}'
+            if "lend_book(" in r.messages[-1]["content"].rsplit("now:")[-1]
+            else json.dumps({"is_in": True, "shelf": f"S{len(asked)}"})
+        )
+    )
+    tools = box(ToolSimulator("model", client=model).open(ROLE, HANA))
+    first = await tools.call_async("find_book", {"title": "Emma"})
+    assert await tools.call_async("find_book", {"title": "Emma"}) == first
+    assert len(asked) == 1
+    await tools.call_async("lend_book", {"title": "Emma", "reader_id": "R-1"})
+    assert await tools.call_async("find_book", {"title": "Emma"}) != first
+    assert "Emma" in asked[-1].messages[-1]["content"]  # it is told what was asked before
+    assert "S1" in asked[-1].messages[-1]["content"]
+
+
+async def test_a_failing_endpoint_is_a_defect_of_the_tools() -> None:
+    model, _ = client(replies(ModelError("gone")))
+    tools = box(ToolSimulator("model", client=model).open(ROLE, HANA))
+    with pytest.raises(ModelError, match="gone"):
+        await tools.call_async("find_book", {"title": "Dune"})
+    assert isinstance(tools.defect, ModelError)
+
+
+def test_what_identifies_the_tools() -> None:
+    model, _ = client(replies(""))
+    kinds = [
+        ToolSimulator(backend=BACKEND, backend_sha256="1").parameters,
+        ToolSimulator(backend=BACKEND, backend_sha256="2").parameters,
+        ToolSimulator("generated").parameters,
+        ToolSimulator("recorded").parameters,
+        ToolSimulator("recorded", client=model).parameters,
+        ToolSimulator("model", client=model).parameters,
+    ]
+    assert len({json.dumps(k, sort_keys=True) for k in kinds}) == len(kinds)

@@ -1,0 +1,383 @@
+"""Whole sessions: how they end, what is kept, and what is whose fault."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agenteval.errors import (
+    BudgetExceeded,
+    Filtered,
+    InputError,
+    ModelError,
+    ModelUnavailable,
+    RequestTimeout,
+    Unauthorized,
+)
+from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
+from agenteval.evaluators.workflows.scripted.behaviours import scripted_assistants
+from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
+from agenteval.evaluators.workflows.simulators.nouns import Heard, Said, UserSimulator
+from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
+from agenteval.evaluators.workflows.simulators.user_model import UserOnModel
+from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
+from agenteval.records import Message, ToolCall, Usage
+from tests.evaluators.workflows.simulators.desk import (
+    BACKEND,
+    PROFILES,
+    ROLE,
+    Turn,
+    client,
+    replies,
+    spoken,
+    system,
+)
+
+HANA, JAN = PROFILES["hana"], PROFILES["jan"]
+DUNE = {"title": "Dune"}
+
+
+async def session(
+    turn: Turn,
+    settings: SessionSettings | None = None,
+    *,
+    user: UserSimulator | None = None,
+    tools: ToolSimulator | None = None,
+    profile: Any = HANA,
+) -> SessionLog | SessionFailure:
+    return await run_session(
+        ROLE,
+        profile,
+        system(turn),
+        user or ScriptedUser(),
+        tools or ToolSimulator(backend=BACKEND),
+        settings or SessionSettings(),
+    )
+
+
+async def log(turn: Turn, settings: SessionSettings | None = None, **more: Any) -> SessionLog:
+    found = await session(turn, settings, **more)
+    assert isinstance(found, SessionLog), found
+    return found
+
+
+def asks(*_: Any) -> str:
+    return "Please tell me: `title`."
+
+
+def raising(error: Exception) -> Turn:
+    def turn(*_: Any) -> str:
+        raise error
+
+    return turn
+
+
+async def test_a_session_from_the_first_word_to_the_last() -> None:
+    def turn(dialogue: Any, tools: Any) -> str:
+        if len(dialogue.messages) == 1:
+            return "Which `title`?"
+        tools.call("find_book", {"title": "Dune"})
+        return "It is in. Goodbye."
+
+    found = await log(turn)
+    assert found.ended == "user"
+    assert found.turns == 2
+    assert spoken(found.messages) == [
+        ("user", "Hi, I would like to borrow a book."),
+        ("assistant", "Which `title`?"),
+        ("user", "title: Dune"),
+        ("assistant", "It is in. Goodbye."),
+    ]
+    asked, result = found.messages[3:5]
+    assert asked.tool_calls == (ToolCall(name="find_book", arguments=DUNE, id="call_0"),)
+    assert (result.role, result.tool_call_id) == ("tool", "call_0")
+    assert json.loads(result.content) == {"is_in": True, "shelf": "S4"}
+    assert [(c.tool, c.turn, c.step, c.answered) for c in found.calls] == [
+        ("find_book", 1, 0, "backend")
+    ]
+    assert found.state["fees"] == {"R-17": 0, "R-20": 0, "R-31": 4}  # type: ignore[index,call-overload]
+
+
+async def test_the_agent_is_given_the_dialogue_so_far_and_the_user_only_what_is_said() -> None:
+    heard: list[Heard] = []
+    seen: list[list[str]] = []
+
+    class Listening(ScriptedUser):
+        async def speak(self, listening: Heard) -> Said:
+            heard.append(listening)
+            return self.say(listening)
+
+    def turn(dialogue: Any, tools: Any) -> str:
+        seen.append([m.role for m in dialogue.messages])
+        tools.say(Message(role="assistant", content="Thought: find it"))
+        tools.call("find_book", DUNE)
+        return "Which `title`?" if len(seen) == 1 else "Goodbye."
+
+    await log(turn, user=Listening())
+    assert seen == [["user"], ["user", "assistant", "assistant", "tool", "assistant", "user"]]
+    said = [m for one in heard for m in one.messages]
+    assert all(m.role in ("user", "assistant") and not m.tool_calls for m in said)
+    assert "Thought" not in "".join(m.content for m in said)
+
+
+async def test_calls_that_an_adapter_keeps_stand_as_it_kept_them() -> None:
+    def turn(dialogue: Any, tools: Any) -> str:
+        calls = tuple(ToolCall(name="find_book", arguments=DUNE, id=f"c{i}") for i in range(2))
+        tools.say(Message(role="system", content="hidden"))
+        tools.say(Message(role="assistant", content="I look twice", tool_calls=calls))
+        number = tools.turn()
+        for call in calls:
+            answer = tools.call("find_book", DUNE, turn=number)
+            tools.say(Message(role="tool", content=answer, tool_call_id=call.id))
+        return "Goodbye."
+
+    found = await log(turn)
+    assert [m.role for m in found.messages] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert found.messages[1].content == "I look twice"
+    assert [c.step for c in found.calls] == [0, 0]
+
+
+@pytest.mark.parametrize(("profile", "limit"), [(HANA, 15), (JAN, 20)])
+async def test_over_the_turn_limit(profile: Any, limit: int) -> None:
+    found = await log(asks, profile=profile)
+    assert (found.ended, found.turns) == ("turns", limit)
+    assert found.messages[-1].role == "user"  # it had the last word
+    assert (await log(asks, SessionSettings(turns=3), profile=profile)).turns == 3
+
+
+async def test_a_goodbye_after_the_last_turn_still_counts() -> None:
+    found = await log(lambda *_: "Goodbye.", SessionSettings(turns=1))
+    assert (found.ended, found.turns) == ("user", 1)
+
+
+def calling(count: int) -> Turn:
+    def turn(_: Any, tools: Any) -> str:
+        for number in range(count):
+            tools.call("find_book", {"title": f"No. {number}"})
+        return "Please tell me: `title`."
+
+    return turn
+
+
+async def test_over_the_call_limit() -> None:
+    settings = SessionSettings(calls=5, turns=9)
+    found = await log(calling(2), settings)
+    assert (found.ended, len(found.calls), found.turns) == ("calls", 5, 2)
+    within = await log(calling(1), SessionSettings(calls=5, turns=5))
+    assert (within.ended, len(within.calls)) == ("turns", 5)
+
+
+async def test_over_the_call_limit_of_a_turn() -> None:
+    found = await log(calling(4), SessionSettings(calls_per_turn=3))
+    assert (found.ended, len(found.calls), found.turns) == ("agent", 3, 0)
+    assert (await log(calling(3), SessionSettings(calls_per_turn=3, turns=2))).ended == "turns"
+
+
+async def test_refused_calls_count() -> None:
+    def turn(_: Any, tools: Any) -> str:
+        for _ in range(9):
+            tools.call("no_such_tool", {})
+        return "x"
+
+    found = await log(turn, SessionSettings(calls=4))
+    assert (found.ended, {c.status for c in found.calls}) == ("calls", {"unknown_tool"})
+    assert {c.answered for c in found.calls} == {"refused"}
+
+
+async def test_an_agent_that_takes_too_long_or_says_nothing() -> None:
+    async def wait(*_: Any) -> str:
+        await asyncio.sleep(30)
+        return ""
+
+    assert (await log(wait, SessionSettings(seconds=0.05))).ended == "agent"
+    assert (await log(lambda *_: "")).ended == "agent"
+
+
+async def test_the_limits_of_the_published_code() -> None:
+    settings = SessionSettings.flowbench()
+    assert (settings.messages, settings.calls, settings.calls_per_turn) == (40, 10, 5)
+    found = await log(asks, settings)
+    assert (found.ended, len(found.messages)) == ("turns", 40)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"turns": 0}, {"calls": 0}, {"calls_per_turn": 0}, {"seconds": 0}, {"messages": 0}]
+)
+def test_limits_below_one(bad: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="at least 1"):
+        SessionSettings(**bad)
+
+
+async def test_a_crash_of_the_agent_is_a_failure_with_the_log_so_far() -> None:
+    def turn(_: Any, tools: Any) -> str:
+        tools.call("find_book", DUNE)
+        tools.spend(Usage(requests=2))
+        raise KeyError("oops")
+
+    found = await session(turn)
+    assert isinstance(found, SessionFailure)
+    assert (found.who, found.status) == ("agent", "error:infrastructure")
+    assert "unexpected KeyError" in found.message
+    assert found.usage.requests == 2
+    assert found.log is not None
+    assert [c.tool for c in found.log.calls] == ["find_book"]
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (ModelError("gone"), "error:infrastructure"),
+        (RequestTimeout("late"), "error:timeout"),
+        (Filtered("no"), "unscored:refusal"),
+    ],
+)
+async def test_the_agents_endpoint_fails(error: Exception, status: str) -> None:
+    found = await session(raising(error))
+    assert isinstance(found, SessionFailure)
+    assert (found.who, found.status, found.message) == ("agent", status, str(error))
+
+
+FATAL: list[Callable[[str], Exception]] = [
+    Unauthorized,
+    BudgetExceeded,
+    InputError,
+    ModelUnavailable,
+]
+
+
+@pytest.mark.parametrize("kind", FATAL)
+@pytest.mark.parametrize("who", ["agent", "user", "tools"])
+async def test_what_would_fail_every_session_is_raised_as_it_is(
+    kind: Callable[[str], Exception], who: str
+) -> None:
+    error = kind("stop here")
+    model, _ = client(replies(error))
+    finds: Turn = lambda _, tools: tools.call_async("find_book", {"title": "Walden"})  # noqa: E731
+    with pytest.raises(type(error), match="stop here") as raised:
+        await session(
+            raising(error) if who == "agent" else finds,
+            user=UserOnModel(model) if who == "user" else None,
+            tools=ToolSimulator("model", client=model) if who == "tools" else None,
+        )
+    assert type(raised.value) is type(error)
+    assert raised.value.spent is not None  # type: ignore[attr-defined]
+
+
+async def test_a_user_that_cannot_go_on() -> None:
+    model, _ = client(replies("Hi there", "", "Thought: hm"))
+    found = await session(asks, user=UserOnModel(model))
+    assert isinstance(found, SessionFailure)
+    assert (found.who, found.status) == ("user", "error:infrastructure")
+    assert "4 times in a row" in found.message
+    assert found.simulator_usage.requests == 5
+    assert found.log is not None
+    assert [m.kind for m in found.log.mistakes] == ["empty", *["plays_agent"] * 3]
+    assert found.log.turns == 1
+
+
+async def test_mistakes_of_simulators_are_kept_in_their_order() -> None:
+    user_model, _ = client(replies("Hi", "Call 0171 999", "Dune", "[DONE]"))
+    tool_model, _ = client(replies("no idea"))
+
+    def turn(dialogue: Any, tools: Any) -> Any:
+        async def work() -> str:
+            await tools.call_async("find_book", {"title": "Walden"})
+            return "Which?"
+
+        return work()
+
+    found = await log(
+        turn, user=UserOnModel(user_model), tools=ToolSimulator("model", client=tool_model)
+    )
+    assert [(m.who, m.turn) for m in found.mistakes] == [
+        ("tools", 0),
+        ("tools", 0),
+        ("user", 1),
+        ("tools", 1),
+        ("tools", 1),
+    ]
+    assert found.simulator_usage.requests == 4 + 4
+    assert {c.answered for c in found.calls} == {"generated"}
+
+
+class Breaking(BACKEND):  # type: ignore[misc,valid-type]
+    def find_book(self, title: str) -> Any:
+        return {"is_in": "maybe", "shelf": ""}
+
+
+async def test_a_broken_backend_is_not_charged_to_the_agent() -> None:
+    found = await session(
+        lambda _, tools: tools.call("find_book", DUNE), tools=ToolSimulator(backend=Breaking)
+    )
+    assert isinstance(found, SessionFailure)
+    assert (found.who, found.status) == ("tools", "error:infrastructure")
+    assert "find_book returned what its schema forbids" in found.message
+
+
+async def test_a_failing_model_behind_the_tools() -> None:
+    model, _ = client(replies(RequestTimeout("late")))
+    found = await session(
+        lambda _, tools: tools.call_async("find_book", {"title": "Walden"}),
+        tools=ToolSimulator("model", client=model),
+    )
+    assert isinstance(found, SessionFailure)
+    assert (found.who, found.status) == ("tools", "error:timeout")
+
+
+async def test_cancelling_a_session_ends_the_agent(capfd: pytest.CaptureFixture[str]) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait(*_: Any) -> str:
+        begun.set()
+        try:
+            await asyncio.sleep(600)
+        finally:
+            ended.set()
+        return ""
+
+    work = asyncio.ensure_future(session(wait))
+    await begun.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert ended.is_set()
+    assert "Traceback" not in capfd.readouterr().err
+
+
+async def test_stripped_tools_are_checked_by_their_true_schema() -> None:
+    seen: list[Any] = []
+
+    def turn(_: Any, tools: Any) -> str:
+        seen.extend(tool.parameters for tool in tools.tools)
+        return str(tools.call("lend_book", {"title": "Dune", "reader_id": "twenty"}))
+
+    found = await log(turn, SessionSettings("no_tools", turns=1))
+    assert "pattern" not in json.dumps(seen)
+    assert [c.status for c in found.calls] == ["bad_arguments"]
+
+
+async def test_many_sessions_at_once_are_the_same_as_one_after_the_other() -> None:
+    names = ["hana", "otto", "ida", "jan"]
+
+    async def one(number: int) -> str:
+        profile = PROFILES[names[number % 4]]
+        assistants = scripted_assistants(ROLE, profile, seed=number)
+        kinds = sorted(assistants)
+        found = await run_session(
+            ROLE,
+            profile,
+            assistants[kinds[number // 4 % len(kinds)]],
+            ScriptedUser(),
+            ToolSimulator(backend=BACKEND),
+            SessionSettings(seed=number),
+        )
+        assert isinstance(found, SessionLog)
+        return found.model_copy(update={"seconds": 0.0}).model_dump_json()
+
+    together = await asyncio.gather(*(one(n) for n in range(48)))
+    assert together[:12] == [await one(n) for n in range(12)]
+    assert len(set(together)) > 12
