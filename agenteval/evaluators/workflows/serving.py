@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenteval.agents.dialogue import Assistant, Dialogue, take_turn
-from agenteval.agents.protocol import (
-    AgentFailure,
-    AgentLimits,
-    AgentLog,
-    Tool,
-    ToolEvent,
-)
+from agenteval.agents.dialogue import Assistant, Dialogue, take_turn, turn_messages
+from agenteval.agents.protocol import AgentFailure, AgentLimits, AgentLog, Tool
 from agenteval.agents.toolbox import AsyncBackend, Backend, Toolbox
 from agenteval.errors import AgentevalError
 from agenteval.evaluators.workflows.session import SessionCall, SessionEnd
 from agenteval.evaluators.workflows.simulators.tools import ToolSession
-from agenteval.records import FailureStatus, Message, ToolCall, Usage
+from agenteval.records import FailureStatus, Message, Usage
 
 
 class TurnFailed(AgentevalError):
@@ -84,14 +78,12 @@ class Serving:
         try:
             done = await take_turn(self._assistant, dialogue, box)
         except AgentevalError:
-            self._keep(box.events, box.messages, box.usage)
+            self._keep(AgentLog(events=tuple(box.events), usage=box.usage), dialogue)
             raise
-        self.usage += done.usage
         if isinstance(done, AgentFailure):
-            self._keep(done.events, box.messages, Usage())
+            self._keep(AgentLog(events=done.events, usage=done.usage), dialogue)
             raise TurnFailed(done, tools=box.defect is not None)
-        self._keep(done.events, done.messages, Usage(), done.output)
-        self.model = done.model or self.model
+        self._keep(done, dialogue)
         return self._outcome(done, out_of_calls=allowed == left)
 
     def _outcome(self, done: AgentLog, *, out_of_calls: bool) -> str:
@@ -105,15 +97,11 @@ class Serving:
             self.ended = "turns" if limit is not None and len(self.messages) >= limit else None
         return done.output
 
-    def _keep(
-        self,
-        events: Sequence[ToolEvent],
-        messages: Sequence[Message],
-        usage: Usage,
-        output: str = "",
-    ) -> None:
-        self.usage += usage
-        for event in events:
+    def _keep(self, log: AgentLog, dialogue: Dialogue) -> None:
+        self.usage += log.usage
+        self.model = log.model or self.model
+        self.messages += turn_messages(log, dialogue)
+        for event in log.events:
             self.calls.append(
                 SessionCall(
                     tool=event.name,
@@ -125,43 +113,6 @@ class Serving:
                     step=event.turn,
                 )
             )
-        self.messages += _said(events, messages, output, len(self.calls) - len(events))
-
-
-def _said(
-    events: Sequence[ToolEvent], messages: Sequence[Message], output: str, before: int
-) -> list[Message]:
-    """The turn as a dialogue has it: what the adapter kept, where it kept the calls as calls.
-
-    Adapters of text protocols and plain functions keep none: there the calls are made of the log,
-    after the thoughts, with ids that count the calls of the session from `before`.
-    """
-    own = [m for m in messages if m.role in ("assistant", "tool")]
-    called = [event for event in events if event.status != "malformed"]
-    if sum(len(m.tool_calls) for m in own) != len(called):
-        own = [m for m in own if m.role == "assistant" and not m.tool_calls]
-        if own and own[-1].content == output:
-            own.pop()
-        own += _as_messages(called, before)
-    last = own[-1] if own else None
-    if output.strip() and not (
-        last and last.role == "assistant" and not last.tool_calls and last.content == output
-    ):
-        own.append(Message(role="assistant", content=output))
-    return own
-
-
-def _as_messages(events: Sequence[ToolEvent], before: int) -> list[Message]:
-    """Calls asked for in one turn of the model stand in one message, their results follow it."""
-    steps: dict[int, list[tuple[str, ToolEvent]]] = {}
-    for number, event in enumerate(events, before):
-        steps.setdefault(event.turn, []).append((f"call_{number}", event))
-    made: list[Message] = []
-    for step in steps.values():
-        calls = tuple(ToolCall(name=e.name, arguments=e.arguments, id=id) for id, e in step)
-        made.append(Message(role="assistant", tool_calls=calls))
-        made += [Message(role="tool", content=e.result, tool_call_id=id) for id, e in step]
-    return made
 
 
 class _Box(Toolbox):

@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from agenteval.agents.autogen import autogen_assistant
+from agenteval.agents.endpoint import Endpoint
+from agenteval.agents.openai_chat import openai_chat_assistant
+from agenteval.agents.react import react_assistant
 from agenteval.errors import (
     BudgetExceeded,
     Filtered,
@@ -25,6 +29,7 @@ from agenteval.evaluators.workflows.simulators.nouns import Heard, Said, UserSim
 from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
 from agenteval.evaluators.workflows.simulators.user_model import UserOnModel
 from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
+from agenteval.models.wire import Reply
 from agenteval.records import Message, ToolCall, Usage
 from tests.evaluators.workflows.simulators.desk import (
     BACKEND,
@@ -93,8 +98,8 @@ async def test_a_session_from_the_first_word_to_the_last() -> None:
         ("assistant", "It is in. Goodbye."),
     ]
     asked, result = found.messages[3:5]
-    assert asked.tool_calls == (ToolCall(name="find_book", arguments=DUNE, id="call_0"),)
-    assert (result.role, result.tool_call_id) == ("tool", "call_0")
+    assert asked.tool_calls == (ToolCall(name="find_book", arguments=DUNE, id="call_1"),)
+    assert (result.role, result.tool_call_id) == ("tool", "call_1")
     assert json.loads(result.content) == {"is_in": True, "shelf": "S4"}
     assert [(c.tool, c.turn, c.step, c.answered) for c in found.calls] == [
         ("find_book", 1, 0, "backend")
@@ -118,21 +123,20 @@ async def test_the_agent_is_given_the_dialogue_so_far_and_the_user_only_what_is_
         return "Which `title`?" if len(seen) == 1 else "Goodbye."
 
     await log(turn, user=Listening())
-    assert seen == [["user"], ["user", "assistant", "assistant", "tool", "assistant", "user"]]
+    assert seen == [["user"], ["user", "assistant", "tool", "assistant", "user"]]
     said = [m for one in heard for m in one.messages]
     assert all(m.role in ("user", "assistant") and not m.tool_calls for m in said)
     assert "Thought" not in "".join(m.content for m in said)
 
 
-async def test_calls_that_an_adapter_keeps_stand_as_it_kept_them() -> None:
+async def test_calls_asked_for_at_once_stand_in_one_message_with_the_text_beside_them() -> None:
     def turn(dialogue: Any, tools: Any) -> str:
         calls = tuple(ToolCall(name="find_book", arguments=DUNE, id=f"c{i}") for i in range(2))
         tools.say(Message(role="system", content="hidden"))
         tools.say(Message(role="assistant", content="I look twice", tool_calls=calls))
         number = tools.turn()
-        for call in calls:
-            answer = tools.call("find_book", DUNE, turn=number)
-            tools.say(Message(role="tool", content=answer, tool_call_id=call.id))
+        for _ in calls:
+            tools.call("find_book", DUNE, turn=number)
         return "Goodbye."
 
     found = await log(turn)
@@ -175,6 +179,17 @@ async def test_over_the_call_limit_of_a_turn() -> None:
     found = await log(calling(4), SessionSettings(calls_per_turn=3))
     assert (found.ended, len(found.calls), found.turns) == ("agent", 3, 0)
     assert (await log(calling(3), SessionSettings(calls_per_turn=3, turns=2))).ended == "turns"
+
+
+async def test_an_adapter_may_begin_a_turn_of_the_model_for_its_reply() -> None:
+    def turn(_: Any, tools: Any) -> str:
+        for number in (tools.turn(), tools.turn()):
+            tools.call("find_book", DUNE, turn=number)
+        tools.turn()
+        return "Goodbye."
+
+    found = await log(turn, SessionSettings(calls=2))
+    assert (found.ended, len(found.calls)) == ("user", 2)
 
 
 async def test_refused_calls_count() -> None:
@@ -265,6 +280,17 @@ async def test_what_would_fail_every_session_is_raised_as_it_is(
         )
     assert type(raised.value) is type(error)
     assert raised.value.spent is not None  # type: ignore[attr-defined]
+
+
+async def test_what_is_raised_tells_what_the_whole_session_took() -> None:
+    def turn(_: Any, tools: Any) -> str:
+        tools.spend(Usage(requests=3))
+        return "Which?"
+
+    model, _ = client(replies("Hi", Unauthorized("no key")))
+    with pytest.raises(Unauthorized) as raised:
+        await session(turn, user=UserOnModel(model))
+    assert raised.value.spent == Usage(requests=3 + 2)
 
 
 async def test_a_user_that_cannot_go_on() -> None:
@@ -381,3 +407,49 @@ async def test_many_sessions_at_once_are_the_same_as_one_after_the_other() -> No
     together = await asyncio.gather(*(one(n) for n in range(48)))
     assert together[:12] == [await one(n) for n in range(12)]
     assert len(set(together)) > 12
+
+
+@pytest.mark.parametrize("adapter", [autogen_assistant, openai_chat_assistant, react_assistant])
+@pytest.mark.parametrize("waiting", [False, True])
+async def test_agents_on_models_and_tools_of_either_kind(adapter: Any, waiting: bool) -> None:
+    """Agent and tools on one scripted model: the agent asks, calls twice at once, and is done."""
+
+    def answer(request: Any) -> Reply:
+        if request.role == "tool":
+            return Reply('{"is_in": true, "shelf": "S4"}')
+        said = [m for m in request.messages if m["role"] in ("user", "assistant")]
+        if len(said) == 1:
+            text = "Which `title`?"
+            return Reply(f"Final Answer: {text}" if adapter is react_assistant else text)
+        if request.messages[-1]["role"] == "user" and "title: Dune" in said[-1]["content"]:
+            if adapter is react_assistant:
+                return Reply('Thought: look\nAction: find_book\nAction Input: {"title": "Walden"}')
+            asked = [
+                {
+                    "id": f"c{i}",
+                    "type": "function",
+                    "function": {"name": "find_book", "arguments": '{"title": "Walden"}'},
+                }
+                for i in range(2)
+            ]
+            return Reply("", tool_calls=tuple(asked), finish="tool_calls")
+        if adapter is react_assistant:
+            return Reply("Thought: done\nFinal Answer: It is in. Goodbye.")
+        return Reply("It is in. Goodbye.")
+
+    model, _ = client(answer)
+    tools = ToolSimulator("model", client=model) if waiting else ToolSimulator("generated")
+    found = await run_session(
+        ROLE,
+        HANA,
+        adapter(Endpoint("scripted", base_url="http://127.0.0.1:9"), model),
+        ScriptedUser(),
+        tools,
+        SessionSettings(),
+    )
+    assert isinstance(found, SessionLog), found
+    assert found.ended == "user", found.messages
+    assert {c.tool for c in found.calls} == {"find_book"}
+    assert {c.answered for c in found.calls} == {"model" if waiting else "generated"}
+    assert len({c.step for c in found.calls}) == 1
+    assert found.usage.requests >= 3

@@ -16,6 +16,8 @@ from agenteval.evaluators.workflows.chart.nouns import Chart, Comparison, Edge, 
 from agenteval.evaluators.workflows.chart.world import TooLarge, World, make_world
 from agenteval.evaluators.workflows.scenario import WorkflowTool
 
+_MOST_EDGES = 100  # of one node, that are compared two by two
+
 
 def value_defects(chart: Chart, tools: Sequence[WorkflowTool]) -> list[Defect]:
     """Gaps and overlaps of conditions, for values that can be returned before the node.
@@ -44,7 +46,11 @@ def value_defects(chart: Chart, tools: Sequence[WorkflowTool]) -> list[Defect]:
         if tested:
             here = sorted(states.get(node.id, ()))
             found += _gaps(node, edges, world, here)
-            found += _overlaps(tested, world, here)
+            if len(tested) > _MOST_EDGES:
+                said = f"{node.id} has over {_MOST_EDGES} conditions: not checked for overlaps"
+                found.append(at_node("too_large", node, said, "warning"))
+            else:
+                found += _overlaps(tested, world, here)
     return found
 
 
@@ -62,18 +68,22 @@ def _gaps(
 
 
 def _overlaps(tested: Sequence[Edge], world: World, states: list[State]) -> Iterator[Defect]:
+    told: set[int] = set()  # edges with one overlap need no second
     for one, other in combinations(tested, 2):
+        if id(other) in told:
+            continue
         assert one.condition is not None
         assert other.condition is not None
         if one.target == other.target:
             continue
         for state in states:
             if world.holds(one.condition, state) and world.holds(other.condition, state):
-                told = (
+                message = (
                     f"the edges of {one.source} to {one.target} and {other.target} are both right "
                     f"when {_values([one, other], world, state)}"
                 )
-                yield at_edge("overlap", other, told, "warning")
+                yield at_edge("overlap", other, message, "warning")
+                told.add(id(other))
                 break
 
 

@@ -172,6 +172,12 @@ def test_more_values_than_can_be_gone_through_are_said_to_be_so() -> None:
     assert found(text, [tool("look_up", fields)]) == [("too_large", "warning")]
 
 
+def test_a_node_with_very_many_conditions_is_said_to_be_so() -> None:
+    edges = "\n".join(f"B--{i} (f = {i})-->C" for i in range(101))
+    text = f"{HEAD}A(s)--go-->B>call look_up]\nC[end]\n{edges}\nB--else-->C"
+    assert found(text, [tool("look_up", {"f": INTEGER})]) == [("too_large", "warning")]
+
+
 NAMES = [f"N{i}" for i in range(6)]
 edges = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)), max_size=12)
 
