@@ -27,6 +27,7 @@ BENCHMARKS: dict[str, tuple[list[str], list[str]]] = {
     "statistics_scale": ([], ["--scores", "100000"]),
     "planning": ([], ["--seconds", "1"]),
     "dissect": ([], ["--cases", "5", "--extended", "3", "--sample", "200"]),
+    "flow_golden": ([], []),
     "flows": ([], ["--sessions", "40"]),
     "traces": ([], ["--tokens", "200000", "800000", "--rounds", "1"]),
 }

@@ -25,10 +25,12 @@ _ORDERS: dict[str, tuple[str, str, int]] = {
 _EMPLOYEES: dict[str, tuple[str, str]] = {
     "E-104": ("Petra Lindgren", "lab"),
     "E-117": ("Simon Brandt", "lab"),
+    "E-122": ("Noor Vandermeer", "lab"),
     "E-223": ("Oluwaseun Bakare", "field"),
     "E-231": ("Teresa Quintal", "field"),
     "E-246": ("Mikkel Rask", "field"),
     "E-305": ("Yara Haddad", "sales"),
+    "E-311": ("Ingrid Solheim", "sales"),
     "E-318": ("Gordon Pryce", "sales"),
 }
 # surname: employee number, department ("" for all), most euros, back on ("" when in the house)
