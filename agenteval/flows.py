@@ -7,40 +7,37 @@ from the log that is stored, without asking the assistant again.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from pydantic import JsonValue
 
 from agenteval.agents import AgentFailure, AgentLimits
 from agenteval.agents.dialogue import AssistantSystem
-from agenteval.errors import BudgetExceeded, InputError, StoreError
+from agenteval.errors import BudgetExceeded, InputError
 from agenteval.evaluators.workflows.cases import OpenRole, SessionCase, TurnCase
 from agenteval.evaluators.workflows.predict import predict
-from agenteval.evaluators.workflows.response_judge import ResponseVerdict
-from agenteval.evaluators.workflows.results import (
-    CaseInfo,
-    Level,
-    SessionResult,
-    SessionVerdict,
-    TurnResult,
-)
+from agenteval.evaluators.workflows.results import Level, SessionVerdict, TurnJudged
 from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
-from agenteval.evaluators.workflows.scenario import FORMATS, Format
+from agenteval.evaluators.workflows.scenario import Format
 from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
 from agenteval.evaluators.workflows.simulators.nouns import UserSimulator
 from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
-from agenteval.evaluators.workflows.turn_score import TurnVerdict
 from agenteval.evaluators.workflows.verdicts import Verdicts
-from agenteval.records import Usage, content_hash
+from agenteval.flow_results import EVALUATORS, load_sessions, load_turns
+from agenteval.records import FailureStatus, Usage, content_hash
+from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
-from agenteval.trialling import Ended, Job, Progress, run_jobs
+from agenteval.trialling import Ended, Finished, Job, Progress, run_jobs
+
+__all__ = [
+    "EVALUATORS", "Act", "Candidate", "Case", "Sessions", "Turns", "Work", "add_cases",
+    "judges_usage", "load_sessions", "load_turns", "open_work", "run_work", "spent",
+]  # fmt: skip
 
 Case = SessionCase | TurnCase
-EVALUATORS: dict[Level, str] = {"turn": "workflows.turn", "session": "workflows.session"}
 _MESSAGE = 500
 
 
@@ -180,9 +177,8 @@ async def run_work(  # noqa: PLR0913  each is one side of a campaign
     Stops early, with a reason, at the budget and when trial after trial fails for the
     infrastructure. Raises Unauthorized, InputError and StoreError; what was stored stays.
     """
-    tables, name = Trials(store), EVALUATORS[level]
-    cases = {w.case.key: w.case for w in work}
-    tables.add_cases(name, [_stored_case(key, case) for key, case in cases.items()])
+    tables = Trials(store)
+    add_cases(store, level, list({w.case.key: w.case for w in work}.values()))
     tables.add_system(
         TrialSystem(key=candidate.sha256, name=candidate.name, parameters=candidate.parameters)
     )
@@ -199,42 +195,40 @@ class _Trialled:
     act: Act
     verdicts: Verdicts
 
-    async def do(self, work: Work) -> Trial:
+    async def do(self, work: Work) -> Finished:
         """The trial with its verdict, which is of the stored log where there is one."""
-        started = time.time()
         if work.stored is not None:
-            return await self._judged_anew(work, work.stored)
+            # What it took was counted when it was run.
+            return await self._judged(work, work.stored.model_copy(update={"usage": Usage()}))
+        started = time.time()
         try:
             log = await self.act(work.case, self.candidate, work.number)
         except BudgetExceeded as error:
-            return self._failed(work, error, started)
+            return Finished(self._failed(work, error, started))
         trial = self._trial(work, log, started)
-        return trial if trial.status != "done" else await self._judged(work, trial)
+        if trial.status != "done":
+            return Finished(trial)
+        # Before any judge is asked: it was paid for, and is kept whatever becomes of the verdict.
+        await self.tables.write_trial(trial)
+        return await self._judged(work, trial)
 
-    async def _judged(self, work: Work, trial: Trial) -> Trial:
-        try:
-            outcome, verdict = await self._verdict(work.case, trial.log)
-        except BudgetExceeded:  # the log is kept; its verdict is made when the campaign goes on
-            return trial
-        return trial.judged(self.verdicts.judges.key, outcome, verdict)
+    async def _judged(self, work: Work, trial: Trial) -> Finished:
+        """The verdict, put where the log is stored."""
+        said = await self._verdict(work.case, trial)
+        key = self.verdicts.judges.key_with(said.failures)
+        judged = trial.judged(key, said.outcome, said.model_dump(mode="json"))
+        self.tables.write_verdicts([judged])
+        return Finished(judged, stored=True, judge=_broken(said))
 
-    async def _judged_anew(self, work: Work, stored: Trial) -> Trial:
-        """Verdicts of what is done are replaced where they stand, see `Trials.write_verdicts`."""
-        trial = await self._judged(work, stored)
-        if trial.outcome is not None:
-            self.tables.write_verdicts([trial])
-        return trial.model_copy(update={"usage": Usage()})  # asked for long ago
-
-    async def _verdict(self, case: Case, log: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    async def _verdict(self, case: Case, trial: Trial) -> SessionVerdict | TurnJudged:
+        """A new verdict; its usage is that of earlier ones on the same log as well."""
+        said: SessionVerdict | TurnJudged
         if isinstance(case, SessionCase):
-            said = await self.verdicts.session(case, SessionLog.model_validate(log))
-            return said.outcome, said.model_dump(mode="json")
-        turn, grade = await self.verdicts.turn(case, Prediction.model_validate(log))
-        body = {
-            "turn": turn.model_dump(mode="json"),
-            "grade": grade and grade.model_dump(mode="json"),
-        }
-        return turn_outcome(turn), body
+            said = await self.verdicts.session(case, SessionLog.model_validate(trial.log))
+        else:
+            said = await self.verdicts.turn(case, Prediction.model_validate(trial.log))
+        before = judges_usage(trial)
+        return said.model_copy(update={"usage": before + said.usage}) if before.requests else said
 
     def _failed(self, work: Work, error: BudgetExceeded, started: float) -> Trial:
         spent = error.spent if isinstance(error.spent, Usage) else Usage()
@@ -263,98 +257,34 @@ class _Trialled:
         )
 
 
-def turn_outcome(verdict: TurnVerdict) -> str:
-    """A word for a predicted turn: of a due call right, wrong, undecided, missed or unreadable;
-    of a due reply replied, spurious (a call) or unreadable."""
-    if verdict.form == "unreadable":
-        return "unreadable"
-    if verdict.gold_call:
-        return verdict.call or "missed"
-    return "spurious" if verdict.form == "call" else "replied"
+def _broken(said: SessionVerdict | TurnJudged) -> tuple[FailureStatus, str] | None:
+    """The status of a judge that the infrastructure failed, the end of the budget first."""
+    broken = sorted((f for f in said.failures if f in INFRASTRUCTURE), key="error:budget".__ne__)
+    if not broken:
+        return None
+    failed: list[Any] = [said.judge] if isinstance(said, SessionVerdict) else [
+        said.grade, *said.turn.parameters
+    ]  # fmt: skip
+    words = [one.message for one in failed if getattr(one, "status", None) == broken[0]]
+    told = "the cap on calls or cost is reached" if broken[0] == "error:budget" else broken[0]
+    return broken[0], f"a judge failed: {next(filter(None, words), told)}"
 
 
-class _About(NamedTuple):
-    """The first fields of a result."""
-
-    case: CaseInfo
-    system: str
-    agent: str
-    format: Format
-    settings: dict[str, JsonValue]
-    trial: int
+def judges_usage(trial: Trial) -> Usage:
+    """What judges took for the verdicts on a trial."""
+    return Usage.model_validate((trial.verdict or {}).get("usage") or {})
 
 
-def load_sessions(
-    store: Store, *, cases: Iterable[str] | None = None, systems: Iterable[str] | None = None
-) -> list[SessionResult]:
-    """Stored sessions (of these case and system keys), by agent, format, case and number.
-
-    Raises StoreError for a damaged row.
-    """
-    rows = _rows(store, "session", cases, systems)
-    return [
-        SessionResult(
-            *about,
-            SessionFailure.model_validate(t.log)
-            if t.status != "done"
-            else SessionLog.model_validate(t.log),
-            None if t.verdict is None else SessionVerdict.model_validate(t.verdict),
-            None if t.started is None or t.ended is None else t.ended - t.started,
-        )
-        for about, t in rows
-    ]
-
-
-def load_turns(
-    store: Store, *, cases: Iterable[str] | None = None, systems: Iterable[str] | None = None
-) -> list[TurnResult]:
-    """Stored predictions, as `load_sessions`."""
-    found = []
-    for about, t in _rows(store, "turn", cases, systems):
-        said: dict[str, Any] = t.verdict or {}
-        grade, turn = said.get("grade"), said.get("turn")
-        found.append(
-            TurnResult(
-                *about,
-                AgentFailure.model_validate(t.log)
-                if t.status != "done"
-                else Prediction.model_validate(t.log),
-                None if turn is None else TurnVerdict.model_validate(turn),
-                None if grade is None else ResponseVerdict.model_validate(grade),
-            )
-        )
-    return found
-
-
-def _rows(
-    store: Store, level: Level, cases: Iterable[str] | None, systems: Iterable[str] | None
-) -> list[tuple[_About, Trial]]:
-    """What each trial is about, with the trial."""
+def spent(store: Store, level: Level, systems: Sequence[str]) -> Usage:
+    """What the trials of these systems took so far: agent, simulators and judges."""
     tables, name = Trials(store), EVALUATORS[level]
-    infos = {c.key: CaseInfo.model_validate(c.body) for c in tables.cases(name)}
-    known = {s.key: s for s in tables.systems(name)}
-    often = Counter(s.name for s in known.values())
-    found = []
-    for trial in tables.trials(name, cases, systems):
-        system = known[trial.system_key]
-        parameters: dict[str, Any] = system.parameters
-        tail = "" if often[system.name] == 1 else f" [{system.key[:6]}]"
-        try:
-            about = _About(
-                infos[trial.case_key], system.name + tail, parameters["agent"]["name"] + tail,
-                parameters["format"], parameters["conditions"], trial.trial,
-            )  # fmt: skip
-        except (KeyError, TypeError) as error:
-            raise StoreError(f"the system {system.name!r} is damaged in the store") from error
-        found.append((about, trial))
-    return sorted(found, key=lambda row: _place(row[0]))
+    total = sum((tables.usage(name, key) for key in systems), Usage())
+    return sum((judges_usage(t) for t in tables.trials(name, None, systems)), total)
 
 
-def _place(about: _About) -> tuple[str, int, str, str, int]:
-    """By agent, format as in FORMATS, system, case and number."""
-    return (
-        about.agent, FORMATS.index(about.format), about.system, about.case.id, about.trial,
-    )  # fmt: skip
+def add_cases(store: Store, level: Level, cases: Sequence[Case]) -> None:
+    """Make cases known; what is not in their keys (a domain's name) follows the last call."""
+    Trials(store).add_cases(EVALUATORS[level], [_stored_case(case.key, case) for case in cases])
 
 
 def _stored_case(key: str, case: Case) -> TrialCase:

@@ -7,12 +7,42 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from agenteval.outage import Breaker, run_workers
-from agenteval.records import Usage
+from agenteval.records import FailureStatus, Usage
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Trial, Trials
 
-# Does one trial. One of status error:budget ends the campaign.
-Job = Callable[[], Awaitable[Trial]]
+_BUDGET = "error:budget"
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A trial that was done, with what the engine cannot see of it.
+
+    `stored`: it is in the store already. `judge` is the status and message of a judge that failed
+    for the infrastructure, beside work that is done.
+    """
+
+    trial: Trial
+    stored: bool = False
+    judge: tuple[FailureStatus, str] | None = None
+
+    @property
+    def broken(self) -> tuple[str, str] | None:
+        """Status and message of what the infrastructure failed: the work, or its judge."""
+        if self.trial.status in INFRASTRUCTURE:
+            return self.trial.status, str(self.trial.log.get("message", ""))
+        return self.judge
+
+    @property
+    def outcome(self) -> str:
+        """How it is counted. A failure has a colon, see `Progress.failures`."""
+        if self.trial.status != "done":
+            return self.trial.status
+        return f"judge {self.judge[0]}" if self.judge else self.trial.outcome or "unchecked"
+
+
+# Does one trial. What fails with status error:budget ends the campaign.
+Job = Callable[[], Awaitable[Trial | Finished]]
 
 
 @dataclass(slots=True)
@@ -70,20 +100,19 @@ class _Engine:
         for job in pending:
             if self.breaker.stopped:
                 return
-            trial = await job()
+            made = await job()
+            done = made if isinstance(made, Finished) else Finished(made)
             # Also where the budget broke it off: what it has spent must count.
-            await self.tables.write_trial(trial)
-            if trial.status == "error:budget":
-                self.breaker.stopped = self.breaker.stopped or str(trial.log.get("message", ""))
+            if not done.stored:
+                await self.tables.write_trial(done.trial)
+            if done.broken is not None and done.broken[0] == _BUDGET:
+                self.breaker.stopped = self.breaker.stopped or done.broken[1]
                 return
-            self._count(trial)
+            self._count(done)
 
-    def _count(self, trial: Trial) -> None:
+    def _count(self, done: Finished) -> None:
         self.progress.calls_done += 1
-        self.progress.usage = self.progress.usage + (trial.usage or Usage())
-        self.progress.outcomes[
-            trial.status if trial.status != "done" else trial.outcome or "unchecked"
-        ] += 1
-        broken = trial.status in INFRASTRUCTURE
-        self.breaker.note(str(trial.log.get("message", "")) if broken else None)
+        self.progress.usage = self.progress.usage + (done.trial.usage or Usage())
+        self.progress.outcomes[done.outcome] += 1
+        self.breaker.note(done.broken[1] if done.broken else None)
         self.on_progress(self.progress)

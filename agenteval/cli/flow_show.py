@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +11,7 @@ from agenteval.cli.console import err, out, print_json, warn
 
 if TYPE_CHECKING:
     from agenteval.evaluators.workflows.results import SessionResult, TurnResult
+    from agenteval.records import Record
     from agenteval.trialling import Ended
 
 
@@ -33,20 +36,45 @@ def show(
         print_table(plain_table(sheet))
 
 
-def _row(result: Any) -> dict[str, Any]:
+def _row(result: SessionResult | TurnResult) -> dict[str, Any]:
     from agenteval.evaluators.workflows.results import SessionResult
 
+    case, verdict = result.case, result.verdict
     row: dict[str, Any] = {
-        "case": result.case.id, "task": result.case.task, "domain": result.case.domain,
-        "agent": result.agent, "format": result.format, "system": result.system,
+        "level": case.level, "case": case.id, "task": case.task, "domain": case.domain,
+        "role": case.role, "scenarios": list(case.scenarios), "agent": result.agent,
+        "format": result.format, "system": result.system, "settings": result.settings,
         "trial": result.trial,
     }  # fmt: skip
-    did = result.log if isinstance(result, SessionResult) else result.prediction
-    row["log"] = did.model_dump(mode="json")
-    row["verdict"] = result.verdict and result.verdict.model_dump(mode="json")
-    if getattr(result, "grade", None) is not None:
-        row["grade"] = result.grade.model_dump(mode="json")
-    return row
+    did: Record
+    if isinstance(result, SessionResult):
+        did, row["seconds"] = result.log, result.seconds
+    else:
+        did, row["grade"] = result.prediction, _dumped(result.grade)
+        row["failures"] = list(result.failures)
+    return {**row, "status": getattr(did, "status", "done"), "log": _dumped(did),
+            "verdict": _dumped(verdict)}  # fmt: skip
+
+
+def _dumped(record: Record | None) -> Any:
+    """As JSON can hold it: what is half a character in an agent's words becomes a mark."""
+    return None if record is None else json.loads(record.model_dump_json())
+
+
+def say_judges(results: Sequence[SessionResult | TurnResult]) -> None:
+    """Say where judges failed: what they would have decided is open."""
+    from agenteval.evaluators.workflows.results import SessionResult
+
+    failed: Counter[str] = Counter()
+    for r in results:
+        found = (r.verdict.failures if r.verdict else ()) if isinstance(r, SessionResult) else (
+            r.failures
+        )  # fmt: skip
+        failed.update(set(found))
+    if failed:
+        told = ", ".join(f"{status} in {n}" for status, n in sorted(failed.items()))
+        warn(f"a judge failed ({told} of {len(results)} trials); where its endpoint failed, the "
+             "same command asks again")  # fmt: skip
 
 
 def ended_code(ended: Ended | None) -> int:

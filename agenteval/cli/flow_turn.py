@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agenteval.cli import flow_job, options, plan_job
+from agenteval.cli import flow_choice, flow_job, flow_options, options, plan_job
 from agenteval.cli.console import Verbosity
 from agenteval.cli.flow_job import Campaign, FlowJob
 from agenteval.cli.job import make_limits
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from agenteval.agents import AgentLimits
     from agenteval.evaluators.workflows.scenario import Format
+    from agenteval.flows import Turns
+    from agenteval.models.limits import Budget
     from agenteval.store import Store
 
 
 def turn(
-    roles: flow_job.Roles = None,
-    agent: flow_job.Agent = "template",
+    roles: flow_options.Roles = None,
+    agent: flow_options.Agent = "template",
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     temperature: options.Temperature = 0.0,
     max_tokens: plan_job.MaxTokens = None,
-    formats: flow_job.Formats = None,
-    kind: flow_job.Kind = "all",
-    scenarios: flow_job.Scenarios = None,
-    profiles: flow_job.Profiles = None,
-    judge: flow_job.Judge = None,
-    judge_url: flow_job.JudgeUrl = None,
+    formats: flow_options.Formats = None,
+    kind: flow_options.Kind = "all",
+    scenarios: flow_options.Scenarios = None,
+    profiles: flow_options.Profiles = None,
+    judge: flow_options.Judge = None,
+    judge_url: flow_options.JudgeUrl = None,
     trials: Annotated[int, typer.Option(help="Predictions of each turn.", min=1)] = 1,
     seconds: Annotated[
         float, typer.Option("--timeout", help="Seconds for one turn.", min=0.01)
@@ -42,18 +46,14 @@ def turn(
         float | None,
         typer.Option("--gate", help="Exit with 1 when fewer due calls are right.", min=0, max=1),
     ] = None,
-    max_unscored: Annotated[
-        float, typer.Option(help="Exit with 3 above this share without verdict.", min=0, max=1)
-    ] = 0.1,
-    judgements: flow_job.Judgements = None,
+    max_unscored: flow_options.MaxUnscored = 0.1,
+    judgements: flow_options.Judgements = None,
     seed: options.Seed = 0,
     store: options.StorePath = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Also run again what failed for good.")
-    ] = False,
+    retry_failed: flow_options.RetryFailed = False,
     concurrency: plan_job.Concurrency = 4,
-    max_calls: options.MaxCalls = None,
-    max_cost: options.MaxCost = None,
+    max_calls: flow_options.MaxCalls = None,
+    max_cost: flow_options.MaxCost = None,
     price_in: options.PriceIn = None,
     price_out: options.PriceOut = None,
     dry_run: options.DryRun = False,
@@ -62,7 +62,7 @@ def turn(
 ) -> None:
     """Predict every turn from the recorded talk before it, and compare with what was done."""
     from agenteval.agents import AgentLimits
-    from agenteval.cli.flow_show import ended_code, gate, show
+    from agenteval.cli.flow_show import ended_code, gate, say_judges, show
     from agenteval.evaluators.workflows.cases import turn_cases
     from agenteval.flows import load_turns
     from agenteval.store import Store, default_path
@@ -70,13 +70,16 @@ def turn(
     Verbosity.level = -1 if quiet else Verbosity.level
     job = FlowJob(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
-        max_tokens, flow_job.make_formats(formats), judge, judge_url,
+        max_tokens, flow_choice.make_formats(formats), judge, judge_url,
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, 120.0),
         store, trials, seed, retry_failed,
     )  # fmt: skip
-    flow_job.candidate(job, job.formats[0], {})  # an agent that cannot be is said first
-    opened = flow_job.read_roles(roles, backend=False)
-    cases = turn_cases(opened, flow_job.make_choice(kind, scenarios, profiles))[:limit]
+    if agent.startswith("scripted:"):
+        raise InputError("scripted assistants lead whole sessions (flow session); they cannot take "
+                         "up a recorded one", "--agent")  # fmt: skip
+    job.check()
+    opened = flow_choice.read_roles(roles, backend=False)
+    cases = turn_cases(opened, flow_choice.make_choice(kind, scenarios, profiles))[:limit]
     if not cases:
         raise InputError("no recorded turn is left by these choices", "ROLE")
     campaign = Campaign("turn", cases, {"seconds": seconds}, _act(AgentLimits(seconds=seconds)))
@@ -88,6 +91,7 @@ def turn(
         own = load_turns(found, cases=[c.key for c in cases], systems=keys)
     own = [r for r in own if r.trial < trials]
     show([], own, as_json=as_json)
+    say_judges(own)
     rates = [_right(r) for r in own if r.verdict is None or r.verdict.gold_call]
     raise typer.Exit(ended_code(ended) or gate(rates, least, max_unscored, as_json=as_json))
 
@@ -98,9 +102,9 @@ def _right(result: Any) -> float | None:
     return float(result.verdict.call == "right")
 
 
-def _act(limits: AgentLimits) -> Any:
+def _act(limits: AgentLimits) -> Callable[[Store, Budget], AbstractAsyncContextManager[Turns]]:
     @asynccontextmanager
-    async def opened(store: Store, judges: Any) -> AsyncIterator[Any]:
+    async def opened(store: Store, budget: Budget) -> AsyncIterator[Turns]:
         from agenteval.flows import Turns
 
         yield Turns(limits)
@@ -111,8 +115,9 @@ def _act(limits: AgentLimits) -> Any:
 def _tokens(case: Any, format: Format) -> int:
     """Prompt tokens of one request; four characters a token."""
     from agenteval.evaluators.workflows.instructions import instructions, tools_given
+    from agenteval.evaluators.workflows.predict import scenarios_of
 
-    role, scenarios = case.of.role, case.profile.scenarios
+    role, scenarios = case.of.role, scenarios_of(case.of.role, case.session)
     size = len(instructions(role, scenarios, format))
     size += sum(len(t.model_dump_json()) for t in tools_given(role, scenarios, format))
     talk = case.session.turns[: case.index]

@@ -34,7 +34,6 @@ from agenteval.figures.style import (
     looks,
     new_figure,
     note,
-    outside,
     value_axis,
 )
 from agenteval.figures.text import listed, plain, plural, wrapped
@@ -101,7 +100,10 @@ def _compared(levels: Sequence[Sequence[_Panel]], ax: Axes | None = None) -> Fig
         handles, notes = _comparison_legend(chosen, names)
         if ax is None:
             figure.supxlabel("\n".join(notes), x=0.01, ha="left", fontsize=7.5, linespacing=1.4)
-            outside(figure, handles)
+            figure.legend(
+                handles=handles, loc="outside upper right", ncols=len(handles), handlelength=0.8,
+                columnspacing=1.1, borderpad=0.1, handletextpad=0.4,
+            )  # fmt: skip
         else:
             beneath(ax, [*handles, *map(note, notes)])
     return figure
@@ -147,11 +149,11 @@ def _cells(panels: Sequence[_Panel], ax: Axes | None) -> tuple[Figure, list[Axes
     columns = min(len(panels), 2)
     rows = -(-len(panels) // columns)
     tallest = max(_height(p) for p in panels)
-    figure = new_figure(WIDTH, rows * tallest + 0.3)
+    figure = new_figure(WIDTH, rows * tallest + 0.55)
     cells = list(figure.subplots(rows, columns, squeeze=False).flat)
     for unused in cells[len(panels) :]:
         unused.remove()
-    figure.suptitle("Formats of the procedure by domain", x=0.01, ha="left", fontsize=9.5)
+    figure.suptitle("Formats by domain", x=0.01, ha="left", fontsize=9.5)
     return figure, cells[: len(panels)]
 
 

@@ -6,7 +6,9 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
+
+from pydantic import JsonValue
 
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.folder import (
@@ -16,6 +18,7 @@ from agenteval.evaluators.workflows.folder import (
     load_backend,
     read_role,
 )
+from agenteval.evaluators.workflows.predict import scenarios_of
 from agenteval.evaluators.workflows.results import CaseInfo
 from agenteval.evaluators.workflows.scenario import CROSS, Profile, RecordedSession, Role, Turn
 from agenteval.records import content_hash
@@ -37,6 +40,18 @@ class OpenRole:
         skip = {"profiles", "sessions"}
         own = [self.role.scenario(s).model_dump(mode="json", exclude=skip) for s in scenarios]
         return [self.role.background, self.role.now, own]
+
+    def answers(self) -> JsonValue:
+        """What besides can change what tools return: the backend, or else the recorded results."""
+        if self.backend_sha256 is not None:
+            return self.backend_sha256
+        role = self.role
+        return [
+            [session.profile, turn.tool, turn.arguments, turn.result]
+            for session in (*(x for s in role.scenarios for x in s.sessions), *role.cross_sessions)
+            for turn in session.turns
+            if turn.kind == "call"
+        ]
 
 
 def open_role(folder: Path, *, backend: bool = True) -> OpenRole:
@@ -60,13 +75,14 @@ class SessionCase:
 
     @property
     def key(self) -> str:
-        """Content hash (hex) of the user, the knowledge and the backend."""
+        """Content hash (hex) of the user, the knowledge and what answers calls."""
         return content_hash(
             [
                 "session",
+                self.info.role,
                 self.profile.model_dump(mode="json"),
                 self.of.knowledge(self.profile.scenarios),
-                self.of.backend_sha256,
+                self.of.answers(),
             ]
         )
 
@@ -90,7 +106,11 @@ class TurnCase:
     def key(self) -> str:
         """Content hash (hex) of the conversation up to and with the turn, and the knowledge."""
         turns = [t.model_dump(mode="json") for t in self.session.turns[: self.index + 1]]
-        return content_hash(["turn", turns, self.of.knowledge(self.profile.scenarios)])
+        told = scenarios_of(self.of.role, self.session)
+        return content_hash(["turn", self.info.task, turns, self.of.knowledge(told)])
+
+
+_Case = TypeVar("_Case", SessionCase, TurnCase)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +126,14 @@ def session_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> li
     """A case for each chosen profile. Raises InputError for a name that no role has."""
     choice = choice or Choice()
     _check_names(roles, choice)
-    return [
+    found = [
         SessionCase(_session_info(of, group, profile), of, profile)
         for of in roles
         for group, profiles, _ in _groups(of.role, choice)
         for profile in profiles
         if choice.profiles is None or profile.id in choice.profiles
     ]
+    return _each_once(found)
 
 
 def turn_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> list[TurnCase]:
@@ -130,7 +151,17 @@ def turn_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> list[
                 profile = by_id[session.profile]
                 if choice.profiles is None or profile.id in choice.profiles:
                     found += _turns(of, group, profile, session)
-    return found
+    return _each_once(found)
+
+
+def _each_once(cases: list[_Case]) -> list[_Case]:
+    """The cases. Raises InputError for two of one name: trials of them could not be told apart."""
+    seen: set[str] = set()
+    for case in cases:
+        if case.info.id in seen:
+            raise InputError(f"{case.info.id} is there twice", str(case.of.folder))
+        seen.add(case.info.id)
+    return cases
 
 
 def _turns(of: OpenRole, group: str, profile: Profile, session: RecordedSession) -> list[TurnCase]:
@@ -141,6 +172,7 @@ def _turns(of: OpenRole, group: str, profile: Profile, session: RecordedSession)
             base.model_copy(
                 update={
                     "level": "turn",
+                    "version": content_hash(of.knowledge(scenarios_of(of.role, session))),
                     "id": f"{name}:{index}",
                     "task": name,
                     "said": _words(session.turns[index - 1]) if index else "",
@@ -165,6 +197,9 @@ def _session_info(of: OpenRole, group: str, profile: Profile) -> CaseInfo:
         scenarios=profile.scenarios,
         persona=profile.persona,
         goals=tuple(goal.text for goal in profile.goals),
+        version=content_hash(
+            [profile.model_dump(mode="json"), of.knowledge(profile.scenarios), of.answers()]
+        ),
     )
 
 
@@ -188,6 +223,7 @@ def _groups(
 
 
 def _check_names(roles: Sequence[OpenRole], choice: Choice) -> None:
+    _check_roles(roles)
     scenarios = {s.id for of in roles for s in of.role.scenarios} | {CROSS}
     profiles = {
         p.id
@@ -203,3 +239,12 @@ def _check_names(roles: Sequence[OpenRole], choice: Choice) -> None:
         if name not in profiles:
             known = ", ".join(sorted(profiles))
             raise InputError(f"no profile {name!r}; known: {known}", "--profile")
+
+
+def _check_roles(roles: Sequence[OpenRole]) -> None:
+    """Two roles of one name would be one in every table."""
+    folders: dict[str, Path] = {}
+    for of in roles:
+        other = folders.setdefault(of.role.id, of.folder)
+        if other != of.folder:
+            raise InputError(f"the role {of.role.id!r} is also in {other}", str(of.folder))

@@ -14,7 +14,7 @@ from agenteval.evaluators.workflows.scenario import Format
 from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
 from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
-from agenteval.records import Record
+from agenteval.records import FailureStatus, Record, Usage
 
 Level = Literal["turn", "session"]
 
@@ -23,7 +23,8 @@ class CaseInfo(Record):
     """A case as it is stored: enough to group and to show it without the folder of its role.
 
     `id` is role/scenario/profile, or role/scenario/session:turn; `task` is what stands for one
-    input in comparisons and in intervals: the profile, or the recorded session.
+    input in comparisons and in intervals: the profile, or the recorded session. `version` is a
+    hash (hex) of what the role tells of it: tasks of one name and two versions are two.
     """
 
     level: Level
@@ -34,6 +35,7 @@ class CaseInfo(Record):
     scenarios: tuple[str, ...]
     persona: str = ""
     goals: tuple[str, ...] = ()
+    version: str = ""
     said: str = ""  # turn level: what was said or done just before
     gold: str = ""  # turn level: the gold call or reply, as text
 
@@ -52,7 +54,8 @@ class SessionVerdict(Record):
     as strict session metrics do; `sequence` is the F1 of the longest common subsequence of tool
     names with the gold calls. `conforms` and `fitness` are against the chart alone, `deviations`
     against the chart and gold. `cause` is the first deviation's, "other" for a failed session
-    without any.
+    without any. `failures` are the statuses of judges that failed, `usage` is what judges took,
+    for earlier verdicts on the same session as well.
     """
 
     success: bool | None
@@ -74,6 +77,8 @@ class SessionVerdict(Record):
     nodes: tuple[str, ...] = ()
     edges: tuple[tuple[str, str], ...] = ()
     unchecked: int = Field(default=0, ge=0)
+    failures: tuple[FailureStatus, ...] = ()
+    usage: Usage = Usage()
 
     @property
     def outcome(self) -> str:
@@ -81,9 +86,32 @@ class SessionVerdict(Record):
         return {True: "success", False: "failure", None: "undecided"}[self.success]
 
 
+class TurnJudged(Record):
+    """What was found out about one predicted turn: `outcome` is a word for it, of a due call right,
+    wrong, undecided, missed or unreadable, of a due reply replied, spurious (a call) or unreadable.
+
+    `grade` is that of a reply where a judge grades it; `failures` and `usage` as in SessionVerdict.
+    """
+
+    turn: TurnVerdict
+    grade: ResponseVerdict | None = None
+    failures: tuple[FailureStatus, ...] = ()
+    usage: Usage = Usage()
+
+    @property
+    def outcome(self) -> str:
+        """As trials are counted in the store."""
+        if self.turn.form == "unreadable":
+            return "unreadable"
+        if self.turn.gold_call:
+            return self.turn.call or "missed"
+        return "spurious" if self.turn.form == "call" else "replied"
+
+
 @dataclass(frozen=True, slots=True)
 class SessionResult:
-    """One stored session: `system` is the agent with its format, `agent` without it."""
+    """One stored session: `system` is the agent with its format, `agent` without it. `verdict` is
+    None for a failure, and for a session that is not judged yet."""
 
     case: CaseInfo
     system: str
@@ -109,3 +137,4 @@ class TurnResult:
     prediction: Prediction | AgentFailure
     verdict: TurnVerdict | None
     grade: ResponseVerdict | None = None
+    failures: tuple[FailureStatus, ...] = ()  # of judges

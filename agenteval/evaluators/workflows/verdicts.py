@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import JsonValue
 
+from agenteval.errors import AgentevalError
 from agenteval.evaluators.workflows.align import conform
 from agenteval.evaluators.workflows.asked_judge import prompts_sha256
 from agenteval.evaluators.workflows.cases import SessionCase, TurnCase
 from agenteval.evaluators.workflows.causes import calls_of as calls_made
 from agenteval.evaluators.workflows.causes import causes, primary
-from agenteval.evaluators.workflows.equality import Equality, Schema, TextJudge
+from agenteval.evaluators.workflows.equality import Equality, Question, Schema, TextJudge
 from agenteval.evaluators.workflows.final_state import Gold, StateVerdict, gold_state, judged
 from agenteval.evaluators.workflows.order import order_score
+from agenteval.evaluators.workflows.predict import history
 from agenteval.evaluators.workflows.procedure import Procedure, procedure
 from agenteval.evaluators.workflows.response_judge import Reply, ResponseJudge, ResponseVerdict
-from agenteval.evaluators.workflows.results import SessionVerdict
+from agenteval.evaluators.workflows.results import SessionVerdict, TurnJudged
 from agenteval.evaluators.workflows.scenario import Role
 from agenteval.evaluators.workflows.session import Prediction, SessionLog
 from agenteval.evaluators.workflows.session_judge import (
@@ -29,8 +31,10 @@ from agenteval.evaluators.workflows.session_judge import (
     dialogue_text,
 )
 from agenteval.evaluators.workflows.session_score import calls_of, score_session
-from agenteval.evaluators.workflows.turn_score import TurnVerdict, gold_turns, score_turn
-from agenteval.records import content_hash
+from agenteval.evaluators.workflows.turn_score import gold_turns, score_turn
+from agenteval.models.asking import Asked
+from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
+from agenteval.records.score import INFRASTRUCTURE
 
 VERSION = 1  # of the rules of a verdict
 
@@ -46,7 +50,7 @@ class Judges:
 
     @property
     def key(self) -> str:
-        """Content hash (hex) of the rules, the judges and their prompts."""
+        """Content hash (hex) of the rules, the judges and their prompts: of a whole verdict."""
         asked = {
             "equal": self.equality is not None,
             "session_judge": self.session is not None,
@@ -57,21 +61,51 @@ class Judges:
         }
         return content_hash({"version": VERSION, "judge": self.name, "prompts": prompts})
 
+    def key_with(self, failures: Sequence[FailureStatus]) -> str:
+        """The same, but another one where a judge failed for the infrastructure: such a verdict
+        is good for what it says, and made anew when there is time."""
+        broken = any(status in INFRASTRUCTURE for status in failures)
+        return content_hash([self.key, "a judge failed"]) if broken else self.key
+
+
+@dataclass(slots=True)
+class _Metered:
+    """A judge of texts with a meter: what it took since that was last read."""
+
+    judge: TextJudge
+    taken: Usage = field(default_factory=Usage)
+
+    async def same(self, question: Question) -> Asked[tuple[bool, str]]:
+        try:
+            asked = await self.judge.same(question)
+        except AgentevalError as error:
+            self.taken += error.spent if isinstance(error.spent, Usage) else Usage()
+            raise
+        self.taken += asked.usage
+        return asked
+
+    def read(self) -> Usage:
+        taken, self.taken = self.taken, Usage()
+        return taken
+
 
 @dataclass(slots=True)
 class Verdicts:
     """Makes verdicts, and keeps what was decided about pairs of values (see `Equality.log`)."""
 
     judges: Judges = field(default_factory=Judges)
+    _meter: _Metered | None = None
     _equal: dict[str, Equality] = field(default_factory=dict)
     _plans: dict[tuple[str, tuple[str, ...]], Procedure] = field(default_factory=dict)
-    _gold: dict[str, Gold] = field(default_factory=dict)
+    _gold: dict[tuple[str, str], Gold] = field(default_factory=dict)
 
     def equality(self, role: Role) -> Equality:
         """The one that serves this role."""
         key = role.sha256
+        if self._meter is None and self.judges.equality is not None:
+            self._meter = _Metered(self.judges.equality)
         if key not in self._equal:
-            self._equal[key] = Equality(schemas_of(role), self.judges.equality)
+            self._equal[key] = Equality(schemas_of(role), self._meter)
         return self._equal[key]
 
     @property
@@ -79,9 +113,16 @@ class Verdicts:
         """Those used so far."""
         return tuple(self._equal.values())
 
+    def prepare(self, cases: Iterable[SessionCase]) -> None:
+        """Find out now what would come to light at the verdict: raises InputError for a chart
+        outside the subset, and for a user whose gold calls the backend does not carry out."""
+        for case in cases:
+            self._plan(case.of.role, case.profile.scenarios)
+            self._gold_of(case)
+
     async def session(self, case: SessionCase, log: SessionLog) -> SessionVerdict:
-        """The verdict on a session. Raises Unauthorized from a judge; its other failures are told
-        in the verdict."""
+        """The verdict on a session. Raises Unauthorized from a judge, InputError as `prepare`; a
+        judge's other failures are told in the verdict."""
         role, profile = case.of.role, case.profile
         plan = self._plan(role, profile.scenarios)
         counts = await score_session(
@@ -89,6 +130,8 @@ class Verdicts:
         )
         state = self._state(case, log)
         judge = await self._goals(case, log)
+        failures = self._failed_on(case, log) if counts.unjudged else []
+        failures += [judge.status] if isinstance(judge, GoalsFailure) else []
         success, decided_by = _success(log, state, judge)
         found = causes(plan, profile, log)
         walk = conform(plan, calls_made(log), complete=False)  # as in `causes`: gold sees the rest
@@ -112,27 +155,50 @@ class Verdicts:
             nodes=walk.nodes,
             edges=walk.edges,
             unchecked=walk.unchecked,
+            failures=tuple(failures),
+            usage=self._taken() + (judge.usage if judge else Usage()),
         )
 
-    async def turn(
-        self, case: TurnCase, prediction: Prediction
-    ) -> tuple[TurnVerdict, ResponseVerdict | None]:
-        """The verdict on a predicted turn, and the grade of a reply where a judge grades it."""
+    async def turn(self, case: TurnCase, prediction: Prediction) -> TurnJudged:
+        """The verdict on a predicted turn, with the grade of a reply where a judge grades it.
+        Raises Unauthorized from a judge."""
         gold = next(g for g in gold_turns(case.session) if g.turn == case.index)
         verdict = await score_turn(gold, prediction, self.equality(case.of.role))
         verdict = verdict.model_copy(update={"session": case.info.task})
+        grade = await self._grade(case, prediction)
+        failures = [one.status for one in verdict.parameters if one.status is not None]
+        failures += [grade.status] if grade and grade.status is not None else []
+        usage = self._taken() + (grade.usage if grade else Usage())
+        return TurnJudged(turn=verdict, grade=grade, failures=tuple(failures), usage=usage)
+
+    async def _grade(self, case: TurnCase, prediction: Prediction) -> ResponseVerdict | None:
         if self.judges.response is None or case.turn.kind != "reply" or prediction.form != "reply":
-            return verdict, None
+            return None
         given = Reply(
             reply=prediction.response,
             gold=case.turn.text,
             workflow=_text(case.of.role, case.profile.scenarios),
-            history="\n".join(
-                f"{'user' if t.kind == 'user' else 'assistant'}: {t.text or t.tool}"
-                for t in case.session.turns[: case.index]
-            ),
+            history=dialogue_text(history(case.session.turns[: case.index])),
         )
-        return verdict, await self.judges.response.grade(given)
+        return await self.judges.response.grade(given)
+
+    def _taken(self) -> Usage:
+        """What judging values took since this was last asked; verdicts under way share it."""
+        return self._meter.read() if self._meter else Usage()
+
+    def _failed_on(self, case: SessionCase, log: SessionLog) -> list[FailureStatus]:
+        """How the judge of values failed on what this session's calls gave."""
+        given = {
+            canonical_json([call.tool, name, value])
+            for call in log.calls
+            if isinstance(call.arguments, dict)
+            for name, value in call.arguments.items()
+        }
+        return [
+            one.status
+            for one in self.equality(case.of.role).log
+            if one.status and canonical_json([one.tool, one.parameter, one.given]) in given
+        ]
 
     def _plan(self, role: Role, scenarios: tuple[str, ...]) -> Procedure:
         key = role.sha256, scenarios
@@ -140,12 +206,17 @@ class Verdicts:
             self._plans[key] = procedure(role, scenarios)
         return self._plans[key]
 
-    def _state(self, case: SessionCase, log: SessionLog) -> StateVerdict | None:
+    def _gold_of(self, case: SessionCase) -> Gold | None:
         if case.of.backend is None:
             return None
-        if case.key not in self._gold:
-            self._gold[case.key] = gold_state(case.of.role, case.profile, case.of.backend)
-        return judged(self._gold[case.key], log)
+        key = case.info.id, case.info.version
+        if key not in self._gold:
+            self._gold[key] = gold_state(case.of.role, case.profile, case.of.backend)
+        return self._gold[key]
+
+    def _state(self, case: SessionCase, log: SessionLog) -> StateVerdict | None:
+        gold = self._gold_of(case)
+        return None if gold is None else judged(gold, log)
 
     async def _goals(
         self, case: SessionCase, log: SessionLog

@@ -43,7 +43,7 @@ _NEEDS = {  # memory and connectors: what the machine must take
     "Slate 1T": "M2",
     "Slate 2T": "M2",
 }
-# machine: watts of its supply (0: no place for a card), whether another supply goes in, what it takes
+# machine: watts of its supply (0: no place for a card), whether it takes another one, connectors
 _MACHINES: dict[str, tuple[int, bool, str]] = {
     "Heron 14": (0, False, "M2"),
     "Heron 16": (0, False, "M2"),

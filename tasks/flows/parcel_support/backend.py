@@ -86,7 +86,7 @@ class Backend:
     def open_claim(
         self, tracking_number: str, problem: str, value: int, proof: str | None = None
     ) -> dict[str, Any]:
-        """Pays what was lost, up to the cover of the parcel, within the deadline and with a proof."""
+        """Pays what was lost, up to the cover of the parcel, in time and with a proof."""
         parcel = self._parcel(tracking_number)
         status = _status(parcel)
         if status == "on_the_way":

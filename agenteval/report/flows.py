@@ -1,0 +1,220 @@
+"""The page of a workflow campaign: one file that loads nothing and runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import Any
+
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows import tallies
+from agenteval.evaluators.workflows.results import SessionResult, TurnResult
+from agenteval.evaluators.workflows.tallies import SessionTally
+from agenteval.evaluators.workflows.turn_score import TurnTable
+from agenteval.figures.text import plural
+from agenteval.flows import turn_outcome
+from agenteval.report.flows_sessions import chosen, lost_sessions, shown_sessions
+from agenteval.report.flows_tables import session_sheets, turn_sheets
+from agenteval.report.flows_turns import MOST_TURNS, lost_turns, wrong_turns
+from agenteval.report.page import policy
+from agenteval.report.pictures import Picture
+from agenteval.report.svg import inline
+from agenteval.report.template import environment, part, raw
+from agenteval.report.text import shown
+from agenteval.stats import Interval
+
+_MOST_NAMED = 5
+
+
+def flows_page(
+    sessions: Sequence[SessionResult],
+    turns: Sequence[TurnResult],
+    *,
+    title: str = "Workflows",
+    facts: Sequence[tuple[str, str]] = (),
+    most_sessions: int = 100,
+) -> str:
+    """The page as HTML. The same results in the same order give the same text.
+
+    `facts` are shown at the end as (name, text). At most `most_sessions` sessions can be unfolded,
+    failed ones first, and 100 wrong turns; the page says how many there are.
+    """
+    drawn, left_out = _pictures(sessions, turns)
+    some, known = chosen(sessions, most_sessions)
+    wrong, wrong_in_all = wrong_turns(turns, MOST_TURNS)
+    lost_grid, lost, gone = lost_sessions(sessions)
+    turns_lost, turns_gone = lost_turns(turns)
+    style = part("page.css") + "\n" + part("flows.css")
+    page: str = environment().get_template("flows.html").render(
+        policy=policy(style, ""),
+        style=raw(style),
+        title=shown(title),
+        systems=_names(sessions, turns),
+        headlines=headlines(sessions, turns),
+        tiles=_tiles(sessions, turns),
+        left_out=left_out,
+        pictures=[{"title": p.title, "caption": p.caption, "svg": raw(p.svg)} for p in drawn],
+        sheets=[*session_sheets(sessions), *turn_sheets(turns)],
+        sessions=shown_sessions(some),
+        sessions_count=_count(len(some), known, "sessions with a verdict"),
+        wrong=wrong,
+        wrong_count=_count(len(wrong), wrong_in_all, "wrong turns"),
+        lost=lost,
+        lost_grid=lost_grid,
+        lost_count=_count(len(lost), gone, "sessions without a verdict"),
+        turns_lost=turns_lost,
+        turns_lost_count=_count(len(turns_lost), turns_gone, "turns without a prediction"),
+        facts=[(shown(name), shown(text)) for name, text in facts],
+        version=version("agenteval"),
+    )  # fmt: skip
+    return page
+
+
+def headlines(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> list[str]:
+    """One sentence per system and level."""
+    causes = {c.system: c for c in tallies.causes(sessions)}
+    found = sorted(tallies.session_tallies(sessions), key=lambda t: t.system)
+    lines = [_session_line(t, causes.get(t.system)) for t in found]
+    told = sorted(tallies.turn_tallies(turns), key=lambda t: t[0])
+    return lines + [_turn_line(system, table) for system, _, table in told]
+
+
+def _session_line(t: SessionTally, cause: tallies.CauseShare | None) -> str:
+    gone, name = sum(t.failures.values()), shown(t.system)
+    without = [plural(gone, "session") + " without a verdict"] if gone else []
+    without += [f"{t.undecided:,} undecided"] if t.undecided else []
+    if t.success.mean is None:
+        return f"{name}: no session is decided ({', '.join(without) or 'not judged yet'})."
+    parts = [f"{name} succeeds in {_percent(t.success)} of {_trials(t.success)}"]
+    if t.progress.mean is not None:
+        parts.append(f"{100 * t.progress.mean:.0f} % of the goals achieved")
+    if cause is not None:
+        most = max(cause.counts, key=lambda k: cause.counts[k])
+        said = f"commonest cause of failure: {most.replace('_', ' ')}"
+        parts.append(f"{said} ({cause.counts[most]:,} of {cause.failed:,})")
+    if without:
+        parts.append(f"{', '.join(without)}, in no rate")
+    return "; ".join(parts) + "."
+
+
+def _turn_line(system: str, table: TurnTable) -> str:
+    name, gone = shown(system), sum(table.failures.values())
+    recall, tool = table.tool.recall.known, table.tool
+    parts = [f"{name}, single turns: "]
+    if recall.mean is None:
+        parts[0] += "no due call is decided"
+    else:
+        due = plural(tool.gold - tool.undecided, "due call")
+        parts[0] += f"{_percent(recall)} of {due} are right"
+    if table.unreadable:
+        parts.append(f"{plural(table.unreadable, 'turn')} unreadable")
+    if tool.undecided:
+        parts.append(f"{plural(tool.undecided, 'call')} undecided")
+    if gone:
+        parts.append(f"{plural(gone, 'turn')} without a prediction, in no rate")
+    return "; ".join(parts) + "."
+
+
+def _percent(rate: Interval) -> str:
+    assert rate.mean is not None
+    text = f"{100 * rate.mean:.0f} %"
+    if rate.low is None or rate.high is None or rate.low == rate.high:
+        return f"{text} ({rate.reason or 'no interval'})"
+    return f"{text} (95 % interval {100 * rate.low:.0f} to {100 * rate.high:.0f} %)"
+
+
+def _trials(rate: Interval) -> str:
+    users = plural(rate.n_clusters or 0, "user")
+    if rate.n == rate.n_clusters:
+        return f"{plural(rate.n, 'session')}, one for each user"
+    return f"{plural(rate.n, 'session')} with {users}"
+
+
+def _names(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> str:
+    names = sorted({r.agent for r in (*sessions, *turns)})
+    rest = len(names) - _MOST_NAMED
+    return shown(", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else ""))
+
+
+def _tiles(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> list[tuple[str, str]]:
+    success = [r.verdict.success if r.verdict else None for r in sessions]
+    outcomes = [turn_outcome(r.verdict) if r.verdict else "" for r in turns]
+    numbers = [
+        ("systems", len({r.system for r in (*sessions, *turns)})),
+        *([
+            ("sessions", len(sessions)),
+            ("succeeded", success.count(True)),
+            ("failed", success.count(False)),
+            ("not decided", success.count(None)),
+        ] if sessions else []),
+        *([
+            ("single turns", len(turns)),
+            ("right calls", outcomes.count("right")),
+            ("wrong turns", sum(o in ("wrong", "missed", "spurious", "unreadable")
+                                for o in outcomes)),
+            ("no prediction", outcomes.count("")),
+        ] if turns else []),
+    ]  # fmt: skip
+    return [(f"{n:,}", name) for name, n in numbers]
+
+
+def _count(here: int, in_all: int, what: str) -> str:
+    if here == in_all:
+        return f"All {in_all:,} {what}."
+    return f"{here:,} of {in_all:,} {what}; systems take turns."
+
+
+def _pictures(
+    sessions: Sequence[SessionResult], turns: Sequence[TurnResult]
+) -> tuple[list[Picture], list[str]]:
+    """Figures that the results allow, and a line for each that they do not."""
+    from agenteval.figures import svg
+
+    drawn: list[Picture] = []
+    left_out: list[str] = []
+    for i, (title, caption, draw) in enumerate(_plan(sessions, turns)):
+        try:
+            drawn.append(Picture(title, caption, inline(svg(draw()), f"f{i}-")))
+        except InputError as error:
+            left_out.append(shown(f"{title}: {error}"))
+    return drawn, left_out
+
+
+def _plan(
+    sessions: Sequence[SessionResult], turns: Sequence[TurnResult]
+) -> list[tuple[str, str, Callable[[], Any]]]:
+    from agenteval.figures import flows
+
+    plan: list[tuple[str, str, Callable[[], Any]]] = []
+    if sessions:
+        plan += [
+            (
+                "Formats in sessions",
+                "Share of sessions that succeed, by domain and by how the procedure is told.",
+                lambda: flows.format_comparison(sessions),
+            ),
+            (
+                "Formats on the same users",
+                "Paired by user, so that hard users weigh on both sides alike.",
+                lambda: flows.format_differences(tallies.format_pairs(sessions)),
+            ),
+            (
+                "Why sessions failed",
+                "The first deviation of a failed session from chart and gold calls.",
+                lambda: flows.cause_bars(sessions),
+            ),
+        ]
+    if turns:
+        plan += [
+            (
+                "Formats at single turns",
+                "Share of due calls that are right, tool and parameters.",
+                lambda: flows.format_comparison(turns),
+            ),
+            (
+                "Formats on the same recorded sessions",
+                "Paired by recorded session.",
+                lambda: flows.format_differences(tallies.format_pairs(turns), what="right calls"),
+            ),
+        ]
+    return plan

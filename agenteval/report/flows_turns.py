@@ -1,0 +1,160 @@
+"""What the page shows of single predicted turns: those that were wrong, and what was expected."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+
+from pydantic import JsonValue
+
+from agenteval.agents import AgentFailure
+from agenteval.evaluators.workflows.equality import Judgement, filled
+from agenteval.evaluators.workflows.results import TurnResult
+from agenteval.evaluators.workflows.session import Prediction
+from agenteval.evaluators.workflows.turn_score import TurnVerdict
+from agenteval.flows import turn_outcome
+from agenteval.records import content_hash
+from agenteval.report.flows_chat import call_text, heading
+from agenteval.report.flows_sessions import Lost
+from agenteval.report.text import cut
+
+MOST_TURNS = 100
+_MOST_TEXT = 1_500
+_MOST_VALUE = 200
+_MOST_LINES = 30
+_MOST_MESSAGES = 20
+_WRONG = ("wrong", "missed", "spurious", "unreadable")
+_SAID = {
+    "wrong": "wrong call",
+    "missed": "no call",
+    "spurious": "call instead of a reply",
+    "unreadable": "unreadable",
+}
+
+
+@dataclass(frozen=True)
+class WrongTurn:
+    """A predicted turn that is wrong, ready to be shown; `id` is its anchor."""
+
+    id: str
+    title: str
+    outcome: str
+    said: str
+    gold: str
+    predicted: str
+    thought: str
+    lines: tuple[str, ...]
+
+
+def wrong_turns(results: Sequence[TurnResult], most: int) -> tuple[list[WrongTurn], int]:
+    """Turns to be unfolded, the systems taking turns, and how many are wrong in all."""
+    queues: dict[str, list[TurnResult]] = {}
+    for r in results:
+        if r.verdict is not None and turn_outcome(r.verdict) in _WRONG:
+            queues.setdefault(r.system, []).append(r)
+    ordered = [sorted(own, key=lambda r: (r.case.task, _index(r), r.trial))
+               for _, own in sorted(queues.items())]  # fmt: skip
+    some = [r for r in chain.from_iterable(zip_longest(*ordered)) if r is not None]
+    seen: Counter[str] = Counter()
+    return [_shown(r, seen) for r in some[:most]], len(some)
+
+
+def _index(result: TurnResult) -> int:
+    return result.verdict.turn if result.verdict else 0
+
+
+def _shown(result: TurnResult, seen: Counter[str]) -> WrongTurn:
+    verdict, prediction = result.verdict, result.prediction
+    assert verdict is not None  # `wrong_turns` takes no others
+    assert isinstance(prediction, Prediction)
+    id = f"turn-{content_hash([result.case.id, result.system, result.trial])[:12]}"
+    seen[id] += 1
+    trial = f"trial {result.trial + 1}" if result.trial else ""
+    return WrongTurn(
+        id=id if seen[id] == 1 else f"{id}-{seen[id]}",
+        title=heading(result.case.id, result.system, trial),
+        outcome=_SAID[turn_outcome(verdict)],
+        said=cut(result.case.said, _MOST_TEXT),
+        gold=cut(result.case.gold, _MOST_TEXT),
+        predicted=_predicted(prediction),
+        thought=cut(prediction.thought, _MOST_TEXT),
+        lines=tuple(_lines(verdict, prediction, result.case.gold)),
+    )
+
+
+def _predicted(prediction: Prediction) -> str:
+    if prediction.form == "call":
+        more = f"\nbeside it: {', '.join(prediction.further)}" if prediction.further else ""
+        return call_text(prediction.tool, prediction.arguments) + cut(more, _MOST_TEXT)
+    if prediction.form == "reply":
+        return cut(prediction.response, _MOST_TEXT)
+    return cut(prediction.raw, _MOST_TEXT) or "(nothing was said)"
+
+
+def _lines(verdict: TurnVerdict, prediction: Prediction, gold: str) -> list[str]:
+    """What differs, in sentences."""
+    lines = []
+    if verdict.form == "unreadable":
+        due = "a call" if verdict.gold_call else "a reply"
+        lines.append(f"neither call nor reply could be read; due was {due}")
+    elif not verdict.gold_call:
+        lines.append("a reply was due, not a call")
+    elif verdict.form == "reply":
+        lines.append("a call was due, not a reply")
+    else:
+        lines += _call_lines(verdict, prediction, gold)
+    if verdict.node_right is False:
+        lines.append(f"says that it stands at node {cut(prediction.node, _MOST_VALUE)}: wrong")
+    rest = len(lines) - _MOST_LINES
+    return lines[:_MOST_LINES] + ([f"… and {rest:,} more"] if rest > 0 else [])
+
+
+def _call_lines(verdict: TurnVerdict, prediction: Prediction, gold: str) -> list[str]:
+    if verdict.name_right is False:
+        return ["another tool was due"]
+    if verdict.arguments_unreadable:
+        return ["the arguments are no JSON object"]
+    lines = [_told(j) for j in verdict.parameters if j.verdict != "equal"]
+    wanted, given = filled(_gold_arguments(gold)), filled(prediction.arguments)
+    lines += [f"{cut(k, _MOST_VALUE)}: not given, gold {_value(v)}"
+              for k, v in wanted.items() if k not in given]  # fmt: skip
+    lines += [f"{cut(k, _MOST_VALUE)}: {_value(v)}, which gold has not"
+              for k, v in given.items() if wanted and k not in wanted]  # fmt: skip
+    return lines
+
+
+def _told(found: Judgement) -> str:
+    name = cut(found.parameter, _MOST_VALUE)
+    text = f"{name}: {_value(found.given)}, gold {_value(found.gold)}"
+    if found.verdict == "unjudged":
+        return f"{text} (undecided)"
+    return f"{text} (by a judge)" if found.by == "judge" else text
+
+
+def _value(value: JsonValue) -> str:
+    return cut(json.dumps(value, ensure_ascii=False), _MOST_VALUE)
+
+
+def _gold_arguments(gold: str) -> JsonValue:
+    """The arguments of a gold call as it is stored in words, `tool({…})`; None if it is none."""
+    try:
+        found: JsonValue = json.loads(gold.partition("(")[2].removesuffix(")"))
+    except ValueError:
+        return None
+    return found
+
+
+def lost_turns(results: Sequence[TurnResult]) -> tuple[list[Lost], int]:
+    """Turns without a prediction, some of them with their reason, and how many in all."""
+    gone = [(r, r.prediction) for r in results if isinstance(r.prediction, AgentFailure)]
+    some = [
+        Lost(
+            heading(r.case.id, r.system, f"trial {r.trial + 1}"),
+            f"{failure.status}: {cut(failure.message, _MOST_TEXT)}",
+        )
+        for r, failure in gone[:_MOST_MESSAGES]
+    ]
+    return some, len(gone)

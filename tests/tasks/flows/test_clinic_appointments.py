@@ -1,0 +1,254 @@
+"""The role ``tasks/flows/clinic_appointments``: what holds of every role, and its rules, worked out
+by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import date
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from tests.tasks.flows.checks import ALL, Check, load
+from tests.tasks.flows.flow import carry_out
+from tests.tasks.flows.spoken import DAYS
+
+FOLDER = Path(__file__).resolve().parents[3] / "tasks" / "flows" / "clinic_appointments"
+# What people say instead of the value that a tool takes; all else must occur as it is.
+ALIASES = {
+    "general_practice": ("family doctor",),
+    "dermatology": ("skin doctor",),
+    "1989-06-05": ("5 June 1989",),
+    "1954-03-22": ("22nd of March 1954",),
+    "2002-08-09": ("9 August 2002",),
+    "1976-07-03": ("3 July 1976",),
+    "1947-04-15": ("15 April 1947",),
+}
+FLOW = load(FOLDER, ALIASES, frozenset({"department"}))
+NO_CROSS = "cross: 0 profiles, 0 sessions"  # the role has one scenario
+TOOLS = {t.name: t for s in FLOW.role.scenarios for t in s.tools}
+RETURNS = {name: Draft202012Validator(tool.returns) for name, tool in TOOLS.items()}
+GP = "general_practice"
+
+
+@pytest.mark.parametrize("check", ALL, ids=lambda f: f.__name__)
+def test_role(check: Check) -> None:
+    assert [fault for fault in check(FLOW) if fault != NO_CROSS] == []
+
+
+def test_the_readme_counts_right() -> None:
+    (scenario,) = FLOW.role.scenarios
+    chart, turns = FLOW.charts()[scenario.id], sum(len(s.turns) for s in scenario.sessions)
+    parts = [chart.nodes, chart.edges, scenario.tools, scenario.profiles, scenario.sessions]
+    row = " | ".join([f"`{scenario.id}`", *(str(len(p)) for p in parts), str(turns)])
+    assert f"| {row} |" in (FOLDER / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def book() -> Any:
+    return FLOW.backend()
+
+
+def test_times_and_numbers_that_agents_say_were_returned_or_said_before() -> None:
+    told, found = re.compile(r"\b\d\d:\d\d\b|\b[ALR]-\d+\b"), 0
+    for where, session, _ in FLOW.sessions():
+        known: set[str] = set()
+        for turn in session.turns:
+            if turn.kind == "reply":
+                said = set(told.findall(turn.text))
+                found += len(said)
+                assert said <= known, (where, turn.text)
+            else:
+                known |= set(told.findall(turn.text or str(turn.result)))
+    assert found > 30
+
+
+def test_weekdays_fit_their_dates() -> None:
+    """All days that are named with a weekday are in September 2031."""
+    named, found = re.compile(rf"\b({'|'.join(DAYS)}),? (?:the )?(\d+)(?![:\d])", re.I), 0
+    for where, session, _ in FLOW.sessions():
+        for turn in session.turns:
+            for match in named.finditer(turn.text):
+                day = date(2031, 9, int(match[2]))
+                assert DAYS[day.weekday()] == match[1].casefold(), (where, turn.text)
+                found += 1
+    assert found > 15
+
+
+# It is Monday, 8 September 2031, 08:20.
+@pytest.mark.parametrize(
+    ("department", "day", "times", "following"),
+    [
+        (GP, "2031-09-08", ["11:00", "14:00"], "2031-09-09"),  # two hours ahead; 16:30 is taken
+        (GP, "2031-09-12", ["08:30", "09:15", "11:00", "14:00", "16:30"], "2031-09-15"),
+        (GP, "2031-09-13", [], "2031-09-15"),  # Saturday
+        (GP, "2031-09-23", ["08:30", "09:15", "11:00", "16:30"], "2031-09-24"),
+        ("dermatology", "2031-09-11", [], "2031-09-16"),  # a full Thursday, then Tuesday
+        ("eye_clinic", "2031-09-17", ["09:00", "13:30"], "2031-09-19"),
+        ("physiotherapy", "2031-09-11", ["07:45", "17:15"], "2031-09-15"),
+        (GP, "2031-11-07", ["08:30", "09:15", "11:00", "14:00", "16:30"], ""),  # the 60th day
+    ],
+)
+def test_free_times(book: Any, department: str, day: str, times: list[str], following: str) -> None:
+    found = book.find_slots(department, day)
+    assert (found["times"], found["free"]) == (times, len(times))
+    assert found["next_day"] == following
+    assert found["needs_referral"] is (department in ("dermatology", "physiotherapy"))
+
+
+@pytest.mark.parametrize(
+    ("department", "day", "time", "patient", "code", "reason"),
+    [
+        ("dermatology", "2031-09-16", "10:00", "P1472", "R-40541", ""),
+        ("dermatology", "2031-09-16", "10:00", "P1472", None, "missing"),
+        ("dermatology", "2031-09-16", "10:00", "P1187", "R-40112", "expired"),
+        ("dermatology", "2031-09-16", "10:00", "P1187", "R-40541", "not_for_this"),
+        ("cardiology", "2031-09-19", "08:45", "P1472", "R-40541", "not_for_this"),
+        ("physiotherapy", "2031-10-30", "07:45", "P1220", "R-40603", "held"),  # one is enough
+        ("physiotherapy", "2031-11-03", "07:45", "P1220", "R-40603", "expired"),
+        ("eye_clinic", "2031-09-19", "09:00", "P1472", None, ""),
+        ("eye_clinic", "2031-09-19", "09:00", "P1472", "R-99999", ""),  # not looked at
+    ],
+)
+def test_referrals(
+    book: Any, department: str, day: str, time: str, patient: str, code: str | None, reason: str
+) -> None:
+    if reason == "held":
+        with pytest.raises(ValueError, match="A-2210"):
+            book.book_slot(department, day, time, patient, code)
+        return
+    done = book.book_slot(department, day, time, patient, code)
+    assert (done["outcome"], done["reason"]) == ("no_referral" if reason else "booked", reason)
+    left = time in book.find_slots(department, day)["times"]
+    assert left is bool(reason)
+
+
+def test_a_moved_appointment_keeps_its_number_and_needs_no_referral(book: Any) -> None:
+    done = book.book_slot("cardiology", "2031-09-19", "12:15", "P1509", None, "A-2317")
+    assert done == {"outcome": "booked", "booked_number": "A-2317", "reason": ""}
+    assert "12:15" in book.find_slots("cardiology", "2031-09-17")["times"]
+    assert "12:15" not in book.find_slots("cardiology", "2031-09-19")["times"]
+    found = book.find_appointment("A-2317", "1976-07-03")
+    assert (found["booked_day"], found["booked_time"]) == ("2031-09-19", "12:15")
+
+
+def test_who_knows_number_and_date_of_birth_finds_an_appointment(book: Any) -> None:
+    assert book.find_appointment("A-2254", "1954-03-22")["state"] == "open"
+    assert book.find_appointment("A-2254", "1954-03-23")["state"] == "not_found"
+    assert book.find_appointment("A-2291", "2002-08-09")["state"] == "too_close"
+    book.cancel_appointment("A-2254")
+    assert book.find_appointment("A-2254", "1954-03-22")["state"] == "not_found"
+    assert "10:30" in book.find_slots("eye_clinic", "2031-09-17")["times"]
+
+
+def test_24_hours_are_the_limit(book: Any) -> None:
+    late = book.book_slot(GP, "2031-09-09", "09:15", "P1472")["booked_number"]
+    assert book.find_appointment(late, "1980-01-19")["state"] == "open"  # 24 h 55 min
+    book.state["appointments"][late]["time"] = "08:15"
+    assert book.find_appointment(late, "1980-01-19")["state"] == "too_close"
+
+
+def test_the_waiting_list_is_for_full_days(book: Any) -> None:
+    assert book.join_waiting_list("dermatology", "2031-09-11", "P1472")["answer_by"] == "2031-09-09"
+    for time in ("10:00", "11:20", "15:00"):  # fill a later day
+        book.state["appointments"][f"A-{time[:2]}00"] = {
+            "patient_number": "P1043",
+            "department": "dermatology",
+            "day": "2031-09-25",
+            "time": time,
+            "status": "open",
+            "referral": "",
+        }
+    assert book.join_waiting_list("dermatology", "2031-09-25", "P1472")["answer_by"] == "2031-09-22"
+    assert len(book.state["waiting"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("why", "name", "arguments"),
+    [
+        ("from today", "find_slots", (GP, "2031-09-07")),
+        ("from today", "find_slots", (GP, "2031-11-08")),
+        ("day is out of range", "find_slots", (GP, "2031-09-31")),
+        ("no patient", "book_slot", (GP, "2031-09-12", "08:30", "P9999")),
+        ("not free", "book_slot", (GP, "2031-09-09", "08:30", "P1472")),
+        ("not free", "book_slot", (GP, "2031-09-12", "08:31", "P1472")),
+        ("A-2340", "book_slot", (GP, "2031-09-12", "08:30", "P1398")),
+        ("another", "book_slot", (GP, "2031-09-12", "08:30", "P1472", None, "A-2340")),
+        ("another", "book_slot", ("eye_clinic", "2031-09-19", "09:00", "P1398", None, "A-2340")),
+        ("too close", "book_slot", (GP, "2031-09-12", "08:30", "P1304", None, "A-2291")),
+        ("too close", "cancel_appointment", ("A-2291",)),
+        ("no open", "cancel_appointment", ("A-0000",)),
+        ("free time", "join_waiting_list", (GP, "2031-09-12", "P1472")),
+        ("closed", "join_waiting_list", (GP, "2031-09-13", "P1472")),
+        ("no patient", "join_waiting_list", ("dermatology", "2031-09-11", "P9999")),
+    ],
+)
+def test_refused_with_a_sentence(book: Any, why: str, name: str, arguments: tuple[Any]) -> None:
+    with pytest.raises(ValueError, match=why):
+        getattr(book, name)(*arguments)
+    assert book.state == FLOW.backend().state
+
+
+def test_the_order_of_calls_changes_no_state() -> None:
+    steps = [
+        ("book_slot", (GP, "2031-09-12", "08:30", "P1472")),
+        ("book_slot", (GP, "2031-09-12", "09:15", "P1043")),
+        ("book_slot", ("physiotherapy", "2031-09-15", "17:15", "P1220", None, "A-2210")),
+        ("cancel_appointment", ("A-2254",)),
+        ("join_waiting_list", ("dermatology", "2031-09-11", "P1472")),
+    ]
+    ends = []
+    for order in permutations(steps):
+        book: Any = FLOW.backend()
+        for name, arguments in order:
+            getattr(book, name)(*arguments)
+        ends.append(book.state)
+    assert all(end == ends[0] for end in ends)
+
+
+_VALUES: dict[str, list[str]] = {
+    "day": ["2031-09-09", "2031-09-11", "2031-09-13", "2031-09-17", "2031-02-30", "2030-01-01"],
+    "time": ["10:00", "10:30", "12:15", "17:15", "25:61"],
+    "patient_number": ["P1220", "P1472", "P1509", "P0000"],
+    "appointment_number": ["A-2210", "A-2254", "A-2291", "A-2317", "A-0000"],
+    "birth_date": ["1954-03-22", "1989-06-05", "1989-00-05"],
+    "referral_code": ["R-40376", "R-40541", "R-00000"],
+    "department": [GP, "eye_clinic", "dermatology", "cardiology", "physiotherapy"],
+}
+
+
+def _arguments(name: str) -> st.SearchStrategy[Any]:
+    known: Any = TOOLS[name].parameters["properties"]
+    values = {n: st.sampled_from(_VALUES[n]) for n in known}
+    required = {n: values.pop(n) for n in TOOLS[name].required}
+    return st.tuples(st.just(name), st.fixed_dictionaries(required, optional=values))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.one_of(*map(_arguments, TOOLS)), max_size=8))
+def test_any_calls_are_answered_by_the_schema_or_refused(
+    calls: list[tuple[str, dict[str, Any]]],
+) -> None:
+    book: Any = FLOW.backend()
+    for name, arguments in calls:
+        before, refusal = json.dumps(book.state), ""
+        Draft202012Validator(TOOLS[name].parameters).validate(arguments)
+        try:
+            result = carry_out(book, name, arguments)
+            RETURNS[name].validate(result)
+        except ValueError as error:
+            refusal = str(error)
+        assert refusal == "" or len(refusal.split()) > 3
+        if refusal or TOOLS[name].effect == "read":
+            assert json.dumps(book.state) == before
+    held = [a for a in book.state["appointments"].values() if a["status"] == "open"]
+    places = [(a["department"], a["day"], a["time"]) for a in held]
+    assert len(set(places)) == len(places)
+    people = [(a["department"], a["patient_number"]) for a in held]
+    assert len(set(people)) == len(people)
