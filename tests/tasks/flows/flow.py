@@ -44,7 +44,8 @@ class Flow:
     ) -> Iterator[tuple[str, tuple[Profile, ...], tuple[RecordedSession, ...]]]:
         for s in self.role.scenarios:
             yield s.id, s.profiles, s.sessions
-        yield CROSS, self.role.cross_profiles, self.role.cross_sessions
+        if len(self.role.scenarios) > 1:
+            yield CROSS, self.role.cross_profiles, self.role.cross_sessions
 
     def profiles(self) -> Iterator[tuple[str, Profile]]:
         for group, profiles, _ in self.groups():
