@@ -19,7 +19,10 @@ def read_roles(names: Sequence[str] | None, *, backend: bool) -> list[OpenRole]:
     from agenteval.evaluators.workflows.cases import open_role
     from agenteval.evaluators.workflows.folder import find_role, role_folders
 
-    folders = [find_role(name) for name in names] if names else list(role_folders().values())
+    try:
+        folders = [find_role(name) for name in names] if names else list(role_folders().values())
+    except InputError as unknown:  # here it is an argument, not the option it is elsewhere
+        raise InputError(str(unknown).removeprefix("--role: "), "ROLE") from unknown
     if not folders:
         raise InputError("no role is found; a role is a folder with a role.yaml", "ROLE")
     # A role is called as its folder, which "." does not say.

@@ -197,7 +197,7 @@ def _budget(job: FlowJob, campaign: Campaign, store: Store) -> Budget:
     return job.limits.budget(spent(store, campaign.level, keys))
 
 
-async def _each(  # noqa: PLR0913  each is one side of a campaign
+async def _each(
     job: FlowJob,
     campaign: Campaign,
     store: Store,

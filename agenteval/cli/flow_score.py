@@ -123,16 +123,14 @@ def score(
 
 
 def _read(files: list[Path], level: Level | None) -> Rows:
-    from agenteval.evaluators.workflows.flowbench_rows import Rows, read_rows
+    from agenteval.evaluators.workflows.flowbench_rows import pooled, read_rows
 
-    found = [read_rows(path, None if level is None else level.value) for path in files]
-    levels = {rows.level for rows in found}
-    if len(levels) > 1:
+    found = [(path, read_rows(path, None if level is None else level.value)) for path in files]
+    if len({rows.level for _, rows in found}) > 1:
         raise InputError("some files hold turns, others sessions; score them apart", "FILES")
-    turns = tuple(row for rows in found for row in rows.turns)
-    sessions = tuple(row for rows in found for row in rows.sessions)
-    note(f"{len(turns) or len(sessions)} {found[0].level} rows read")
-    return Rows(found[0].level, turns, sessions)
+    rows = pooled(found)
+    note(f"{len(rows.turns) or len(rows.sessions)} {rows.level} rows read")
+    return rows
 
 
 def _workflow_text(path: Path | None) -> str:

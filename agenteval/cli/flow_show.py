@@ -28,7 +28,7 @@ def show(
     from agenteval.report.sheet import plain_table
 
     if as_json:
-        print_json([_row(r) for r in (*sessions, *turns)])
+        print_json([*map(_row, sessions), *map(_row, turns)])
         return
     if not (sessions or turns):
         warn("no trial has been run")

@@ -148,8 +148,9 @@ class Stage:
         from agenteval.evaluators.workflows.instructions import instructions, tools_given
 
         role, profile = case.of.role, case.profile
-        first = len(instructions(role, profile.scenarios, format))
-        first += sum(len(t.model_dump_json()) for t in tools_given(role, profile.scenarios, format))
+        given = role.given(profile.scenarios)
+        first = len(instructions(role, given, format))
+        first += sum(len(t.model_dump_json()) for t in tools_given(role, given, format))
         requests = 2 * len(profile.actions) + 3
         return (requests * first + 400 * requests * (requests + 1) // 2) // 4
 

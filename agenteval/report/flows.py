@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
+from agenteval.agents import AgentFailure
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows import tallies
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.tallies import SessionTally
 from agenteval.evaluators.workflows.turn_score import TurnTable
 from agenteval.figures.text import plural
-from agenteval.flows import turn_outcome
 from agenteval.report.flows_sessions import chosen, lost_sessions, shown_sessions
 from agenteval.report.flows_tables import session_sheets, turn_sheets
-from agenteval.report.flows_turns import MOST_TURNS, lost_turns, wrong_turns
+from agenteval.report.flows_turns import MOST_TURNS, WRONG, lost_turns, outcome_of, wrong_turns
+from agenteval.report.grid import percent
 from agenteval.report.page import policy
 from agenteval.report.pictures import Picture
 from agenteval.report.svg import inline
@@ -76,7 +77,8 @@ def headlines(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) ->
     found = sorted(tallies.session_tallies(sessions), key=lambda t: t.system)
     lines = [_session_line(t, causes.get(t.system)) for t in found]
     told = sorted(tallies.turn_tallies(turns), key=lambda t: t[0])
-    return lines + [_turn_line(system, table) for system, _, table in told]
+    lines += [_turn_line(system, table) for system, _, table in told]
+    return [line.replace(" %", "\u00a0%") for line in lines]  # kept together
 
 
 def _session_line(t: SessionTally, cause: tallies.CauseShare | None) -> str:
@@ -87,7 +89,7 @@ def _session_line(t: SessionTally, cause: tallies.CauseShare | None) -> str:
         return f"{name}: no session is decided ({', '.join(without) or 'not judged yet'})."
     parts = [f"{name} succeeds in {_percent(t.success)} of {_trials(t.success)}"]
     if t.progress.mean is not None:
-        parts.append(f"{100 * t.progress.mean:.0f} % of the goals achieved")
+        parts.append(f"{percent(t.progress.mean).text} of the goals achieved")
     if cause is not None:
         most = max(cause.counts, key=lambda k: cause.counts[k])
         said = f"commonest cause of failure: {most.replace('_', ' ')}"
@@ -117,7 +119,7 @@ def _turn_line(system: str, table: TurnTable) -> str:
 
 def _percent(rate: Interval) -> str:
     assert rate.mean is not None
-    text = f"{100 * rate.mean:.0f} %"
+    text = percent(rate.mean).text
     if rate.low is None or rate.high is None or rate.low == rate.high:
         return f"{text} ({rate.reason or 'no interval'})"
     return f"{text} (95 % interval {100 * rate.low:.0f} to {100 * rate.high:.0f} %)"
@@ -131,16 +133,16 @@ def _trials(rate: Interval) -> str:
 
 
 def _names(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> str:
-    names = sorted({r.agent for r in (*sessions, *turns)})
+    names = sorted({r.agent for r in sessions} | {r.agent for r in turns})
     rest = len(names) - _MOST_NAMED
     return shown(", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else ""))
 
 
 def _tiles(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> list[tuple[str, str]]:
     success = [r.verdict.success if r.verdict else None for r in sessions]
-    outcomes = [turn_outcome(r.verdict) if r.verdict else "" for r in turns]
+    outcomes = [outcome_of(r.verdict) if r.verdict else "" for r in turns]
     numbers = [
-        ("systems", len({r.system for r in (*sessions, *turns)})),
+        ("systems", len({r.system for r in sessions} | {r.system for r in turns})),
         *([
             ("sessions", len(sessions)),
             ("succeeded", success.count(True)),
@@ -150,9 +152,8 @@ def _tiles(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> li
         *([
             ("single turns", len(turns)),
             ("right calls", outcomes.count("right")),
-            ("wrong turns", sum(o in ("wrong", "missed", "spurious", "unreadable")
-                                for o in outcomes)),
-            ("no prediction", outcomes.count("")),
+            ("wrong turns", sum(o in WRONG for o in outcomes)),
+            ("no prediction", sum(isinstance(r.prediction, AgentFailure) for r in turns)),
         ] if turns else []),
     ]  # fmt: skip
     return [(f"{n:,}", name) for name, n in numbers]

@@ -34,6 +34,7 @@ class Mark:
     is missing; 0 for the end of the session. `anchor` is the id of that place on the page."""
 
     cause: str
+    tool: str
     text: str
     where: str
     call: int
@@ -121,16 +122,19 @@ def call_text(tool: str, arguments: JsonValue) -> str:
 def _mark(id: str, found: Deviation, calls: int) -> Mark:
     number = found.at + 1 if found.at < calls else 0
     missing = found.cause == "missing_step"
-    detail = cut(found.detail, _MOST_DETAIL)
-    tool = cut(found.tool, 100)
-    text = f"{tool}: {detail}" if tool and detail else tool or detail
     where = f"node {found.node}" if found.node else ""
     if found.edge:
         where = f"edge {found.edge[0]} → {found.edge[1]}"
     anchor = f"{id}-c{number}" if number else f"{id}-end"
     return Mark(
-        found.cause.replace("_", " "), text, cut(where, 200), number, missing, anchor
-    )  # fmt: skip
+        cause=found.cause.replace("_", " "),
+        tool=cut(found.tool, 100),
+        text=cut(found.detail, _MOST_DETAIL),
+        where=cut(where, 200),
+        call=number,
+        missing=missing,
+        anchor=anchor,
+    )
 
 
 def _add(making: _Making, message: Message, following: Message | None) -> None:

@@ -19,6 +19,7 @@ from agenteval.report.text import cut
 
 _MOST_TEXT = 600
 _MOST_LISTED = 40
+_MOST_MARKS = 8  # beside the talk, where all of them stand
 _MOST_NODES = 120
 _MOST_MESSAGES = 20
 _ENDED = {
@@ -110,10 +111,10 @@ def shown_sessions(results: Sequence[SessionResult]) -> list[ShownSession]:
     for result in results:
         assert result.verdict is not None  # `chosen` takes no others
         assert isinstance(result.log, SessionLog)
-        id = f"session-{content_hash([result.case.id, result.system, result.trial])[:12]}"
+        name = [result.case.id, result.case.version, result.system, result.trial]
+        id = f"session-{content_hash(name)[:12]}"
         seen[id] += 1
-        number = seen[id]  # a case that was edited keeps its id: two trials may be of one name
-        unique = id if number == 1 else f"{id}-{number}"
+        unique = id if seen[id] == 1 else f"{id}-{seen[id]}"
         found.append(_shown(unique, result, result.log, result.verdict))
     return found
 
@@ -140,8 +141,8 @@ def _shown(
         facts=_facts(log, verdict),
         items=items,
         rest=rest,
-        marks=marks[:_MOST_LISTED],
-        more_marks=max(len(marks) - _MOST_LISTED, 0),
+        marks=marks[:_MOST_MARKS],
+        more_marks=max(len(marks) - _MOST_MARKS, 0),
         reachable=frozenset(item.anchor for item in items if item.anchor),
         nodes=tuple(Node(cut(n, 80), n in off) for n in verdict.nodes[:_MOST_NODES]),
         unchecked=_unchecked(verdict),
@@ -171,7 +172,7 @@ def _facts(log: SessionLog, verdict: SessionVerdict) -> tuple[tuple[str, str], .
         ("goals", "–" if verdict.progress is None else f"{100 * verdict.progress:.0f} % achieved"),
         ("calls", f"{verdict.right} right of {verdict.generated} made, {verdict.gold} gold"
          + (f", {verdict.unjudged} undecided" if verdict.unjudged else "")),
-        ("chart", "followed" if verdict.conforms else "departed from"),
+        ("chart", "no call departs from it" if verdict.conforms else "departed from"),
     ]  # fmt: skip
     if verdict.fitness is not None:
         facts.append(("fitness", f"{verdict.fitness:.2f}"))

@@ -9,6 +9,7 @@ from agenteval.evaluators.workflows import tallies
 from agenteval.evaluators.workflows.conformance import CAUSES
 from agenteval.evaluators.workflows.rates import Rate, Rates
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
+from agenteval.evaluators.workflows.session import Prediction
 from agenteval.evaluators.workflows.tallies import FormatPair, SessionTally
 from agenteval.report.grid import (
     Cell,
@@ -19,6 +20,7 @@ from agenteval.report.grid import (
     mean,
     number,
     p_value,
+    plain,
     words,
 )
 from agenteval.report.sheet import Sheet
@@ -26,13 +28,18 @@ from agenteval.stats import Interval
 
 _SUCCESS = Head("success [95 %]", "share of sessions that left the state which the goals ask for",
                 True)  # fmt: skip
-_SESSIONS = Head("sessions / tasks", "with a verdict, and the users they are of", True)
-_WITHOUT = Head("no verdict", "endpoint, adapter or simulator failed, or undecided: in no rate",
-                True)  # fmt: skip
+_SESSIONS = Head("sessions / tasks", "with a word on success, and the users they are of", True)
+_WITHOUT = Head("no verdict", "endpoint, adapter, simulator failed, undecided, or not judged yet: "
+                "in no rate", True)  # fmt: skip
 _TOOLS = (
     Head("tool P", "calls that are gold calls", True),
     Head("R", "gold calls that were made", True),
     Head("F1 [95 %]", "", True),
+)
+_BOUNDS = Head("F1 low / high", "with all that is undecided wrong, and right", True)
+_OPEN = (
+    "* Calls are undecided for want of a judge's word. Values that agree are decided by rule and "
+    "those that differ wait for it, so the F1 of decided calls is optimistic: believe the bounds."
 )
 _NOTE_TASKS = "Tasks are the units of all intervals: repeated sessions of a user add none."
 
@@ -84,26 +91,30 @@ def _sessions(rows: Sequence[SessionTally]) -> Sheet:
              _SESSIONS, _WITHOUT)  # fmt: skip
     cells = tuple(
         (words(t.system), mean(t.success), mean(t.progress), mean(t.conforms),
-         number(t.fitness.mean), _sizes(t.success, t.tasks), count(_without(t)))
+         number(t.fitness.mean), _sizes(t.success), count(_without(t)))
         for t in rows
     )  # fmt: skip
     return Sheet(Grid("sessions", "Whole sessions by system", heads, cells), _NOTE_TASKS)
 
 
 def _calls(rows: Sequence[SessionTally]) -> Sheet:
-    heads = (Head("system"), *_TOOLS,
+    some = any(t.unjudged for t in rows)
+    heads = (Head("system"), *_TOOLS, *((_BOUNDS,) if some else ()),
              Head("order F1", "longest common subsequence of tool names with gold, mean", True),
              Head("right / made / gold", "calls", True),
              Head("undecided", "calls whose values only a judge could compare", True),
              Head("turns", "replies per session, mean", True),
              Head("calls", "per session, mean", True))  # fmt: skip
     cells = tuple(
-        (words(t.system), *_rates(t.tool), number(t.sequence.mean),
-         Cell(f"{t.tool.right:,} / {t.tool.predicted:,} / {t.tool.gold:,}"), count(t.unjudged),
+        (words(t.system), *_rates(t.tool), *((_bounds(t.tool.f1),) if some else ()),
+         number(t.sequence.mean),
+         Cell(f"{t.tool.right:,} / {t.tool.predicted:,} / {t.tool.gold:,}", float(t.tool.right),
+              True), count(t.unjudged),
          number(t.turns.mean, ".1f"), number(t.calls.mean, ".1f"))
         for t in rows
     )  # fmt: skip
     note = "A call is right when tool and parameters equal a gold call's, each gold call once."
+    note = f"{note} {_OPEN}" if some else note
     return Sheet(Grid("session-calls", "Calls in sessions", heads, cells), note)
 
 
@@ -112,15 +123,16 @@ def _grouped(name: str, results: Sequence[SessionResult]) -> Sheet | None:
     if len({t.group for t in rows}) < 2:
         return None
     heads = (Head(name), Head("system"), _SUCCESS, Head("progress", "mean", True),
-             Head("tool F1", "", True), Head("follows the chart", "", True), _SESSIONS,
+             Head("tool F1 [95 %]", "", True), Head("follows the chart", "", True), _SESSIONS,
              _WITHOUT)  # fmt: skip
     cells = tuple(
         (words(t.group), words(t.system), mean(t.success), number(t.progress.mean),
-         number(t.tool.f1.known.mean), number(t.conforms.mean), _sizes(t.success, t.tasks),
+         plain(_rate(t.tool.f1)), number(t.conforms.mean), _sizes(t.success),
          count(_without(t)))
         for t in sorted(rows, key=lambda t: t.group)
     )  # fmt: skip
-    return Sheet(Grid(f"sessions-by-{name}", f"Sessions by {name}", heads, cells))
+    note = _OPEN if any(t.tool.undecided for t in rows) else ""
+    return Sheet(Grid(f"sessions-by-{name}", f"Sessions by {name}", heads, cells), note)
 
 
 def _formats(pairs: Sequence[FormatPair], level: str, what: str) -> Sheet | None:
@@ -191,7 +203,8 @@ def _lost(rows: Sequence[SessionTally]) -> Sheet | None:
         for name, n in sorted(
             (Counter({f"no session: {k}": n for k, n in t.failures.items()})
              + Counter({f"simulator's mistake, {k}": n for k, n in t.mistakes.items()})
-             + Counter({"no verdict: undecided": t.undecided})).items()
+             + Counter({f"a judge failed: {k}": n for k, n in t.judges.items()})
+             + Counter({"no verdict: undecided": t.undecided, "not judged yet": t.pending})).items()
         )
         if n
     ]  # fmt: skip
@@ -207,11 +220,13 @@ def _lost(rows: Sequence[SessionTally]) -> Sheet | None:
 def _effort(rows: Sequence[SessionTally]) -> Sheet:
     heads = (Head("system"), Head("requests", "of the agent", True), Head("tokens", "", True),
              Head("cost", "in the currency of the prices given", True),
-             Head("requests of simulators", "", True), Head("tokens", "", True))  # fmt: skip
+             Head("requests of simulators", "", True), Head("tokens", "", True),
+             Head("requests of judges", "", True), Head("tokens", "", True))  # fmt: skip
     cells = tuple(
         (words(t.system), count(t.usage.requests), number(_tokens(t.usage), ",.0f"),
          number(t.usage.cost, ",.4f"), count(t.simulated.requests),
-         number(_tokens(t.simulated), ",.0f"))
+         number(_tokens(t.simulated), ",.0f"), count(t.judging.requests),
+         number(_tokens(t.judging), ",.0f"))
         for t in rows
     )  # fmt: skip
     return Sheet(Grid("effort", "What the sessions took", heads, cells))
@@ -221,7 +236,8 @@ def _turns(id: str, caption: str, results: Sequence[TurnResult], by: str | None)
     rows = tallies.turn_tallies(results, tallies.GROUPS[by] if by else None)
     if by and len({group for _, group, _ in rows}) < 2:
         return None
-    heads = (*((Head(by),) if by else ()), Head("system"), *_TOOLS,
+    some = any(table.tool.undecided for _, _, table in rows)
+    heads = (*((Head(by),) if by else ()), Head("system"), *_TOOLS, *((_BOUNDS,) if some else ()),
              Head("parameters F1", "only where the tool is right", True),
              Head("turns", "with a prediction", True),
              Head("unreadable", "no call and no reply", True),
@@ -229,12 +245,14 @@ def _turns(id: str, caption: str, results: Sequence[TurnResult], by: str | None)
              Head("lost", "endpoint or adapter failed: in no rate", True))  # fmt: skip
     cells = tuple(
         (*((words(group),) if by else ()), words(system), *_rates(table.tool),
+         *((_bounds(table.tool.f1),) if some else ()),
          number(table.parameters.f1.known.mean), count(table.turns), count(table.unreadable),
          count(table.tool.undecided), count(sum(table.failures.values())))
         for system, group, table in (sorted(rows, key=lambda r: r[1]) if by else rows)
     )  # fmt: skip
-    note = "Intervals resample recorded sessions. Lost: no prediction came; in no rate."
-    return Sheet(Grid(id, caption, heads, cells), "" if by else note)
+    note = "" if by else "Intervals resample recorded sessions. Lost: no prediction; in no rate."
+    note = f"{note} {_OPEN}".strip() if some else note
+    return Sheet(Grid(id, caption, heads, cells), note)
 
 
 def _words(results: Sequence[TurnResult]) -> Sheet | None:
@@ -266,6 +284,13 @@ def _turn_failures(results: Sequence[TurnResult]) -> Sheet | None:
             found[system, f"no prediction: {status}"] += n
         for status, n in (table.response.failures if table.response else {}).items():
             found[system, f"no grade: {status}"] += n
+    for r in results:
+        found[r.system, "not judged yet"] += r.verdict is None and isinstance(
+            r.prediction, Prediction
+        )
+        for one in r.verdict.parameters if r.verdict else ():
+            found[r.system, f"a judge of a value failed: {one.status}"] += one.status is not None
+    found = +found  # without zeros
     if not found:
         return None
     heads = (Head("system"), Head("what"), Head("times", "", True))
@@ -285,12 +310,19 @@ def _rate(rate: Rate) -> Cell:
     return Cell(cell.text + "*", cell.key, True, cell.kind, note, cell.span)
 
 
-def _sizes(rate: Interval, tasks: int) -> Cell:
+def _bounds(rate: Rate) -> Cell:
+    if rate.low is None or rate.high is None:
+        return number(None)
+    return Cell(f"{rate.low:.2f} / {rate.high:.2f}", rate.low, True)
+
+
+def _sizes(rate: Interval) -> Cell:
+    tasks = rate.n_clusters or 0
     return Cell(f"{rate.n:,} / {tasks:,}", float(rate.n), True, "" if rate.n else "zero")
 
 
 def _without(t: SessionTally) -> int:
-    return sum(t.failures.values()) + t.undecided
+    return sum(t.failures.values()) + t.undecided + t.pending
 
 
 def _part(n: int, total: int) -> Cell:

@@ -12,10 +12,9 @@ from pydantic import JsonValue
 
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.equality import Judgement, filled
-from agenteval.evaluators.workflows.results import TurnResult
+from agenteval.evaluators.workflows.results import TurnJudged, TurnResult
 from agenteval.evaluators.workflows.session import Prediction
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
-from agenteval.flows import turn_outcome
 from agenteval.records import content_hash
 from agenteval.report.flows_chat import call_text, heading
 from agenteval.report.flows_sessions import Lost
@@ -26,8 +25,7 @@ _MOST_TEXT = 1_500
 _MOST_VALUE = 200
 _MOST_LINES = 30
 _MOST_MESSAGES = 20
-_WRONG = ("wrong", "missed", "spurious", "unreadable")
-_SAID = {
+WRONG = {
     "wrong": "wrong call",
     "missed": "no call",
     "spurious": "call instead of a reply",
@@ -53,13 +51,18 @@ def wrong_turns(results: Sequence[TurnResult], most: int) -> tuple[list[WrongTur
     """Turns to be unfolded, the systems taking turns, and how many are wrong in all."""
     queues: dict[str, list[TurnResult]] = {}
     for r in results:
-        if r.verdict is not None and turn_outcome(r.verdict) in _WRONG:
+        if r.verdict is not None and outcome_of(r.verdict) in WRONG:
             queues.setdefault(r.system, []).append(r)
     ordered = [sorted(own, key=lambda r: (r.case.task, _index(r), r.trial))
                for _, own in sorted(queues.items())]  # fmt: skip
     some = [r for r in chain.from_iterable(zip_longest(*ordered)) if r is not None]
     seen: Counter[str] = Counter()
     return [_shown(r, seen) for r in some[:most]], len(some)
+
+
+def outcome_of(verdict: TurnVerdict) -> str:
+    """The word that the store has for it."""
+    return TurnJudged(turn=verdict).outcome
 
 
 def _index(result: TurnResult) -> int:
@@ -70,13 +73,14 @@ def _shown(result: TurnResult, seen: Counter[str]) -> WrongTurn:
     verdict, prediction = result.verdict, result.prediction
     assert verdict is not None  # `wrong_turns` takes no others
     assert isinstance(prediction, Prediction)
-    id = f"turn-{content_hash([result.case.id, result.system, result.trial])[:12]}"
+    name = [result.case.id, result.case.version, result.system, result.trial]
+    id = f"turn-{content_hash(name)[:12]}"
     seen[id] += 1
     trial = f"trial {result.trial + 1}" if result.trial else ""
     return WrongTurn(
         id=id if seen[id] == 1 else f"{id}-{seen[id]}",
         title=heading(result.case.id, result.system, trial),
-        outcome=_SAID[turn_outcome(verdict)],
+        outcome=WRONG[outcome_of(verdict)],
         said=cut(result.case.said, _MOST_TEXT),
         gold=cut(result.case.gold, _MOST_TEXT),
         predicted=_predicted(prediction),

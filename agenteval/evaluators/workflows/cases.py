@@ -81,7 +81,7 @@ class SessionCase:
                 "session",
                 self.info.role,
                 self.profile.model_dump(mode="json"),
-                self.of.knowledge(self.profile.scenarios),
+                self.of.knowledge(self.of.role.given(self.profile.scenarios)),
                 self.of.answers(),
             ]
         )
@@ -198,7 +198,11 @@ def _session_info(of: OpenRole, group: str, profile: Profile) -> CaseInfo:
         persona=profile.persona,
         goals=tuple(goal.text for goal in profile.goals),
         version=content_hash(
-            [profile.model_dump(mode="json"), of.knowledge(profile.scenarios), of.answers()]
+            [
+                profile.model_dump(mode="json"),
+                of.knowledge(of.role.given(profile.scenarios)),
+                of.answers(),
+            ]
         ),
     )
 

@@ -34,7 +34,8 @@ def calls_of(log: SessionLog) -> tuple[Call, ...]:
 
 def causes(procedure: Procedure, profile: Profile, log: SessionLog) -> tuple[Deviation, ...]:
     """The deviations of a session, in order of position. At one position those of conformance
-    come first, then the others in the order below.
+    come first, then the others in the order below; but a step left out comes before the call that
+    was refused, it may be, for want of it.
 
     1. Those of conformance, the walk being free to stop anywhere: whether it stopped too early is
        decided by gold, since a user may end a session at any node.
@@ -44,6 +45,8 @@ def causes(procedure: Procedure, profile: Profile, log: SessionLog) -> tuple[Dev
        the chart and the values returned so far: the user's will was not followed.
     4. missing_step: any other gold call without a call of its tool.
     5. tool_use: a gold call and a call of its tool were matched and their arguments differ.
+    6. wrong_order instead of tool_use: a call with gold's arguments was refused, and one that gold
+       has before it came only afterwards.
 
     Gold and calls are matched one to one: first those with equal arguments, then the others of the
     same tool in their order. Arguments are compared as `agree` says; those that gold has not are
@@ -61,9 +64,11 @@ def causes(procedure: Procedure, profile: Profile, log: SessionLog) -> tuple[Dev
         for d in conformance(procedure, calls, reading).deviations
         if not _rests(d, calls, spoiled)
     ]
+    found = _early(found, profile.actions, calls)
     found += _loops(log, calls, {d.at for d in found if d.cause != "missing_step"} | spoiled)
     found += _against_gold(procedure, profile, calls, reading, found, min(spoiled, default=None))
-    return tuple(sorted(found, key=lambda d: d.at))
+    refused = {at for at, call in enumerate(calls) if not call.carried_out}
+    return tuple(sorted(found, key=lambda d: (d.at, _is_before(d, refused))))
 
 
 def primary(
@@ -108,6 +113,11 @@ def _call(call: SessionCall) -> Call:
         problem="" if carried_out else f"{call.status}: {_short(call.result)}",
         returned=returned,
     )
+
+
+def _is_before(deviation: Deviation, refused: set[int]) -> int:
+    """0 for a step missing before a call that was refused: it comes before the refusal."""
+    return int(deviation.cause != "missing_step" or deviation.at not in refused)
 
 
 def _spoiled(log: SessionLog) -> set[int]:
@@ -161,7 +171,8 @@ def _against_gold(
         for index, at in sorted(match.items())
         if at not in told and (deviation := _arguments(gold[index], calls[at], at))
     ]
-    explained = [d.tool for d in found if d.cause == "missing_step" or _refused(d, calls)]
+    explained = [d.tool for d in found if d.cause == "missing_step" or _refusal(d, calls)]
+    stood = match | _tried(gold, calls, match)
     missing: list[tuple[int, str]] = []
     for index, action in enumerate(gold):
         if index in match:
@@ -169,7 +180,7 @@ def _against_gold(
         if action.tool in explained:
             explained.remove(action.tool)
         else:
-            missing.append((_due_at(index, match, len(calls)), action.tool))
+            missing.append((_due_at(index, stood, len(calls)), action.tool))
     new = _astray(procedure, calls, reading, missing, told | set(match.values()))
     new += [Deviation(cause="missing_step", at=at, tool=tool) for at, tool in missing]
     return [d for d in new + wrong if spoiled is None or d.at < spoiled]
@@ -212,8 +223,44 @@ def _arguments(action: Action, call: Call, at: int) -> Deviation | None:
     return Deviation(cause="tool_use", at=at, tool=call.tool, detail="; ".join(wrong))
 
 
-def _refused(deviation: Deviation, calls: Sequence[Call]) -> bool:
-    return deviation.cause == "tool_use" and not calls[deviation.at].carried_out
+def _refusal(deviation: Deviation, calls: Sequence[Call]) -> bool:
+    return deviation.cause in ("tool_use", "wrong_order") and not calls[deviation.at].carried_out
+
+
+def _early(
+    found: Sequence[Deviation], gold: Sequence[Action], calls: Sequence[Call]
+) -> list[Deviation]:
+    """With a refusal called wrong_order where the call's arguments are those of gold, and a call
+    that gold has before it came only afterwards: nothing else can have been wrong with it."""
+    match = _matched(gold, calls)
+
+    def early(at: int) -> bool:
+        call = calls[at]
+        fits = [i for i, a in enumerate(gold) if a.tool == call.tool and not _wrong(a, call)]
+        return bool(fits) and any(match.get(i, -1) > at for i in range(fits[0]))
+
+    return [
+        d.model_copy(update={"cause": "wrong_order", "detail": f"too early; {d.detail}"})
+        if _refusal(d, calls) and early(d.at)
+        else d
+        for d in found
+    ]
+
+
+def _tried(gold: Sequence[Action], calls: Sequence[Call], match: dict[int, int]) -> dict[int, int]:
+    """Gold calls that were not made, and the refused calls of their tools, in their order.
+
+    They say where a step was due that was left out before: a tool often refuses for want of it.
+    """
+    refused = [at for at, call in enumerate(calls) if not call.carried_out]
+    found: dict[int, int] = {}
+    for index, action in enumerate(gold):
+        if index not in match:
+            at = next((at for at in refused if calls[at].tool == action.tool), None)
+            if at is not None:
+                refused.remove(at)
+                found[index] = at
+    return found
 
 
 def _due_at(index: int, match: dict[int, int], end: int) -> int:
@@ -265,8 +312,7 @@ def _possible(procedure: Procedure, begin: int | None, calls: Sequence[Call]) ->
         if position.tool is not None:
             tools.add(position.tool)
         for way in position.ways:
-            condition = way.edge.condition
-            if condition is None or holds(condition, returned) is not False:
+            if way.condition is None or holds(way.condition, returned) is not False:
                 todo.append(way.target)
     return tools
 

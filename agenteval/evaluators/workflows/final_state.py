@@ -11,7 +11,7 @@ follow.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field, JsonValue
@@ -20,7 +20,7 @@ from agenteval.errors import InputError
 from agenteval.evaluators.workflows.folder import StatefulBackend
 from agenteval.evaluators.workflows.scenario import Action, Profile, Role, WorkflowTool
 from agenteval.evaluators.workflows.session import SessionLog
-from agenteval.records import Record
+from agenteval.records import Record, canonical_json
 
 MAX_DIFFERENCES = 50
 _MAX_TOLD = 200  # characters of a value in a difference
@@ -30,7 +30,8 @@ Path = tuple[str | int, ...]
 
 
 class Done(Record):
-    """A gold call as it was carried out. `told` when it changed nothing: its result is all."""
+    """A gold call as it was carried out. `told` when the end shows nothing of it, because it
+    changed nothing or was undone: its result is all."""
 
     action: Action
     result: dict[str, JsonValue]
@@ -102,19 +103,30 @@ def gold_state(role: Role, profile: Profile, make_backend: Callable[[], Stateful
     backend = make_backend()
     where = f"{role.id}, profile {profile.id}"
     state = _json(backend.state, f"{where}: the state")
-    goals = []
+    begin, made = state, []
     for goal in profile.goals:
         before, done = state, []
         for action in goal.actions:
             result = _carried_out(backend, tools, action, where)
             after = _json(backend.state, f"{where}: the state")
-            tool = tools[action.tool]
-            told = tool.effect == "read" or not any(_differing(state, after))
-            done.append(Done(action=action, result=result, told=told))
+            touched = [path for path, _, _ in _differing(state, after)]
+            done.append((action, result, touched))
             state = after
-        changes = tuple(path for path, _, _ in _differing(before, state))
-        goals.append(GoldGoal(changes=changes, done=tuple(done)))
-    return Gold(profile=profile.id, state=state, goals=tuple(goals))
+        made.append((done, tuple(path for path, _, _ in _differing(before, state))))
+
+    def told(action: Action, touched: list[Path]) -> bool:
+        return tools[action.tool].effect == "read" or all(
+            _same_at(begin, state, path) for path in touched
+        )
+
+    goals = tuple(
+        GoldGoal(
+            changes=changes,
+            done=tuple(Done(action=a, result=r, told=told(a, places)) for a, r, places in done),
+        )
+        for done, changes in made
+    )
+    return Gold(profile=profile.id, state=state, goals=goals)
 
 
 def verdict(
@@ -123,9 +135,11 @@ def verdict(
     """Whether a session achieved what the gold calls do; None where it has no state to compare.
 
     A result counts as obtained when a call of the same tool that was carried out returned an equal
-    one. The calls of gold that must obtain theirs are those that read, and those that changed
-    nothing (a booking that is declined, say): without this a session that does nothing would
-    achieve them. Raises InputError, see `gold_state`.
+    one; calls of gold whose arguments differ (two days that are both full) need a call each. The
+    calls of gold that must obtain theirs are those that read, and those of which the end shows
+    nothing: they changed nothing (a booking that is declined, say), or what they changed was
+    undone. Without this a session that does nothing would achieve them. Raises InputError, see
+    `gold_state`.
     """
     if log.state is None:
         return None
@@ -136,9 +150,10 @@ def judged(gold: Gold, log: SessionLog) -> StateVerdict | None:
     """The same with gold at hand, which is that of the profile however often it is met."""
     if log.state is None:
         return None
-    obtained = _obtained(log)
+    told = [done for goal in gold.goals for done in goal.told]
+    obtained = _obtained(told, log)
     goals = tuple(_achieved(goal, gold.state, log.state, obtained) for goal in gold.goals)
-    unobtained = tuple(d.action for goal in gold.goals for d in goal.told if not _got(d, obtained))
+    unobtained = tuple(done.action for done in told if _key(done) not in obtained)
     found = [_difference(gold, *place) for place in _differing(gold.state, log.state)]
     return StateVerdict(
         success=all(goals) and not found and not unobtained,
@@ -186,30 +201,53 @@ def _misfit(tool: WorkflowTool, action: Action) -> str | None:
     return None
 
 
-def _obtained(log: SessionLog) -> dict[str, list[JsonValue]]:
-    """What calls that were carried out returned, by tool."""
-    found: dict[str, list[JsonValue]] = {}
+def _key(done: Done) -> str:
+    """One for calls with the same arguments and result: what was told once need not be again."""
+    return canonical_json([done.action.tool, done.action.arguments, done.result])
+
+
+def _obtained(told: Sequence[Done], log: SessionLog) -> frozenset[str]:
+    """The keys of gold's calls that have their result in the session.
+
+    The session's answers are given out one to one, first to the calls with the same arguments.
+    Results are equal or not whoever compares them, so no other order of giving out serves more.
+    """
+    free: dict[str, tuple[str, JsonValue, JsonValue]] = {}
     for call in log.calls:
         if call.status == "ok":
             try:
-                found.setdefault(call.tool, []).append(json.loads(call.result))
+                result = json.loads(call.result)
             except ValueError:  # an answer in words equals no result
                 continue
-    return found
+            answer = call.tool, call.arguments, result
+            free[canonical_json(list(answer))] = answer
+    found: set[str] = set()
+    for exactly in (True, False):
+        for done in told:
+            if _key(done) in found:
+                continue
+            for key, answer in free.items():
+                if _answers(done, answer, exactly=exactly):
+                    found.add(_key(done))
+                    del free[key]
+                    break
+    return frozenset(found)
 
 
-def _got(done: Done, obtained: Mapping[str, list[JsonValue]]) -> bool:
-    return any(same(done.result, result) for result in obtained.get(done.action.tool, ()))
+def _answers(done: Done, answer: tuple[str, JsonValue, JsonValue], *, exactly: bool) -> bool:
+    tool, arguments, result = answer
+    fits = tool == done.action.tool and same(done.result, result)
+    return fits and (not exactly or same(done.action.arguments, arguments))
 
 
 def _achieved(
     goal: GoldGoal,
     gold: JsonValue,
     session: JsonValue,
-    obtained: Mapping[str, list[JsonValue]],
+    obtained: frozenset[str],
 ) -> bool:
     return all(_same_at(gold, session, path) for path in goal.changes) and all(
-        _got(done, obtained) for done in goal.told
+        _key(done) in obtained for done in goal.told
     )
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,9 +32,10 @@ Row = Mapping[str, Any]
 _PREDICT = ("predict", "prediction", "output")
 _ID = ("id", "turn_id", "session_id")
 _WORKFLOW = ("workflow_text", "text_workflow", "knowledge_text")
-_TURN_ID = re.compile(r"[_-]?(?:agent[_-])?turn[_-]?(\d{1,6})\Z", re.I)
+_TURN_ID = re.compile(r"(?:\A|[_-])(?:agent[_-])?turn[_-]?(\d{1,6})\Z", re.I)
 _API = re.compile(r"^API:[ \t]*(\w{1,128})[ \t]*$", re.M)
 _INPUT = re.compile(r"^Input parameters:[ \t]*", re.M)
+_ROLES = frozenset({"system", "user", "assistant", "function", "tool"})
 _SESSION_KEYS = ("gt_actions_string", "gen_dialog_str", "gen_dialog_list", "gen_actions_string")
 
 
@@ -93,6 +95,25 @@ def read_rows(path: Path, level: Level | None = None) -> Rows:
     return Rows("session", sessions=tuple(_session(row, at) for at, row in rows))
 
 
+def pooled(files: Sequence[tuple[Path, Rows]]) -> Rows:
+    """The rows of files of one level. What has one name in two files is two sessions: with more
+    than one file, sessions are named after theirs too. Raises ValueError for several levels."""
+    (level,) = {rows.level for _, rows in files}
+    turns = [(path, row) for path, rows in files for row in rows.turns]
+    sessions = [(path, row) for path, rows in files for row in rows.sessions]
+    if len(files) == 1:
+        return files[0][1]
+    return Rows(
+        level,
+        tuple(
+            replace(t, gold=t.gold.model_copy(update={"session": f"{path}: {t.gold.session}"}))
+            for path, t in turns
+        ),
+        tuple(replace(s, id=f"{path}: {s.id}") for path, s in sessions),
+    )
+
+
+@lru_cache(maxsize=256)  # the turns of a scenario share their prompt
 def toolbox(prompt: str) -> dict[str, dict[str, JsonValue]]:
     """Schemas of the parameters of the tools that a system prompt describes ("API: <name>", then
     "Input parameters: <JSON>"); tools whose parameters cannot be read are left out."""
@@ -155,7 +176,9 @@ def _turn(row: Row, at: str, index: int) -> TurnRow:
         session=str(row.get("session") or (id[: turn_number.start()] if turn_number else id)),
         turn=len(said) or index,
         scenario=str(row.get("scenario") or ""),
-        action=None if action is None else Action(tool=action, arguments=arguments),
+        action=None
+        if action is None
+        else Action(tool=action.removeprefix("functions."), arguments=arguments),
         response=_as_text(response, "gt_response", at),
         node=_item(thought, "current_node"),
         intent=_item(thought, "intent"),
@@ -186,14 +209,15 @@ def _gold_call(
         raise InputError("gt_thought.Action must be the name of a tool", at)
     if not action.strip():
         return None, None, {}
+    action = action.strip()
     if isinstance(given, dict):
-        return action.strip(), json.dumps(given, ensure_ascii=False), given
+        return action, json.dumps(given, ensure_ascii=False), given
     if given in (None, ""):
-        return action.strip(), "", {}
+        return action, "", {}
     found = read_object(given) if isinstance(given, str) else None
     if found is None:
         raise InputError("gt_thought.Action Input must be a JSON object, or one as text", at)
-    return action.strip(), given, found
+    return action, given, found
 
 
 def _messages(row: Row, at: str) -> list[dict[str, str]]:
@@ -210,7 +234,7 @@ def _messages(row: Row, at: str) -> list[dict[str, str]]:
 
 
 def _session(row: Row, at: str) -> SessionRow:
-    if "gt_actions_string" not in row:
+    if row.get("gt_actions_string") is None:
         raise InputError("gt_actions_string is missing", at)
     gold_text = _as_text(row["gt_actions_string"], "gt_actions_string", at)
     gold = []
@@ -239,10 +263,15 @@ def _dialogue(row: Row, at: str) -> tuple[str, str]:
     said = row.get("gen_dialog_list")
     own = None
     if isinstance(said, list) and said and all(isinstance(m, dict) and "role" in m for m in said):
+        unknown = sorted({str(m["role"]) for m in said} - _ROLES)
+        if unknown:  # whose calls they are could only be guessed
+            raise InputError(
+                f"role must be one of {', '.join(sorted(_ROLES))}, not {unknown[0]!r:.40}", at
+            )
         texts = [_as_text(m.get("content", ""), "content", at) for m in said]
         own = "\n\n".join(t for t, m in zip(texts, said, strict=True) if m["role"] == "assistant")
     for key in ("gen_dialog_str", "gen_actions_string"):
-        if key in row:
+        if row.get(key) is not None:
             text = _as_text(row[key], key, at)
             return text, text if own is None else own
     if own is not None:
@@ -269,7 +298,7 @@ def _recorded_progress(value: Any, at: str) -> float | None:
 
 
 def _schemas(row: Row, prompt: str) -> dict[str, dict[str, JsonValue]]:
-    found = toolbox(prompt)
+    found = dict(toolbox(prompt))
     apis = row.get("apis")
     for api in apis if isinstance(apis, list) else []:
         if not isinstance(api, dict):

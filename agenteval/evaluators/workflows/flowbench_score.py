@@ -43,6 +43,7 @@ from agenteval.evaluators.workflows.turn_score import (
 from agenteval.records import Usage, canonical_json
 
 _AT_ONCE = 256  # rows in work; the client bounds the requests
+# Results have no repr of their contents: asyncio.run writes out what its task returns.
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Judges:
     goals: SessionJudge | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TurnScores:
     """Figures of turns, and everything they were made from; grades stand beside the verdicts."""
 
@@ -65,7 +66,7 @@ class TurnScores:
     usage: Usage
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SessionScores:
     """Figures of sessions, and everything they were made from."""
 
@@ -145,7 +146,7 @@ async def score_session_rows(
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Published:
     """Sums as the published scripts make them: with every open answer of the judge taken as no,
     and as yes. They are the same where the judge answered all, or was not needed. `open` counts

@@ -19,7 +19,7 @@ from functools import cached_property
 from pydantic import Field
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart.conditions import written
+from agenteval.evaluators.workflows.chart.conditions import attributed, written
 from agenteval.evaluators.workflows.chart.names import calls_in
 from agenteval.evaluators.workflows.chart.nouns import Chart, Comparison, Condition, Edge
 from agenteval.evaluators.workflows.chart.parse import parse_chart
@@ -32,10 +32,12 @@ _MAX_WAYS = 32  # ways to one position that the table tells apart
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """An edge, and the position where it leads."""
+    """An edge, and the position where it leads. `condition` is that of the edge with the tools
+    named whose fields are meant, as far as that is clear within its chart."""
 
     edge: Edge
     target: int
+    condition: Condition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +258,7 @@ def compiled(charts: Mapping[str, Chart], tools: Sequence[WorkflowTool]) -> Proc
 
     `tools` are those that the charts can call.
     """
-    names = [tool.name for tool in tools]
+    fields = {tool.name: tool.fields for tool in tools}
     positions: list[Position] = []
     entries: list[int] = []
     seen: dict[str, str] = {}
@@ -265,23 +267,28 @@ def compiled(charts: Mapping[str, Chart], tools: Sequence[WorkflowTool]) -> Proc
             if node.id in seen:
                 raise InputError(f"node {node.id} is a node of {seen[node.id]} too", scenario)
             seen[node.id] = scenario
-        _add(scenario, chart, names, positions, entries)
+        _add(scenario, chart, fields, positions, entries)
     return Procedure(
         scenarios=tuple(charts),
         positions=tuple(positions),
         entries=tuple(entries),
         required={tool.name: tool.required for tool in tools},
-        fields={tool.name: tool.fields for tool in tools},
+        fields=fields,
     )
 
 
 def _add(
-    scenario: str, chart: Chart, names: list[str], positions: list[Position], entries: list[int]
+    scenario: str,
+    chart: Chart,
+    fields: Mapping[str, tuple[str, ...]],
+    positions: list[Position],
+    entries: list[int],
 ) -> None:
     called = {
-        node.id: tuple(dict.fromkeys(calls_in(node, names))) if node.shape == "call" else ()
+        node.id: tuple(dict.fromkeys(calls_in(node, fields))) if node.shape == "call" else ()
         for node in chart.nodes
     }
+    own = {tool: fields[tool] for tools in called.values() for tool in tools}
     first: dict[str, int] = {}
     size = len(positions)
     for id, tools in called.items():
@@ -293,7 +300,10 @@ def _add(
                 raise InputError(f"line {edge.line}: node {end} is not declared", scenario)
     for id, tools in called.items():
         positions.extend(Position(scenario, id, tool) for tool in tools)
-        ways = tuple(Way(edge, first[edge.target]) for edge in chart.leaving(id))
+        ways = tuple(
+            Way(edge, first[edge.target], edge.condition and attributed(edge.condition, tools, own))
+            for edge in chart.leaving(id)
+        )
         positions.append(Position(scenario, id, None, ways))
     starts = [node.id for node in chart.nodes if node.shape == "start"]
     if not starts:

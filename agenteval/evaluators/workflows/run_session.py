@@ -125,11 +125,12 @@ def _course(
     user, tools = simulators
     begun = time.monotonic()
     trouble: list[tuple[Who, Exception]] = []
+    given = role.given(profile.scenarios)
     opened = tools.open(role, profile, seed=settings.seed, repeat=settings.repeat)
     serving = Serving(
         system.make(),
-        instructions(role, profile.scenarios, settings.format),
-        tools_given(role, profile.scenarios, settings.format),
+        instructions(role, given, settings.format),
+        tools_given(role, given, settings.format),
         opened,
         ServingLimits(settings.calls, settings.calls_per_turn, settings.seconds, settings.messages),
     )

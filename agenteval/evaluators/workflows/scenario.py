@@ -169,6 +169,11 @@ class Role(Record):
         """The scenario of that id. Raises KeyError."""
         return {s.id: s for s in self.scenarios}[id]
 
+    def given(self, scenarios: tuple[str, ...]) -> tuple[str, ...]:
+        """The scenarios an agent is told of: that one, or for a user who needs several all of the
+        role, so that it must choose (arXiv 2406.14884, section 3.1)."""
+        return scenarios if len(scenarios) == 1 else tuple(s.id for s in self.scenarios)
+
     def tools_of(self, scenarios: tuple[str, ...]) -> tuple[WorkflowTool, ...]:
         """The tools of these scenarios, each name once, in their order."""
         tools = {t.name: t for s in scenarios for t in self.scenario(s).tools}

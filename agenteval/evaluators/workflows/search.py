@@ -38,7 +38,7 @@ from pydantic import JsonValue
 
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.chart.conditions import holds
-from agenteval.evaluators.workflows.chart.nouns import Edge
+from agenteval.evaluators.workflows.chart.nouns import Condition, Edge
 from agenteval.evaluators.workflows.conformance import Call
 from agenteval.evaluators.workflows.procedure import Position, Procedure
 
@@ -216,7 +216,7 @@ class _Search:
         self, at: int, place: int, position: Position, waits: int
     ) -> Iterator[tuple[int, int, Move]]:
         for number, way in enumerate(position.ways):
-            verdict = self._holds(way.edge, at, place, number)
+            verdict = self._holds(way.condition, at, place, number)
             weight = 1 + (verdict is None and way.edge.label != "")
             if verdict is False:
                 telling = _WRONG if at < self._until else _WRONG_AT_END
@@ -231,13 +231,13 @@ class _Search:
         elif waits == self._nobody:
             yield self._key(at, self._hub, place), 1 + _ASIDE * self._telling, over
 
-    def _holds(self, edge: Edge, at: int, place: int, number: int) -> bool | None:
-        if edge.condition is None:
+    def _holds(self, condition: Condition | None, at: int, place: int, number: int) -> bool | None:
+        if condition is None:
             return None
         version, returned = self._returned[at]
         key = (version, place, number)
         if key not in self._verdicts:
-            self._verdicts[key] = holds(edge.condition, returned)
+            self._verdicts[key] = holds(condition, returned)
         return self._verdicts[key]
 
 

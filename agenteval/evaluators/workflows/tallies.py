@@ -59,9 +59,11 @@ class SessionTally:
     """The sessions of one system in one group.
 
     `success`, `progress`, `conforms` and `fitness` are over trials with a verdict that says it;
-    `undecided` are verdicts without success, `failures` trials without a verdict, by status, those
-    for a simulator apart in `simulators`. `mistakes` counts what simulators did wrong on the way.
-    `turns`, `calls` are means per session; `usage` is the agent's, `simulated` the simulators'.
+    `undecided` are verdicts without success, `failures` trials without a session, by status, those
+    for a simulator apart in `simulators`; `pending` are sessions that are not judged yet, `judges`
+    what judges failed to say, by status. `mistakes` counts what simulators did wrong on the way.
+    `turns`, `calls` are means per session; `usage` is the agent's, `simulated` the simulators',
+    `judging` that of judges.
     `agreement` is that of judge and final state, where both said something.
     """
 
@@ -78,11 +80,14 @@ class SessionTally:
     calls: Interval
     undecided: int
     failures: Counter[str]
+    pending: int
+    judges: Counter[str]
     simulators: int
     mistakes: Counter[str]
     unjudged: int
     usage: Usage
     simulated: Usage
+    judging: Usage
     powers: tuple[PassPower, ...]
     agreement: Kappa | None
 
@@ -160,11 +165,14 @@ def _session_tally(system: str, group: str, own: Sequence[SessionResult]) -> Ses
         calls=_mean([(task, float(len(log.calls))) for task, log in logs], bounds=None),
         undecided=sum(v.success is None for _, v in judged),
         failures=Counter(f.status for f in lost),
+        pending=sum(r.verdict is None for r in own) - len(lost),
+        judges=Counter(status for _, v in judged for status in v.failures),
         simulators=sum(f.who != "agent" for f in lost),
         mistakes=Counter(f"{m.who}: {m.kind}" for log in seen for m in log.mistakes),
         unjudged=sum(v.unjudged for _, v in judged),
         usage=sum((r.log.usage for r in own), Usage()),
         simulated=sum((r.log.simulator_usage for r in own), Usage()),
+        judging=sum((v.usage for _, v in judged), Usage()),
         powers=pass_powers(attempts, _MOST_K),
         agreement=_agreement(own),
     )

@@ -117,14 +117,14 @@ class Verdicts:
         """Find out now what would come to light at the verdict: raises InputError for a chart
         outside the subset, and for a user whose gold calls the backend does not carry out."""
         for case in cases:
-            self._plan(case.of.role, case.profile.scenarios)
+            self._plan(case.of.role, case.of.role.given(case.profile.scenarios))
             self._gold_of(case)
 
     async def session(self, case: SessionCase, log: SessionLog) -> SessionVerdict:
         """The verdict on a session. Raises Unauthorized from a judge, InputError as `prepare`; a
         judge's other failures are told in the verdict."""
         role, profile = case.of.role, case.profile
-        plan = self._plan(role, profile.scenarios)
+        plan = self._plan(role, role.given(profile.scenarios))
         counts = await score_session(
             case.info.id, profile.actions, calls_of(log), self.equality(role)
         )
@@ -177,7 +177,7 @@ class Verdicts:
         given = Reply(
             reply=prediction.response,
             gold=case.turn.text,
-            workflow=_text(case.of.role, case.profile.scenarios),
+            workflow=_text(case.of.role, case.of.role.given(case.profile.scenarios)),
             history=dialogue_text(history(case.session.turns[: case.index])),
         )
         return await self.judges.response.grade(given)
@@ -226,7 +226,7 @@ class Verdicts:
         return await self.judges.session.judge(
             SessionText(
                 dialogue=dialogue_text(log.messages),
-                workflow=_text(case.of.role, case.profile.scenarios),
+                workflow=_text(case.of.role, case.of.role.given(case.profile.scenarios)),
                 goals=tuple(goal.text for goal in case.profile.goals),
             )
         )

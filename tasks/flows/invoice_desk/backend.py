@@ -85,7 +85,7 @@ class Backend:
         broken = _broken_rule(order_number, amount, employee_id, category)
         if broken:
             return {"route": "reject", "claim_id": "", "rule": broken}
-        claim_id = _claim_id(invoice_number)
+        claim_id, amount = _claim_id(invoice_number), int(amount)  # JSON may write 310 as 310.0
         most = NO_APPROVAL_UP_TO[category]
         free = amount <= most
         self.state["left"][order_number] -= amount

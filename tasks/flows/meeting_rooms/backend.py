@@ -76,7 +76,7 @@ class Backend:
     ) -> dict[str, Any]:
         """The first later start on that day with a free room. Refused: as by find_rooms."""
         first = _begin(day, start, hours) + STEP
-        for begin in range(first, CLOSES - 60 * hours + 1, STEP):
+        for begin in range(first, CLOSES - 60 * int(hours) + 1, STEP):
             for name in self._free(day, begin, hours):
                 if _fits(name, people, equipment):
                     return {"found": True, "free_at": _clock(begin), "free_room": name}
@@ -105,8 +105,8 @@ class Backend:
             "room": room,
             "day": day,
             "start": start,
-            "hours": hours,
-            "people": people,
+            "hours": int(hours),  # JSON may write 2 as 2.0
+            "people": int(people),
             "organiser": organiser,
             "title": "",
             "menu": "",

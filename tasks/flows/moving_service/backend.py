@@ -102,7 +102,7 @@ class Backend:
         self.state["moves"][reference] = {
             "origin": origin.title(),
             "destination": destination.title(),
-            "volume": volume,
+            "volume": int(volume),  # JSON may write 10 as 10.0
             "day": day,
             "insurance": insurance,
             "phone": phone,

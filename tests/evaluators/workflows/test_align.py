@@ -366,3 +366,35 @@ def test_a_thousand_calls_in_thirty_nodes() -> None:
     loop = conform(walk, [Call(tool="t1", arguments={})] * 500)
     assert [d.at for d in loop.deviations if d.cause == "wrong_order"] == list(range(1, 500))
     assert [d.tool for d in loop.deviations[499:]] == [f"t{i}" for i in range(2, 31)]
+
+
+def test_a_field_that_tools_of_two_scenarios_return() -> None:
+    """`status` of `seek` in one chart says nothing of the `status` of `look` in the other."""
+    charts = {
+        "one": parse_chart("flowchart TD\nAA000(Start)-->AA001>call seek]", "one"),
+        "two": parse_chart(
+            "flowchart TD\nBB000(Start)-->BB001>call look]\n"
+            "BB001--Free (status = free)-->BB002>call take]",
+            "two",
+        ),
+    }
+    tools = [
+        WorkflowTool(
+            name=name, description="", parameters={}, effect="read",
+            returns={"type": "object", "properties": {"status": {}}},
+        )
+        for name in ("seek", "look", "take")
+    ]  # fmt: skip
+    walk = compiled(charts, tools)
+    seek = Call(tool="seek", returned={"status": "open"})
+    look = Call(tool="look", returned={"status": "free"})
+    full = Call(tool="look", returned={"status": "full"})
+    take = Call(tool="take", returned={})
+
+    def causes(*calls: Call) -> list[tuple[str, int, str]]:
+        found = conform(walk, calls, complete=False)
+        return [(d.cause, d.at, d.tool) for d in found.deviations]
+
+    assert causes(look, seek, take) == []
+    assert causes(seek, take) == [("missing_step", 1, "look")]
+    assert causes(full, seek, take) == [("wrong_transition", 2, "take")]

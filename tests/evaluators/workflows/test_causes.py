@@ -249,3 +249,42 @@ def test_the_primary_cause() -> None:
 )  # fmt: skip
 def test_agreement_of_arguments(left: Any, right: Any, equal: bool) -> None:
     assert agree(left, right) is equal
+
+
+def test_a_step_left_out_comes_before_the_refusal_that_it_led_to() -> None:
+    text = """flowchart TD
+AA000(Start)-->AA001>call hold]
+AA001-->AA002>call pay]"""
+    tools = [
+        WorkflowTool(name=n, description="", parameters={}, returns={}, effect="write")
+        for n in ("hold", "pay")
+    ]
+    walk = compiled({"s": parse_chart(text, "s")}, tools)
+    goals = (Goal(text="Buy it.", actions=(Action(tool="hold"), Action(tool="pay"))),)
+    profile = Profile(id="p", scenarios=("s",), persona="x", opening="x", goals=goals)
+
+    def made(*calls: tuple[str, bool]) -> list[tuple[str, int, str]]:
+        log = SessionLog(
+            calls=tuple(
+                SessionCall(
+                    tool=tool, arguments={}, result="{}" if ok else "nothing is held",
+                    status="ok" if ok else "bad_arguments", turn=i,
+                )
+                for i, (tool, ok) in enumerate(calls)
+            ),
+            ended="user",
+        )  # fmt: skip
+        return [(d.cause, d.at, d.tool) for d in causes(walk, profile, log)]
+
+    assert made(("pay", False)) == [("missing_step", 0, "hold"), ("tool_use", 0, "pay")]
+    # held, and refused for another reason
+    assert made(("hold", True), ("pay", False)) == [("tool_use", 1, "pay")]
+    # made good afterwards: the early call is all that is wrong
+    assert made(("pay", False), ("hold", True), ("pay", True)) == [("wrong_order", 0, "pay")]
+    # swapped, and never made good: the arguments were right
+    assert made(("pay", False), ("hold", True)) == [("wrong_order", 0, "pay")]
+    # a refused step is no step left out
+    assert made(("hold", False), ("pay", False)) == [
+        ("tool_use", 0, "hold"),
+        ("tool_use", 1, "pay"),
+    ]

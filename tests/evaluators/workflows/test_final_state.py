@@ -21,7 +21,14 @@ from agenteval.evaluators.workflows.final_state import (
     verdict,
 )
 from agenteval.evaluators.workflows.folder import load_backend, read_role
-from agenteval.evaluators.workflows.scenario import Action, Goal, Profile
+from agenteval.evaluators.workflows.scenario import (
+    Action,
+    Goal,
+    Profile,
+    Role,
+    Scenario,
+    WorkflowTool,
+)
 from agenteval.evaluators.workflows.session import SessionCall, SessionLog
 
 DESK = Path(__file__).parent / "library_desk"
@@ -226,3 +233,113 @@ def test_equality_is_that_of_the_text(left: Any, right: Any) -> None:
     assert same(left, right) == (
         json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
     )
+
+
+class Counter:
+    """A number that is set, and rooms that are free or full on a day."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, Any] = {"number": 0, "seen": {}}
+
+    def put(self, number: int) -> dict[str, Any]:
+        self.state["number"] = number
+        return {"number": number}
+
+    def look(self, day: str) -> dict[str, Any]:
+        return {"free": day == "Sunday"}
+
+
+def counting(*goals: Goal) -> tuple[Any, Profile]:
+    """A role with the counter, and a user of it."""
+    empty: dict[str, Any] = {"type": "object"}
+    tools = tuple(
+        WorkflowTool(name=name, description="", parameters=empty, returns=empty, effect=effect)
+        for name, effect in (("put", "write"), ("look", "read"))
+    )
+    chart = "flowchart TD\nAA000(Start)-->AA001>call put]"
+    scenario = Scenario(
+        id="s", title="s", background="b", text="t", code="c", flowchart=chart, tools=tools
+    )
+    role = Role(id="r", domain="d", title="t", background="b", now="now", scenarios=(scenario,))
+    return role, Profile(id="p", scenarios=("s",), persona="x", opening="x", goals=goals)
+
+
+def judge_count(goals: tuple[Goal, ...], *calls: tuple[str, dict[str, Any]]) -> StateVerdict:
+    role, profile = counting(*goals)
+    backend = Counter()
+    made = tuple(
+        SessionCall(
+            tool=t, arguments=a, result=json.dumps(getattr(backend, t)(**a)), turn=0
+        )
+        for t, a in calls
+    )  # fmt: skip
+    log = SessionLog(calls=made, ended="user", state=backend.state)
+    found = verdict(role, profile, Counter, log)
+    assert found is not None
+    return found
+
+
+def put(number: int) -> Goal:
+    return Goal(text="Set it.", actions=(Action(tool="put", arguments={"number": number}),))
+
+
+def test_goals_that_undo_each_other_are_not_achieved_by_doing_nothing() -> None:
+    goals = (put(1), put(0))
+    nothing = judge_count(goals)
+    assert (nothing.success, nothing.goals, nothing.progress) == (False, (False, False), 0)
+    assert len(nothing.unobtained) == 2
+    both = judge_count(goals, ("put", {"number": 1}), ("put", {"number": 0}))
+    assert (both.success, both.goals) == (True, (True, True))
+    one = judge_count(goals, ("put", {"number": 1}))
+    assert (one.success, one.goals) == (False, (False, False))  # 1 is not what is to stand there
+    within = Goal(text="Set and take back.", actions=(*put(1).actions, *put(0).actions))
+    assert judge_count((within,)).goals == (False,)
+    # overwritten, and seen in the end: the last word counts
+    assert judge_count((put(1), put(2)), ("put", {"number": 2})).success
+
+
+def test_one_answer_does_not_serve_two_questions() -> None:
+    def look(day: str) -> Goal:
+        return Goal(text="See.", actions=(Action(tool="look", arguments={"day": day}),))
+
+    goals = (look("Monday"), look("Tuesday"))  # full, both of them
+    monday, tuesday = (("look", {"day": day}) for day in ("Monday", "Tuesday"))
+    assert judge_count(goals, monday, tuesday).success
+    assert judge_count(goals, tuesday).goals == (False, True)
+    assert judge_count(goals, tuesday, tuesday).goals == (False, True)
+    # The same question asked twice by gold needs one answer; spelling is the backend's matter.
+    assert judge_count((look("Monday"), look("Monday")), monday).success
+    assert judge_count(goals, ("look", {"day": "monday"}), ("look", {"day": "TUESDAY"})).success
+    assert not judge_count((look("Sunday"),), monday).success
+
+
+def test_one_question_with_two_answers_needs_both() -> None:
+    role, profile = counting(
+        Goal(
+            text="Set it, and see it before and after.",
+            actions=(Action(tool="show"), *put(1).actions, Action(tool="show")),
+        )
+    )
+
+    class Shown(Counter):
+        def show(self) -> dict[str, Any]:
+            return {"number": self.state["number"]}
+
+    show = role.scenarios[0].tools[1].model_copy(update={"name": "show"})
+    tools = (*role.scenarios[0].tools, show)
+    scenario = role.scenarios[0].model_copy(update={"tools": tools})
+    role = role.model_copy(update={"scenarios": (scenario,)})
+
+    def made(*numbers: int) -> StateVerdict:
+        calls = tuple(
+            SessionCall(tool="show", arguments={}, result=json.dumps({"number": n}), turn=0)
+            for n in numbers
+        )
+        log = SessionLog(calls=calls, ended="user", state={"number": 1, "seen": {}})
+        found = verdict(role, profile, Shown, log)
+        assert found is not None
+        return found
+
+    assert made(0, 1).success
+    assert not made(1).success
+    assert not made(0, 0).success

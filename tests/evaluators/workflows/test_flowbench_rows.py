@@ -10,7 +10,7 @@ import pytest
 
 from agenteval.errors import InputError, Transient
 from agenteval.evaluators.workflows.equality_judge import EqualityJudge
-from agenteval.evaluators.workflows.flowbench_rows import Rows, read_rows, toolbox
+from agenteval.evaluators.workflows.flowbench_rows import Rows, pooled, read_rows, toolbox
 from agenteval.evaluators.workflows.flowbench_score import (
     Judges,
     published_session_rows,
@@ -303,3 +303,65 @@ async def test_sessions_as_released(tmp_path: Path) -> None:
         found = await published_session_rows(rows, None, as_released=as_released)
         assert found.sessions is not None
         assert [one.right for one in found.sessions[0]] == [right]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (session_row(gen_dialog_str=None), "gen_dialog_str is missing"),
+        (session_row(gt_actions_string=None), "gt_actions_string is missing"),
+        (
+            session_row(
+                gen_dialog_str=None, gen_dialog_list=[{"role": "agent", "content": "Response: x"}]
+            ),
+            "role must be one of",
+        ),
+    ],
+)
+def test_a_session_that_was_lost_is_no_session_without_calls(
+    tmp_path: Path, row: Any, told: str
+) -> None:
+    with pytest.raises(InputError, match=told) as error:
+        read(tmp_path, session_row(), row)
+    assert "row 2" in str(error.value)
+
+
+def test_the_dialogue_comes_from_the_list_where_the_text_is_null(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": acts({})}]
+    (row,) = read(tmp_path, session_row(gen_dialog_str=None, gen_dialog_list=said)).sessions
+    assert "Hi" in row.dialogue
+    assert [call.tool for call in row.calls] == ["lend"]
+
+
+@pytest.mark.parametrize(
+    ("id", "session"),
+    [("ann_agent_turn-3", "ann"), ("ann-turn_3", "ann"), ("return5", "return5"), ("turn-1", "")],
+)
+def test_the_session_of_a_turn(tmp_path: Path, id: str, session: str) -> None:
+    assert read(tmp_path, call_row(id=id)).turns[0].gold.session == session
+
+
+async def test_sessions_of_one_name_in_two_files_are_two(tmp_path: Path) -> None:
+    files = []
+    for name in ("a.json", "b.json"):
+        path = tmp_path / name
+        path.write_text(json.dumps([call_row(), call_row(), call_row(id=None)]), encoding="utf-8")
+        files.append((path, read_rows(path)))
+    scores = await score_turn_rows(pooled(files).turns, Judges(), QUICK)
+    assert (scores.table.turns, scores.table.sessions) == (6, 4)
+    assert scores.table.tool.recall.known.n_clusters == 4
+    assert pooled(files[:1]) == files[0][1]
+    for name in ("c.json", "d.json"):
+        path = tmp_path / name
+        path.write_text(json.dumps([session_row()]), encoding="utf-8")
+        files.append((path, read_rows(path)))
+    table = (await score_session_rows(pooled(files[2:]).sessions, Judges(), QUICK)).table
+    assert table.tool.recall.known.n_clusters == 2
+
+
+async def test_a_tool_of_gold_with_its_namespace(tmp_path: Path) -> None:
+    row = call_row()
+    row["gt_thought"] = row["gt_thought"] | {"Action": "functions.lend"}
+    rows = read(tmp_path, row).turns
+    assert rows[0].action == "functions.lend"  # as it stands, for the published count
+    assert (await score_turn_rows(rows, Judges(), QUICK)).table.tool.right == 1

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agenteval.evaluators.workflows.chart.parse import parse_chart
 from pydantic import JsonValue
 
 from agenteval.evaluators.workflows.chart.nouns import Chart
+from agenteval.evaluators.workflows.chart.parse import parse_chart
 from agenteval.evaluators.workflows.folder import StatefulBackend, load_backend, read_role
 from agenteval.evaluators.workflows.scenario import (
     CROSS,

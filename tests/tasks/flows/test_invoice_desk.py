@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agenteval.evaluators.workflows.scripted.behaviours import CAUSE, behaviours
-from tests.tasks.flows.checks import ALL, Check, check_size, load
+from tests.tasks.flows.checks import ALL, Check, load
 from tests.tasks.flows.flow import carry_out
 
 FOLDER = Path(__file__).resolve().parents[3] / "tasks" / "flows" / "invoice_desk"
@@ -24,10 +24,7 @@ FLOW = load(FOLDER, from_results=frozenset({"claim_id"}))
 
 @pytest.mark.parametrize("check", ALL, ids=lambda f: f.__name__)
 def test_role(check: Check) -> None:
-    told = check(FLOW)
-    if check is check_size:  # there is one scenario, so nothing goes across
-        told = [fault for fault in told if not fault.startswith("cross:")]
-    assert told == []
+    assert check(FLOW) == []
 
 
 def test_every_mistake_can_be_planted_for_somebody() -> None:
@@ -51,6 +48,14 @@ def test_agents_say_the_numbers_that_were_returned() -> None:
             else:
                 said = turn.text or json.dumps([turn.arguments, turn.result])
                 known |= set(re.findall(r"\d+|CL-\w+", said))
+
+
+def test_a_wrong_branch_leads_straight_to_another_call() -> None:
+    """Here who need no approval are asked for one."""
+    profile = next(p for p in FLOW.role.scenarios[0].profiles if p.id == "noor")
+    wrong = behaviours(FLOW.role, profile, backend=FLOW.backend)["wrong_branch"]
+    assert wrong.system is not None
+    assert wrong.system.parameters["edge"] == "Above the limit (route = approve)"
 
 
 @pytest.fixture
@@ -172,6 +177,14 @@ def test_refused_with_a_sentence(desk: Any, why: str, call: Callable[[Any], Any]
     assert desk.state == FLOW.backend().state
 
 
+def test_whole_numbers_may_be_written_with_a_point(desk: Any) -> None:
+    """JSON Schema takes 200.0 for an integer."""
+    desk.file_claim("AA-0001", "PO-3107", 200.0, "E-122", "training")
+    other: Any = FLOW.backend()
+    other.file_claim("AA-0001", "PO-3107", 200, "E-122", "training")
+    assert json.dumps(desk.state) == json.dumps(other.state)
+
+
 def test_the_order_of_calls_changes_no_state() -> None:
     steps: list[Callable[[Any], Any]] = [
         lambda d: d.file_claim("AA-0001", "PO-3118", 700, "E-104", "equipment"),
@@ -208,21 +221,27 @@ _CALLS = st.sampled_from(FLOW.role.scenarios[0].tools).flatmap(
     )
 )
 
+CHECKS = {
+    (t.name, way): Draft202012Validator(schema)
+    for t in FLOW.role.scenarios[0].tools
+    for way, schema in (("in", t.parameters), ("out", t.returns))
+}
 
-@settings(max_examples=60)
+
+@settings(max_examples=30)
 @given(st.lists(_CALLS, max_size=12))
 def test_no_euro_is_lost_whatever_is_called(calls: list[Any]) -> None:
     desk: Any = FLOW.backend()
     budget = dict(desk.state["left"])
     for tool, arguments in calls:
-        Draft202012Validator(tool.parameters).validate(arguments)
+        assert CHECKS[tool.name, "in"].is_valid(arguments)
         before = json.dumps(desk.state)
         try:
             result = carry_out(desk, tool.name, arguments)
         except ValueError:
             assert json.dumps(desk.state) == before
             continue
-        Draft202012Validator(tool.returns).validate(result)
+        CHECKS[tool.name, "out"].validate(result)
         assert tool.effect == "write" or json.dumps(desk.state) == before
     for claim in desk.state["claims"].values():
         if claim["invoice_number"] != "HW-7730":  # filed before

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agenteval.evaluators.workflows.scripted.behaviours import CAUSE, behaviours
-from tests.tasks.flows.checks import ALL, Check, check_size, load
+from tests.tasks.flows.checks import ALL, Check, load
 from tests.tasks.flows.flow import carry_out
 
 FOLDER = Path(__file__).resolve().parents[3] / "tasks" / "flows" / "moving_service"
@@ -24,10 +24,7 @@ FLOW = load(FOLDER, from_results=frozenset({"van", "reference"}))
 
 @pytest.mark.parametrize("check", ALL, ids=lambda f: f.__name__)
 def test_role(check: Check) -> None:
-    told = check(FLOW)
-    if check is check_size:  # there is one scenario, so nothing goes across
-        told = [fault for fault in told if not fault.startswith("cross:")]
-    assert told == []
+    assert check(FLOW) == []
 
 
 def test_every_mistake_can_be_planted_for_somebody() -> None:
@@ -52,6 +49,14 @@ def test_agents_say_the_sums_that_were_returned() -> None:
                 assert {a or b for a, b in told} <= known, (where, turn.text)
             else:
                 known |= set(re.findall(r"\d+|OX-\w+", turn.text or json.dumps(turn.result)))
+
+
+def test_a_wrong_branch_leads_straight_to_another_call() -> None:
+    """Here one van will do, and the surveyor is sent."""
+    profile = next(p for p in FLOW.role.scenarios[0].profiles if p.id == "bettina")
+    wrong = behaviours(FLOW.role, profile, backend=FLOW.backend)["wrong_branch"]
+    assert wrong.system is not None
+    assert wrong.system.parameters["edge"] == "Too much for one van (offer = survey)"
 
 
 @pytest.fixture
@@ -183,6 +188,15 @@ def test_one_move_of_a_phone_on_a_day(firm: Any) -> None:
     assert _book(firm, "Estwick", 5, "2031-06-18")["total"] == 270
 
 
+def test_whole_numbers_may_be_written_with_a_point(firm: Any) -> None:
+    """JSON Schema takes 10.0 for an integer."""
+    other: Any = FLOW.backend()
+    for desk, volume in ((firm, 10.0), (other, 10)):
+        booked = desk.book_van("Carrow", "Dunmill", volume, "2031-06-17", "basic", "0711111111")
+        assert json.dumps(booked["total"]) == "200"
+    assert json.dumps(firm.state) == json.dumps(other.state)
+
+
 def test_the_order_of_calls_changes_no_state() -> None:
     steps: list[Callable[[Any], Any]] = [
         lambda d: _book(d, "Dunmill", 10, "2031-06-17"),
@@ -200,8 +214,9 @@ def test_the_order_of_calls_changes_no_state() -> None:
 
 
 _PHONES = ["0711111111", "0722222222"]
+_FIRM: Any = FLOW.backend()
 _REFERENCES = [
-    FLOW.backend().book_van("Carrow", "Dunmill", 9, "2031-06-16", "basic", phone)["reference"]  # type: ignore[attr-defined]
+    _FIRM.book_van("Carrow", "Dunmill", 20, "2031-06-16", "basic", phone)["reference"]
     for phone in _PHONES
 ]
 _DATE = r"20[0-9]{2}-(0[0-9]|1[0-9])-[0-3][0-9]"
@@ -224,21 +239,27 @@ _CALLS = st.sampled_from(FLOW.role.scenarios[0].tools).flatmap(
     )
 )
 
+CHECKS = {
+    (t.name, way): Draft202012Validator(schema)
+    for t in FLOW.role.scenarios[0].tools
+    for way, schema in (("in", t.parameters), ("out", t.returns))
+}
 
-@settings(max_examples=60)
+
+@settings(max_examples=30)
 @given(st.lists(_CALLS, max_size=12))
 def test_no_van_and_no_euro_is_lost_whatever_is_called(calls: list[Any]) -> None:
     firm: Any = FLOW.backend()
     money, taken = sum(firm.state["cards"].values()), sum(firm.state["taken"].values())
     for tool, arguments in calls:
-        Draft202012Validator(tool.parameters).validate(arguments)
+        assert CHECKS[tool.name, "in"].is_valid(arguments)
         before = json.dumps(firm.state)
         try:
             result = carry_out(firm, tool.name, arguments)
         except ValueError:
             assert json.dumps(firm.state) == before
             continue
-        Draft202012Validator(tool.returns).validate(result)
+        CHECKS[tool.name, "out"].validate(result)
         assert tool.effect == "write" or json.dumps(firm.state) == before
     moves = firm.state["moves"].values()
     paid = sum(m["deposit"] for m in moves if m["status"] == "confirmed")

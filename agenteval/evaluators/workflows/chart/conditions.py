@@ -191,6 +191,27 @@ def holds(condition: Condition, returned: Sequence[tuple[str, Mapping[str, Any]]
     )
 
 
+def attributed(
+    condition: Condition, own: Sequence[str], fields: Mapping[str, Sequence[str]]
+) -> Condition:
+    """The condition with the tool named wherever it is clear whose field is meant: that of the
+    last of `own` that returns it, else of the only tool in `fields` that does.
+
+    Without this the `status` that one tool returned would be read as that of another.
+    """
+
+    def named(comparison: Comparison) -> Comparison:
+        if comparison.tool is not None:
+            return comparison
+        found = [t for t in own if comparison.field in fields.get(t, ())][-1:]
+        found = found or [t for t, names in fields.items() if comparison.field in names]
+        return comparison.model_copy(update={"tool": found[0] if len(found) == 1 else None})
+
+    return Condition(
+        alternatives=tuple(tuple(map(named, alternative)) for alternative in condition.alternatives)
+    )
+
+
 def all_of(values: Iterator[bool | None]) -> bool | None:
     """Kleene's conjunction: False wins over unknown, unknown over True."""
     found = list(values)

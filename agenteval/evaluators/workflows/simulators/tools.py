@@ -75,7 +75,7 @@ class ToolSimulator:
 
         Raises InputError for a backend that cannot be made or lacks the method of a tool.
         """
-        tools = {tool.name: tool for tool in role.tools_of(profile.scenarios)}
+        tools = {tool.name: tool for tool in role.tools_of(role.given(profile.scenarios))}
         session = ToolSession(tools, seed=seed, today=role.now)
         if self._backend is not None:
             session.machine = _made(self._backend, tools)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.evaluators.workflows.simulators.convention import (
@@ -37,11 +37,13 @@ def test_options_are_lines_with_a_dash() -> None:
     assert offered(text) == ("Ask for a book", "Leave")
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(NAMES, min_size=1, max_size=4, unique=True))
 def test_what_is_asked_is_understood(names: list[str]) -> None:
     assert asked_for(ask_for(names)) == tuple(names)
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=4))
 def test_offered_labels_are_understood_and_ask_for_nothing(labels: list[str]) -> None:
     shown = [plain(label) for label in labels if plain(label)]
@@ -50,6 +52,7 @@ def test_offered_labels_are_understood_and_ask_for_nothing(labels: list[str]) ->
     assert asked_for(text) == ()
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(NAMES, JSON, max_size=4))
 def test_told_facts_come_back(facts: dict[str, object]) -> None:
     written, rest = told(tell(facts), tuple(facts))  # type: ignore[arg-type]

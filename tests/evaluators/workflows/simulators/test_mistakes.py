@@ -57,6 +57,7 @@ def test_the_same_words_a_third_time() -> None:
     assert found.value.kind == "repeats"
     once = heard("hana", "Hello.", "Which?", "Dune please", "Which?")
     check("Dune, please!", once)
+    check("Dune, please!", heard("hana", "Dune please", "Which?"))
 
 
 def test_what_the_agent_said_is_known() -> None:

@@ -1,0 +1,478 @@
+"""flow session, turn and report from end to end: resumed, judged, capped; bad input in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.evaluators.workflows.results import SessionVerdict
+from agenteval.flows import EVALUATORS
+from agenteval.store import Store, Trials
+from agenteval.testing.faults import Fault
+from agenteval.testing.plan import Rule
+from agenteval.testing.thread import serve
+from tests.cli.conftest import Cli, Result
+
+DESK = Path(__file__).parents[1] / "evaluators" / "workflows" / "library_desk"
+AGENTS = '''
+"""Agents of the test. Each call of `served` writes a line to a file, so that it can be counted."""
+from pathlib import Path
+
+
+def served(messages, tools):
+    with Path("served.txt").open("a", encoding="utf-8") as file:
+        file.write("x")
+    return "Goodbye!"
+
+
+def stops_at_third(messages, tools):
+    path = Path("stops.txt")
+    times = len(path.read_text()) if path.exists() else 0
+    if times == 2:
+        raise KeyboardInterrupt
+    path.write_text("x" * (times + 1))
+    return served(messages, tools)
+
+
+def breaks(messages, tools):
+    raise RuntimeError("[red]broken\\x1b[31m")
+
+
+def wordy(messages, tools):
+    if "find_book" in tools:
+        tools["find_book"](title="[bold]The novel Dune\\x1b[31m")
+    return "Goodbye! [red]\\x1b[31m"
+'''
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The role in the folder of the test, and agents that `python:` finds."""
+    (tmp_path / "desk_agents.py").write_text(AGENTS, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    return Path(shutil.copytree(DESK, tmp_path / "desk"))
+
+
+def session(cli: Cli, agent: str, *more: object) -> Result:
+    return cli("flow", "session", "desk", "--agent", agent, "--user", "scripted", *more)
+
+
+def last(done: Result) -> str:
+    (line,) = [text for text in done.err.splitlines() if text.startswith("agenteval: ")]
+    assert "Traceback" not in done.err
+    return line
+
+
+def count(name: str) -> int:
+    path = Path(name)
+    return len(path.read_text()) if path.exists() else 0
+
+
+def trials(level: Any = "session") -> list[Any]:
+    with Store("agenteval.db", create=False) as store:
+        return list(Trials(store).trials(EVALUATORS[level]))
+
+
+def test_the_perfect_assistant_serves_everybody_and_is_not_run_twice(cli: Cli, desk: Path) -> None:
+    first = session(cli, "scripted:perfect", "--gate", 1)
+    assert first.code == 0, first.err
+    assert "gate at least 1: 1.000 of 4 trials, 0 without verdict" in first.out
+    assert "4 sessions to run" in first.err
+    second = session(cli, "scripted:perfect", "--json", "--gate", 1)
+    assert "0 sessions to run, 4 done before" in second.err
+    assert "gate at least 1" in second.err
+    rows = second.json
+    assert [row["verdict"]["success"] for row in rows] == [True] * 4
+    assert {row["status"] for row in rows} == {"done"}
+    assert sorted(row["case"] for row in rows) == [
+        "desk/cross/jan", "desk/lend_book/hana", "desk/lend_book/otto", "desk/return_book/ida",
+    ]  # fmt: skip
+    for row in rows:
+        assert row["role"] == "desk"
+        assert row["domain"] == "Customer Service"
+        assert row["log"]["ended"] == "user"
+        assert row["settings"]["user"] == {"user": "scripted", "version": 1}
+        SessionVerdict.model_validate(row["verdict"])
+
+
+def test_a_gate_that_is_not_met_and_the_cause(cli: Cli, desk: Path) -> None:
+    done = session(cli, "scripted:skips_step", "--gate", 0.5)
+    assert done.code == 1
+    line = next(
+        x for x in done.out.splitlines() if x.startswith(" scripted:skips_step") and "%" in x
+    )
+    assert "4: 100 %" in line  # all four miss a step
+    assert session(cli, "scripted:skips_step", "--gate", 0).code == 0
+
+
+def test_formats_are_compared_in_pairs(cli: Cli, desk: Path) -> None:
+    formats = [x for f in ("none", "text", "flowchart", "text") for x in ("--format", f)]
+    done = session(cli, "scripted:perfect", *formats, "--limit", 2)
+    assert done.code == 0, done.err
+    table = done.out.partition("Formats of the procedure compared")[2].partition("Paired")[0]
+    pairs = re.findall(r"scripted:perfect +(\w+) +(\w+) +0\.00", table)
+    assert pairs == [("text", "flowchart"), ("text", "none"), ("flowchart", "none")]
+
+
+def test_interrupted_it_goes_on_where_it_was(cli: Cli, desk: Path) -> None:
+    stopped = session(cli, "python:desk_agents:stops_at_third", "-j", 1)
+    assert stopped.code == 130
+    assert "the same command goes on from here" in " ".join(stopped.err.split())
+    assert len(trials()) == 2
+    Path("stops.txt").write_text("x" * 10)
+    done = session(cli, "python:desk_agents:stops_at_third", "-j", 1)
+    assert "2 sessions to run, 2 done before" in done.err
+    assert done.code == 0
+    assert count("served.txt") == 4
+    assert {t.tries for t in trials()} == {1}
+
+
+def test_an_adapter_that_breaks_is_counted_and_no_score(cli: Cli, desk: Path) -> None:
+    done = session(cli, "python:desk_agents:breaks", "--gate", 0)
+    assert done.code == 3
+    assert "every trial failed" in done.err
+    assert "\x1b[31m" not in done.err + done.out
+    assert re.search(r"no session: error:infrastructure +4", done.out)
+    rows = session(cli, "python:desk_agents:breaks", "--json").json
+    assert [(r["status"], r["verdict"]) for r in rows] == [("error:infrastructure", None)] * 4
+
+
+def test_trials_are_repeats_and_a_smaller_number_shows_fewer(cli: Cli, desk: Path) -> None:
+    done = session(cli, "scripted:perfect", "--trials", 2, "--profile", "ida")
+    assert "pass^k" in done.out
+    assert re.search(r"flowchart +2 +1\.00 +1 +0", done.out)  # k, rate, tasks, left out
+    fewer = session(cli, "scripted:perfect", "--profile", "ida", "--json")
+    assert [row["trial"] for row in fewer.json] == [0]
+
+
+def test_choices_of_cases(cli: Cli, desk: Path) -> None:
+    def chosen(*more: object) -> list[str]:
+        return [
+            r["case"].partition("/")[2]
+            for r in session(cli, "scripted:perfect", "--json", *more).json
+        ]
+
+    assert chosen("--kind", "cross") == ["cross/jan"]
+    assert chosen("--scenario", "cross") == ["cross/jan"]
+    assert chosen("--kind", "single", "--limit", 1) == ["lend_book/hana"]
+    assert chosen("--scenario", "return_book") == ["return_book/ida"]
+    assert chosen("--profile", "otto", "--profile", "ida") == ["lend_book/otto", "return_book/ida"]
+
+
+def test_a_dry_run_asks_nothing_and_leaves_no_file(cli: Cli, desk: Path, tmp_path: Path) -> None:
+    before = sorted(p.name for p in tmp_path.iterdir())
+    done = session(cli, "python:desk_agents:served", "--dry-run", "--format", "text",
+                   "--format", "none", "--trials", 3)  # fmt: skip
+    assert done.code == 0, done.err
+    assert done.out.count("12 sessions to run") == 2
+    with serve(lambda *_: "x") as server:
+        url = ("--model", "m", "--base-url", server.base_url, "--price-in", 10, "--price-out", 10)
+        done = cli("flow", "session", "desk", "--dry-run", "--judge", "m", "--judge-url",
+                   server.base_url, "--simulator", "m", "--simulator-url", server.base_url,
+                   *url)  # fmt: skip
+        turns = cli("flow", "turn", "desk", "--dry-run", *url)
+        assert server.count == 0
+    assert "judge: one request for each session" in done.out
+    assert "simulators: one request" in done.out
+    assert re.search(r"cost of the agent, estimated: 0\.\d*[1-9]", done.out)
+    assert "6 turns to run" in turns.out
+    after = sorted(p.name for p in tmp_path.iterdir() if p.name != "__pycache__")
+    assert after == before
+
+
+def test_a_second_process_is_refused(cli: Cli, desk: Path) -> None:
+    session(cli, "python:desk_agents:served", "-q")
+    (key,) = {t.system_key for t in trials()}
+    with Store("agenteval.db") as store, Trials(store).lock(EVALUATORS["session"], key):
+        done = session(cli, "python:desk_agents:served")
+        assert done.code == 2
+        assert "process" in last(done)
+        assert session(cli, "scripted:perfect", "-q", "--limit", 1).code == 0  # another system
+
+
+def test_without_backend_and_judge_it_is_undecided(cli: Cli, desk: Path) -> None:
+    (desk / "backend.py").unlink()
+    done = session(cli, "scripted:perfect")
+    assert done.code == 3
+    assert "4 of 4 trials have no verdict" in done.err
+    assert re.search(r"no verdict: undecided +4", done.out)
+    assert session(cli, "scripted:perfect", "--max-unscored", 1).code == 0
+    assert session(cli, "scripted:perfect", "--max-unscored", 1, "--gate", 0).code == 4
+
+
+def test_gold_that_the_backend_refuses_is_found_before_anything_is_run(
+    cli: Cli, desk: Path, tmp_path: Path
+) -> None:
+    profiles = desk / "return_book" / "profiles.yaml"
+    text = profiles.read_text(encoding="utf-8")
+    profiles.write_text(text.replace("{title: Emma}}", "{title: Dune}}"), encoding="utf-8")
+    done = session(cli, "python:desk_agents:served")
+    assert done.code == 2
+    assert "profile ida: gold call return_book" in last(done)
+    assert "Dune is not lent to anybody" in last(done)
+    assert count("served.txt") == 0
+    assert not (tmp_path / "agenteval.db").exists()
+
+
+def test_a_changed_role_is_run_anew_and_stands_beside_the_old(cli: Cli, desk: Path) -> None:
+    session(cli, "python:desk_agents:served", "-q", "--profile", "ida")
+    role = desk / "role.yaml"
+    role.write_text(role.read_text(encoding="utf-8").replace("town library", "new library"))
+    done = session(cli, "python:desk_agents:served", "--profile", "ida", "--json")
+    assert "1 sessions to run" in done.err
+    assert len(done.json) == 1
+    report = cli("flow", "report", "--json")
+    assert len(report.json) == 2
+    assert len({row["task"] for row in report.json}) == 2
+    assert "several versions of desk" in report.err
+
+
+def test_a_new_domain_is_no_other_case_and_is_shown(cli: Cli, desk: Path) -> None:
+    session(cli, "python:desk_agents:served", "-q", "--profile", "ida")
+    role = desk / "role.yaml"
+    role.write_text(role.read_text(encoding="utf-8").replace("Customer Service", "Libraries"))
+    done = session(cli, "python:desk_agents:served", "--profile", "ida", "--json")
+    assert "0 sessions to run" in done.err
+    assert [row["domain"] for row in done.json] == ["Libraries"]
+
+
+def test_two_roles_of_one_name_are_refused(cli: Cli, desk: Path, tmp_path: Path) -> None:
+    shutil.copytree(desk, tmp_path / "other" / "desk")
+    done = cli("flow", "session", "desk", "other/desk", "--agent", "scripted:perfect",
+               "--user", "scripted")  # fmt: skip
+    assert done.code == 2
+    assert "the role 'desk' is also in" in last(done)
+    same = cli("flow", "session", "desk", "./desk", str(desk), "--agent", "scripted:perfect",
+               "--user", "scripted", "--limit", 1)  # fmt: skip
+    assert same.code == 0, same.err
+
+
+def test_the_folder_one_stands_in_is_a_role(
+    cli: Cli, desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as there:
+        there.chdir(desk)
+        done = cli("flow", "session", ".", "--agent", "scripted:perfect", "--user", "scripted",
+                   "--limit", 1, "--json", "--store", tmp_path / "s.db")  # fmt: skip
+    assert [row["role"] for row in done.json] == ["desk"]
+
+
+def goals(body: dict[str, Any], n: int) -> str:
+    """A judge that grants every goal it is asked about, and takes no two titles for one."""
+    text = json.dumps(body["messages"])
+    if "two values" in text:
+        return json.dumps({"reason": "other books", "equal": False})
+    if "grade the reply" in text:
+        return json.dumps({"correctness": "c", "helpfulness": "h", "humanness": "u", "score": 6})
+    numbers = range(1, 3 if "2. Borrow Dune." in text else 2)
+    rows = [{"number": i, "evidence": "Goodbye!", "reason": "r", "achieved": True} for i in numbers]
+    return json.dumps({"goals": rows, "success": True})
+
+
+def test_a_judge_decides_later_and_the_agent_is_not_asked_again(cli: Cli, desk: Path) -> None:
+    (desk / "backend.py").unlink()
+    agent = "python:desk_agents:served"
+    assert session(cli, agent).code == 3
+    with serve(goals) as server:
+        judge = ("--judge", "m", "--judge-url", server.base_url)
+        done = session(cli, agent, *judge, "--json", "--gate", 1)
+        assert done.code == 0, done.err
+        assert "0 sessions to run, 4 done before, 4 of them to be judged anew" in done.err
+        asked = server.count
+        assert session(cli, agent, *judge, "--json").json == done.json
+        assert server.count == asked == 4
+    assert {row["verdict"]["decided_by"] for row in done.json} == {"judge"}
+    assert count("served.txt") == 4
+    assert [t.usage and t.usage.requests for t in trials()] == [0] * 4
+
+
+def test_calls_to_agent_simulator_and_judge_are_under_one_cap(cli: Cli, desk: Path) -> None:
+    with serve(lambda *_: "Response: Goodbye!") as agent, serve(goals) as judge:
+        common = ("flow", "session", "desk", "--user", "scripted", "--base-url", agent.base_url,
+                  "--model", "m", "--judge", "j", "--judge-url", judge.base_url,
+                  "-j", 1)  # fmt: skip
+        done = cli(*common, "--max-calls", 5)
+        assert done.code == 3
+        assert "the cap of 5 calls is reached" in " ".join(done.err.split())
+        assert agent.count + judge.count == 5
+        assert agent.count == 3  # the third session waits for its judge
+        assert len(trials()) == 3
+        again = cli(*common, "--max-calls", 5)
+        assert again.code == 3
+        assert agent.count + judge.count == 5
+        rest = cli(*common, "--max-calls", 8, "--json")
+        assert rest.code == 0, rest.err
+        assert agent.count == judge.count == 4
+    assert all(row["verdict"]["judge"]["achieved"] for row in rest.json)
+
+
+def test_a_cap_on_cost_counts_judges_as_well(cli: Cli, desk: Path) -> None:
+    with serve(lambda *_: "Response: Goodbye!") as agent, serve(goals) as judge:
+        done = cli("flow", "session", "desk", "--user", "scripted", "--base-url", agent.base_url,
+                   "--model", "m", "--judge", "j", "--judge-url", judge.base_url, "-j", 1,
+                   "--max-cost", 0.000001, "--price-in", 1, "--price-out", 1)  # fmt: skip
+        assert agent.count == 0
+    assert done.code == 3
+    assert "the cap of 1e-06 is reached" in " ".join(done.err.split())
+
+
+def test_simulated_users_count_towards_the_cap_and_fail_as_simulators(cli: Cli, desk: Path) -> None:
+    common = ("flow", "session", "desk", "--agent", "python:desk_agents:served", "-j", 1)
+    with serve(lambda *_: "I would like to borrow a book, please.") as model:
+        simulator = ("--simulator", "m", "--simulator-url", model.base_url)
+        done = cli(*common, *simulator, "--max-calls", 1)
+        assert done.code == 3
+        assert "the cap of 1 calls is reached" in " ".join(done.err.split())
+        assert model.count == 1
+    with serve(lambda *_: "x", faults=[Rule(Fault("status", status=400))]) as down:
+        done = cli(*common, "--simulator", "n", "--simulator-url", down.base_url, "--json")
+    assert done.code == 3
+    assert {(r["status"], r["log"]["who"], r["verdict"]) for r in done.json} == {
+        ("error:infrastructure", "user", None)
+    }
+
+
+@pytest.mark.parametrize("who", ["judge", "simulator", "agent"])
+def test_a_refused_key_ends_it(cli: Cli, desk: Path, who: str) -> None:
+    refused = [Rule(Fault("status", status=401))]
+    with serve(lambda *_: "x", faults=refused) as server:
+        more: dict[str, tuple[object, ...]] = {
+            "judge": ("--user", "scripted", "--judge", "m", "--judge-url", server.base_url),
+            "simulator": ("--simulator", "m", "--simulator-url", server.base_url),
+            "agent": ("--user", "scripted", "--model", "m", "--base-url", server.base_url),
+        }
+        agent = "template" if who == "agent" else "python:desk_agents:served"
+        done = cli("flow", "session", "desk", "--agent", agent, *more[who], "-j", 1)
+    assert done.code == 3
+    assert "401" in last(done)
+    assert len(trials()) == (1 if who == "judge" else 0)  # the session is kept, and not judged
+
+
+def test_a_judge_that_is_down_is_said_and_asked_next_time(cli: Cli, desk: Path) -> None:
+    agent = ("python:desk_agents:served", "--max-unscored", 1)
+    with serve(goals, faults=[Rule(Fault("status", status=400), first=99)]) as down:
+        judge = ("--judge", "m", "--judge-url", down.base_url)
+        done = session(cli, *agent, *judge)
+        assert done.code == 3
+        assert "every trial failed: a judge failed" in done.err
+        assert re.search(r"a judge failed: error:infrastructure +4", done.out)
+        asked = down.count
+        session(cli, *agent, *judge)
+        assert down.count == 2 * asked
+    assert count("served.txt") == 4
+
+
+def test_turns_are_judged_resumed_and_gated(cli: Cli, desk: Path) -> None:
+    def act(body: dict[str, Any], n: int) -> str:
+        text = json.dumps(body["messages"][-1])
+        if "Dune, please" in text:
+            return 'Thought: look\nAction: find_book\nAction Input: {"title": "Dune"}'
+        if "R-20" in text:
+            call = '{"title": "The novel Dune", "reader_id": "R-20"}'
+            return f"Thought: lend\nAction: lend_book\nAction Input: {call}"
+        return "Thought: hm\nResponse: Gladly."
+
+    with serve(act) as agent, serve(goals) as judge:
+        common = ("flow", "turn", "desk", "--base-url", agent.base_url, "--model", "m")
+        done = cli(*common, "--max-unscored", 0.5)
+        assert done.code == 0, done.err
+        flat = " ".join(done.out.split())
+        assert "the F1 of decided calls is optimistic" in flat
+        assert re.search(r"1\.00\* +0\.50 / 1\.00", done.out)
+        assert cli(*common).code == 3  # one of two due calls is undecided
+        asked = agent.count
+        words = ("--judge", "m", "--judge-url", judge.base_url, "--judgements", "values.jsonl")
+        judged = cli(*common, *words, "--json", "--gate", 0.6)
+        assert judged.code == 1
+        assert "0.500 of 2 trials" in judged.err
+        assert agent.count == asked == 6
+    verdicts = {r["case"].rpartition(":")[2]: r for r in judged.json}
+    assert verdicts["3"]["verdict"]["call"] == "right"
+    assert verdicts["6"]["verdict"]["call"] == "wrong"
+    assert [r["grade"]["score"] for r in judged.json if r["grade"]] == [6.0] * 4
+    decided = [json.loads(x) for x in Path("values.jsonl").read_text().splitlines()]
+    assert {(d["gold"], d["given"], d["verdict"], d["by"]) for d in decided} == {
+        ("Dune", "The novel Dune", "different", "judge"), ("Dune", "Dune", "equal", "exact"),
+        ("R-20", "R-20", "equal", "exact"),
+    }  # fmt: skip
+
+
+def test_names_from_outside_do_not_write_on_the_terminal(cli: Cli, desk: Path) -> None:
+    done = session(cli, "python:desk_agents:wordy", "--profile", "hana", "--format", "none")
+    assert "\x1b[31m" not in done.out + done.err
+    rows = session(
+        cli, "python:desk_agents:wordy", "--profile", "hana", "--format", "none", "--json"
+    )
+    assert rows.json[0]["log"]["calls"][0]["arguments"] == {"title": "[bold]The novel Dune\x1b[31m"}
+    role = desk / "role.yaml"
+    told = role.read_text(encoding="utf-8").replace("Customer Service", '"[red]\\e[31mService"')
+    role.write_text(told)
+    session(cli, "python:desk_agents:wordy", "-q")
+    other = Path(shutil.copytree(desk, desk.parent / "plain"))
+    (other / "role.yaml").write_text(told.replace("[red]", "[blue]"))
+    cli("flow", "session", "plain", "--agent", "python:desk_agents:wordy", "--user", "scripted")
+    report = cli("flow", "report")
+    assert "[red]" in report.out
+    assert "\x1b[31m" not in report.out
+
+
+def test_the_report_is_of_what_is_stored(cli: Cli, desk: Path) -> None:
+    assert cli("flow", "report").code == 2
+    session(cli, "scripted:perfect", "-q")
+    session(cli, "scripted:stops_early", "-q")
+    done = cli("flow", "report")
+    assert done.code == 0, done.err
+    for title in ("by system", "by scenario", "by task", "Why sessions failed"):
+        assert title in done.out
+    unknown = cli("flow", "report", "--role", "desks")
+    assert unknown.code == 2
+    assert "no trial of a role 'desks'; there are some of: desk" in last(unknown)
+    assert len(cli("flow", "report", "--role", "desk", "--json").json) == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["session", "desks"], "ROLE: no role 'desks' and no folder with a role.yaml"),
+        (["session", "desk", "--scenario", "lend"], "no scenario 'lend'; known: cross, lend_book"),
+        (["session", "desk", "--profile", "nobody"], "no profile 'nobody'; known: hana"),
+        (["session", "desk", "--format", "prose"], "--format: 'prose' is not one of text, code"),
+        (["session", "desk", "--kind", "both"], "--kind: 'both' is not one of all, single, cross"),
+        (["session", "desk", "--kind", "cross", "--scenario", "lend_book"], "no user is left"),
+        (["session", "desk", "--user", "human"], "--user: 'human' is not one of model, scripted"),
+        (["session", "desk", "--tools", "none"], "--tools: 'none' is not one of auto, backend"),
+        (["session", "desk", "--tools", "model"], "needs --simulator PROVIDER:MODEL"),
+        (["session", "desk", "--simulator", "embedded"], "--simulator: this needs a chat model"),
+        (["session", "desk", "--judge", "embedded"], "--judge: this needs a chat model"),
+        (["session", "desk", "--judge", "nobody:x"], "no provider in 'nobody:x'"),
+        (["session", "desk", "--max-cost", "1"], "a cap on cost needs prices"),
+        (["session", "desk", "--flowbench", "--turns", "3"], "--turns and --calls have no place"),
+        (["session", "desk", "--agent", "scripted:perfekt"], "is 'perfect' meant?"),
+        (["session", "desk", "--agent", "openai"], "needs a chat model"),
+        (["session", "desk", "--agent", "python:no_such:thing"], "no_such"),
+        (["session", "bare", "--tools", "backend"], "needs a backend.py for --tools backend"),
+        (["turn", "desk"], "scripted assistants lead whole sessions"),
+        (["turn", "desk", "--agent", "openai"], "needs a chat model"),
+        (["turn", "desk", "--agent", "python:desk_agents:served", "--kind", "cross"],
+         "no recorded turn is left"),
+        (["report"], "no store here yet"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_exit_2_and_leaves_no_file(
+    cli: Cli, desk: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    (shutil.copytree(desk, tmp_path / "bare") / "backend.py").unlink()
+    before = {p.name for p in tmp_path.iterdir()}
+    if arguments[0] != "report" and "--agent" not in arguments:
+        arguments = [*arguments, "--agent", "scripted:perfect"]
+    if arguments[0] == "session" and "--user" not in arguments and "--simulator" not in arguments:
+        arguments = [*arguments, "--user", "scripted"]
+    done = cli("flow", *arguments)
+    assert done.code == 2, done
+    assert message in last(done)
+    assert {p.name for p in tmp_path.iterdir()} - {"__pycache__"} == before

@@ -1,0 +1,416 @@
+"""Trials of workflows: kept, resumed, judged anew from their logs, read back as results."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.agents import AgentFailure
+from agenteval.agents.dialogue import AssistantSystem
+from agenteval.errors import BudgetExceeded, InputError, StoreError, Transient, Unauthorized
+from agenteval.evaluators.workflows.cases import OpenRole, open_role, session_cases, turn_cases
+from agenteval.evaluators.workflows.results import Level, SessionVerdict
+from agenteval.evaluators.workflows.run_session import SessionSettings
+from agenteval.evaluators.workflows.scenario import Format
+from agenteval.evaluators.workflows.scripted.behaviours import scripted_assistants
+from agenteval.evaluators.workflows.session import (
+    Prediction,
+    SessionCall,
+    SessionFailure,
+    SessionLog,
+)
+from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict, SessionJudge
+from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
+from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
+from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
+from agenteval.flows import (
+    Act,
+    Candidate,
+    Case,
+    Sessions,
+    load_sessions,
+    load_turns,
+    open_work,
+    run_work,
+    spent,
+)
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.models.limits import Budget
+from agenteval.models.wire import Reply, Request
+from agenteval.records import Message, Usage
+from agenteval.store import Store, Trials, TrialSystem
+from agenteval.testing.scripted import ScriptedTransport
+from agenteval.trialling import Ended
+
+DESK = Path(__file__).parent / "evaluators" / "workflows" / "library_desk"
+OF = open_role(DESK)
+CASES = session_cases([OF])  # ida, hana, otto, jan
+TURNS = turn_cases([OF])
+BARE = [replace(c, of=replace(OF, backend=None, backend_sha256=None)) for c in CASES]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "s.db") as opened:
+        yield opened
+
+
+def gold_log(case: Any) -> SessionLog:
+    """A session in which all gold calls were made; the state is that of the real backend."""
+    assert OF.backend is not None
+    machine = OF.backend()
+    calls: list[SessionCall] = []
+    for action in case.profile.actions:
+        result = json.dumps(getattr(machine, action.tool)(**action.arguments))
+        calls.append(
+            SessionCall(
+                tool=action.tool, arguments=action.arguments, result=result, answered="backend",
+                turn=0, step=len(calls),
+            )
+        )  # fmt: skip
+    said = (Message(role="user", content="Hello"), Message(role="assistant", content="Done. Bye"))
+    return SessionLog(
+        messages=said, calls=tuple(calls), ended="user", turns=1, state=machine.state,
+        usage=Usage(requests=2), simulator_usage=Usage(requests=1),
+    )  # fmt: skip
+
+
+@dataclass
+class Acts:
+    """Does what `make` says, and keeps what it was asked for."""
+
+    make: Callable[[Any], Any] = gold_log
+    asked: list[tuple[str, int]] = field(default_factory=list)
+
+    async def __call__(self, case: Any, candidate: Candidate, number: int) -> Any:
+        self.asked.append((case.info.id, number))
+        found = self.make(case)
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+
+def nobody() -> Any:
+    raise AssertionError("the act answers for the assistant")
+
+
+def candidate(format: Format = "flowchart", name: str = "agent", **conditions: Any) -> Candidate:
+    return Candidate(AssistantSystem(name, nobody, {"v": 1}), format, conditions)
+
+
+def run(
+    store: Store,
+    act: Act,
+    *,
+    who: Candidate | None = None,
+    judges: Judges | None = None,
+    trials: int = 1,
+    cases: Sequence[Case] = CASES,
+    level: Level = "session",
+) -> Ended:
+    verdicts, who = Verdicts(judges or Judges()), who or candidate()
+    work = open_work(store, level, cases, who, trials, check_key=verdicts.judges.key)
+    return asyncio.run(run_work(store, level, who, work, act, verdicts, concurrency=1))
+
+
+def goals(achieved: bool = True) -> Callable[[Request], str]:
+    """A judge's reply on as many goals as it is told of."""
+
+    def answer(request: Request) -> str:
+        text = json.dumps(request.messages, default=str)
+        rows = [
+            {"number": i, "evidence": "Done. Bye", "reason": "seen", "achieved": achieved}
+            for i in range(1, 3 if "2. Borrow Dune." in text else 2)
+        ]
+        return json.dumps({"goals": rows, "success": achieved})
+
+    return answer
+
+
+def judge(
+    answer: Callable[[Request], str | Reply | Exception], store: Store | None = None, **more: Any
+) -> tuple[Judges, list[Request]]:
+    transport = ScriptedTransport(answer)
+    client = Client(transport, cache=store, retry=RetryPolicy(attempts=1), **more)
+    return Judges("scripted judge", None, SessionJudge(client), None), transport.requests
+
+
+def verdicts_of(store: Store) -> list[SessionVerdict]:
+    found = [r.verdict for r in load_sessions(store)]
+    assert None not in found
+    return [v for v in found if v is not None]
+
+
+def test_everything_is_run_once_and_read_back(store: Store) -> None:
+    act = Acts()
+    ended = run(store, act, trials=2)
+    assert ended.progress.outcomes == {"success": 8}
+    assert act.asked == [(c.info.id, n) for n in range(2) for c in CASES]
+    again = Acts()
+    assert run(store, again, trials=2).progress.total == 0
+    assert run(store, again, trials=3).progress.total == 4
+    assert {number for _, number in again.asked} == {2}
+    found = load_sessions(store)
+    assert len(found) == 12
+    assert {(r.agent, r.format, r.system) for r in found} == {
+        ("agent", "flowchart", "agent · flowchart")
+    }
+    assert {r.case.id for r in found} == {
+        "library_desk/return_book/ida", "library_desk/lend_book/hana",
+        "library_desk/lend_book/otto", "library_desk/cross/jan",
+    }  # fmt: skip
+    assert all(r.verdict is not None and r.verdict.decided_by == "state" for r in found)
+
+
+def test_the_budget_stops_it_and_the_next_run_goes_on(store: Store) -> None:
+    left = [gold_log, gold_log]
+
+    def make(case: Any) -> Any:
+        if left:
+            return left.pop()(case)
+        error = BudgetExceeded("the cap of 4 calls is reached")
+        error.spent = Usage(requests=1)
+        return error
+
+    ended = run(store, Acts(make))
+    assert ended.stopped == "the cap of 4 calls is reached"
+    assert ended.left_out == 2
+    act = Acts()
+    assert run(store, act).progress.outcomes == {"success": 2}
+    assert [c for c, _ in act.asked] == [c.info.id for c in CASES[2:]]
+    # Four sessions of 2 + 1 requests, and the one that the attempt broken off had taken.
+    assert spent(store, "session", [candidate().sha256]).requests == 13
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, Unauthorized, InputError])
+def test_what_is_done_stays_when_the_run_is_broken_off(store: Store, kind: type) -> None:
+    left = [gold_log]
+    with pytest.raises(kind):
+        run(store, Acts(lambda case: left.pop()(case) if left else kind("stop")))
+    act = Acts()
+    run(store, act)
+    assert len(act.asked) == 3
+    assert len(load_sessions(store)) == 4
+
+
+def test_a_failing_endpoint_is_counted_and_no_score(store: Store) -> None:
+    fail = Acts(lambda _: SessionFailure(status="error:infrastructure", message="no answer"))
+    ended = run(store, fail)
+    assert ended.stopped == "every trial failed: no answer"
+    assert all(r.verdict is None for r in load_sessions(store))
+    assert run(store, Acts()).progress.outcomes == {"success": 4}
+    assert len(load_sessions(store)) == 4
+
+
+def test_what_failed_for_good_is_run_again_only_when_told(store: Store) -> None:
+    run(store, Acts(lambda _: SessionFailure(status="unscored:refusal")))
+    key = Judges().key
+    assert open_work(store, "session", CASES, candidate(), 1, check_key=key) == []
+    again = open_work(store, "session", CASES, candidate(), 1, check_key=key, retry_failed=True)
+    assert len(again) == 4
+
+
+def test_another_judge_judges_the_stored_logs_without_the_agent(store: Store) -> None:
+    run(store, Acts(), cases=BARE)
+    assert {v.success for v in verdicts_of(store)} == {None}  # no backend, no judge
+    before = spent(store, "session", [candidate().sha256])
+    act = Acts()
+    judges, asked = judge(goals(), store)
+    ended = run(store, act, cases=BARE, judges=judges)
+    assert act.asked == []
+    assert len(asked) == 4
+    assert ended.progress.outcomes == {"success": 4}
+    assert ended.progress.usage.requests == 0
+    found = verdicts_of(store)
+    assert {v.decided_by for v in found} == {"judge"}
+    assert len(load_sessions(store)) == 4
+    after = spent(store, "session", [candidate().sha256])
+    assert after.requests == before.requests + 4  # the judge's; the sessions' are not doubled
+    assert run(store, act, cases=BARE, judges=judges).progress.total == 0
+    # Without the judge it is open again; with it, the cache has its words: nothing is asked.
+    run(store, act, cases=BARE)
+    assert {v.success for v in verdicts_of(store)} == {None}
+    run(store, act, cases=BARE, judges=judges)
+    assert {v.success for v in verdicts_of(store)} == {True}
+    assert len(asked) == 4
+    assert spent(store, "session", [candidate().sha256]) == after
+
+
+def test_a_judge_whose_budget_ends_is_asked_next_time(store: Store) -> None:
+    judges, asked = judge(goals(), budget=Budget(max_calls=2))
+    act = Acts()
+    ended = run(store, act, cases=BARE, judges=judges)
+    assert "2 calls" in str(ended.stopped)
+    assert len(act.asked) == 3  # the third is kept, and not judged
+    assert len(asked) == 2
+    assert [v.judge and v.judge.usage.requests for v in verdicts_of(store)].count(1) == 2
+    (broken,) = [v for v in verdicts_of(store) if isinstance(v.judge, GoalsFailure)]
+    assert (broken.success, broken.failures) == (None, ("error:budget",))
+    judges, asked = judge(goals())
+    ended = run(store, act, cases=BARE, judges=judges)
+    assert ended.progress.outcomes == {"success": 2}
+    assert len(act.asked) == 4
+    assert len(asked) == 2
+    assert all(isinstance(v.judge, GoalsVerdict) for v in verdicts_of(store))
+
+
+def test_a_refused_key_of_the_judge_costs_no_session(store: Store) -> None:
+    judges, _ = judge(lambda _: Unauthorized("the key is refused"))
+    act = Acts()
+    with pytest.raises(Unauthorized):
+        run(store, act, judges=judges)
+    assert len(act.asked) == 1
+    (kept,) = load_sessions(store)
+    assert kept.verdict is None
+    assert isinstance(kept.log, SessionLog)
+    judges, _ = judge(goals())
+    run(store, act, judges=judges)
+    assert len(act.asked) == 4
+
+
+def test_a_judge_that_is_down_leaves_the_state_its_word_and_is_asked_again(store: Store) -> None:
+    down, asked = judge(lambda _: Transient("no judge there"))
+    act = Acts()
+    ended = run(store, act, trials=3, judges=down)
+    assert ended.stopped == "8 trials in a row failed: a judge failed: no judge there"
+    assert {(v.success, v.decided_by) for v in verdicts_of(store)} == {(True, "state")}
+    assert {v.failures for v in verdicts_of(store)} == {("error:infrastructure",)}
+    up, asked = judge(goals(achieved=False))
+    run(store, act, trials=3, judges=up)
+    assert len(act.asked) == 12
+    assert len(asked) == 12
+    found = verdicts_of(store)
+    assert {v.failures for v in found} == {()}
+    assert {(v.success, v.judge and v.judge.success) for v in found} == {(True, False)}  # type: ignore[union-attr]
+
+
+def test_a_judge_that_talks_nonsense_is_not_asked_for_ever(store: Store) -> None:
+    judges, asked = judge(lambda _: "Nice weather.")
+    run(store, Acts(), cases=BARE[:1], judges=judges)
+    assert [v.failures for v in verdicts_of(store)] == [("unscored:parse",)]
+    assert len(asked) == 2  # and one repair
+    assert run(store, Acts(), cases=BARE[:1], judges=judges).progress.total == 0
+
+
+def test_turns_have_their_verdicts_and_outcomes(store: Store) -> None:
+    gold = {c.info.id: c.turn for c in TURNS}
+    calls = [c.info.id for c in TURNS if c.turn.kind == "call"]
+
+    def predicted(case: Any) -> Prediction | AgentFailure:
+        turn = gold[case.info.id]
+        if case.info.id == calls[1]:
+            return Prediction(form="reply", response="Which one?")
+        if turn.kind == "call":
+            return Prediction(form="call", tool=turn.tool, arguments=turn.arguments)
+        if case.index == 1:
+            return AgentFailure(status="error:timeout", message="slow")
+        if case.index == 4:
+            return Prediction(form="call", tool="find_book", arguments={})
+        return Prediction(form="unreadable" if case.index == 7 else "reply", response="Yes.")
+
+    ended = run(store, Acts(predicted), level="turn", cases=TURNS)
+    assert ended.progress.outcomes == {
+        "right": 1, "missed": 1, "replied": 1, "spurious": 1, "unreadable": 1, "error:timeout": 1,
+    }  # fmt: skip
+    found = load_turns(store)
+    assert [r.case.id for r in found] == sorted(gold)
+    assert {r.case.task for r in found} == {"library_desk/lend_book/hana_dune"}
+    lost = [r for r in found if isinstance(r.prediction, AgentFailure)]
+    assert [r.verdict for r in lost] == [None]
+    again = Acts(predicted)
+    run(store, again, level="turn", cases=TURNS)
+    assert [c for c, _ in again.asked] == ["library_desk/lend_book/hana_dune:1"]
+
+
+def test_formats_stand_in_their_order_under_one_agent(store: Store) -> None:
+    formats: tuple[Format, ...] = ("none", "flowchart", "text")
+    for format in formats:
+        run(store, Acts(), who=candidate(format))
+    found = load_sessions(store)
+    assert list(dict.fromkeys(r.format for r in found)) == ["text", "flowchart", "none"]
+    assert {r.agent for r in found} == {"agent"}
+
+
+def test_one_agent_under_two_conditions_is_two_each_with_its_formats(store: Store) -> None:
+    for turns in (3, 15):
+        for format in ("text", "flowchart"):
+            run(store, Acts(), who=candidate(format, turns=turns))
+    found = load_sessions(store)
+    names = {(str(r.settings["turns"]), r.agent) for r in found}
+    assert [turns for turns, _ in sorted(names)] == ["15", "3"]
+    assert len({agent for _, agent in names}) == 2
+    assert len({r.system for r in found}) == 4
+
+
+def test_a_role_that_was_changed_is_another_and_told_apart(store: Store) -> None:
+    run(store, Acts())
+    role = OF.role.model_copy(update={"background": "You serve the readers of a new library."})
+    changed = session_cases([replace(OF, role=role)])
+    act = Acts()
+    run(store, act, cases=changed)
+    assert len(act.asked) == 4
+    now = load_sessions(store, cases=[c.key for c in changed])
+    assert len(now) == 4
+    both = load_sessions(store)
+    assert len(both) == len({r.case.task for r in both}) == 8
+    assert {r.case.role for r in both} == {"library_desk"}
+
+
+def test_cases_of_other_campaigns_are_left_alone(store: Store) -> None:
+    run(store, Acts(), cases=CASES[:1])
+    (before,) = Trials(store).trials("workflows.session")
+    run(store, Acts(), who=candidate("text"))
+    run(store, Acts(lambda c: Prediction(form="reply", response="x")), level="turn", cases=TURNS)
+    (after,) = Trials(store).trials("workflows.session", None, [candidate().sha256])
+    assert after == before
+
+
+def test_a_damaged_system_is_said(store: Store) -> None:
+    run(store, Acts(), cases=CASES[:1])
+    (trial,) = Trials(store).trials("workflows.session")
+    Trials(store).add_system(TrialSystem(key="b" * 64, name="odd", parameters={"format": "x"}))
+    asyncio.run(Trials(store).write_trial(trial.model_copy(update={"system_key": "b" * 64})))
+    with pytest.raises(StoreError, match="the system 'odd' is damaged"):
+        load_sessions(store)
+
+
+def test_an_assistant_without_a_place_is_no_result(store: Store) -> None:
+    act = Sessions(ScriptedUser(), lambda of: ToolSimulator(backend=of.backend), SessionSettings())
+    who = replace(candidate(), for_case=lambda case: None)
+    with pytest.raises(InputError, match="agent has no place in library_desk"):
+        run(store, act, who=who)
+    assert load_sessions(store) == []
+
+
+def test_repeats_differ_by_their_number_and_are_the_same_again(
+    store: Store, tmp_path: Path
+) -> None:
+    def tools(of: OpenRole) -> ToolSimulator:
+        return ToolSimulator(backend=of.backend)
+
+    def made(case: Case) -> AssistantSystem:
+        return scripted_assistants(case.of.role, case.profile)["perfect"]
+
+    def asides(opened: Store) -> dict[int, int]:
+        """After how many words of the user its remark comes, by trial; 0: not at all."""
+        found = {}
+        for r in load_sessions(opened):
+            assert isinstance(r.log, SessionLog)
+            own = [m.content for m in r.log.messages if m.role == "user"]
+            found[r.trial] = next((i for i, t in enumerate(own) if "heated" in t), 0)
+        return found
+
+    act = Sessions(ScriptedUser(), tools, SessionSettings())
+    who = replace(candidate(), for_case=made)
+    otto = [c for c in CASES if c.profile.id == "otto"]
+    run(store, act, who=who, trials=8, cases=otto)
+    assert len(set(asides(store).values())) > 1
+    with Store(tmp_path / "again.db") as other:
+        run(other, act, who=who, trials=8, cases=otto)
+        assert asides(other) == asides(store)

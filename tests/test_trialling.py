@@ -1,0 +1,133 @@
+"""The engine of trials: each is kept once, and what is broken ends the run with a reason."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agenteval.errors import Unauthorized
+from agenteval.records import FailureStatus, Usage
+from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
+from agenteval.trialling import Ended, Finished, Job, Progress, run_jobs
+
+NAME, SYSTEM, CHECK = "unit", "a" * 64, "c" * 64
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Iterator[Trials]:
+    with Store(tmp_path / "s.db") as store:
+        found = Trials(store)
+        found.add_cases(
+            NAME, [TrialCase(key=f"{i:064x}", id=f"case {i}", body={}) for i in range(40)]
+        )
+        found.add_system(TrialSystem(key=SYSTEM, name="one", parameters={}))
+        yield found
+
+
+def trial(number: int, status: FailureStatus | None = None, requests: int = 1) -> Trial:
+    log = {"message": f"message {number}"} if status else {"said": number}
+    made = Trial(
+        evaluator=NAME, system_key=SYSTEM, case_key=f"{number:064x}", trial=0,
+        case_id=f"case {number}", status=status or "done", log=log,
+        usage=Usage(requests=requests),
+    )  # fmt: skip
+    return made if status else made.judged(CHECK, "pass")
+
+
+def job(made: Trial | Finished | Exception, ran: list[str] | None = None) -> Job:
+    async def do() -> Trial | Finished:
+        if ran is not None:
+            ran.append("ran")
+        if isinstance(made, Exception):
+            raise made
+        return made
+
+    return do
+
+
+def run(tables: Trials, jobs: list[Job], concurrency: int = 1) -> Ended:
+    return asyncio.run(run_jobs(tables, jobs, concurrency=concurrency))
+
+
+def statuses(tables: Trials) -> list[str]:
+    return [t.status for t in tables.trials(NAME)]
+
+
+def test_each_trial_is_stored_and_counted_once(tables: Trials) -> None:
+    seen: list[int] = []
+
+    def watch(progress: Progress) -> None:
+        seen.append(progress.calls_done)
+        assert len(statuses(tables)) >= progress.calls_done  # durable before it counts
+
+    jobs = [job(trial(0)), job(trial(1, "unscored:parse")), job(Finished(trial(2)))]
+    ended = asyncio.run(run_jobs(tables, jobs, concurrency=1, on_progress=watch))
+    assert seen == [1, 2, 3]
+    assert ended.progress.outcomes == {"pass": 2, "unscored:parse": 1}
+    assert ended.progress.failures == {"unscored:parse": 1}
+    assert ended.progress.usage.requests == 3
+    assert (ended.stopped, ended.left_out) == (None, 0)
+    assert sorted(statuses(tables)) == ["done", "done", "unscored:parse"]
+
+
+def test_nothing_to_do(tables: Trials) -> None:
+    ended = run(tables, [])
+    assert (ended.stopped, ended.left_out, ended.progress.total) == (None, 0, 0)
+
+
+def test_the_budget_ends_it_and_what_was_spent_is_kept(tables: Trials) -> None:
+    ran: list[str] = []
+    jobs = [job(trial(0), ran), job(trial(1, "error:budget", 5), ran), job(trial(2), ran)]
+    ended = run(tables, jobs)
+    assert len(ran) == 2
+    assert (ended.stopped, ended.left_out) == ("message 1", 2)
+    assert tables.usage(NAME, SYSTEM).requests == 6
+    # It was no trial: the next run does it, and what it took before is not forgotten.
+    assert tables.missing(NAME, [f"{i:064x}" for i in range(3)], SYSTEM, 1) == [
+        (f"{1:064x}", 0), (f"{2:064x}", 0),
+    ]  # fmt: skip
+    run(tables, [job(trial(1, requests=2))])
+    assert tables.usage(NAME, SYSTEM).requests == 8
+
+
+def test_a_judges_budget_ends_it_as_well(tables: Trials) -> None:
+    broken = Finished(trial(0), judge=("error:budget", "the cap is reached"))
+    ended = run(tables, [job(broken), job(trial(1))])
+    assert (ended.stopped, ended.left_out) == ("the cap is reached", 2)
+    assert statuses(tables) == ["done"]
+
+
+def test_judges_that_fail_one_after_the_other_end_it(tables: Trials) -> None:
+    ran: list[str] = []
+    jobs = [
+        job(Finished(trial(i), judge=("error:infrastructure", "no judge")), ran) for i in range(12)
+    ]
+    ended = run(tables, jobs)
+    assert len(ran) == 8
+    assert ended.stopped == "8 trials in a row failed: no judge"
+    assert ended.left_out == 4
+    assert ended.progress.failures == {"judge error:infrastructure": 8}
+    assert statuses(tables) == ["done"] * 8
+
+
+def test_every_trial_failed_is_said_of_few(tables: Trials) -> None:
+    ended = run(tables, [job(trial(i, "error:timeout")) for i in range(2)])
+    assert ended.stopped == "every trial failed: message 1"
+    assert ended.left_out == 0
+
+
+def test_what_is_stored_already_is_not_written_again(tables: Trials) -> None:
+    asyncio.run(tables.write_trial(trial(0, "error:timeout", 3)))
+    # A second write would replace the failure and add up what it took.
+    run(tables, [job(Finished(trial(0, requests=3), stored=True))])
+    assert statuses(tables) == ["error:timeout"]
+    assert tables.usage(NAME, SYSTEM).requests == 3
+
+
+def test_what_a_job_raises_is_raised_and_what_is_done_stays(tables: Trials) -> None:
+    with pytest.raises(Unauthorized, match="refused"):
+        run(tables, [job(trial(0)), job(Unauthorized("refused")), job(trial(1))])
+    assert statuses(tables) == ["done"]
