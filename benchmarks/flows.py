@@ -65,7 +65,7 @@ async def table(cases: Sequence[SessionCase], seed: int) -> dict[str, Row]:
     """All behaviours with all users."""
     verdicts, rows = Verdicts(), {name: Row() for name in CAUSE}
     for case in cases:
-        own = behaviours(case.of.role, case.profile, seed=seed)
+        own = behaviours(case.of.role, case.profile, seed=seed, backend=case.of.backend)
         for name, row in rows.items():
             behaviour = own[name]
             if behaviour.system is None:
@@ -92,7 +92,11 @@ async def at_once(
 ) -> tuple[float, float, str]:
     """Seconds, seconds of CPU, and all logs as text."""
     chosen = list(islice(cycle(cases), sessions))
-    perfect = [behaviours(c.of.role, c.profile, seed=seed)["perfect"] for c in chosen]
+    known = {
+        c.key: behaviours(c.of.role, c.profile, seed=seed, backend=c.of.backend)["perfect"]
+        for c in cases
+    }
+    perfect = [known[c.key] for c in chosen]
     began, cpu = time.perf_counter(), time.process_time()
     logs = await asyncio.gather(*(one(c, b, seed) for c, b in zip(chosen, perfect, strict=True)))
     spent = time.perf_counter() - began, time.process_time() - cpu

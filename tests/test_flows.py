@@ -25,7 +25,7 @@ from agenteval.evaluators.workflows.session import (
     SessionFailure,
     SessionLog,
 )
-from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict, SessionJudge
+from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict
 from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
 from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
 from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
@@ -138,7 +138,7 @@ def judge(
 ) -> tuple[Judges, list[Request]]:
     transport = ScriptedTransport(answer)
     client = Client(transport, cache=store, retry=RetryPolicy(attempts=1), **more)
-    return Judges("scripted judge", None, SessionJudge(client), None), transport.requests
+    return replace(Judges.on(client), equality=None, response=None), transport.requests
 
 
 def verdicts_of(store: Store) -> list[SessionVerdict]:

@@ -174,14 +174,17 @@ def _seen(work: asyncio.Future[str]) -> None:
 
 
 def _error(work: asyncio.Future[Any]) -> Exception | None:
-    """What a finished agent raised. Interrupts of the process are raised again."""
+    """What a finished agent raised. An interrupt of the process is raised again; other exceptions
+    that are no Exception would pass every handler between here and the campaign."""
     if not work.done():
         return None
     if work.cancelled():
         return AgentevalError("the agent cancelled itself")
     error = work.exception()
-    if error is not None and not isinstance(error, Exception):
+    if isinstance(error, KeyboardInterrupt):
         raise error
+    if error is not None and not isinstance(error, Exception):
+        return AgentevalError(f"the agent left with {type(error).__name__}")
     return error
 
 

@@ -128,9 +128,6 @@ async def opened_judges(
     job: FlowJob, store: Store, budget: Budget | None = None
 ) -> AsyncIterator[Judges]:
     """The judges on the model of --judge; none without it."""
-    from agenteval.evaluators.workflows.equality_judge import EqualityJudge
-    from agenteval.evaluators.workflows.response_judge import ResponseJudge
-    from agenteval.evaluators.workflows.session_judge import SessionJudge
     from agenteval.evaluators.workflows.verdicts import Judges
 
     choice = job.judging()
@@ -139,12 +136,7 @@ async def opened_judges(
         return
     client = chat_client(choice, job.limits, store, budget)
     try:
-        yield Judges(
-            f"{client.transport.endpoint} {client.model}",
-            EqualityJudge(client),
-            SessionJudge(client),
-            ResponseJudge(client),
-        )
+        yield Judges.on(client)
     finally:
         await client.close()
 

@@ -109,6 +109,8 @@ def number_of(said: Any) -> float | None:
     """A finite number, also written as text; None for anything else."""
     if isinstance(said, bool) or not isinstance(said, int | float | str):
         return None
+    if isinstance(said, str) and "_" in said:  # Python's 1_0 is nobody's number
+        return None
     try:
         number = float(said)
     except (ValueError, OverflowError):

@@ -26,7 +26,9 @@ def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect
     found: list[Defect] = []
     for tool in tools:
         method = methods.get(tool.name)
-        if method is not None:
+        if isinstance(method, ast.AsyncFunctionDef):
+            found.append(_defect(f"Backend.{tool.name} is an `async def`; it answers at once"))
+        elif method is not None:
             found += _signature(tool, method)
         elif whole:
             found.append(_defect(f"the class Backend has no method {tool.name}"))

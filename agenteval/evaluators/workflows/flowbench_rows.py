@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +20,7 @@ from pydantic import JsonValue
 
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.conformance import Call
+from agenteval.evaluators.workflows.flowbench_toolbox import told_schemas
 from agenteval.evaluators.workflows.reply_text import read_actions, read_object
 from agenteval.evaluators.workflows.scenario import Action
 from agenteval.evaluators.workflows.turn_score import GoldTurn
@@ -33,8 +33,6 @@ _PREDICT = ("predict", "prediction", "output")
 _ID = ("id", "turn_id", "session_id")
 _WORKFLOW = ("workflow_text", "text_workflow", "knowledge_text")
 _TURN_ID = re.compile(r"(?:\A|[_-])(?:agent[_-])?turn[_-]?(\d{1,6})\Z", re.I)
-_API = re.compile(r"^API:[ \t]*(\w{1,128})[ \t]*$", re.M)
-_INPUT = re.compile(r"^Input parameters:[ \t]*", re.M)
 _ROLES = frozenset({"system", "user", "assistant", "function", "tool"})
 _SESSION_KEYS = ("gt_actions_string", "gen_dialog_str", "gen_dialog_list", "gen_actions_string")
 
@@ -113,21 +111,6 @@ def pooled(files: Sequence[tuple[Path, Rows]]) -> Rows:
     )
 
 
-@lru_cache(maxsize=256)  # the turns of a scenario share their prompt
-def toolbox(prompt: str) -> dict[str, dict[str, JsonValue]]:
-    """Schemas of the parameters of the tools that a system prompt describes ("API: <name>", then
-    "Input parameters: <JSON>"); tools whose parameters cannot be read are left out."""
-    found: dict[str, dict[str, JsonValue]] = {}
-    names = list(_API.finditer(prompt))
-    for i, name in enumerate(names):
-        end = names[i + 1].start() if i + 1 < len(names) else len(prompt)
-        start = _INPUT.search(prompt, name.end(), end)
-        parameters = read_object(prompt[start.end() : end]) if start else None
-        if parameters is not None:
-            found[name.group(1)] = _schema(parameters)
-    return found
-
-
 def _documents(path: Path) -> list[tuple[str, Row]]:
     """(place, row) of every row."""
     text = _text(path)
@@ -185,7 +168,7 @@ def _turn(row: Row, at: str, index: int) -> TurnRow:
     )
     return TurnRow(
         where=at, gold=gold, predict=_as_text(_first(row, _PREDICT, at), "predict", at),
-        action=action, action_input=text, prompt=prompt, schemas=_schemas(row, prompt),
+        action=action, action_input=text, prompt=prompt, schemas=told_schemas(row, prompt),
         history="\n".join(f"{m['role']}: {m['content']}" for m in said),
         workflow=_as_text(_first(row, _WORKFLOW, None), "workflow_text", at),
     )  # fmt: skip
@@ -250,7 +233,7 @@ def _session(row: Row, at: str) -> SessionRow:
     )
     return SessionRow(
         where=at, id=_id(row, at, at), gold_text=gold_text, dialogue=dialogue, gold=tuple(gold),
-        calls=read_actions(by_agent), schemas=_schemas(row, prompt),
+        calls=read_actions(by_agent), schemas=told_schemas(row, prompt),
         wanted=_as_text(row.get("user_target", ""), "user_target", at),
         workflow=_as_text(_first(row, _WORKFLOW, None), "workflow_text", at),
         success=_recorded_success(row.get("success_gpt"), at),
@@ -295,32 +278,6 @@ def _recorded_progress(value: Any, at: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InputError(f"progress_gpt must be a number from 0 to 1, not {value!r:.40}", at)
     return float(value)
-
-
-def _schemas(row: Row, prompt: str) -> dict[str, dict[str, JsonValue]]:
-    found = dict(toolbox(prompt))
-    apis = row.get("apis")
-    for api in apis if isinstance(apis, list) else []:
-        if not isinstance(api, dict):
-            continue
-        name = api.get("name") or api.get("api_name")
-        parameters = next(
-            (api[k] for k in ("parameters", "input_parameters") if isinstance(api.get(k), dict)),
-            None,
-        )
-        if isinstance(name, str) and parameters is not None:
-            found.setdefault(name, _schema(parameters))
-    return found
-
-
-def _schema(parameters: dict[str, Any]) -> dict[str, JsonValue]:
-    """The parameters as a JSON schema; what is one already stays as it is."""
-    if isinstance(parameters.get("properties"), dict):
-        return parameters
-    known: dict[str, JsonValue] = {
-        name: about for name, about in parameters.items() if isinstance(about, dict)
-    }
-    return {"type": "object", "properties": known}
 
 
 def _first(row: Row, names: tuple[str, ...], at: str | None) -> Any:

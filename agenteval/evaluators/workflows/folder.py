@@ -6,7 +6,9 @@ import difflib
 import hashlib
 import importlib.util
 import json
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -25,8 +27,10 @@ from agenteval.evaluators.workflows.scenario import (
 from agenteval.readers.tasks import StrictLoader, data_folders
 
 ROLE_FILE, BACKEND_FILE, SCENARIO_FILE = "role.yaml", "backend.py", "scenario.yaml"
+_PROFILES_FILE, _TOOLS_FILE = "profiles.yaml", "tools.json"
 _FILES = {"text": "workflow.txt", "code": "workflow.code", "flowchart": "workflow.mmd"}
 _PROFILES, _TOOLS = TypeAdapter(tuple[Profile, ...]), TypeAdapter(tuple[WorkflowTool, ...])
+_LARGEST = 1_000_000  # bytes of one file; people write a few thousand
 _R = TypeVar("_R")
 
 
@@ -74,17 +78,20 @@ def find_role(name: str) -> Path:
 def read_role(folder: Path) -> Role:
     """The role of a folder. Raises InputError naming file and line or key."""
     about = _mapping(folder / ROLE_FILE)
-    scenarios = [_scenario(path.parent) for path in sorted(folder.glob(f"*/{SCENARIO_FILE}"))]
+    scenarios = [_scenario(path) for path in _scenario_folders(folder)]
     if not scenarios:
         raise InputError(f"a role needs a folder with a {SCENARIO_FILE}", str(folder))
     cross = folder / CROSS
-    whole = {
-        "id": folder.name,
-        "scenarios": scenarios,
-        "cross_profiles": _profiles(cross),
-        "cross_sessions": _sessions(cross),
-        **about,
-    }
+    whole = _whole(
+        {
+            "id": folder.resolve().name if folder.name in ("", "..") else folder.name,
+            "scenarios": scenarios,
+            "cross_profiles": _profiles(cross),
+            "cross_sessions": _sessions(cross),
+        },
+        about,
+        folder / ROLE_FILE,
+    )
     role = _valid(lambda: Role.model_validate(whole), folder / ROLE_FILE)
     _check_references(role, folder)
     return role
@@ -103,9 +110,13 @@ def load_backend(folder: Path) -> Callable[[], StatefulBackend]:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up there
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also a script that calls sys.exit
+        sys.modules.pop(name, None)
         told = f"cannot be imported ({type(error).__name__}: {error})"
         raise InputError(told, str(path)) from error
     found = getattr(module, "Backend", None)
@@ -119,40 +130,80 @@ def backend_sha256(folder: Path) -> str:
     return hashlib.sha256((folder / BACKEND_FILE).read_bytes()).hexdigest()
 
 
+def _scenario_folders(folder: Path) -> list[Path]:
+    """Those of the scenarios. A folder with a part of one is a scenario that lacks its file."""
+    parts = (SCENARIO_FILE, _TOOLS_FILE, *_FILES.values())
+    found = []
+    for path in _visible(folder):
+        if any((path / part).exists() for part in parts):
+            if path.name == CROSS:
+                raise InputError(f"no scenario can be called {CROSS!r}", str(path))
+            found.append(path)
+    return found
+
+
+def _visible(folder: Path) -> list[Path]:
+    """What is in a folder, sorted, without hidden files, which editors and systems leave there."""
+    if not folder.is_dir():
+        return []
+    try:
+        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        raise InputError(f"cannot read ({error.strerror})", str(folder)) from error
+
+
+def _whole(found: dict[str, Any], about: Mapping[str, JsonValue], path: Path) -> dict[str, Any]:
+    """Both together: what a file says of itself cannot be what other files hold."""
+    doubled = next((key for key in about if key in found), None)
+    if doubled is not None:
+        raise InputError(f"{doubled} cannot stand here: it follows from the folder", str(path))
+    return {**found, **about}
+
+
 def _scenario(folder: Path) -> Scenario:
     about = _mapping(folder / SCENARIO_FILE)
     texts = {key: _text(folder / name) for key, name in _FILES.items()}
-    whole = {
+    found = {
         "id": folder.name,
         **texts,
-        "tools": _tools(folder / "tools.json"),
+        "tools": _tools(folder / _TOOLS_FILE),
         "profiles": _profiles(folder),
         "sessions": _sessions(folder),
-        **about,
     }
+    whole = _whole(found, about, folder / SCENARIO_FILE)
     return _valid(lambda: Scenario.model_validate(whole), folder / SCENARIO_FILE)
 
 
 def _tools(path: Path) -> tuple[WorkflowTool, ...]:
     try:
         data = json.loads(_text(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"not valid JSON ({error})", str(path)) from error
     return _valid(lambda: _TOOLS.validate_python(data), path)
 
 
 def _profiles(folder: Path) -> tuple[Profile, ...]:
-    path = folder / "profiles.yaml"
-    if not path.is_file():
+    path = folder / _PROFILES_FILE
+    _not_short(path.with_suffix(".yml"))
+    if not path.exists():
         return ()
     return _valid(lambda: _PROFILES.validate_python(_yaml(path)), path)
 
 
 def _sessions(folder: Path) -> tuple[RecordedSession, ...]:
-    return tuple(
-        _valid(lambda path=path: RecordedSession.model_validate(_mapping(path)), path)  # type: ignore[misc]
-        for path in sorted((folder / "sessions").glob("*.yaml"))
-    )
+    found = []
+    for path in _visible(folder / "sessions"):
+        _not_short(path)
+        if path.suffix == ".yaml":
+            data = _mapping(path)
+            found.append(_valid(partial(RecordedSession.model_validate, data), path))
+    return tuple(found)
+
+
+def _not_short(path: Path) -> None:
+    """Raise InputError for a file that would be passed over without a word."""
+    if path.suffix == ".yml" and path.exists():
+        raise InputError(f"this file has to be called {path.stem}.yaml", str(path))
 
 
 def _mapping(path: Path) -> Mapping[str, JsonValue]:
@@ -165,13 +216,19 @@ def _mapping(path: Path) -> Mapping[str, JsonValue]:
 def _yaml(path: Path) -> Any:
     try:
         return yaml.load(_text(path), _Loader)  # noqa: S506  a safe loader
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # also !!int of no number
         raise InputError(f"not valid YAML ({' '.join(str(error).split())})", str(path)) from error
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise InputError("this is no file", str(path))
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            raise InputError(f"larger than {_LARGEST:,} bytes", str(path))
+        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise InputError(f"cannot read ({error.strerror})", str(path)) from error
     except UnicodeDecodeError as error:
@@ -195,7 +252,9 @@ def _check_references(role: Role, folder: Path) -> None:
         *((s.id, s.profiles, s.sessions) for s in role.scenarios),
         (CROSS, role.cross_profiles, role.cross_sessions),
     ]:
-        where = folder / group / "profiles.yaml"
+        where = folder / group / _PROFILES_FILE
+        _once((p.id for p in profiles), "profile", where)
+        _once((s.id for s in sessions), "session", folder / group / "sessions")
         for profile in profiles:
             for name in profile.scenarios:
                 _known(name, known, f"{profile.id}: no scenario", where)
@@ -216,8 +275,16 @@ def _check_tools(role: Role, folder: Path) -> None:
             if same != tool or (other == scenario.id and same is not tool):
                 raise InputError(
                     f"the tool {tool.name!r} is defined otherwise in {other}",
-                    str(folder / scenario.id / "tools.json"),
+                    str(folder / scenario.id / _TOOLS_FILE),
                 )
+
+
+def _once(ids: Iterable[str], what: str, where: Path) -> None:
+    seen: set[str] = set()
+    for id in ids:
+        if id in seen:
+            raise InputError(f"two {what}s are called {id!r}", str(where))
+        seen.add(id)
 
 
 def _known(name: str, known: set[str], what: str, where: Path) -> None:

@@ -100,7 +100,7 @@ def read_score(text: str) -> dict[str, Any]:
     if score is None:
         raise ReplyError(f"score must be a number, not {members['score']!r:.40}")
     if not WORST <= score <= BEST:
-        raise OffScale(f"score must lie from 0 to 10, not {score:g}")
+        raise OffScale(f"score must lie from 0 to 10, not {score!r}")
     return found | {"score": score}
 
 

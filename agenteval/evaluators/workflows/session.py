@@ -48,7 +48,7 @@ class SessionLog(Record):
 
     `messages` are the whole conversation (user, assistant with its calls, tool), without the
     instructions. `turns` counts the agent's replies to the user. `state` is that of the backend at
-    the end, None where there was none; `returned` the results of read calls it gave.
+    the end, None where there was none.
     """
 
     messages: tuple[Message, ...] = ()

@@ -167,11 +167,16 @@ def read_published_reply(text: str) -> GoalsVerdict:
 
 
 def dialogue_text(messages: Sequence[Message]) -> str:
-    """A conversation as the judge reads it: who speaks, calls with arguments, results."""
+    """A conversation as the judge reads it: who speaks, calls with arguments, results.
+
+    Further lines of what is said are indented, so that nobody can write "assistant calls ..." or
+    speak for a tool.
+    """
     lines = []
     for message in messages:
         if message.content.strip():
-            lines.append(f"{message.role}: {message.content.strip()}")
+            said = "\n    ".join(message.content.strip().splitlines())
+            lines.append(f"{message.role}: {said}")
         lines += [
             f"{message.role} calls {call.name}: {canonical_json(call.arguments)}"
             for call in message.tool_calls
@@ -243,7 +248,10 @@ def _schema(listed: bool) -> dict[str, Any]:
 def _names(rows: Sequence[dict[str, Any]], session: SessionText) -> list[tuple[int, str]]:
     """(place, text) of the goal of each row."""
     if not session.goals:
-        return [(i, reason_of(row, "goal")) for i, row in enumerate(rows)]
+        texts = [reason_of(row, "goal") for row in rows]
+        if len({_squeezed(text) for text in texts}) < len(texts):
+            raise ReplyError("a goal stands twice; list each once")
+        return list(enumerate(texts))
     numbers = [number_of(row.get("number")) for row in rows]
     wanted = range(1, len(session.goals) + 1)
     if sorted(n for n in numbers if n is not None) != list(wanted) or None in numbers:

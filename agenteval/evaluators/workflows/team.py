@@ -192,14 +192,23 @@ async def _spoken(
     """The message, or a StopMessage where the exception went to `trouble`."""
     try:
         return Response(chat_message=await _cancellable(work, token))
-    except asyncio.CancelledError:
-        if trouble is None or not token.is_cancelled():
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # what is no Exception would stop the runtime, which then hangs
+        cancelled = isinstance(error, asyncio.CancelledError)
+        if trouble is None or (cancelled and not token.is_cancelled() and _given_up()):
             raise
-    except Exception as error:
-        if trouble is None:
-            raise
-        trouble(error)
+        if isinstance(error, Exception):
+            trouble(error)
+        elif not (cancelled and token.is_cancelled()):
+            trouble(AgentevalError(f"{agent.name} left with {type(error).__name__}"))
     return Response(chat_message=StopMessage(content=_STOPPED, source=agent.name))
+
+
+def _given_up() -> bool:
+    """Whether the task that runs this is to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _cancellable(work: Awaitable[_T], token: CancellationToken) -> _T:

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from agenteval.errors import AgentevalError
 from agenteval.evaluators.workflows.align import conform
 from agenteval.evaluators.workflows.asked_judge import prompts_sha256
 from agenteval.evaluators.workflows.cases import SessionCase, TurnCase
 from agenteval.evaluators.workflows.causes import calls_of as calls_made
 from agenteval.evaluators.workflows.causes import causes, primary
-from agenteval.evaluators.workflows.equality import Equality, Question, Schema, TextJudge
+from agenteval.evaluators.workflows.equality import Equality, Schema, TextJudge
+from agenteval.evaluators.workflows.equality_judge import EqualityJudge
 from agenteval.evaluators.workflows.final_state import Gold, StateVerdict, gold_state, judged
 from agenteval.evaluators.workflows.order import order_score
 from agenteval.evaluators.workflows.predict import history
@@ -31,8 +31,9 @@ from agenteval.evaluators.workflows.session_judge import (
     dialogue_text,
 )
 from agenteval.evaluators.workflows.session_score import calls_of, score_session
+from agenteval.evaluators.workflows.simulators.meter import Meter
 from agenteval.evaluators.workflows.turn_score import gold_turns, score_turn
-from agenteval.models.asking import Asked
+from agenteval.models.client import Client
 from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 
@@ -41,12 +42,24 @@ VERSION = 1  # of the rules of a verdict
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """Who decides what no rule can; each may be missing. `name` is that of their model."""
+    """Who decides what no rule can; each may be missing. `name` is that of their model, `meter`
+    tells what they took, also for replies that nobody could read."""
 
     name: str | None = None
     equality: TextJudge | None = None
     session: SessionJudge | None = None
     response: ResponseJudge | None = None
+    meter: Meter | None = None
+
+    @classmethod
+    def on(cls, client: Client) -> Judges:
+        """All of them on one model."""
+        meter = Meter(client)
+        metered = meter.as_client()
+        return cls(
+            f"{client.transport.endpoint} {client.model}",
+            EqualityJudge(metered), SessionJudge(metered), ResponseJudge(metered), meter,
+        )  # fmt: skip
 
     @property
     def key(self) -> str:
@@ -69,32 +82,10 @@ class Judges:
 
 
 @dataclass(slots=True)
-class _Metered:
-    """A judge of texts with a meter: what it took since that was last read."""
-
-    judge: TextJudge
-    taken: Usage = field(default_factory=Usage)
-
-    async def same(self, question: Question) -> Asked[tuple[bool, str]]:
-        try:
-            asked = await self.judge.same(question)
-        except AgentevalError as error:
-            self.taken += error.spent if isinstance(error.spent, Usage) else Usage()
-            raise
-        self.taken += asked.usage
-        return asked
-
-    def read(self) -> Usage:
-        taken, self.taken = self.taken, Usage()
-        return taken
-
-
-@dataclass(slots=True)
 class Verdicts:
     """Makes verdicts, and keeps what was decided about pairs of values (see `Equality.log`)."""
 
     judges: Judges = field(default_factory=Judges)
-    _meter: _Metered | None = None
     _equal: dict[str, Equality] = field(default_factory=dict)
     _plans: dict[tuple[str, tuple[str, ...]], Procedure] = field(default_factory=dict)
     _gold: dict[tuple[str, str], Gold] = field(default_factory=dict)
@@ -102,10 +93,8 @@ class Verdicts:
     def equality(self, role: Role) -> Equality:
         """The one that serves this role."""
         key = role.sha256
-        if self._meter is None and self.judges.equality is not None:
-            self._meter = _Metered(self.judges.equality)
         if key not in self._equal:
-            self._equal[key] = Equality(schemas_of(role), self._meter)
+            self._equal[key] = Equality(schemas_of(role), self.judges.equality)
         return self._equal[key]
 
     @property
@@ -156,7 +145,7 @@ class Verdicts:
             edges=walk.edges,
             unchecked=walk.unchecked,
             failures=tuple(failures),
-            usage=self._taken() + (judge.usage if judge else Usage()),
+            usage=self._taken(),
         )
 
     async def turn(self, case: TurnCase, prediction: Prediction) -> TurnJudged:
@@ -168,8 +157,7 @@ class Verdicts:
         grade = await self._grade(case, prediction)
         failures = [one.status for one in verdict.parameters if one.status is not None]
         failures += [grade.status] if grade and grade.status is not None else []
-        usage = self._taken() + (grade.usage if grade else Usage())
-        return TurnJudged(turn=verdict, grade=grade, failures=tuple(failures), usage=usage)
+        return TurnJudged(turn=verdict, grade=grade, failures=tuple(failures), usage=self._taken())
 
     async def _grade(self, case: TurnCase, prediction: Prediction) -> ResponseVerdict | None:
         if self.judges.response is None or case.turn.kind != "reply" or prediction.form != "reply":
@@ -183,8 +171,13 @@ class Verdicts:
         return await self.judges.response.grade(given)
 
     def _taken(self) -> Usage:
-        """What judging values took since this was last asked; verdicts under way share it."""
-        return self._meter.read() if self._meter else Usage()
+        """What judges took since this was last asked. Of verdicts under way at once the first to
+        end is given what they all took by then: the sum is right."""
+        meter = self.judges.meter
+        if meter is None:
+            return Usage()
+        taken, meter.usage = meter.usage, Usage()
+        return taken
 
     def _failed_on(self, case: SessionCase, log: SessionLog) -> list[FailureStatus]:
         """How the judge of values failed on what this session's calls gave."""

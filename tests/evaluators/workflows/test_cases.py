@@ -172,7 +172,8 @@ def test_two_roles_of_one_name_are_refused(folder: Path, tmp_path: Path) -> None
 
 def test_versions_of_a_task_are_told_apart(folder: Path) -> None:
     def versions(of: OpenRole) -> list[str]:
-        return [c.info.version for c in (*session_cases([of]), *turn_cases([of]))]
+        infos = [c.info for c in session_cases([of])] + [c.info for c in turn_cases([of])]
+        return [info.version for info in infos]
 
     before = versions(open_role(folder))
     assert "" not in before

@@ -10,7 +10,7 @@ import pytest
 
 from agenteval.errors import InputError, Transient
 from agenteval.evaluators.workflows.equality_judge import EqualityJudge
-from agenteval.evaluators.workflows.flowbench_rows import Rows, pooled, read_rows, toolbox
+from agenteval.evaluators.workflows.flowbench_rows import Rows, pooled, read_rows
 from agenteval.evaluators.workflows.flowbench_score import (
     Judges,
     published_session_rows,
@@ -18,6 +18,7 @@ from agenteval.evaluators.workflows.flowbench_score import (
     score_session_rows,
     score_turn_rows,
 )
+from agenteval.evaluators.workflows.flowbench_toolbox import toolbox
 from agenteval.evaluators.workflows.rates import Resampling
 from agenteval.evaluators.workflows.response_judge import ResponseJudge
 from agenteval.evaluators.workflows.session_judge import SessionJudge
@@ -152,7 +153,7 @@ def test_the_toolbox_of_a_prompt() -> None:
         (call_row(gt_thought={"Action": "a", "Action Input": "{oops"}), "must be a JSON object"),
         (call_row(messages="hi"), "messages must be a list"),
         (call_row(id=[1]), "id must be"),
-        (session_row(gt_actions_string=None, gen_dialog_str=None), None),
+        (session_row(gt_actions_string="", gen_dialog_str=""), None),
         (session_row(gt_actions_string="call lend"), "no line 'Action: <tool>'"),
         (session_row(gt_actions_string="Action: a\nAction Input: oops"), "is no JSON object"),
         (session_row(success_gpt="yes"), "success_gpt must be 0 or 1"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agenteval.errors import TooLong, Transient, Unauthorized
+from agenteval.errors import ReplyError, TooLong, Transient, Unauthorized
 from agenteval.evaluators.workflows.response_judge import (
     Reply as Given,
 )
@@ -116,3 +116,19 @@ def test_a_verdict_is_a_score_or_a_failure() -> None:
 
 def test_the_last_of_several_objects_counts() -> None:
     assert read_score(f"Form: {said(1)}\nMine: {said(6)}")["score"] == 6
+
+
+@pytest.mark.parametrize("score", ['"1_0"', "1_0", "1e400", "NaN", "true", '"8/10"', "[8]"])
+def test_what_is_no_number_is_no_score(score: str) -> None:
+    text = f'{{"correctness": "a", "helpfulness": "b", "humanness": "c", "score": {score}}}'
+    with pytest.raises(ReplyError):
+        read_score(text)
+
+
+def test_a_reply_that_breaks_off_anywhere_is_no_score() -> None:
+    """A score of 10 cut after its first digit is not 1."""
+    text = '{"correctness": "a", "helpfulness": "b", "humanness": "c", "score": 10}'
+    for end in range(len(text)):
+        with pytest.raises(ReplyError):
+            read_score(text[:end])
+    assert read_score(text)["score"] == 10

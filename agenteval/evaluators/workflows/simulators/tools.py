@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -9,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import JsonValue
 
-from agenteval.agents.toolbox import AsyncBackend, Backend
+from agenteval.agents.toolbox import AsyncBackend, Backend, is_async
 from agenteval.errors import AgentevalError, InputError
 from agenteval.evaluators.workflows.folder import StatefulBackend
 from agenteval.evaluators.workflows.scenario import Profile, Role, WorkflowTool
@@ -124,8 +125,9 @@ class ToolSession:
             return None
         try:
             return json.loads(json.dumps(self.machine.state, allow_nan=False))  # type: ignore[no-any-return]
-        except (TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise AgentevalError(f"the state of the backend is no JSON value: {error}") from error
+        except Exception as error:  # also what a property of the backend's own raises
+            told = f"{type(error).__name__}: {error}"
+            raise AgentevalError(f"the state of the backend is no JSON value: {told}") from error
 
     def fits(self, tool: str, value: JsonValue) -> bool:
         """Whether the tool may return this value."""
@@ -169,12 +171,17 @@ class ToolSession:
     ) -> JsonValue:
         try:
             value: JsonValue = getattr(machine, tool.name)(**json.loads(json.dumps(arguments)))
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a backend that exits must not look like an agent that does
             if type(error) is ValueError:
                 self._note(tool.name, arguments, "backend")  # its refusal is its answer
                 raise
             told = f"{type(error).__name__}: {error}"
             raise AgentevalError(f"defect of the backend: {tool.name} raised {told}") from error
+        if inspect.iscoroutine(value):
+            value.close()
+            raise AgentevalError(f"defect of the backend: {tool.name} has to be awaited")
         return value
 
     async def _from_model(
@@ -224,10 +231,15 @@ def _made(
 ) -> StatefulBackend:
     try:
         machine = backend()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         told = f"{type(error).__name__}: {error}"
         raise InputError(f"the backend of the role cannot be made: {told}") from error
     for name in tools:
-        if not callable(getattr(machine, name, None)):
+        method = getattr(machine, name, None)
+        if not callable(method):
             raise InputError(f"the backend of the role has no method {name}")
+        if is_async(method):
+            raise InputError(f"the backend's {name} is an `async def`; it has to answer at once")
     return machine

@@ -1,0 +1,295 @@
+"""Verdicts on sessions and turns of the library desk: who decides, and what judges are told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.errors import BadRequest, InputError, Transient, Unauthorized
+from agenteval.evaluators.workflows.cases import (
+    SessionCase,
+    open_role,
+    session_cases,
+    turn_cases,
+)
+from agenteval.evaluators.workflows.session import Prediction, SessionCall, SessionLog
+from agenteval.evaluators.workflows.session_judge import GoalsFailure
+from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.models.wire import Reply, Request
+from agenteval.records import Message, Usage
+from agenteval.testing.scripted import ScriptedTransport
+
+OF = open_role(Path(__file__).parent / "library_desk")
+CASES = {c.profile.id: c for c in session_cases([OF])}
+BARE = {
+    name: replace(c, of=replace(OF, backend=None, backend_sha256=None)) for name, c in CASES.items()
+}
+TURNS = {c.index: c for c in turn_cases([OF])}
+Calls = list[tuple[str, dict[str, Any]]]
+
+
+def log(calls: Calls, ended: Any = "user") -> SessionLog:
+    """A session with these calls, carried out by the backend, which refuses what it does not do."""
+    assert OF.backend is not None
+    machine = OF.backend()
+    made: list[SessionCall] = []
+    for tool, arguments in calls:
+        result = json.dumps(getattr(machine, tool)(**arguments))
+        made.append(SessionCall(tool=tool, arguments=arguments, result=result, turn=0,
+                                step=len(made)))  # fmt: skip
+    words = (Message(role="user", content="Hello"), Message(role="assistant", content="Goodbye!"))
+    return SessionLog(messages=words, calls=tuple(made), ended=ended, turns=1, state=machine.state)
+
+
+def gold(case: SessionCase) -> Calls:
+    return [(a.tool, dict(a.arguments)) for a in case.profile.actions]
+
+
+def say(case: SessionCase, found: SessionLog, judges: Judges | None = None) -> Any:
+    return asyncio.run(Verdicts(judges or Judges()).session(case, found))
+
+
+def judges(answer: Callable[[Request], str | Reply | Exception]) -> tuple[Judges, list[Request]]:
+    """All three on one scripted model."""
+    transport = ScriptedTransport(answer)
+    client = Client(transport, retry=RetryPolicy(attempts=1))
+    return Judges.on(client), transport.requests
+
+
+def text_of(request: Request) -> str:
+    return "\n".join(str(message["content"]) for message in request.messages)
+
+
+def answers(
+    goal: str | Exception = "", values: str | Exception = "", grade: str | Exception = ""
+) -> Callable[[Request], str | Exception]:
+    """By what is asked."""
+
+    def answer(request: Request) -> str | Exception:
+        told = {"flow:session_judge": goal, "flow:equal": values, "flow:response": grade}
+        return next(text for role, text in told.items() if request.role.startswith(role))
+
+    return answer
+
+
+def goals(*achieved: bool) -> str:
+    rows = [{"number": i, "evidence": "Goodbye!", "reason": "r", "achieved": a}
+            for i, a in enumerate(achieved, 1)]  # fmt: skip
+    return json.dumps({"goals": rows, "success": all(achieved)})
+
+
+EQUAL = json.dumps({"reason": "the same book", "equal": True})
+GRADE = json.dumps({"correctness": "c", "helpfulness": "h", "humanness": "u", "score": 7})
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_gold_calls_succeed_by_the_state(name: str) -> None:
+    found = say(CASES[name], log(gold(CASES[name])))
+    assert (found.success, found.decided_by, found.state_success) == (True, "state", True)
+    assert (found.progress, found.sequence, found.fitness) == (1.0, 1.0, 1.0)
+    assert found.right == found.gold == found.generated == len(CASES[name].profile.actions)
+    assert (found.conforms, found.deviations, found.cause) == (True, (), None)
+    assert (found.failures, found.usage) == ((), Usage())
+
+
+def test_what_is_left_out_fails_and_has_its_cause() -> None:
+    found = say(CASES["hana"], log(gold(CASES["hana"])[:1]))
+    assert (found.success, found.decided_by, found.cause) == (False, "state", "missing_step")
+    assert found.differences == ('/books/Dune/holder: null, gold "R-20"',)
+    assert (found.right, found.gold, found.generated) == (1, 2, 1)
+    assert found.sequence == pytest.approx(2 / 3)  # 2 · 1 / (1 + 2)
+    assert found.state_goals == (False,)
+
+
+def test_one_of_two_goals_is_half_the_way() -> None:
+    found = say(CASES["jan"], log(gold(CASES["jan"])[:1]))
+    assert (found.success, found.progress, found.state_goals) == (False, 0.5, (True, False))
+
+
+def test_a_limit_is_a_failure_whatever_was_done() -> None:
+    found = say(CASES["hana"], log(gold(CASES["hana"]), "turns"))
+    assert (found.success, found.decided_by) == (False, "limit")
+    assert (found.state_success, found.progress) == (True, 1.0)
+    assert found.cause == "other"  # it did everything, and did not come to an end
+
+
+def test_without_a_backend_a_judge_decides_and_without_one_nobody() -> None:
+    did = log(gold(CASES["jan"])).model_copy(update={"state": None})
+    alone = say(BARE["jan"], did)
+    assert (alone.success, alone.decided_by, alone.progress) == (None, None, None)
+    assert alone.cause is None
+    said, asked = judges(answers(goal=goals(True, False)))
+    found = say(BARE["jan"], did, said)
+    assert (found.success, found.decided_by, found.progress) == (False, "judge", 0.5)
+    assert len(asked) == 1
+    assert found.usage.requests == 1
+
+
+def test_beside_the_state_a_judge_has_its_own_word() -> None:
+    said, _ = judges(answers(goal=goals(False)))
+    found = say(CASES["hana"], log(gold(CASES["hana"])), said)
+    assert (found.success, found.decided_by, found.judge.success) == (True, "state", False)
+
+
+def test_the_session_judge_is_told_goals_procedure_and_talk() -> None:
+    said, asked = judges(answers(goal=goals(True)))
+    say(CASES["hana"], log(gold(CASES["hana"])), said)
+    text = text_of(asked[0])
+    for part in ("Borrow Dune.", "get its title and call find_book", "assistant: Goodbye!"):
+        assert part in text
+    assert "flowchart TD" not in text  # one judge for all formats
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(Transient("down"), "error:infrastructure"), (BadRequest("no"), "error:infrastructure"),
+     ("Nice weather.", "unscored:parse")],
+)  # fmt: skip
+def test_a_judge_that_fails_is_told_with_its_status(error: Any, status: str) -> None:
+    said, asked = judges(answers(goal=error))
+    found = say(BARE["hana"], log(gold(BARE["hana"])).model_copy(update={"state": None}), said)
+    assert isinstance(found.judge, GoalsFailure)
+    assert (found.success, found.failures) == (None, (status,))
+    assert found.usage.requests == len(asked)  # also what brought nothing
+    whole = said.key_with(found.failures) == said.key
+    assert whole == status.startswith("unscored")  # only what may heal is judged anew
+
+
+def test_a_refused_key_is_raised() -> None:
+    said, _ = judges(answers(goal=Unauthorized("refused")))
+    with pytest.raises(Unauthorized):
+        say(CASES["hana"], log(gold(CASES["hana"])), said)
+
+
+WORDY: Calls = [("find_book", {"title": "The novel Dune"})]
+
+
+def test_values_in_other_words_are_undecided_until_a_judge_says() -> None:
+    alone = say(CASES["hana"], log(WORDY))
+    assert (alone.right, alone.unjudged) == (0, 1)
+    assert alone.failures == ()
+    said, asked = judges(answers(goal=goals(False), values=EQUAL))
+    found = say(CASES["hana"], log(WORDY), said)
+    assert (found.right, found.unjudged) == (1, 0)
+    assert found.usage.requests == len(asked) == 2
+
+
+def test_a_judge_of_values_that_fails_leaves_them_open_and_is_told() -> None:
+    said, _ = judges(answers(goal=goals(False), values=Transient("down")))
+    verdicts = Verdicts(said)
+
+    async def both() -> list[Any]:
+        first = await verdicts.session(CASES["hana"], log(WORDY))
+        other = await verdicts.session(CASES["ida"], log(gold(CASES["ida"])))
+        again = await verdicts.session(CASES["hana"], log(WORDY))
+        return [first, other, again]
+
+    first, other, again = asyncio.run(both())
+    assert (first.right, first.unjudged, first.failures) == (0, 1, ("error:infrastructure",))
+    assert other.failures == ()  # it had no share in it
+    assert again.failures == first.failures
+
+
+def test_what_judging_values_takes_is_counted_once_over_all_sessions() -> None:
+    said, asked = judges(answers(goal=goals(False), values=EQUAL))
+    verdicts = Verdicts(said)
+
+    async def all_at_once() -> list[Any]:
+        titles = ["The novel Dune", "Dune (novel)", "The novel Dune"]
+        return await asyncio.gather(
+            *(verdicts.session(CASES["hana"], log([("find_book", {"title": t})])) for t in titles)
+        )
+
+    found = asyncio.run(all_at_once())
+    assert len(asked) == 5  # three sessions, two pairs of values
+    assert sum(v.usage.requests for v in found) == 5
+    decided = [j for e in verdicts.equalities for j in e.log]
+    assert {(j.given, j.verdict, j.by) for j in decided} == {
+        ("The novel Dune", "equal", "judge"), ("Dune (novel)", "equal", "judge"),
+    }  # fmt: skip
+
+
+def predicted(index: int, prediction: Prediction, said: Judges | None = None) -> Any:
+    return asyncio.run(Verdicts(said or Judges()).turn(TURNS[index], prediction))
+
+
+def test_turns_against_gold() -> None:
+    right = predicted(3, Prediction(form="call", tool="find_book", arguments={"title": "Dune"}))
+    assert (right.outcome, right.turn.session) == ("right", "library_desk/lend_book/hana_dune")
+    assert right.turn.turn == 3
+    other = predicted(6, Prediction(form="call", tool="find_book", arguments={"title": "Dune"}))
+    assert (other.outcome, other.turn.name_right) == ("wrong", False)
+    assert predicted(6, Prediction(form="reply", response="Yes")).outcome == "missed"
+
+
+def test_a_reply_is_graded_with_all_that_was_seen_before_it() -> None:
+    said, asked = judges(answers(grade=GRADE))
+    found = predicted(4, Prediction(form="reply", response="Your number, please?"), said)
+    assert (found.grade.score, found.usage.requests) == (7, 1)
+    text = text_of(asked[0])
+    for part in (
+        "Your number, please?", "Dune is in, on shelf S4. What is your reader's number?",
+        "user: Dune, please.", 'assistant calls find_book: {"title":"Dune"}', '"shelf": "S4"',
+        "get its title and call find_book",
+    ):  # fmt: skip
+        assert part in text, part
+
+
+def test_what_is_no_reply_to_a_reply_is_not_graded() -> None:
+    said, asked = judges(answers(grade=GRADE))
+    call = Prediction(form="call", tool="find_book", arguments={"title": "Dune"})
+    assert predicted(4, call, said).grade is None
+    assert predicted(3, Prediction(form="reply", response="x"), said).grade is None
+    assert predicted(4, Prediction(form="unreadable"), said).grade is None
+    assert asked == []
+
+
+def test_failures_of_judges_of_turns() -> None:
+    said, _ = judges(answers(grade=Transient("down"), values=Transient("down")))
+    graded = predicted(4, Prediction(form="reply", response="x"), said)
+    assert (graded.outcome, graded.failures) == ("replied", ("error:infrastructure",))
+    wordy = Prediction(form="call", tool="find_book", arguments={"title": "The novel Dune"})
+    found = predicted(3, wordy, said)
+    assert (found.outcome, found.failures) == ("undecided", ("error:infrastructure",))
+
+
+def test_keys_tell_judges_apart() -> None:
+    one, _ = judges(answers())
+    keys = {
+        Judges().key, one.key, replace(one, name="other").key, replace(one, equality=None).key,
+        replace(one, session=None).key, replace(one, response=None).key,
+    }  # fmt: skip
+    assert len(keys) == 6
+    assert judges(answers())[0].key == one.key
+    assert Judges().key_with([]) == Judges().key
+    assert len({one.key_with(["error:timeout"]), one.key, Judges().key_with(["error:budget"])}) == 3
+
+
+def test_gold_that_cannot_be_carried_out_is_found_before() -> None:
+    verdicts = Verdicts()
+    verdicts.prepare(CASES.values())
+    hana = CASES["hana"]
+    goal = hana.profile.goals[0]
+    actions = (*goal.actions, goal.actions[-1].model_copy(update={"arguments": {
+        "title": "Dune", "reader_id": "twenty"}}))  # fmt: skip
+    spoiled = goal.model_copy(update={"actions": actions})
+    profile = hana.profile.model_copy(update={"goals": (spoiled,)})
+    info = hana.info.model_copy(update={"version": "0" * 64})
+    with pytest.raises(InputError, match="profile hana: gold call lend_book"):
+        verdicts.prepare([replace(hana, profile=profile, info=info)])
+
+
+def test_a_chart_outside_the_subset_is_found_before() -> None:
+    scenarios = tuple(
+        s.model_copy(update={"flowchart": "graph of nothing"}) for s in OF.role.scenarios
+    )
+    role = OF.role.model_copy(update={"scenarios": scenarios})
+    with pytest.raises(InputError):
+        Verdicts().prepare(session_cases([replace(OF, role=role)]))
