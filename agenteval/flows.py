@@ -208,17 +208,29 @@ class _Trialled:
         trial = self._trial(work, log, started)
         if trial.status != "done":
             return Finished(trial)
-        # Before any judge is asked: it was paid for, and is kept whatever becomes of the verdict.
-        await self.tables.write_trial(trial)
-        return await self._judged(work, trial)
+        # What was paid for is kept whatever becomes of the verdict: an interrupt, a refused key.
+        if self.verdicts.judges.name is not None:
+            await self.tables.write_trial(trial)
+            return await self._judged(work, trial)
+        try:
+            return Finished((await self._with_verdict(work.case, trial))[0])
+        except Exception:
+            await self.tables.write_trial(trial)
+            raise
 
     async def _judged(self, work: Work, trial: Trial) -> Finished:
         """The verdict, put where the log is stored."""
-        said = await self._verdict(work.case, trial)
-        key = self.verdicts.judges.key_with(said.failures)
-        judged = trial.judged(key, said.outcome, said.model_dump(mode="json"))
+        judged, broken = await self._with_verdict(work.case, trial)
         self.tables.write_verdicts([judged])
-        return Finished(judged, stored=True, judge=_broken(said))
+        return Finished(judged, stored=True, judge=broken)
+
+    async def _with_verdict(
+        self, case: Case, trial: Trial
+    ) -> tuple[Trial, tuple[FailureStatus, str] | None]:
+        """The trial with its verdict, and how the infrastructure failed a judge."""
+        said = await self._verdict(case, trial)
+        key = self.verdicts.judges.key_with(said.failures)
+        return trial.judged(key, said.outcome, said.model_dump(mode="json")), _broken(said)
 
     async def _verdict(self, case: Case, trial: Trial) -> SessionVerdict | TurnJudged:
         """A new verdict; its usage is that of earlier ones on the same log as well."""

@@ -274,6 +274,16 @@ def test_a_refused_key_of_the_judge_costs_no_session(store: Store) -> None:
     assert len(act.asked) == 4
 
 
+def test_a_verdict_that_cannot_be_made_costs_no_session(store: Store) -> None:
+    charts = tuple(s.model_copy(update={"flowchart": "?"}) for s in OF.role.scenarios)
+    odd = replace(OF, role=OF.role.model_copy(update={"scenarios": charts}))
+    with pytest.raises(InputError):
+        run(store, Acts(lambda _: gold_log(CASES[0])), cases=session_cases([odd])[:1])
+    (kept,) = load_sessions(store)
+    assert kept.verdict is None
+    assert isinstance(kept.log, SessionLog)
+
+
 def test_a_judge_that_is_down_leaves_the_state_its_word_and_is_asked_again(store: Store) -> None:
     down, asked = judge(lambda _: Transient("no judge there"))
     act = Acts()
@@ -409,8 +419,8 @@ def test_repeats_differ_by_their_number_and_are_the_same_again(
     act = Sessions(ScriptedUser(), tools, SessionSettings())
     who = replace(candidate(), for_case=made)
     otto = [c for c in CASES if c.profile.id == "otto"]
-    run(store, act, who=who, trials=8, cases=otto)
+    run(store, act, who=who, trials=4, cases=otto)
     assert len(set(asides(store).values())) > 1
     with Store(tmp_path / "again.db") as other:
-        run(other, act, who=who, trials=8, cases=otto)
+        run(other, act, who=who, trials=4, cases=otto)
         assert asides(other) == asides(store)

@@ -67,15 +67,14 @@ def scripted_candidate(job: FlowJob, format: Format, conditions: dict[str, JsonV
             "--agent",
         )
 
-    made: dict[str, AssistantSystem | None] = {}
-
     def for_case(case: Case) -> AssistantSystem | None:
-        if case.key not in made:
+        key = case.key
+        if key not in job.made:
             found = scripted_assistants(
                 case.of.role, case.profile, seed=job.seed, backend=case.of.backend
             )
-            made[case.key] = found.get(name)
-        return made[case.key]
+            job.made[key] = found.get(name)
+        return job.made[key]
 
     def nobody() -> Any:
         raise AssertionError("a scripted assistant is made for each case")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
+    from agenteval.agents.dialogue import AssistantSystem
     from agenteval.agents.spec import AgentSettings
     from agenteval.assemble import Limits
     from agenteval.evaluators.workflows.results import Level
@@ -49,6 +50,8 @@ class FlowJob:
     trials: int
     seed: int
     retry_failed: bool
+    # Scripted assistants by the key of their case: to make them they are rehearsed.
+    made: dict[str, AssistantSystem | None] = field(default_factory=dict, compare=False)
 
     @property
     def settings(self) -> AgentSettings:

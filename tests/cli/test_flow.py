@@ -46,7 +46,7 @@ def breaks(messages, tools):
 def wordy(messages, tools):
     if "find_book" in tools:
         tools["find_book"](title="[bold]The novel Dune\\x1b[31m")
-    return "Goodbye! [red]\\x1b[31m"
+    return "[red]\\x1b[31m Goodbye!"
 '''
 
 
@@ -107,12 +107,12 @@ def test_a_gate_that_is_not_met_and_the_cause(cli: Cli, desk: Path) -> None:
         x for x in done.out.splitlines() if x.startswith(" scripted:skips_step") and "%" in x
     )
     assert "4: 100 %" in line  # all four miss a step
-    assert session(cli, "scripted:skips_step", "--gate", 0).code == 0
+    assert session(cli, "scripted:skips_step", "--gate", 0, "--json").code == 0
 
 
 def test_formats_are_compared_in_pairs(cli: Cli, desk: Path) -> None:
     formats = [x for f in ("none", "text", "flowchart", "text") for x in ("--format", f)]
-    done = session(cli, "scripted:perfect", *formats, "--limit", 2)
+    done = session(cli, "scripted:perfect", *formats, "--limit", 1)
     assert done.code == 0, done.err
     table = done.out.partition("Formats of the procedure compared")[2].partition("Paired")[0]
     pairs = re.findall(r"scripted:perfect +(\w+) +(\w+) +0\.00", table)
@@ -125,7 +125,7 @@ def test_interrupted_it_goes_on_where_it_was(cli: Cli, desk: Path) -> None:
     assert "the same command goes on from here" in " ".join(stopped.err.split())
     assert len(trials()) == 2
     Path("stops.txt").write_text("x" * 10)
-    done = session(cli, "python:desk_agents:stops_at_third", "-j", 1)
+    done = session(cli, "python:desk_agents:stops_at_third", "-j", 1, "--json")
     assert "2 sessions to run, 2 done before" in done.err
     assert done.code == 0
     assert count("served.txt") == 4
@@ -154,14 +154,11 @@ def test_choices_of_cases(cli: Cli, desk: Path) -> None:
     def chosen(*more: object) -> list[str]:
         return [
             r["case"].partition("/")[2]
-            for r in session(cli, "scripted:perfect", "--json", *more).json
+            for r in session(cli, "python:desk_agents:served", "--json", *more).json
         ]
 
-    assert chosen("--kind", "cross") == ["cross/jan"]
-    assert chosen("--scenario", "cross") == ["cross/jan"]
     assert chosen("--kind", "single", "--limit", 1) == ["lend_book/hana"]
-    assert chosen("--scenario", "return_book") == ["return_book/ida"]
-    assert chosen("--profile", "otto", "--profile", "ida") == ["lend_book/otto", "return_book/ida"]
+    assert chosen("--profile", "jan", "--profile", "ida") == ["cross/jan", "return_book/ida"]
 
 
 def test_a_dry_run_asks_nothing_and_leaves_no_file(cli: Cli, desk: Path, tmp_path: Path) -> None:
@@ -186,23 +183,25 @@ def test_a_dry_run_asks_nothing_and_leaves_no_file(cli: Cli, desk: Path, tmp_pat
 
 
 def test_a_second_process_is_refused(cli: Cli, desk: Path) -> None:
-    session(cli, "python:desk_agents:served", "-q")
+    session(cli, "python:desk_agents:served", "--json", "--limit", 1)
     (key,) = {t.system_key for t in trials()}
     with Store("agenteval.db") as store, Trials(store).lock(EVALUATORS["session"], key):
         done = session(cli, "python:desk_agents:served")
         assert done.code == 2
         assert "process" in last(done)
-        assert session(cli, "scripted:perfect", "-q", "--limit", 1).code == 0  # another system
+        # Another system is not held up.
+        assert session(cli, "scripted:perfect", "--json", "--limit", 1).code == 0
 
 
 def test_without_backend_and_judge_it_is_undecided(cli: Cli, desk: Path) -> None:
     (desk / "backend.py").unlink()
-    done = session(cli, "scripted:perfect")
+    some = ("scripted:perfect", "--limit", 2)
+    done = session(cli, *some)
     assert done.code == 3
-    assert "4 of 4 trials have no verdict" in done.err
-    assert re.search(r"no verdict: undecided +4", done.out)
-    assert session(cli, "scripted:perfect", "--max-unscored", 1).code == 0
-    assert session(cli, "scripted:perfect", "--max-unscored", 1, "--gate", 0).code == 4
+    assert "2 of 2 trials have no verdict" in done.err
+    assert re.search(r"no verdict: undecided +2", done.out)
+    assert session(cli, *some, "--json", "--max-unscored", 1).code == 0
+    assert session(cli, *some, "--json", "--max-unscored", 1, "--gate", 0).code == 4
 
 
 def test_gold_that_the_backend_refuses_is_found_before_anything_is_run(
@@ -220,7 +219,7 @@ def test_gold_that_the_backend_refuses_is_found_before_anything_is_run(
 
 
 def test_a_changed_role_is_run_anew_and_stands_beside_the_old(cli: Cli, desk: Path) -> None:
-    session(cli, "python:desk_agents:served", "-q", "--profile", "ida")
+    session(cli, "python:desk_agents:served", "--json", "--profile", "ida")
     role = desk / "role.yaml"
     role.write_text(role.read_text(encoding="utf-8").replace("town library", "new library"))
     done = session(cli, "python:desk_agents:served", "--profile", "ida", "--json")
@@ -233,7 +232,7 @@ def test_a_changed_role_is_run_anew_and_stands_beside_the_old(cli: Cli, desk: Pa
 
 
 def test_a_new_domain_is_no_other_case_and_is_shown(cli: Cli, desk: Path) -> None:
-    session(cli, "python:desk_agents:served", "-q", "--profile", "ida")
+    session(cli, "python:desk_agents:served", "--json", "--profile", "ida")
     role = desk / "role.yaml"
     role.write_text(role.read_text(encoding="utf-8").replace("Customer Service", "Libraries"))
     done = session(cli, "python:desk_agents:served", "--profile", "ida", "--json")
@@ -277,7 +276,7 @@ def goals(body: dict[str, Any], n: int) -> str:
 def test_a_judge_decides_later_and_the_agent_is_not_asked_again(cli: Cli, desk: Path) -> None:
     (desk / "backend.py").unlink()
     agent = "python:desk_agents:served"
-    assert session(cli, agent).code == 3
+    assert session(cli, agent, "--json").code == 3
     with serve(goals) as server:
         judge = ("--judge", "m", "--judge-url", server.base_url)
         done = session(cli, agent, *judge, "--json", "--gate", 1)
@@ -302,7 +301,7 @@ def test_calls_to_agent_simulator_and_judge_are_under_one_cap(cli: Cli, desk: Pa
         assert agent.count + judge.count == 5
         assert agent.count == 3  # the third session waits for its judge
         assert len(trials()) == 3
-        again = cli(*common, "--max-calls", 5)
+        again = cli(*common, "--max-calls", 5, "--json")
         assert again.code == 3
         assert agent.count + judge.count == 5
         rest = cli(*common, "--max-calls", 8, "--json")
@@ -362,7 +361,7 @@ def test_a_judge_that_is_down_is_said_and_asked_next_time(cli: Cli, desk: Path) 
         assert "every trial failed: a judge failed" in done.err
         assert re.search(r"a judge failed: error:infrastructure +4", done.out)
         asked = down.count
-        session(cli, *agent, *judge)
+        session(cli, *agent, *judge, "--json")
         assert down.count == 2 * asked
     assert count("served.txt") == 4
 
@@ -384,7 +383,7 @@ def test_turns_are_judged_resumed_and_gated(cli: Cli, desk: Path) -> None:
         flat = " ".join(done.out.split())
         assert "the F1 of decided calls is optimistic" in flat
         assert re.search(r"1\.00\* +0\.50 / 1\.00", done.out)
-        assert cli(*common).code == 3  # one of two due calls is undecided
+        assert cli(*common, "--json").code == 3  # one of two due calls is undecided
         asked = agent.count
         words = ("--judge", "m", "--judge-url", judge.base_url, "--judgements", "values.jsonl")
         judged = cli(*common, *words, "--json", "--gate", 0.6)
@@ -412,10 +411,11 @@ def test_names_from_outside_do_not_write_on_the_terminal(cli: Cli, desk: Path) -
     role = desk / "role.yaml"
     told = role.read_text(encoding="utf-8").replace("Customer Service", '"[red]\\e[31mService"')
     role.write_text(told)
-    session(cli, "python:desk_agents:wordy", "-q")
+    session(cli, "python:desk_agents:wordy", "--json", "--limit", 1)
     other = Path(shutil.copytree(desk, desk.parent / "plain"))
     (other / "role.yaml").write_text(told.replace("[red]", "[blue]"))
-    cli("flow", "session", "plain", "--agent", "python:desk_agents:wordy", "--user", "scripted")
+    cli("flow", "session", "plain", "--agent", "python:desk_agents:wordy", "--user", "scripted",
+        "--limit", 1, "--json")  # fmt: skip
     report = cli("flow", "report")
     assert "[red]" in report.out
     assert "\x1b[31m" not in report.out
@@ -423,8 +423,8 @@ def test_names_from_outside_do_not_write_on_the_terminal(cli: Cli, desk: Path) -
 
 def test_the_report_is_of_what_is_stored(cli: Cli, desk: Path) -> None:
     assert cli("flow", "report").code == 2
-    session(cli, "scripted:perfect", "-q")
-    session(cli, "scripted:stops_early", "-q")
+    session(cli, "scripted:perfect", "--json")
+    session(cli, "scripted:stops_early", "--json")
     done = cli("flow", "report")
     assert done.code == 0, done.err
     for title in ("by system", "by scenario", "by task", "Why sessions failed"):

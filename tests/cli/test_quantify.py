@@ -127,9 +127,7 @@ def test_a_wrong_key_stops_at_once_with_one_line(cli: Cli, project: Path) -> Non
     assert "Traceback" not in result.err
 
 
-def test_a_dead_endpoint_says_so(
-    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dead_endpoint_says_so(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = RetryPolicy(first=0.001)  # as many attempts as always, with hardly a pause
     monkeypatch.setitem(Client.__init__.__kwdefaults__, "retry", quick)
     result = cli("quantify", "runs.jsonl", "--model", "m", "--base-url", "http://127.0.0.1:9/v1")

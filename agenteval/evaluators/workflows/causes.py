@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from agenteval.evaluators.workflows.align import conformance
 from agenteval.evaluators.workflows.chart.conditions import holds
 from agenteval.evaluators.workflows.conformance import Call, Cause, Deviation
+from agenteval.evaluators.workflows.equality import filled
 from agenteval.evaluators.workflows.procedure import Procedure
 from agenteval.evaluators.workflows.scenario import Action, Profile
 from agenteval.evaluators.workflows.search import Alignment, Move, align
@@ -49,8 +50,8 @@ def causes(procedure: Procedure, profile: Profile, log: SessionLog) -> tuple[Dev
        has before it came only afterwards.
 
     Gold and calls are matched one to one: first those with equal arguments, then the others of the
-    same tool in their order. Arguments are compared as `agree` says; those that gold has not are
-    free. What one deviation of a tool explains is not told twice.
+    same tool in their order. Arguments are compared as `agree` says; those that gold has not, or
+    has empty, are free. What one deviation of a tool explains is not told twice.
 
     Where a simulator answered a call wrongly (a mistake of `tools` in the turn of the call), no
     deviation is charged that rests on the answer: at the calls of that turn, a repeat of one of
@@ -208,10 +209,10 @@ def _matched(gold: Sequence[Action], calls: Sequence[Call]) -> dict[int, int]:
 
 def _wrong(action: Action, call: Call) -> list[str]:
     """Parameters in which a call differs from gold, as text."""
-    given = call.arguments if isinstance(call.arguments, dict) else {}
+    given = filled(call.arguments)
     return [
         f"{name}: {_json(given[name]) if name in given else 'not given'}, gold {_json(value)}"
-        for name, value in action.arguments.items()
+        for name, value in filled(action.arguments).items()
         if name not in given or not agree(value, given[name])
     ]
 

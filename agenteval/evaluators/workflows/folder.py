@@ -24,6 +24,7 @@ from agenteval.evaluators.workflows.scenario import (
     Scenario,
     WorkflowTool,
 )
+from agenteval.evaluators.workflows.simulators.schema import schema_problem
 from agenteval.readers.tasks import StrictLoader, data_folders
 
 ROLE_FILE, BACKEND_FILE, SCENARIO_FILE = "role.yaml", "backend.py", "scenario.yaml"
@@ -31,6 +32,7 @@ _PROFILES_FILE, _TOOLS_FILE = "profiles.yaml", "tools.json"
 _FILES = {"text": "workflow.txt", "code": "workflow.code", "flowchart": "workflow.mmd"}
 _PROFILES, _TOOLS = TypeAdapter(tuple[Profile, ...]), TypeAdapter(tuple[WorkflowTool, ...])
 _LARGEST = 1_000_000  # bytes of one file; people write a few thousand
+_MOST_KEYS = 1000  # of one mapping
 _R = TypeVar("_R")
 
 
@@ -46,6 +48,12 @@ class StatefulBackend(Protocol):
 
 class _Loader(StrictLoader):
     """Dates stay text: a tool's value is JSON."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        if len(node.value) > _MOST_KEYS:  # looking for doubled ones would take for ever
+            told = f"more than {_MOST_KEYS:,} keys in the mapping at line"
+            raise yaml.YAMLError(f"{told} {node.start_mark.line + 1}")
+        return super().construct_mapping(node, deep=deep)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -179,7 +187,13 @@ def _tools(path: Path) -> tuple[WorkflowTool, ...]:
         data = json.loads(_text(path))
     except (ValueError, RecursionError) as error:
         raise InputError(f"not valid JSON ({error})", str(path)) from error
-    return _valid(lambda: _TOOLS.validate_python(data), path)
+    tools = _valid(lambda: _TOOLS.validate_python(data), path)
+    for tool in tools:
+        for what, schema in (("parameters", tool.parameters), ("returns", tool.returns)):
+            problem = schema_problem(schema)
+            if problem:
+                raise InputError(f"{tool.name}.{what} {problem}", str(path))
+    return tools
 
 
 def _profiles(folder: Path) -> tuple[Profile, ...]:

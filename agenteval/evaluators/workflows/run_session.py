@@ -43,6 +43,9 @@ class SessionSettings:
     `calls` bounds those of the session, `calls_per_turn` those of one turn, refused ones among
     them, `seconds` one turn of the agent, `messages` the conversation (calls and results count).
     Repeats of a session with one seed differ in `repeat`. Raises InputError for bounds below 1.
+
+    `published`: calls are bounded as in the published loop. After `calls_per_turn` calls without a
+    reply the user speaks again, and the session ends with the turn in which `calls` are reached.
     """
 
     format: Format = "flowchart"
@@ -53,6 +56,7 @@ class SessionSettings:
     messages: int | None = None
     seed: int = 0
     repeat: int = 0
+    published: bool = False
 
     def __post_init__(self) -> None:
         bounds = (self.turns, self.calls, self.calls_per_turn, self.messages)
@@ -61,8 +65,9 @@ class SessionSettings:
 
     @classmethod
     def flowbench(cls, format: Format = "flowchart", *, seed: int = 0) -> SessionSettings:
-        """The limits of the published code: 40 messages, 10 calls, 5 calls in one turn."""
-        return cls(format, turns=40, calls=10, calls_per_turn=5, messages=40, seed=seed)
+        """The loop of the published code: 40 messages, 10 calls, 5 calls in one turn."""
+        limits = {"turns": 40, "calls": 10, "calls_per_turn": 5, "messages": 40}
+        return cls(format, **limits, seed=seed, published=True)
 
     def turn_limit(self, profile: Profile) -> int:
         """Replies that the agent may give this user."""
@@ -132,7 +137,13 @@ def _course(
         instructions(role, given, settings.format),
         tools_given(role, given, settings.format),
         opened,
-        ServingLimits(settings.calls, settings.calls_per_turn, settings.seconds, settings.messages),
+        ServingLimits(
+            settings.calls,
+            settings.calls_per_turn,
+            settings.seconds,
+            settings.messages,
+            settings.published,
+        ),
     )
     heard = Heard(profile, role.now, seed=settings.seed, repeat=settings.repeat)
 

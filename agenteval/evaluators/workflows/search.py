@@ -24,7 +24,8 @@ Of readings that cost the same the most telling one is taken, in this order:
 
 Over several scenarios any may begin, another may begin after each end, and between two nodes one
 may be put aside for another. One at a time waits; it can be taken up where it was left, or be
-left for good, but not begin anew.
+left for good, but not begin anew. Where the walk may stop anywhere, the one that it was left for
+may then wait in its turn.
 """
 
 from __future__ import annotations
@@ -230,6 +231,11 @@ class _Search:
             yield self._key(at, self._hub, waits), 1, over
         elif waits == self._nobody:
             yield self._key(at, self._hub, place), 1 + _ASIDE * self._telling, over
+        if waits != self._nobody and not self._complete and not position.is_end:
+            # back to the other one, and this one waits. Where the walk must end this would be a
+            # way round every step that is missing before the end.
+            back = Move("resume", at, None, waits)
+            yield self._key(at, waits, place), 1 + _ASIDE * self._telling, back
 
     def _holds(self, condition: Condition | None, at: int, place: int, number: int) -> bool | None:
         if condition is None:

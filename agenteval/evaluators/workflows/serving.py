@@ -25,19 +25,25 @@ class TurnFailed(AgentevalError):
 
 @dataclass(frozen=True, slots=True)
 class ServingLimits:
-    """Bounds: calls in all and in one turn, seconds of one turn, messages in all (None: any)."""
+    """Bounds: calls in all and in one turn, seconds of one turn, messages in all (None: any).
+
+    With `published` the agent is not asked again after the last call allowed in a turn: the user
+    speaks. `calls` then is looked at between turns only.
+    """
 
     calls: int = 60
     calls_per_turn: int = 20
     seconds: float = 180.0
     messages: int | None = None
+    published: bool = False
 
 
 class Serving:
     """One agent serving one user. `messages` is the conversation without the instructions.
 
     `ended` says why the agent speaks no more: "calls" (it asked for one too many), "agent" (it was
-    stopped within its turn, or said nothing), "turns" (too many messages).
+    stopped within its turn, or said nothing), "turns" (too many messages). Where it is None after
+    an empty reply, the user is to speak again.
     """
 
     def __init__(
@@ -72,8 +78,12 @@ class Serving:
         self.messages.append(Message(role="user", content=heard))
         self._tools.turn = self.turns
         left = max(0, self._limits.calls - len(self.calls))
-        allowed = min(left, self._limits.calls_per_turn)
-        box = _Box(self._given, self._tools.backend, self._limits.seconds, allowed)
+        allowed = self._limits.calls_per_turn
+        if self._limits.published:
+            box: Toolbox = _published(self._given, self._tools.backend, self._limits)
+        else:
+            allowed = min(left, allowed)
+            box = _Box(self._given, self._tools.backend, self._limits.seconds, allowed)
         dialogue = Dialogue(instructions=self._instructions, messages=tuple(self.messages))
         try:
             done = await take_turn(self._assistant, dialogue, box)
@@ -84,18 +94,24 @@ class Serving:
             self._keep(AgentLog(events=done.events, usage=done.usage), dialogue)
             raise TurnFailed(done, tools=box.defect is not None)
         self._keep(done, dialogue)
-        return self._outcome(done, out_of_calls=allowed == left)
-
-    def _outcome(self, done: AgentLog, *, out_of_calls: bool) -> str:
-        if done.ending == "iterations" and out_of_calls:
+        said = bool(done.output.strip())
+        self.turns += said
+        if self._limits.published:
+            self.ended = self._after_published(done)
+        elif done.ending == "iterations" and allowed == left:
             self.ended = "calls"
-        elif done.ending != "finished" or not done.output.strip():
-            self.ended = "agent"
         else:
-            self.turns += 1
-            limit = self._limits.messages
-            self.ended = "turns" if limit is not None and len(self.messages) >= limit else None
+            self.ended = self._too_long() if said else "agent"
         return done.output
+
+    def _after_published(self, done: AgentLog) -> SessionEnd | None:
+        if done.ending != "iterations" and not done.output.strip():
+            return "agent"
+        return "calls" if len(self.calls) >= self._limits.calls else self._too_long()
+
+    def _too_long(self) -> SessionEnd | None:
+        limit = self._limits.messages
+        return "turns" if limit is not None and len(self.messages) >= limit else None
 
     def _keep(self, log: AgentLog, dialogue: Dialogue) -> None:
         self.usage += log.usage
@@ -113,6 +129,15 @@ class Serving:
                     step=event.turn,
                 )
             )
+
+
+def _published(
+    tools: Sequence[Tool], backend: Backend | AsyncBackend, limits: ServingLimits
+) -> Toolbox:
+    """A toolbox that stops the agent at the last call allowed in a turn."""
+    most = limits.calls_per_turn
+    bounds = AgentLimits(seconds=limits.seconds, turns=most + 1)
+    return Toolbox(tools, backend, bounds, stop_after=most)
 
 
 class _Box(Toolbox):

@@ -3,6 +3,11 @@
 One to one: every gold call, in its order, takes the first call not yet taken that equals it. So no
 call counts twice and precision stays within 1. A call equals a gold one when the names are the same
 and every gold parameter that states something is given with an equal value; further ones are free.
+
+Taking the first is not always the best matching: a gold call with few parameters can take the call
+that a later one with more needs. Of 2,357 random sessions with tools called several times with
+optional parameters, 20 lost a call so, 0.7 % of the right ones (2,871 instead of 2,891); where
+gold calls of a tool state the same parameters, and rules compare them, none is lost.
 """
 
 from __future__ import annotations
@@ -25,8 +30,10 @@ from agenteval.records import Record
 class SessionCounts(Record):
     """How many calls of a session are right.
 
-    `right` gold calls were surely made; `unjudged` more of them were made if all values that only
-    a judge could compare, and none has, are equal. `pairs` are (gold, call) as matched, by index.
+    The calls are matched twice where values are left that only a judge could compare: with all of
+    these taken as different, and as equal. `right` is the lower number, `unjudged` what the higher
+    one has more. (Some other answers may lead outside: 10 of 2,357 random sessions.) `pairs` are
+    (gold, call) as matched with what is sure, by index.
     `arguments_unreadable` counts calls whose arguments were no JSON object.
     """
 

@@ -102,7 +102,8 @@ class UserAgent(BaseChatAgent):
         self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
     ) -> Response:
         """What the user says next."""
-        self.messages += [Message(role="assistant", content=text) for text in _texts(messages)]
+        replies = [text for text in _texts(messages) if text]  # none where it speaks again
+        self.messages += [Message(role="assistant", content=text) for text in replies]
         return await _spoken(self._speak(), self, self._trouble, cancellation_token)
 
     async def _speak(self) -> BaseChatMessage:

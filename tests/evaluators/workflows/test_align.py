@@ -398,3 +398,25 @@ def test_a_field_that_tools_of_two_scenarios_return() -> None:
     assert causes(look, seek, take) == []
     assert causes(seek, take) == [("missing_step", 1, "look")]
     assert causes(full, seek, take) == [("wrong_transition", 2, "take")]
+
+
+def test_a_user_who_goes_to_and_fro_between_two_scenarios() -> None:
+    charts = {
+        one: parse_chart(
+            f"flowchart TD\n{p}000(Start)-->{p}001>call {one}1]\n{p}001-->{p}002>call {one}2]\n"
+            f"{p}002-->{p}003>call {one}3]",
+            one,
+        )
+        for one, p in (("a", "AA"), ("b", "BB"))
+    }
+    walk = compiled(charts, bare(*(f"{one}{n}" for one in "ab" for n in (1, 2, 3))))
+
+    def causes(*names: str) -> list[tuple[str, int, str]]:
+        found = conform(walk, [Call(tool=name) for name in names], complete=False)
+        return [(d.cause, d.at, d.tool) for d in found.deviations]
+
+    assert causes("a1", "b1", "a2", "b2", "a3", "b3") == []
+    assert causes("a1", "b1", "a2", "b2", "b3", "a3") == []
+    # one step left out is one deviation, where it should have come
+    assert [at for _, at, _ in causes("a1", "b1", "a3", "b2", "b3")] == [2]
+    assert [at for _, at, _ in causes("a1", "b1", "b3", "a2", "a3")] == [2]

@@ -154,12 +154,11 @@ def test_a_recording_across_scenarios_is_told_all_procedures_of_the_role() -> No
     assert not set(of(role)) & set(of(changed))
 
 
-def test_two_cases_of_one_name_are_refused(folder: Path) -> None:
-    profiles = folder / "return_book" / "profiles.yaml"
-    text = profiles.read_text(encoding="utf-8")
-    profiles.write_text(text + text.replace("in a hurry", "with time"), encoding="utf-8")
-    with pytest.raises(InputError, match="desk/return_book/ida is there twice"):
-        session_cases([open_role(folder)])
+def test_two_cases_of_one_name_are_refused() -> None:
+    twice = OF.role.cross_profiles * 2  # a folder that says so is refused when it is read
+    role = OF.role.model_copy(update={"cross_profiles": twice})
+    with pytest.raises(InputError, match="library_desk/cross/jan is there twice"):
+        session_cases([replace(OF, role=role)])
 
 
 def test_two_roles_of_one_name_are_refused(folder: Path, tmp_path: Path) -> None:

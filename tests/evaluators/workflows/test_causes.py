@@ -288,3 +288,20 @@ AA001-->AA002>call pay]"""
         ("tool_use", 0, "hold"),
         ("tool_use", 1, "pay"),
     ]
+
+
+def test_an_empty_value_of_gold_says_nothing() -> None:
+    text = "flowchart TD\nAA000(Start)-->AA001>call book]"
+    tool = WorkflowTool(name="book", description="", parameters={}, returns={}, effect="write")
+    walk = compiled({"s": parse_chart(text, "s")}, [tool])
+    action = Action(tool="book", arguments={"room": "R1", "menu": "", "guests": []})
+    goals = (Goal(text="Book it.", actions=(action,)),)
+    profile = Profile(id="p", scenarios=("s",), persona="x", opening="x", goals=goals)
+
+    def made(arguments: dict[str, Any]) -> list[str]:
+        call = SessionCall(tool="book", arguments=arguments, result="{}", turn=0)
+        return [d.detail for d in causes(walk, profile, SessionLog(calls=(call,), ended="user"))]
+
+    assert made({"room": "R1"}) == []
+    assert made({"room": "R1", "menu": "", "guests": None}) == []
+    assert made({"room": "", "menu": ""}) == ['room: not given, gold "R1"']

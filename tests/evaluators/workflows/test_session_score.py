@@ -134,3 +134,10 @@ def test_calls_of_a_session_also_those_refused() -> None:
     made = SessionCall(tool="a", arguments="oops", status="bad_arguments", turn=0)
     log = SessionLog(calls=(made, SessionCall(tool="b", arguments={}, turn=1)), ended="user")
     assert [(c.tool, c.arguments) for c in calls_of(log)] == [("a", "oops"), ("b", {})]
+
+
+async def test_greedy_in_order_of_gold_can_lose_a_call() -> None:
+    """As documented: the first gold call takes the one that the second needs."""
+    wide, narrow = ("a", {"n": 1}), ("a", {"n": 1, "m": 2})
+    assert (await counts([wide, narrow], [narrow, wide])).right == 1
+    assert (await counts([narrow, wide], [narrow, wide])).right == 2

@@ -223,7 +223,14 @@ def by_enumeration(apart: Sequence[float]) -> float:
 def test_formats_are_paired_by_task() -> None:
     text = {"t1": [1, 1], "t2": [1, 0], "t3": [1], "t4": [1], "t5": [0], "only": [1]}
     flow = {"t1": [0, 0], "t2": [0, 0], "t3": [0], "t4": [0], "t5": [0]}
-    none: dict[str, list[Any]] = {"t1": [1], "t2": [0], "t3": [0], "t4": [0], "t5": [1], "unknown": [None]}
+    none: dict[str, list[Any]] = {
+        "t1": [1],
+        "t2": [0],
+        "t3": [0],
+        "t4": [0],
+        "t5": [1],
+        "unknown": [None],
+    }
     tables: dict[str, dict[str, list[Any]]] = {"text": text, "flowchart": flow, "none": none}
     own = [
         session(task, verdict(None if v is None else bool(v)), i, format=format)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,6 +13,19 @@ from agenteval.evaluators.workflows.session import SimulatorMistake
 from agenteval.records import Message, Usage
 
 DONE = "[DONE]"  # what a user writes that has nothing more to say
+_DONE = re.compile(r"\[\s?done\s?\]", re.I)  # as models write it
+
+
+def parted(text: str) -> tuple[str, bool]:
+    """The words beside the mark, "" where only punctuation is left, and whether it is there."""
+    words = _DONE.sub("", text).strip()
+    done = words != text.strip()
+    return (words if not done or re.search(r"\w", words) else "", done)
+
+
+def without_mark(text: str) -> str:
+    """What an agent says, in which the mark is none: it is the user's alone."""
+    return _DONE.sub("(done)", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,23 @@ def complaint(schema: Mapping[str, Any], value: JsonValue) -> str | None:
     return None
 
 
+def schema_problem(schema: Mapping[str, Any]) -> str | None:
+    """Why this is no JSON schema of objects; None when it is one."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    if schema.get("type") != "object":
+        return "is no schema of objects: its type has to be object"
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        where = ".".join(map(str, error.absolute_path))
+        return f"is no JSON schema ({where}: {error.message})"
+    except RecursionError:
+        return "is nested too deeply"
+    return None
+
+
 @lru_cache(maxsize=1024)
 def _validator(schema: str) -> Any:
     import json

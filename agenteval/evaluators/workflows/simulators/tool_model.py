@@ -24,6 +24,7 @@ _PACKAGE = "agenteval.evaluators.workflows"
 _MAX_TOKENS = 1000
 _SHOWN = 20  # requests before
 _PROBLEM = 300  # characters
+_LONGEST = 2000  # characters kept of a request before, and of its answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,8 @@ class ToolModel:
             self._known.clear()
         else:
             self._known[asked] = value
-        self._before.append(f"{asked} -> {json.dumps(value, ensure_ascii=False)}")
+        answered = json.dumps(value, ensure_ascii=False)
+        self._before.append(f"{_short(asked)} -> {_short(answered)}")
         return Played(value, tuple(wrong), meter.usage)
 
     def _request(self, tool: WorkflowTool, asked: str) -> Request:
@@ -101,6 +103,10 @@ class ToolModel:
             role="tool",
             run_id=tool.name,
         )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
 
 
 def _prompt(name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
@@ -11,7 +11,13 @@ from agenteval.errors import AgentevalError
 from agenteval.evaluators.workflows.session import SimulatorMistake
 from agenteval.evaluators.workflows.simulators.meter import Meter
 from agenteval.evaluators.workflows.simulators.mistakes import Mistake, check
-from agenteval.evaluators.workflows.simulators.nouns import DONE, Heard, Said
+from agenteval.evaluators.workflows.simulators.nouns import (
+    DONE,
+    Heard,
+    Said,
+    parted,
+    without_mark,
+)
 from agenteval.models.asking import ask
 from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt
@@ -34,8 +40,9 @@ class UserOnModel:
     """A simulated user over a client.
 
     What it says is checked (see `mistakes.check`); what is wrong is told to the model once, then
-    asked anew with another seed, `tries` times in all. Texts of the profile and of the agent enter
-    as data, never as instructions.
+    asked anew with another seed, `tries` times in all. Who insists on leaving early is let go, the
+    mistake being recorded. Texts of the profile and of the agent enter as data, never as
+    instructions.
     """
 
     def __init__(
@@ -59,7 +66,7 @@ class UserOnModel:
         prompts = (self._system, self._turn, self._repair)
         return {
             "user": "model",
-            "version": 1,
+            "version": 2,
             "model": self._client.model,
             "endpoint": self._client.transport.endpoint,
             "prompts": content_hash([prompt.sha256 for prompt in prompts]),
@@ -75,15 +82,17 @@ class UserOnModel:
         """
         meter = Meter(self._client)
         found: list[SimulatorMistake] = []
+        last = ""
 
         def read(text: str) -> str:
-            words = printable(text).strip()
+            nonlocal last
+            last = printable(text).strip()
             try:
-                check(words, heard)
+                check(last, heard)
             except Mistake as mistake:
-                found.append(_recorded(mistake, words, heard))
+                found.append(_recorded(mistake, last, heard))
                 raise
-            return words
+            return last
 
         try:
             for attempt in range(self._tries):
@@ -92,8 +101,9 @@ class UserOnModel:
                     text = (await ask(meter.as_client(), request, read, self._again)).value
                 except Mistake:
                     continue
-                words = text.replace(DONE, "").strip() or DONE
-                return Said(words, DONE in text, tuple(found), meter.usage)
+                return _said(text, found, meter)
+            if found[-1].kind == "leaves_early":
+                return _said(last, found, meter)
             raise UserStuck(
                 f"the simulated user made a mistake {len(found)} times in a row, "
                 f"last: {found[-1].kind}",
@@ -116,7 +126,11 @@ class UserOnModel:
             now=heard.now,
             nonce=NONCE,
         )
-        turn = self._turn.render(opening=profile.opening, messages=heard.messages)
+        messages = [
+            m if m.role == "user" else m.model_copy(update={"content": without_mark(m.content)})
+            for m in heard.messages
+        ]
+        turn = self._turn.render(opening=profile.opening, messages=messages)
         seed = int(content_hash([heard.seed, heard.repeat, attempt, len(heard.messages)])[:7], 16)
         parameters: dict[str, JsonValue] = {"seed": seed, "max_tokens": self._max_tokens}
         if self._temperature is not None:
@@ -132,6 +146,11 @@ class UserOnModel:
 
     def _again(self, problem: str) -> str:
         return self._repair.render(problem=problem)
+
+
+def _said(text: str, found: Sequence[SimulatorMistake], meter: Meter) -> Said:
+    words, done = parted(text)
+    return Said(words or DONE, done, tuple(found), meter.usage)
 
 
 def _lines(texts: Iterable[str]) -> str:

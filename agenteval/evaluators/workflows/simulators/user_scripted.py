@@ -22,13 +22,15 @@ from agenteval.records import content_hash
 
 _ASIDE = 0.35  # chance of an aside at a turn, while there are any left
 _LOST = "Sorry, I do not follow."
+_WAITING = "Are you still there?"
 _NO_MORE = "No, thank you, that was all."
 _ANYTHING_ELSE = re.compile(r"\b(?:anything|something) else\b", re.I)
 
 
 class ScriptedUser:
     """Says its opening, then the facts it is asked for, the first of its choices not yet said that
-    is offered, and [DONE] after a goodbye, or after two replies in a row that it does not follow.
+    is offered, and [DONE] after a goodbye, or after two replies in a row that it does not follow,
+    or that it waits for in vain.
 
     The same seed says the same. Facts that are lists are told by how often they were asked for.
     A question without the convention is understood when it holds the words of a fact's name.
@@ -37,7 +39,7 @@ class ScriptedUser:
     @property
     def parameters(self) -> dict[str, JsonValue]:
         """Its kind and version."""
-        return {"user": "scripted", "version": 1}
+        return {"user": "scripted", "version": 2}
 
     async def speak(self, heard: Heard) -> Said:
         """The next words; never a mistake."""
@@ -56,6 +58,8 @@ class ScriptedUser:
 
 def _answer(heard: Heard) -> str | None:
     """What the last reply asks for; None when there is nothing more to say."""
+    if heard.messages[-1].role == "user":  # nobody has answered
+        return None if heard.own[-1] == _WAITING else _WAITING
     last = heard.agent[-1] if heard.agent else ""
     names, labels = asked_for(last), offered(last)
     if names or labels:
