@@ -22,6 +22,7 @@ from agenteval.records import Message, Usage
 STOPPED = "The limit of this session is reached. No further call is carried out."
 MAX_CALLS = 1000  # of one case: a turn may hold many calls, memory may not
 _MAX_TOLD = 500  # characters of a complaint
+_MAX_SAID, _MAX_MESSAGES = 100_000, 10_000
 
 
 class Backend(Protocol):
@@ -179,9 +180,12 @@ class Toolbox:
                 self._log("", clean(text)[:MAX_RAW], ("malformed", ""), turn)
 
     def say(self, message: Message) -> None:
-        """Keep a message of the conversation; none after the end."""
+        """Keep a message of the conversation, cut to 100,000 characters; none after the end, and
+        no more than 10,000: an adapter that goes in circles must not fill the memory."""
+        if len(message.content) > _MAX_SAID:
+            message = message.model_copy(update={"content": message.content[:_MAX_SAID]})
         with self._lock:
-            if not self.closed:
+            if not self.closed and len(self.messages) < _MAX_MESSAGES:
                 self.messages.append(message)
 
     def spend(self, usage: Usage) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from agenteval.errors import BadRequest, Filtered, ReplyError
+from agenteval.errors import AgentevalError, BadRequest, Filtered, ReplyError
 from agenteval.models.client import Client
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Usage
@@ -32,7 +32,7 @@ async def ask(
 
     `repair` makes the second question from what was wrong with the first answer. Raises ReplyError
     when neither can be read, Filtered when a reply was refused or withheld, and whatever the
-    client raises for the first request.
+    client raises; `spent` of all of them is what both requests took.
     """
     first = _usable(await client.complete(request))
     try:
@@ -50,14 +50,20 @@ async def ask(
     )
     try:
         second = _usable(await client.complete(again))
+        return Asked(_read(second, read), second.text, _cost(first) + _cost(second), repaired=True)
     except BadRequest:  # the repair cannot be asked for here: a recording, a full context
+        problem.spent = _cost(first)
         raise problem from None
-    return Asked(_read(second, read), second.text, _cost(first) + _cost(second), repaired=True)
+    except AgentevalError as error:
+        error.spent = _cost(first) + (error.spent or Usage())
+        raise
 
 
 def _usable(reply: Reply) -> Reply:
     if reply.refusal or reply.finish == "content_filter":
-        raise Filtered(reply.refusal or "withheld by the endpoint's content filter")
+        withheld = Filtered(reply.refusal or "withheld by the endpoint's content filter")
+        withheld.spent = _cost(reply)
+        raise withheld
     return reply
 
 
@@ -66,7 +72,10 @@ def _read(reply: Reply, read: Callable[[str], T]) -> T:
         return read(reply.text)
     except ReplyError as error:
         if reply.finish == "length":
-            raise ReplyError(f"{error} (cut off by the length limit)") from error
+            cut = ReplyError(f"{error} (cut off by the length limit)")
+            cut.spent = _cost(reply)
+            raise cut from error
+        error.spent = _cost(reply)
         raise
 
 

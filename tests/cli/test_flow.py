@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agenteval.evaluators.workflows.results import SessionVerdict
+from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
 from agenteval.flows import EVALUATORS
 from agenteval.store import Store, Trials
 from agenteval.testing.faults import Fault
@@ -96,7 +97,7 @@ def test_the_perfect_assistant_serves_everybody_and_is_not_run_twice(cli: Cli, d
         assert row["role"] == "desk"
         assert row["domain"] == "Customer Service"
         assert row["log"]["ended"] == "user"
-        assert row["settings"]["user"] == {"user": "scripted", "version": 1}
+        assert row["settings"]["user"] == ScriptedUser().parameters
         SessionVerdict.model_validate(row["verdict"])
 
 

@@ -117,6 +117,8 @@ class Serving:
         self.usage += log.usage
         self.model = log.model or self.model
         self.messages += turn_messages(log, dialogue)
+        # A turn goes on where the user spoke again without a reply.
+        before = 1 + max((c.step for c in self.calls if c.turn == self.turns), default=-1)
         for event in log.events:
             self.calls.append(
                 SessionCall(
@@ -126,7 +128,7 @@ class Serving:
                     result=event.result,
                     answered=self._tools.answered(event.name, event.arguments),
                     turn=self.turns,
-                    step=event.turn,
+                    step=before + event.turn,
                 )
             )
 

@@ -6,6 +6,7 @@ Thought with a Response or with one call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from agenteval.agents.conversation import Exchange, arguments_text, in_words
@@ -20,8 +21,12 @@ from agenteval.models.prompts import Prompt, load_prompt
 from agenteval.models.wire import Reply, Request, WireMessage
 from agenteval.records import Message, ToolCall
 
-VERSION = 1  # of the templates and of how replies are read
-_TRIES = 2  # replies in no form before the assistant has nothing to say
+VERSION = 2  # of the templates and of how replies are read
+_TRIES = 2  # replies in no form before the words are taken as they are
+# A line that was meant as a part of a form, or JSON: nothing to say to a user.
+_MEANT = re.compile(
+    r"^\W{0,8}(?:thought|response|action(?:[ _]?input)?)\b[^\w\n]{0,4}[:：]|^\W{0,8}\{", re.I | re.M
+)
 
 
 def template_prompt() -> Prompt:
@@ -42,11 +47,13 @@ class TemplateAssistant:
         self._client = client
 
     async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        """The text after `Response:`; "" when the model keeps to neither form.
+        """The text after `Response:`.
 
         A reply in neither form is malformed; the model is told so once, and again after every
-        reply that could be used. Of several calls in a reply the first alone is carried out. A
-        refusal in the endpoint's own field is the reply. Raises ModelError for a failing endpoint.
+        reply that could be used. A second one is said to the user as it stands, who would read it
+        too; "" when it looks like a part of one of the forms. Of several calls in a reply the first
+        alone is carried out. A refusal in the endpoint's own field is the reply. Raises ModelError
+        for a failing endpoint.
         """
         line = Line(self._client, tools)
         messages = [_system(dialogue), *template_history(dialogue.messages)]
@@ -63,7 +70,7 @@ class TemplateAssistant:
                 tools.malformed(reply.text)
                 if unreadable == _TRIES or tools.exhausted.is_set():
                     _say(said, number, tools)
-                    break
+                    return "" if _MEANT.search(reply.text) else reply.text.strip()
                 told = again_prompt().render()
             else:
                 _say(said, number, tools)

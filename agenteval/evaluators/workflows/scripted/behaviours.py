@@ -120,7 +120,7 @@ def _behaviour(kind: Kind, plan: Plan | str, book: Book, about: tuple[Role, Prof
     planted: Cause | None = "missing_step" if plan.cut_short else CAUSE[kind]
     parameters: dict[str, JsonValue] = {
         "adapter": "scripted",
-        "version": 1,
+        "version": 2,
         "role": role.sha256,
         "kind": kind,
         "planted": planted,
@@ -130,5 +130,6 @@ def _behaviour(kind: Kind, plan: Plan | str, book: Book, about: tuple[Role, Prof
         parameters["profile"] = content_hash(profile.model_dump(mode="json"))
         parameters["spoiled"] = list(plan.spoiled) if plan.spoiled else None
         parameters["edge"] = plan.wrong_edge.label if plan.wrong_edge else None
+        parameters["onward"] = [edge.label for edge in plan.onward]
     system = AssistantSystem(f"scripted:{kind}", lambda: Walker(book, plan), parameters)
     return Behaviour(kind, kind, planted, plan.at, system)

@@ -8,6 +8,7 @@ begins; so there only places count where the mistake cannot be read like that.
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,10 +25,12 @@ NO_PLACE: Mapping[Kind, str] = {
     "skips_step": "no step is missed when it is left out",
     "swaps_steps": "no two steps that follow each other have a fixed order",
     "wrong_parameter": "no call has a parameter that can be wrong",
-    "wrong_branch": "no wrong branch leads straight to another call",
+    "wrong_branch": "no wrong branch leads to another call",
     "stops_early": "it may stop at any time",
     "loops": "no call only reads and may not be repeated",
 }
+
+Way = tuple[Edge, ...]
 
 
 def candidates(kind: Kind, walk: GoldWalk, profile: Profile, draw: random.Random) -> list[Plan]:
@@ -127,41 +130,58 @@ def _parameter(plan: Plan, walk: GoldWalk, _: Profile, draw: random.Random) -> l
 
 
 def _branch(plan: Plan, walk: GoldWalk, profile: Profile, draw: random.Random) -> list[Plan]:
-    """Branches that lead straight to another call come first; of the others only a rehearsal can
-    say whether the user is led to one."""
-    straight, maybe = [], []
+    """Branches that lead straight to another call come first, then those that lead there when the
+    user's will is passed over; of the others only a rehearsal can say what comes of them."""
+    straight, over, maybe = [], [], []
     for at in _ranked(range(len(plan.gold)), lambda _: 0, draw):
         segment = walk.segment(at)
         mine, _all = _within(segment, at)
         right = segment.out_of(mine + 1)
         if right is None or right.condition is None:
             continue
-        following = segment.tools[mine : mine + 2]
         for edge in walk.book.charts[segment.scenario].leaving(right.source):
             if edge.condition in (None, right.condition):
                 continue
-            call = _leads_to(walk, segment, edge, profile)
-            if call is None:
-                maybe.append(replace(plan, at=at, wrong_edge=edge))
-            elif call not in following and not walk.could_call(segment, mine, call):
-                straight.append(replace(plan, at=at, wrong_edge=edge))
-    return straight + [replace(plan, rehearsed=True) for plan in maybe]
+            wrong = replace(plan, at=at, wrong_edge=edge)
+            ways = _ways(walk, segment, edge, profile)
+            asked = [way for way in ways if _asks(walk, segment, way)]
+            if len(asked) == len(ways):
+                maybe.append(replace(wrong, rehearsed=True))
+            for way, call in ways.items():
+                following = segment.tools[mine : mine + 2]
+                if call in following or walk.could_call(segment, mine, call):
+                    continue
+                (over if way in asked else straight).append(replace(wrong, onward=way[1:]))
+    return straight + over + maybe
 
 
-def _leads_to(walk: GoldWalk, segment: Segment, edge: Edge, profile: Profile) -> str | None:
-    """The call that follows an edge without a word of the user but facts it knows."""
-    chart = walk.book.charts[segment.scenario]
-    for _ in range(len(chart.nodes)):
-        tools = walk.book.calls(chart.node(edge.target))
+def _ways(walk: GoldWalk, segment: Segment, edge: Edge, profile: Profile) -> dict[Way, str]:
+    """Ways that begin with this edge, the shortest for each call that they lead to, and the call.
+
+    No returned value decides on them, and the user knows the facts that the call needs.
+    """
+    book, chart = walk.book, walk.book.charts[segment.scenario]
+    known = {f for tool in segment.tools for f in book.tools[tool].fields} | set(profile.facts)
+    found: dict[str, Way] = {}
+    queue, seen = deque([(edge,)]), {edge.target}
+    while queue:
+        way: Way = queue.popleft()
+        tools = book.calls(chart.node(way[-1].target))
+        if tools and known >= set(book.tools[tools[0]].required):
+            found.setdefault(tools[0], way)
         if tools:
-            returned = {f for tool in segment.tools for f in walk.book.tools[tool].fields}
-            known = returned | set(profile.facts)
-            return tools[0] if known >= set(walk.book.tools[tools[0]].required) else None
-        leaving = chart.leaving(edge.target)
-        if len(leaving) != 1 or leaving[0].condition is not None:
-            return None
-        edge = leaving[0]
-    return None
+            continue
+        for onward in chart.leaving(way[-1].target):
+            if onward.condition is None and onward.target not in seen:
+                seen.add(onward.target)
+                queue.append((*way, onward))
+    return {way: call for call, way in found.items()}
+
+
+def _asks(walk: GoldWalk, segment: Segment, way: Way) -> bool:
+    """Whether an assistant that went this way would ask the user where to go, or may not go so."""
+    chart = walk.book.charts[segment.scenario]
+    return any(len(chart.leaving(edge.source)) > 1 for edge in way[1:])
 
 
 def _loop(plan: Plan, walk: GoldWalk, _: Profile, draw: random.Random) -> list[Plan]:

@@ -29,6 +29,7 @@ class Plan:
     `edges` are those that the gold walk takes out of the node of a call, by the index of the call:
     who leaves a step out cannot know by its result. `spoiled` is what replaces a parameter
     (None: it is left out). `rehearsed`: only a rehearsal can say whether the mistake shows.
+    `onward` are edges that are followed after the wrong one, whatever the user says.
     `cut_short`: the wrong branch leads to no call, so that a step is missing.
     """
 
@@ -37,6 +38,7 @@ class Plan:
     gold: tuple[Action, ...] = ()
     edges: Mapping[int, Edge] = field(default_factory=dict)
     wrong_edge: Edge | None = None
+    onward: tuple[Edge, ...] = ()
     spoiled: tuple[str, JsonValue] | None = None
     rehearsed: bool = False
     cut_short: bool = False
@@ -55,6 +57,12 @@ class Plan:
         if self.kind == "swaps_steps":
             return number in (self.at, self.at + 1)
         return self.kind == "wrong_branch" and number == self.at
+
+    def passing(self, number: int, node: str) -> Edge | None:
+        """The edge out of a node that is followed though the user was not asked; None: it is."""
+        if self.at is None or number != self.at:
+            return None
+        return next((edge for edge in self.onward if edge.source == node), None)
 
     def spoil(self, arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """The arguments with the wrong parameter."""

@@ -305,6 +305,9 @@ class _Walk:
         """The edge to follow; None at an end."""
         if scene.edge is not None and self._plan.leads(self._calls - 1, scene.edge, node.id):
             return scene.edge
+        passing = self._plan.passing(self._calls - 1, node.id)
+        if passing is not None:
+            return passing
         leaving = scene.chart.leaving(node.id)
         held = [e for e in leaving if e.condition and holds(e.condition, scene.returned)]
         if not held and scene.edge in leaving and self._plan.blind:

@@ -13,11 +13,13 @@ from pydantic import JsonValue
 
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.scenario import WorkflowTool
+from agenteval.evaluators.workflows.simulators.patterns import NoPatternError, matching
 from agenteval.evaluators.workflows.simulators.schema import complaint
 from agenteval.records import content_hash
 
 _WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron", "jade", "north")
 _DEEPEST = 12
+_TRIES = 50  # texts of one pattern
 Schema = Mapping[str, Any]
 
 
@@ -28,7 +30,7 @@ def generate(
 
     A returned value named like an argument repeats it where the schema allows. `today` (a text
     that begins with YYYY-MM-DD) is the day after which dates lie. Raises InputError for a schema
-    that this cannot fill: patterns, references, contradictions.
+    that this cannot fill: references, contradictions, patterns that are not simple (`patterns`).
     """
     draw = random.Random(content_hash([tool.name, dict(arguments), seed]))  # noqa: S311
     maker = _Maker(draw, arguments, _day(today))
@@ -64,7 +66,7 @@ class _Maker:
             return self._text({}, name)
         if not isinstance(schema, Mapping) or depth > _DEEPEST:
             raise _CannotFillError(f"{name or 'the schema'} allows nothing, or goes too deep")
-        for word in ("$ref", "pattern", "allOf", "not", "if"):
+        for word in ("$ref", "allOf", "not", "if"):
             if word in schema and "const" not in schema and "enum" not in schema:
                 raise _CannotFillError(f"{name or 'the schema'} uses {word!r}")
         echo = self._echo(schema, name)
@@ -133,6 +135,8 @@ class _Maker:
         return int(value) if whole else round(value, 6)
 
     def _text(self, schema: Schema, name: str) -> JsonValue:
+        if "pattern" in schema:
+            return self._matching(schema, name)
         form = schema.get("format") or (
             "date" if "YYYY-MM-DD" in str(schema.get("description", "")) else ""
         )
@@ -144,6 +148,17 @@ class _Maker:
         if len(text) > most:
             text = self._draw.choice(_WORDS)[: int(most)]
         return text.ljust(least, "x")
+
+    def _matching(self, schema: Schema, name: str) -> str:
+        """A text of the pattern, of the right length where one comes up."""
+        for _ in range(_TRIES):
+            try:
+                text = matching(schema["pattern"], self._draw)
+            except NoPatternError as error:
+                raise _CannotFillError(f"{name}: {error}") from error
+            if complaint(schema, text) is None:
+                return text
+        raise _CannotFillError(f"{name}: no text of the pattern fits the rest of the schema")
 
     def _formatted(self, form: str) -> str:
         day = (self._today + timedelta(days=self._draw.randint(1, 60))).isoformat()

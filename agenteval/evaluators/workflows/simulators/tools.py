@@ -74,7 +74,8 @@ class ToolSimulator:
     def open(self, role: Role, profile: Profile, *, seed: int = 0, repeat: int = 0) -> ToolSession:
         """The tools of one session, in their first state.
 
-        Raises InputError for a backend that cannot be made or lacks the method of a tool.
+        Raises InputError for a backend that cannot be made or lacks the method of a tool, and for
+        a tool that nothing can answer for: results are made up, and its schema cannot be filled.
         """
         tools = {tool.name: tool for tool in role.tools_of(role.given(profile.scenarios))}
         session = ToolSession(tools, seed=seed, today=role.now)
@@ -84,6 +85,9 @@ class ToolSimulator:
             session.recorded = Recorded(role, profile, session.fits)
         if self._client is not None:
             session.model = ToolModel(self._client, role, seed, repeat)
+        elif self._backend is None:
+            for tool in tools.values():  # now, not when an agent has worked for an hour
+                generate(tool, {}, seed=seed, today=role.now)
         return session
 
 
@@ -200,7 +204,10 @@ class ToolSession:
         return played.value
 
     def _generated(self, tool: WorkflowTool, arguments: Mapping[str, Any]) -> JsonValue:
-        return generate(tool, arguments, seed=self._seed, today=self._today)
+        try:
+            return generate(tool, arguments, seed=self._seed, today=self._today)
+        except InputError as error:  # of this session, since a model answers other calls
+            raise AgentevalError(f"{tool.name} cannot be answered: {error}") from error
 
     def _told(
         self,
