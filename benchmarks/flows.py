@@ -3,10 +3,11 @@
     python benchmarks/flows.py [--roles NAME ...] [--seed 0] [--sessions 200]
 
 One row for each behaviour: users that offer it a place, how often the planted cause is among the
-deviations (and how often it is the first; a wrong branch that only leads past a step cannot be told
-from a missing one by the calls, and is planted as such), sessions that follow the chart, and success by the final
-state. `agree` is the share of sessions in which conformance (no deviation against chart and gold)
-and final state say the same; they may differ, since an order can be wrong and harmless.
+deviations, and how often it is the first (a wrong branch that only leads past a step cannot be told
+from a missing one by the calls, and is planted as such); sessions that follow the chart, and
+success by the final state. `agree` is the share of sessions in which conformance (no deviation
+against chart and gold) and final state say the same; they may differ, since an order can be wrong
+and harmless.
 
 Then `--sessions` sessions at once, twice: sessions per second, seconds of CPU for each, and whether
 the two logs are the same to the byte (times left out).
@@ -84,7 +85,7 @@ async def table(cases: Sequence[SessionCase], seed: int) -> dict[str, Row]:
             row.planted[behaviour.planted or "-"] += 1
             row.found += behaviour.planted in causes if behaviour.planted else not causes
             row.first += (causes[0] if causes else None) == behaviour.planted
-            row.conforms += said.conforms
+            row.conforms += said.conforms is not False
             row.success += right
             row.agree += right == (not causes)
     return rows

@@ -28,6 +28,13 @@ _ENDED = {
     "calls": "stopped at the limit of calls",
     "agent": "the agent was stopped within a turn, or said nothing",
 }
+_BY = {
+    "limit": "a limit that was passed",
+    "state": "the final state",
+    "judge": "the judge",
+    "simulator": "nobody: simulated tools answered wrongly, so the failure is not the agent's",
+}
+_CHART = {True: "no call departs from it", False: "departed from", None: "no call was made"}
 _RANK: dict[bool | None, int] = {False: 0, None: 1, True: 2}
 
 
@@ -164,15 +171,14 @@ def _badge(verdict: SessionVerdict) -> tuple[str, str]:
 
 
 def _facts(log: SessionLog, verdict: SessionVerdict) -> tuple[tuple[str, str], ...]:
-    by = {"limit": "a limit that was passed", "state": "the final state", "judge": "the judge"}
-    decided = by[verdict.decided_by] if verdict.decided_by else "nobody could"
+    decided = _BY[verdict.decided_by] if verdict.decided_by else "nobody could"
     facts = [
         ("decided by", decided),
         ("end", _ENDED[log.ended]),
         ("goals", "–" if verdict.progress is None else f"{100 * verdict.progress:.0f} % achieved"),
         ("calls", f"{verdict.right} right of {verdict.generated} made, {verdict.gold} gold"
          + (f", {verdict.unjudged} undecided" if verdict.unjudged else "")),
-        ("chart", "no call departs from it" if verdict.conforms else "departed from"),
+        ("chart", _CHART[verdict.conforms]),
     ]  # fmt: skip
     if verdict.fitness is not None:
         facts.append(("fitness", f"{verdict.fitness:.2f}"))

@@ -49,17 +49,18 @@ class SessionVerdict(Record):
     """What was found out about one session.
 
     `success` is decided by a limit that was passed (no), else by the final state, else by the
-    judge; None when none of them can say. `progress` is the share of goals achieved, by whoever
-    decided, the limit leaving it as it is. `right`, `gold`, `generated` and `unjudged` count calls
-    as strict session metrics do; `sequence` is the F1 of the longest common subsequence of tool
-    names with the gold calls. `conforms` and `fitness` are against the chart alone, `deviations`
-    against the chart and gold. `cause` is the first deviation's, "other" for a failed session
-    without any. `failures` are the statuses of judges that failed, `usage` is what judges took,
-    for earlier verdicts on the same session as well.
+    judge; None when none of them can say, and for a failure after simulated tools answered wrongly
+    (`simulator`): that is not charged to the agent. `progress` is the share of goals achieved, by
+    whoever decided, the limit leaving it as it is. `right`, `gold`, `generated` and `unjudged`
+    count calls as strict session metrics do; `sequence` is the F1 of the longest common subsequence
+    of tool names with the gold calls. `conforms` (None without any call) and `fitness` are against
+    the chart alone, `deviations` against the chart and gold. `cause` is the first deviation's,
+    "other" for a failed session without any. `failures` are the statuses of judges that failed,
+    `usage` is what judges took, for earlier verdicts on the same session as well.
     """
 
     success: bool | None
-    decided_by: Literal["limit", "state", "judge"] | None
+    decided_by: Literal["limit", "state", "judge", "simulator"] | None
     progress: float | None = Field(default=None, ge=0, le=1)
     state_success: bool | None = None
     state_goals: tuple[bool, ...] = ()
@@ -70,7 +71,7 @@ class SessionVerdict(Record):
     generated: int = Field(ge=0)
     unjudged: int = Field(default=0, ge=0)
     sequence: float | None = Field(default=None, ge=0, le=1)
-    conforms: bool
+    conforms: bool | None
     fitness: float | None = Field(default=None, ge=0, le=1)
     deviations: tuple[Deviation, ...] = ()
     cause: Cause | Literal["other"] | None = None

@@ -159,7 +159,9 @@ def _session_tally(system: str, group: str, own: Sequence[SessionResult]) -> Ses
         progress=_mean([(r.case.task, v.progress) for r, v in judged]),
         tool=session_table([v for _, v in judged], [r.case.task for r, _ in judged]).tool,
         sequence=_mean([(r.case.task, v.sequence) for r, v in judged]),
-        conforms=share([(r.case.task, float(v.conforms)) for r, v in judged]),
+        conforms=share(
+            [(r.case.task, float(v.conforms)) for r, v in judged if v.conforms is not None]
+        ),
         fitness=_mean([(r.case.task, v.fitness) for r, v in judged]),
         turns=_mean([(task, float(log.turns)) for task, log in logs], bounds=None),
         calls=_mean([(task, float(len(log.calls))) for task, log in logs], bounds=None),

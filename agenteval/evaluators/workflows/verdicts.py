@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -38,6 +39,7 @@ from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 
 VERSION = 1  # of the rules of a verdict
+Decider = Literal["limit", "state", "judge", "simulator"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,8 @@ class Verdicts:
         failures = self._failed_on(case, log) if counts.unjudged else []
         failures += [judge.status] if isinstance(judge, GoalsFailure) else []
         success, decided_by = _success(log, state, judge)
+        if success is False and any(m.who == "tools" for m in log.mistakes):
+            success, decided_by = None, "simulator"
         found = causes(plan, profile, log)
         walk = conform(plan, calls_made(log), complete=False)  # as in `causes`: gold sees the rest
         return SessionVerdict(
@@ -130,14 +134,14 @@ class Verdicts:
             progress=_progress(state, judge),
             state_success=state.success if state else None,
             state_goals=state.goals if state else (),
-            differences=tuple(map(str, state.differences)) if state else (),
+            differences=_differences(state) if state else (),
             judge=judge,
             right=counts.right,
             gold=counts.gold,
             generated=counts.generated,
             unjudged=counts.unjudged,
             sequence=order_score([c.tool for c in log.calls], [a.tool for a in profile.actions]).f1,
-            conforms=walk.conforms,
+            conforms=walk.conforms if log.calls else None,
             fitness=walk.fitness,
             deviations=found,
             cause=primary(found) if success is False else None,
@@ -234,7 +238,7 @@ def schemas_of(role: Role) -> Mapping[str, Schema]:
 
 def _success(
     log: SessionLog, state: StateVerdict | None, judge: GoalsVerdict | GoalsFailure | None
-) -> tuple[bool | None, Literal["limit", "state", "judge"] | None]:
+) -> tuple[bool | None, Decider | None]:
     if log.ended != "user":  # over a limit is a failure, whatever was done (section 9)
         return False, "limit"
     if state is not None and state.success is not None:
@@ -242,6 +246,16 @@ def _success(
     if isinstance(judge, GoalsVerdict) and judge.success is not None:
         return judge.success, "judge"
     return None, None
+
+
+def _differences(state: StateVerdict) -> tuple[str, ...]:
+    """In words: where the states differ, how many more places, and what was never obtained."""
+    more = (f"and {state.omitted:,} places more",) if state.omitted else ()
+    never = (
+        f"never obtained: {a.tool}({json.dumps(a.arguments, ensure_ascii=False)})"
+        for a in state.unobtained
+    )
+    return (*map(str, state.differences), *more, *never)
 
 
 def _progress(

@@ -18,7 +18,12 @@ from agenteval.evaluators.workflows.cases import (
     session_cases,
     turn_cases,
 )
-from agenteval.evaluators.workflows.session import Prediction, SessionCall, SessionLog
+from agenteval.evaluators.workflows.session import (
+    Prediction,
+    SessionCall,
+    SessionLog,
+    SimulatorMistake,
+)
 from agenteval.evaluators.workflows.session_judge import GoalsFailure
 from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
 from agenteval.models.client import Client, RetryPolicy
@@ -118,6 +123,23 @@ def test_a_limit_is_a_failure_whatever_was_done() -> None:
     assert (found.success, found.decided_by) == (False, "limit")
     assert (found.state_success, found.progress) == (True, 1.0)
     assert found.cause == "other"  # it did everything, and did not come to an end
+
+
+def test_a_failure_after_a_wrong_answer_of_simulated_tools_is_not_the_agents() -> None:
+    wrong = SimulatorMistake(who="tools", kind="schema", turn=0)
+    spoiled = log(gold(CASES["hana"])[:1]).model_copy(update={"mistakes": (wrong,)})
+    found = say(CASES["hana"], spoiled)
+    assert (found.success, found.decided_by, found.cause) == (None, "simulator", None)
+    whole = log(gold(CASES["hana"])).model_copy(update={"mistakes": (wrong,)})
+    assert say(CASES["hana"], whole).success is True
+    other = wrong.model_copy(update={"who": "user"})
+    left = log(gold(CASES["hana"])[:1]).model_copy(update={"mistakes": (other,)})
+    assert say(CASES["hana"], left).success is False  # it was asked again, and said something else
+
+
+def test_without_calls_nothing_follows_or_departs_from_the_chart() -> None:
+    found = say(CASES["hana"], log([]))
+    assert (found.conforms, found.fitness, found.cause) == (None, None, "missing_step")
 
 
 def test_without_a_backend_a_judge_decides_and_without_one_nobody() -> None:

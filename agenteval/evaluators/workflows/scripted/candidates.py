@@ -132,7 +132,9 @@ def _parameter(plan: Plan, walk: GoldWalk, _: Profile, draw: random.Random) -> l
 def _branch(plan: Plan, walk: GoldWalk, profile: Profile, draw: random.Random) -> list[Plan]:
     """Branches that lead straight to another call come first, then those that lead there when the
     user's will is passed over; of the others only a rehearsal can say what comes of them."""
-    straight, over, maybe = [], [], []
+    straight: list[Plan] = []
+    over: list[Plan] = []
+    maybe: list[Plan] = []
     for at in _ranked(range(len(plan.gold)), lambda _: 0, draw):
         segment = walk.segment(at)
         mine, _all = _within(segment, at)
@@ -163,9 +165,9 @@ def _ways(walk: GoldWalk, segment: Segment, edge: Edge, profile: Profile) -> dic
     book, chart = walk.book, walk.book.charts[segment.scenario]
     known = {f for tool in segment.tools for f in book.tools[tool].fields} | set(profile.facts)
     found: dict[str, Way] = {}
-    queue, seen = deque([(edge,)]), {edge.target}
+    queue, seen = deque[Way]([(edge,)]), {edge.target}
     while queue:
-        way: Way = queue.popleft()
+        way = queue.popleft()
         tools = book.calls(chart.node(way[-1].target))
         if tools and known >= set(book.tools[tools[0]].required):
             found.setdefault(tools[0], way)

@@ -110,7 +110,7 @@ def test_what_has_no_place_is_said() -> None:
     found = behaviours(ROLE, PROFILES["ida"])
     assert {kind: b.why_not for kind, b in found.items() if b.system is None} == {
         "swaps_steps": "no two steps that follow each other have a fixed order",
-        "wrong_branch": "no wrong branch leads straight to another call",
+        "wrong_branch": "no wrong branch leads to another call",
         "loops": "no call only reads and may not be repeated",
     }
     assert set(found) == {*CAUSE, "random"}
