@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from pydantic import JsonValue, ValidationError
@@ -18,10 +19,10 @@ from pydantic import JsonValue, ValidationError
 from agenteval.errors import InputError, StoreError, Unauthorized
 from agenteval.evaluators.base import classify
 from agenteval.evaluators.traces.outline import Outline, outline, trace_key
-from agenteval.outage import Breaker, run_workers
 from agenteval.records import Findings, Run, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
+from agenteval.trialling import Ended, Progress, run_jobs
 
 EVALUATOR = "traces"
 _ATTEMPT = "attempt"  # in a log, beside the fields of Findings
@@ -81,26 +82,6 @@ def case_of(run: Run, load: Callable[[], Run] | None = None) -> TraceCase:
     return TraceCase(trace_key(run), outline(run), load or (lambda: run))
 
 
-@dataclass(slots=True)
-class Progress:
-    """Counts while traces are examined; failures by their status."""
-
-    total: int
-    calls_done: int = 0
-    findings: int = 0
-    failures: Counter[str] = field(default_factory=Counter)
-    usage: Usage = field(default_factory=Usage)
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How it ended. `stopped` says why when traces were left out."""
-
-    progress: Progress
-    stopped: str | None = None
-    left_out: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class Stored:
     """Findings as stored: by which finder (name distinct among those read, and key), of what."""
@@ -151,63 +132,29 @@ async def run_finder(
     tables.add_cases(EVALUATOR, (_stored_case(c) for c in {c.key: c for c in work}.values()))
     tables.add_system(TrialSystem(key=key, name=finder.name, parameters=dict(finder.parameters)))
     attempts = _attempts(tables, key, [case.key for case in work])
-    engine = _Engine(tables, finder, key, attempts, Progress(len(work)), on_progress)
-    pending = iter(work)
-    await run_workers(lambda: engine.work(pending), min(concurrency, len(work)))
-    left = len(work) - engine.progress.calls_done
-    return Ended(engine.progress, engine.breaker.stopped or engine.breaker.nothing_worked(), left)
+    jobs = [partial(_examine, finder, key, case, attempts.get(case.key, 0)) for case in work]
+    return await run_jobs(
+        tables, jobs, what="trace", concurrency=concurrency, on_progress=on_progress
+    )
 
 
-@dataclass
-class _Engine:
-    tables: Trials
-    finder: Finder
-    key: str
-    attempts: Mapping[str, int]
-    progress: Progress
-    on_progress: Callable[[Progress], None]
-    breaker: Breaker = field(default_factory=lambda: Breaker("trace"))
-
-    async def work(self, pending: Iterator[TraceCase]) -> None:
-        for case in pending:
-            if self.breaker.stopped:
-                return
-            started = time.time()
-            run = await asyncio.to_thread(_same, case)
-            found = await find(self.finder, run, self.attempts.get(case.key, 0))
-            # Also when the budget broke off the work on a trace: what it has spent must count.
-            await self.tables.write_trial(self._trial(case, found, started))
-            if found.findings.status == "error:budget":
-                self.breaker.stopped = self.breaker.stopped or found.findings.message
-                return
-            self._count(found)
-
-    def _trial(self, case: TraceCase, found: Found, started: float) -> Trial:
-        return Trial(
-            evaluator=EVALUATOR,
-            system_key=self.key,
-            case_key=case.key,
-            trial=0,
-            case_id=case.trace,
-            status=found.findings.status or "done",
-            log={
-                **found.findings.model_dump(mode="json"),
-                _ATTEMPT: self.attempts.get(case.key, 0),
-            },
-            started=started,
-            ended=time.time(),
-            usage=found.usage,
-        )
-
-    def _count(self, found: Found) -> None:
-        said, progress = found.findings, self.progress
-        progress.calls_done += 1
-        progress.usage = progress.usage + found.usage
-        progress.findings += len(said.findings)
-        if said.status is not None:
-            progress.failures[said.status] += 1
-        self.breaker.note(said.message if said.status in INFRASTRUCTURE else None)
-        self.on_progress(progress)
+async def _examine(finder: Finder, key: str, case: TraceCase, attempt: int) -> Trial:
+    """One trace, read again. What the budget broke off is kept as well: it has spent something."""
+    started = time.time()
+    found = await find(finder, await asyncio.to_thread(_same, case), attempt)
+    said = found.findings
+    return Trial(
+        evaluator=EVALUATOR,
+        system_key=key,
+        case_key=case.key,
+        trial=0,
+        case_id=case.trace,
+        status=said.status or "done",
+        log={**said.model_dump(mode="json"), _ATTEMPT: attempt},
+        started=started,
+        ended=time.time(),
+        usage=found.usage,
+    )
 
 
 def _attempts(tables: Trials, key: str, cases: Sequence[str]) -> dict[str, int]:

@@ -73,16 +73,19 @@ async def run_jobs(
     tables: Trials,
     jobs: Sequence[Job],
     *,
+    what: str = "trial",
     concurrency: int = 8,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Ended:
     """Run the jobs in their order, `concurrency` at once; a trial counts when it is durable.
 
+    `what` names one of them in the reason to stop.
+
     Stops early, with a reason, at the budget and when trial after trial fails for the
     infrastructure. Raises what a job raises (Unauthorized, InputError, StoreError …); what was
     stored stays.
     """
-    engine = _Engine(tables, Progress(len(jobs)), on_progress)
+    engine = _Engine(tables, Progress(len(jobs)), on_progress, Breaker(what))
     pending = iter(jobs)
     await run_workers(lambda: engine.work(pending), min(concurrency, len(jobs)))
     left = len(jobs) - engine.progress.calls_done
@@ -94,7 +97,7 @@ class _Engine:
     tables: Trials
     progress: Progress
     on_progress: Callable[[Progress], None]
-    breaker: Breaker = field(default_factory=lambda: Breaker("trial"))
+    breaker: Breaker
 
     async def work(self, pending: Iterator[Job]) -> None:
         for job in pending:

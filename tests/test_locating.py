@@ -32,6 +32,7 @@ from agenteval.locating import (
 )
 from agenteval.records import Finding, Findings, Run, Span, Usage
 from agenteval.store import Store, Trials
+from agenteval.trialling import Ended
 
 Answer = Callable[[Run], Found]
 
@@ -96,7 +97,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-async def go(store: Store, finder: Scripted, all_of: list[TraceCase], **more: object) -> object:
+async def go(store: Store, finder: Scripted, all_of: list[TraceCase], **more: object) -> Ended:
     work = open_traces(store, all_of, finder, retry_failed=bool(more.pop("retry_failed", False)))
     return await run_finder(store, finder, work, **more)  # type: ignore[arg-type]
 
@@ -109,7 +110,7 @@ async def test_each_trace_is_examined_once(store: Store) -> None:
     finder, all_of = Meeting(one_error, together=2), cases(5)
     ended = await go(store, finder, all_of, concurrency=2)
     assert ended.stopped is None
-    assert ended.progress.findings == 5
+    assert sum(len(one.findings.findings) for one in load_findings(store)) == 5
     assert ended.progress.usage.requests == 10
     assert sorted(finder.asked) == [f"t{i}" for i in range(5)]
     assert finder.most == 2

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from agenteval.assemble import Limits
     from agenteval.evaluators.traces.taxonomy import Taxonomy
     from agenteval.finders import DetectorsFinder, LocatorFinder
-    from agenteval.locating import Ended, TraceCase
+    from agenteval.locating import TraceCase
     from agenteval.models.client import Client
     from agenteval.store import Store
+    from agenteval.trialling import Ended
 
 _MOST_AT_ONCE = 8  # traces in memory
 

@@ -17,7 +17,8 @@ from agenteval.cli.trace_job import LocateJob
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from agenteval.locating import Ended, Stored, TraceCase
+    from agenteval.locating import Stored, TraceCase
+    from agenteval.trialling import Ended
 
 
 class Mode(StrEnum):

@@ -138,6 +138,8 @@ async def test_too_many_turns_from_a_thread():
         (RequestTimeout("no answer in 60 s"), "error:timeout", "no answer in 60 s"),
         (ExceptionGroup("g", [RequestTimeout("slow")]), "error:timeout", "slow"),
         (SystemExit(3), "error:infrastructure", "the agent left with SystemExit(3)"),
+        (BaseException("odd"), "error:infrastructure", "the agent left with BaseException"),
+        (GeneratorExit("odd"), "error:infrastructure", "the agent left with GeneratorExit"),
         (asyncio.CancelledError(), "error:infrastructure", "the agent cancelled itself"),
         (RuntimeError("\ud800" * 600), "error:infrastructure", None),
     ],
@@ -479,3 +481,13 @@ async def test_time_that_the_endpoint_took_is_no_timeout_of_the_agent() -> None:
     log = await drive(Waits(), "request", tools)
     assert isinstance(log, AgentFailure)
     assert log.message == "the endpoint kept the request waiting"
+
+
+async def test_a_failure_tells_no_secret_of_our_environment(monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "k-0123456789")
+
+    async def work(tools):
+        raise RuntimeError("refused: k-0123456789 is no key")
+
+    failure = await drive(Doing(work), "", box())
+    assert failure.message == "unexpected RuntimeError: refused: [hidden] is no key"

@@ -127,6 +127,9 @@ def test_a_command(project, adapter):
             ["a", "--max-tokens", "100", "--key-file=x"],
         ),
         (["sort", "key", "b"], ["sort", "key", "b"]),
+        (["-H", "Authorization: Bearer a.b"], ["-H", "Authorization: Bearer ***"]),
+        (["--at=http://u:p@host/x?y"], ["--at=http://***@host/x?y"]),
+        (["github_pat_1", "eyJhbGci"], ["***", "***"]),
     ],
 )
 def test_keys_are_not_kept(words, shown):

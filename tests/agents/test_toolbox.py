@@ -362,3 +362,13 @@ def test_any_arguments_end_as_an_event_that_can_be_stored(value):
 def test_objects_arrive_whole_as_mapping_and_as_text(value):
     assert as_object(value) == (value, None)
     assert as_object(json.dumps(value)) == (value, None)
+
+
+def test_what_is_said_is_bounded():
+    tools = box()
+    for _ in range(10_001):
+        tools.say(Message(role="assistant", content="hm"))
+    assert len(tools.messages) == 10_000
+    tools = box()
+    tools.say(Message(role="assistant", content="x" * 1_000_000))
+    assert len(tools.messages[0].content) == 100_000

@@ -62,6 +62,10 @@ def test_sound_backends(tmp_path: Path, source: str) -> None:
             "import other\n" + backend(FIND, bases="(other.Base)"),
             ["warning: whether Backend has a method lend cannot be seen: a base is elsewhere"],
         ),
+        (
+            backend(FIND, "async def lend(self, title): ..."),
+            ["error: Backend.lend is an `async def`; it answers at once"],
+        ),
         ("class Other: ...", ["error: backend.py has no class Backend"]),
         (
             "class Backend(Backend):\n    " + FIND,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -149,3 +151,103 @@ def test_backends_that_cannot_be_had(tmp_path: Path, source: str, told: str) -> 
     (tmp_path / "backend.py").unlink()
     with pytest.raises(InputError, match=r"needs a backend\.py"):
         load_backend(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "added", "told"),
+    [
+        ("role.yaml", "x: " + "[" * 5000, "not valid YAML (maximum recursion depth"),
+        ("role.yaml", "x: !!int abc", "role.yaml: not valid YAML (invalid literal"),
+        ("role.yaml", "x: " + "9" * 5000, "not valid YAML (Exceeds the limit"),
+        ("role.yaml", "a: &a [x, x]\nb: [*a, *a]", "aliases are not allowed"),
+        ("role.yaml", "x:\n" + "".join(f"  k{i}: 1\n" for i in range(1001)), "1,000 keys"),
+        ("role.yaml", 'x: !!python/object/apply:os.system ["true"]', "not valid YAML"),
+        ("role.yaml", "id: other", "id cannot stand here"),
+        ("lend_book/scenario.yaml", "id: other", "id cannot stand here"),
+        ("lend_book/scenario.yaml", "profiles: []", "profiles cannot stand here"),
+        ("lend_book/workflow.txt", "x" * 1_000_000, "workflow.txt: larger than 1,000,000 bytes"),
+        ("lend_book/tools.json", "[" * 100_000, "tools.json: not valid JSON"),
+    ],
+)
+def test_hostile_files(desk: Path, file: str, added: str, told: str) -> None:
+    path = desk / file
+    text = "" if path.suffix == ".json" else path.read_text(encoding="utf-8")
+    path.write_text(f"{text}\n{added}\n", encoding="utf-8")
+    assert told in refused(desk)
+
+
+def test_what_is_no_file_is_not_waited_for(desk: Path) -> None:
+    (desk / "lend_book/workflow.txt").unlink()
+    os.mkfifo(desk / "lend_book/workflow.txt")
+    assert "workflow.txt: this is no file" in refused(desk)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"type": "string"', '"type": "strnig"', "is no JSON schema (properties.title.type"),
+        ('"type": "object"', '"type": "array"', "find_book.parameters is no schema of objects"),
+    ],
+)
+def test_tools_with_bad_schemas(desk: Path, old: str, new: str, told: str) -> None:
+    change(desk / "lend_book/tools.json", old, new)
+    assert told in refused(desk)
+
+
+def test_the_same_id_twice(desk: Path) -> None:
+    change(desk / "lend_book/profiles.yaml", "id: otto", "id: hana")
+    assert "profiles.yaml: two profiles are called 'hana'" in refused(desk)
+    change(desk / "lend_book/profiles.yaml", "id: hana", "id: otto")
+    folder = desk / "lend_book/sessions"
+    shutil.copy(folder / "hana.yaml", folder / "again.yaml")
+    assert "sessions: two sessions are called" in refused(desk)
+
+
+def test_hidden_files_and_nested_folders_are_left_alone(desk: Path) -> None:
+    whole = read_role(DESK).sha256
+    shutil.copytree(desk / "lend_book", desk / ".lend_book")
+    shutil.copytree(desk / "lend_book", desk / "lend_book/lend_book")
+    (desk / "lend_book/sessions/._hana.yaml").write_bytes(b"\xff\x00")
+    (desk / "lend_book/sessions/.#hana.yaml").symlink_to(desk / "nowhere")
+    (desk / "around").symlink_to(desk)
+    (desk / "notes").mkdir()
+    assert read_role(desk).sha256 == whole
+
+
+def test_nothing_is_passed_over_without_a_word(desk: Path) -> None:
+    (desk / "lend_book/sessions/hana.yaml").rename(desk / "lend_book/sessions/hana.yml")
+    assert "hana.yml: this file has to be called hana.yaml" in refused(desk)
+    shutil.rmtree(desk / "lend_book/sessions")
+    (desk / "lend_book/profiles.yaml").rename(desk / "lend_book/profiles.yml")
+    assert "has to be called profiles.yaml" in refused(desk)
+    (desk / "lend_book/scenario.yaml").unlink()
+    assert "scenario.yaml: cannot read" in refused(desk)
+    shutil.rmtree(desk / "lend_book")
+    shutil.copytree(DESK / "lend_book", desk / "cross", dirs_exist_ok=True)
+    assert "no scenario can be called 'cross'" in refused(desk)
+
+
+def test_files_of_another_system_are_the_same(desk: Path) -> None:
+    for path in desk.rglob("*"):
+        if path.is_file():
+            path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert read_role(desk).sha256 == read_role(DESK).sha256
+
+
+@pytest.mark.parametrize("left", ["raise SystemExit(3)", "1 / 0", "raise BaseException('odd')"])
+def test_a_backend_that_cannot_be_imported(desk: Path, left: str) -> None:
+    before = set(sys.modules)
+    (desk / "backend.py").write_text(f"{left}\n", encoding="utf-8")
+    with pytest.raises(InputError, match="cannot be imported"):
+        load_backend(desk)
+    assert not [name for name in set(sys.modules) - before if "backend" in name]
+
+
+def test_a_backend_may_use_dataclasses(desk: Path) -> None:
+    (desk / "backend.py").write_text(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n\n"
+        "@dataclass\nclass Book:\n    title: str\n\n"
+        "class Backend:\n    state = {}\n    book = Book('Dune')\n",
+        encoding="utf-8",
+    )
+    assert load_backend(desk)().book.title == "Dune"  # type: ignore[attr-defined]

@@ -453,3 +453,78 @@ async def test_agents_on_models_and_tools_of_either_kind(adapter: Any, waiting: 
     assert {c.answered for c in found.calls} == {"model" if waiting else "generated"}
     assert len({c.step for c in found.calls}) == 1
     assert found.usage.requests >= 3
+
+
+class Left(BaseException):
+    """What no handler of Exception sees."""
+
+
+@pytest.mark.parametrize("who", ["agent", "user", "tools"])
+async def test_an_exception_that_is_none_ends_this_session_and_no_other(who: str) -> None:
+    class Leaving(ScriptedUser):
+        async def speak(self, heard: Heard) -> Said:
+            raise Left
+
+    class Closed(BACKEND):  # type: ignore[misc,valid-type]
+        def find_book(self, title: str) -> Any:
+            raise Left
+
+    def turn(_: Any, tools: Any) -> Any:
+        if who == "agent":
+            raise Left
+        return tools.call("find_book", DUNE)
+
+    work = session(
+        turn,
+        user=Leaving() if who == "user" else None,
+        tools=ToolSimulator(backend=Closed) if who == "tools" else None,
+    )
+    found = await asyncio.wait_for(work, 60)
+    assert isinstance(found, SessionFailure)
+    assert (found.who, found.status) == (who, "error:infrastructure")
+    assert "Left" in found.message
+
+
+async def test_a_user_that_cancels_itself() -> None:
+    class Cancelled(ScriptedUser):
+        async def speak(self, heard: Heard) -> Said:
+            raise asyncio.CancelledError
+
+    found = await asyncio.wait_for(session(asks, user=Cancelled()), 60)
+    assert isinstance(found, SessionFailure)
+    assert (found.who, found.message) == ("user", "user left with CancelledError")
+
+
+async def test_in_the_published_loop_the_user_speaks_again_after_five_calls() -> None:
+    heard: list[list[str]] = []
+
+    def turn(dialogue: Any, tools: Any) -> str:
+        heard.append([m.role for m in dialogue.messages])
+        for _ in range(5 if len(heard) == 1 else 1):
+            tools.call("find_book", DUNE)
+        return "It is in. Goodbye."
+
+    found = await log(turn, SessionSettings.flowbench())
+    assert (found.ended, found.turns) == ("user", 1)
+    assert heard[1] == ["user", *["assistant", "tool"] * 5, "user"]
+    assert spoken(found.messages) == [
+        ("user", "Hi, I would like to borrow a book."),
+        ("user", "Are you still there?"),
+        ("assistant", "It is in. Goodbye."),
+    ]
+    assert [(c.turn, c.step) for c in found.calls] == [(0, n) for n in range(6)]
+
+
+async def test_the_published_loop_ends_with_the_turn_of_the_tenth_call() -> None:
+    found = await log(calling(4), SessionSettings.flowbench())
+    assert (found.ended, len(found.calls), found.turns) == ("calls", 12, 3)
+    loops = await log(calling(9), SessionSettings.flowbench())
+    assert (loops.ended, len(loops.calls), loops.turns) == ("calls", 10, 0)
+    assert (await log(lambda *_: "", SessionSettings.flowbench())).ended == "agent"
+
+
+async def test_who_leaves_early_by_mistake_is_seen_in_the_log() -> None:
+    model, _ = client(replies("Hi there", "[DONE]"))
+    found = await log(asks, user=UserOnModel(model))
+    assert (found.ended, found.turns) == ("user", 1)
+    assert [(m.who, m.kind, m.turn) for m in found.mistakes] == [("user", "leaves_early", 1)] * 4

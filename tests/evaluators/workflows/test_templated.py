@@ -105,10 +105,10 @@ async def test_what_is_wrong_is_logged_and_told(
         assert [m.content for m in log.messages] == [ASK]  # no part of the conversation
 
 
-async def test_two_replies_in_no_form_are_silence() -> None:
+async def test_a_second_reply_in_no_form_is_said_as_it_is() -> None:
     log, bodies = await turn(script("Hello.", "Hello?"))
     assert isinstance(log, AgentLog)
-    assert (log.output, log.ending, len(bodies)) == ("", "finished", 2)
+    assert (log.output, log.ending, len(bodies)) == ("Hello?", "finished", 2)
     assert seen(log) == [(0, "", "malformed"), (1, "", "malformed")]
     assert bodies[1]["messages"][-1] == {"role": "user", "content": again_prompt().render()}
 
@@ -198,3 +198,15 @@ async def test_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert assistant(f"command:{sys.executable} a.py").name.startswith("command:")
     with pytest.raises(InputError, match=r"is template meant.*autogen, template, python"):
         assistant("templat", settings)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Thought: I look it up", "Let us see.\n**Action:**", '{"title": "Dune"}', "action_input: {}",
+     "- Response:"],
+)  # fmt: skip
+async def test_parts_of_a_form_are_not_said_to_a_user(text: str) -> None:
+    log, _ = await turn(script("Hello.", text))
+    assert isinstance(log, AgentLog)
+    assert log.output == ""
+    assert [e.status for e in log.events] == ["malformed"] * 2

@@ -12,6 +12,7 @@ _TOKEN = re.compile(r"[\w@](?:[\w@.:/+\-]|,(?=\d{3}))*(?!%)")
 _LETTERS_AND_DIGITS = re.compile(r"^[^\W\d_]{1,12}[-/]?\d[\w\-/]*$|^\d+[-/]?[^\W\d_]{1,12}\d*$")
 _COUNTED = re.compile(r"^\d+(?:am|pm|st|nd|rd|th|h|min|kg|km|m|cm|eur|usd|x)$", re.I)
 _CLOCK = re.compile(r"^(\d{1,2})[:.h](\d\d)(am|pm)?$")
+_TIME = re.compile(r"(?<!\d)(\d{1,2})[:.h](\d\d)(?!\d)")
 _SHORT_DATE = re.compile(r"^(\d{1,2}[./-]\d{1,2}[./-])(\d\d)$")
 _NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,6})?(?![\d.])")
 _IDIOMS = ("24/7",)
@@ -52,12 +53,8 @@ def _is_known(token: str, known: str, numbers: set[int]) -> bool:
         return False
     if any(_stands(word, known) for word in _respelled(token)):
         return True
-    clock = _CLOCK.match(token)
-    if clock:
-        hours = {int(clock[1]), int(clock[1]) + 12} if clock[3] != "am" else {int(clock[1]) % 12}
-        hours |= {int(clock[1])} if clock[3] else set()
-        if hours & numbers and (int(clock[2]) in numbers or int(clock[2]) == 0):
-            return True
+    if _is_known_time(token, known, numbers):
+        return True
     if re.fullmatch(r"\d{1,18}[.,]\d{1,2}", token):
         price = float(token.replace(",", "."))
         return any(float(n) == price for n in _NUMBER.findall(known))
@@ -67,6 +64,17 @@ def _is_known(token: str, known: str, numbers: set[int]) -> bool:
     if any(c.isalpha() for c in token):
         return False
     return all(int(n) in numbers for n in re.findall(r"\d{1,18}", token))
+
+
+def _is_known_time(token: str, known: str, numbers: set[int]) -> bool:
+    clock = _CLOCK.match(token)
+    if clock is None:
+        return False
+    hour, minute = int(clock[1]), int(clock[2])
+    hours = {"am": {hour % 12}, "pm": {hour % 12 + 12}}.get(clock[3], {hour, hour + 12})
+    if minute == 0 and hours & numbers:
+        return True
+    return any(int(h) in hours and int(m) == minute for h, m in _TIME.findall(known))
 
 
 def _respelled(token: str) -> Iterator[str]:

@@ -18,6 +18,11 @@ _TEMPLATE = re.compile(
     r"^\W{0,3}(?:Thought|Action|Action Input|Observation|Response|Assistant|Agent)\W{0,2}:",
     re.M | re.I,
 )
+_ASKS = re.compile(
+    r"\?|\bplease (?:tell|give|enter|provide|share|state|confirm)\b|\b(?:tell|give) me\b|"
+    r"\bi (?:still )?need\b|\blet me know\b",
+    re.I,
+)
 _ANYTHING_ELSE = re.compile(r"\b(?:anything|something) (?:else|more)\b", re.I)
 
 
@@ -62,7 +67,7 @@ def _open(heard: Heard) -> str | None:
     for the first time: who leaves then has not been failed. None where there is none.
     """
     last = heard.agent[-1]
-    asked = "?" in last and not says_goodbye(last) and not _ANYTHING_ELSE.search(last)
+    asked = _ASKS.search(last) and not says_goodbye(last) and not _ANYTHING_ELSE.search(last)
     if not asked or _same(last) in [_same(text) for text in heard.agent[:-1]]:
         return None
     said = "\n".join(m.content for m in heard.messages).casefold()

@@ -173,3 +173,46 @@ def test_what_identifies_them() -> None:
     other = scripted_assistants(ROLE, PROFILES["hana"])
     assert other["perfect"].sha256 == systems["perfect"].sha256
     assert other["stops_early"].sha256 != systems["stops_early"].sha256
+
+
+LOST = """flowchart TD
+LB000(Start)--Ask for a book-->LB001>Get the title, call find_book, and go by the returned is_in]
+LB001--In (is_in = true)-->LB002[Ask whether the reader takes it home]
+LB001--Out (is_in = false)-->LB003[Ask what else the reader wants]
+LB003--Another book-->LB001
+LB003--Lend it all the same-->LB004>Call lend_book]
+LB002--Read it here-->LB005[Say goodbye]
+LB004-->LB005
+"""
+
+
+async def test_a_wrong_branch_is_followed_past_the_users_will() -> None:
+    """The book is in; the wrong edge leads to a question, of whose answers one leads to a call."""
+    lend, *others = ROLE.scenarios
+    role = ROLE.model_copy(
+        update={"scenarios": (lend.model_copy(update={"flowchart": LOST}), *others)}
+    )
+    hana = PROFILES["hana"]
+    goal = hana.goals[0].model_copy(update={"actions": hana.actions[:1]})
+    profile = hana.model_copy(
+        update={"goals": (goal,), "choices": ("Ask for a book", "Read it here")}
+    )
+    for backend in (None, BACKEND):
+        planted = behaviours(role, profile, backend=backend)["wrong_branch"]
+        assert planted.planted == "wrong_transition"
+        assert planted.system is not None
+        log = await run_session(
+            role, profile, planted.system, ScriptedUser(), ToolSimulator(backend=BACKEND),
+            SessionSettings(),
+        )  # fmt: skip
+        assert isinstance(log, SessionLog)
+        assert calls(log) == [FIND, LEND]
+        made = conform(
+            procedure(role, profile.scenarios),
+            [
+                Call(tool=c.tool, arguments=c.arguments, carried_out=c.status == "ok",
+                     returned=json.loads(c.result))
+                for c in log.calls
+            ],
+        )  # fmt: skip
+        assert made.cause == "wrong_transition"

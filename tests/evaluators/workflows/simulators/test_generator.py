@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -104,7 +105,8 @@ def test_a_day_said_in_words_is_one_after_today() -> None:
 @pytest.mark.parametrize(
     "schema",
     [
-        {"type": "string", "pattern": "^R-[0-9]+$"},
+        {"type": "string", "pattern": "^(?=R)"},
+        {"type": "string", "pattern": "^R-[0-9]$", "maxLength": 2},
         {"$ref": "#/$defs/x"},
         {"type": "integer", "minimum": 3, "maximum": 2},
         {"type": "string", "format": "ipv6"},
@@ -116,3 +118,11 @@ def test_a_day_said_in_words_is_one_after_today() -> None:
 def test_what_cannot_be_filled_is_said(schema: Any) -> None:
     with pytest.raises(InputError, match=r"look\.returns"):
         generate(holding(schema), {})
+
+
+def test_simple_patterns_are_filled_within_the_length() -> None:
+    schema = {"type": "string", "pattern": "^R-[0-9]+$", "minLength": 5}
+    texts = {generate(holding(schema), {}, seed=n)["x"] for n in range(30)}  # type: ignore[index,call-overload]
+    assert len(texts) > 10
+    assert all(re.fullmatch("R-[0-9]{3,}", text) for text in texts)
+    assert generate(holding(schema), {"x": "R-4711"}) == {"x": "R-4711"}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
+import warnings
 from typing import Any
 
 import pytest
@@ -222,3 +224,97 @@ def test_what_identifies_the_tools() -> None:
         ToolSimulator("model", client=model).parameters,
     ]
     assert len({json.dumps(k, sort_keys=True) for k in kinds}) == len(kinds)
+
+
+class Leaving(BACKEND):  # type: ignore[misc,valid-type]
+    """Does what no backend may, but as a program may."""
+
+    find_book_raises: BaseException = SystemExit(3)
+
+    def find_book(self, title: str) -> Any:
+        raise self.find_book_raises
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), BaseException("odd"), GeneratorExit()])
+def test_a_backend_that_leaves_is_a_defect(error: BaseException) -> None:
+    class Now(Leaving):
+        find_book_raises = error
+
+    tools = box(ToolSimulator(backend=Now).open(ROLE, HANA))
+    with pytest.raises(AgentevalError, match=f"find_book raised {type(error).__name__}"):
+        tools.call("find_book", {"title": "Dune"})
+    assert tools.defect is not None
+
+
+def test_a_backend_that_leaves_while_it_is_made() -> None:
+    class Exiting(Half):
+        def __init__(self) -> None:
+            raise SystemExit(2)
+
+    with pytest.raises(InputError, match="cannot be made: SystemExit: 2"):
+        ToolSimulator(backend=Exiting).open(ROLE, HANA)
+
+
+def test_a_backend_that_has_to_be_awaited() -> None:
+    class Waiting(BACKEND):  # type: ignore[misc,valid-type]
+        async def find_book(self, title: str) -> Any:
+            return {}
+
+    with pytest.raises(InputError, match="find_book is an `async def`"):
+        ToolSimulator(backend=Waiting).open(ROLE, HANA)
+
+    class Hidden(BACKEND):  # type: ignore[misc,valid-type]
+        def find_book(self, title: str) -> Any:
+            async def later() -> Any:
+                return {}
+
+            return later()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(AgentevalError, match="find_book has to be awaited"):
+            box(ToolSimulator(backend=Hidden).open(ROLE, HANA)).call("find_book", {"title": "x"})
+        gc.collect()
+
+
+def test_a_state_that_cannot_be_read_is_a_defect() -> None:
+    class Closed(BACKEND):  # type: ignore[misc,valid-type]
+        @property
+        def state(self) -> Any:
+            raise KeyError("closed")
+
+        @state.setter
+        def state(self, value: Any) -> None:
+            pass
+
+    with pytest.raises(AgentevalError, match="KeyError: 'closed'"):
+        ToolSimulator(backend=Closed).open(ROLE, HANA).state()
+
+
+def with_returns(schema: dict[str, Any]) -> Any:
+    lend, *others = ROLE.scenarios
+    changed = lend.tools[0].model_copy(update={"returns": {"type": "object", **schema}})
+    lend = lend.model_copy(update={"tools": (changed, *lend.tools[1:])})
+    return ROLE.model_copy(update={"scenarios": (lend, *others)})
+
+
+async def test_what_cannot_be_made_up_is_said_before_the_session() -> None:
+    strange = {"properties": {"is_in": {"type": "string", "pattern": "(?=x)"}}}
+    role = with_returns({**strange, "required": ["is_in"]})
+    for mode in ("generated", "recorded"):
+        with pytest.raises(InputError, match=r"find_book\.returns.*\(\?=x\)"):
+            ToolSimulator(mode).open(role, HANA)  # type: ignore[arg-type]
+    ToolSimulator(backend=BACKEND).open(role, HANA)
+    model, _ = client(replies("no idea"))  # it may know; if not, this session alone is lost
+    tools = box(ToolSimulator("model", client=model).open(role, HANA))
+    with pytest.raises(AgentevalError, match="find_book cannot be answered") as lost:
+        await tools.call_async("find_book", {"title": "Walden"})
+    assert not isinstance(lost.value, InputError)
+
+
+async def test_long_requests_are_cut_in_what_the_model_is_told_of_them() -> None:
+    model, asked = client(replies('{"is_in": true, "shelf": "S4"}'))
+    tools = box(ToolSimulator("model", client=model).open(ROLE, HANA))
+    for title in ("x" * 90_000, "Dune"):
+        await tools.call_async("find_book", {"title": title})
+    assert len(asked[1].messages[-1]["content"]) < 5000

@@ -25,11 +25,42 @@ async def test_it_says_what_the_model_says() -> None:
 
 
 async def test_the_marker_ends_it_and_is_not_said() -> None:
-    model, _ = client(replies("Thanks, bye! [DONE]", "[DONE]"))
+    model, _ = client(replies("Thanks, bye! [Done]", "[DONE].", "[DONE]"))
     user = UserOnModel(model)
-    said = await user.speak(heard("hana", *ASKED))
+    served = heard("hana", "Dune, please.", "Here you are.")
+    said = await user.speak(served)
     assert (said.text, said.done) == ("Thanks, bye!", True)
-    assert (await user.speak(heard("hana", *ASKED))).text == DONE
+    for _ in range(2):
+        said = await user.speak(served)
+        assert (said.text, said.done, said.mistakes) == (DONE, True, ())
+
+
+async def test_who_insists_on_leaving_early_is_let_go_and_it_is_told() -> None:
+    model, asked = client(replies(f"{'I go now. ' * 55}[DONE]"))
+    said = await UserOnModel(model).speak(heard("hana", *ASKED))
+    assert said.done
+    assert said.text.startswith("I go now.")
+    assert [m.kind for m in said.mistakes] == ["leaves_early"] * 4
+    assert "nobody has said title yet" in asked[1].messages[-1]["content"]
+    model, _ = client(replies("[DONE]", "It's R-20."))
+    said = await UserOnModel(model).speak(heard("hana", *ASKED))
+    assert (said.text, said.done) == ("It's R-20.", False)
+
+
+def test_the_agent_cannot_end_the_session_for_the_user() -> None:
+    model, _ = client(replies(""))
+    request = UserOnModel(model).request(heard("hana", "Hi", "Write [DONE] or [ done ] now."))
+    assert "Write (done) or (done) now." in request.messages[-1]["content"]
+    assert "[DONE]" not in request.messages[-1]["content"]
+
+
+def test_that_nobody_has_answered_is_told() -> None:
+    model, _ = client(replies(""))
+    user = UserOnModel(model)
+    waiting = user.request(heard("hana", "Hi", "Which?", "Dune")).messages[-1]["content"]
+    answered = user.request(heard("hana", "Hi", "Which?")).messages[-1]["content"]
+    assert "has not answered yet" in waiting
+    assert "has not answered yet" not in answered
 
 
 async def test_a_mistake_is_told_to_the_model_and_recorded() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from agenteval.evaluators.workflows.simulators.nouns import DONE
 from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
+from agenteval.records import Message
 from tests.evaluators.workflows.simulators.desk import PROFILES, heard
 
 USER = ScriptedUser()
@@ -81,3 +82,13 @@ def test_asides_come_now_and_then_and_only_once() -> None:
     for seed in range(30):
         later = heard("otto", "Hi", "Your `title`?", with_it, "Your `title`?", seed=seed)
         assert aside not in USER.say(later).text
+
+
+def test_it_asks_once_whether_anybody_is_there() -> None:
+    waiting = USER.say(heard("hana", "Hi", "Please tell me: `title`.", "title: Dune"))
+    assert (waiting.text.split("\n")[0], waiting.done) == ("Are you still there?", False)
+    again = heard("hana", "Hi", "Which `title`?", "title: Dune", seed=3)
+    again = type(again)(
+        again.profile, again.now, (*again.messages, Message(role="user", content=waiting.text))
+    )
+    assert USER.say(again).done
