@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,12 +89,9 @@ def _all_roles() -> list[str]:
 def _chart_file(path: Path, tools: Path | None) -> Iterator[Checked]:
     from agenteval.evaluators.workflows.chart.check import check_chart
     from agenteval.evaluators.workflows.chart.parse import parse_chart
+    from agenteval.evaluators.workflows.folder import read_text
 
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read ({error})", str(path)) from error
-    chart = parse_chart(text, str(path))
+    chart = parse_chart(read_text(path), str(path))
     yield _checked(str(path), "", chart, check_chart(chart, _tools(tools)))
 
 
@@ -103,21 +99,9 @@ def _tools(path: Path | None) -> Sequence[WorkflowTool]:
     if path is None:
         note("without --tools, only the shape of the chart is checked")
         return ()
-    from pydantic import TypeAdapter, ValidationError
+    from agenteval.evaluators.workflows.folder import read_tools
 
-    from agenteval.evaluators.workflows.scenario import WorkflowTool
-
-    try:
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
-        return TypeAdapter(tuple[WorkflowTool, ...]).validate_python(data)
-    except OSError as error:
-        raise InputError(f"cannot read ({error.strerror})", str(path)) from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{key}: {first['msg'].lower()}", str(path)) from error
-    except ValueError as error:
-        raise InputError(f"not valid JSON ({error})", str(path)) from error
+    return read_tools(path)
 
 
 def _role(name: str, wanted: Sequence[str]) -> Iterator[Checked]:

@@ -6,6 +6,7 @@ unscored; 4 not enough data; 5 the judge is not trustworthy; 130 interrupted.
 
 from __future__ import annotations
 
+import logging
 import sys
 from functools import cache
 from typing import Any
@@ -76,6 +77,8 @@ def _command() -> Any:
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the script `agenteval`; always ends in SystemExit."""
+    # AutoGen logs every exception that passes it, a cancelled team's too; ours are told by us.
+    logging.getLogger("autogen_core").addHandler(logging.NullHandler())
     try:
         _command()(arguments)
     except AgentevalError as error:

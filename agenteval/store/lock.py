@@ -25,10 +25,12 @@ def experiment_lock(store: Path, experiment: str) -> Iterator[None]:
     `experiment` is a hash. Raises StoreLocked, naming process and host, when it is held, and
     StoreError when the folder cannot be written.
     """
-    lock_file = store.with_name(f"{store.name}.{experiment[:16]}.lock")
+    # One hidden folder for all of them: they stay, see below.
+    lock_file = store.with_name(f".{store.name}.locks") / f"{experiment[:16]}.lock"
     owner_file = lock_file.with_suffix(".owner")
     lock = FileLock(str(lock_file), timeout=0)
     try:
+        lock_file.parent.mkdir(exist_ok=True)
         _acquire(lock, owner_file, store)
         me = {"pid": os.getpid(), "host": socket.gethostname()}
         write_atomically(owner_file, json.dumps(me))

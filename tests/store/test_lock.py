@@ -74,9 +74,9 @@ def test_kill_releases_the_lock_and_the_dead_is_not_named(tmp_path: Path) -> Non
             child.kill()
             child.join(20)
             with store.lock(EXPERIMENT):
-                owner = next(tmp_path.glob("*.owner"))
+                owner = next(tmp_path.glob(".*.locks/*.owner"))
                 assert json.loads(owner.read_text())["pid"] == os.getpid()
-            assert list(tmp_path.glob("*.owner")) == []
+            assert list(tmp_path.glob(".*.locks/*.owner")) == []
 
 
 def test_the_same_process_cannot_enter_twice_but_again(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_two_names_of_one_file_are_one_store(tmp_path: Path) -> None:
 
 def test_a_lock_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
-        (tmp_path / f"s.db.{EXPERIMENT[:16]}.lock").mkdir()
+        (tmp_path / ".s.db.locks" / f"{EXPERIMENT[:16]}.lock").mkdir(parents=True)
         with pytest.raises(StoreError, match=r"s\.db: cannot lock") as caught:
             store.lock(EXPERIMENT).__enter__()
         assert "\n" not in str(caught.value)

@@ -6,17 +6,18 @@ import ast
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from agenteval.errors import InputError
 from agenteval.evaluators.workflows.chart.defects import Defect, Severity
-from agenteval.evaluators.workflows.folder import BACKEND_FILE
+from agenteval.evaluators.workflows.folder import BACKEND_FILE, read_text
 from agenteval.evaluators.workflows.scenario import WorkflowTool
 
 
 def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect, ...]:
     """What is missing: the file, the class Backend, a method for each tool, its parameters."""
     try:
-        tree = ast.parse((folder / BACKEND_FILE).read_bytes())
-    except OSError as error:
-        return (_defect(f"{BACKEND_FILE} cannot be read ({error.strerror})"),)
+        tree = ast.parse(read_text(folder / BACKEND_FILE))
+    except InputError as error:
+        return (_defect(f"{BACKEND_FILE} cannot be read ({error})"),)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return (_defect(f"{BACKEND_FILE} is not Python: {error}"),)
     classes = {s.name: s for s in tree.body if isinstance(s, ast.ClassDef)}

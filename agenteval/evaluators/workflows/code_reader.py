@@ -23,7 +23,7 @@ from agenteval.evaluators.workflows.code_fields import Names, comparisons_in
 from agenteval.evaluators.workflows.scenario import WorkflowTool
 
 _BUILTINS = frozenset(("len", "range", "int", "float", "str", "bool", "list", "print", "round"))
-_LONGEST = 1_000_000
+_LONGEST = 200_000  # characters
 
 
 @dataclass(frozen=True, slots=True)

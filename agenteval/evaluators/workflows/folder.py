@@ -170,11 +170,11 @@ def _whole(found: dict[str, Any], about: Mapping[str, JsonValue], path: Path) ->
 
 def _scenario(folder: Path) -> Scenario:
     about = _mapping(folder / SCENARIO_FILE)
-    texts = {key: _text(folder / name) for key, name in _FILES.items()}
+    texts = {key: read_text(folder / name) for key, name in _FILES.items()}
     found = {
         "id": folder.name,
         **texts,
-        "tools": _tools(folder / _TOOLS_FILE),
+        "tools": read_tools(folder / _TOOLS_FILE),
         "profiles": _profiles(folder),
         "sessions": _sessions(folder),
     }
@@ -182,9 +182,10 @@ def _scenario(folder: Path) -> Scenario:
     return _valid(lambda: Scenario.model_validate(whole), folder / SCENARIO_FILE)
 
 
-def _tools(path: Path) -> tuple[WorkflowTool, ...]:
+def read_tools(path: Path) -> tuple[WorkflowTool, ...]:
+    """The tools of a tools.json. Raises InputError naming file and key."""
     try:
-        data = json.loads(_text(path))
+        data = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise InputError(f"not valid JSON ({error})", str(path)) from error
     tools = _valid(lambda: _TOOLS.validate_python(data), path)
@@ -229,12 +230,13 @@ def _mapping(path: Path) -> Mapping[str, JsonValue]:
 
 def _yaml(path: Path) -> Any:
     try:
-        return yaml.load(_text(path), _Loader)  # noqa: S506  a safe loader
+        return yaml.load(read_text(path), _Loader)  # noqa: S506  a safe loader
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # also !!int of no number
         raise InputError(f"not valid YAML ({' '.join(str(error).split())})", str(path)) from error
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """A text file of up to 1,000,000 bytes, with line feeds alone. Raises InputError."""
     try:
         if path.exists() and not path.is_file():  # a pipe would be waited for
             raise InputError("this is no file", str(path))

@@ -35,6 +35,7 @@ from agenteval.evaluators.workflows.chart.tokens import (
     unsupported,
 )
 
+_MOST_NODES = 2_000  # the checks take time by their square
 _MOST_EDGES = 10_000  # a join of many with many names more edges than anybody can follow
 _SHAPES: dict[str, tuple[Shape, str]] = {
     "(": ("start", ")"),
@@ -162,6 +163,8 @@ class _Parser:
         label = decoded(self._text[begin:end])
         if not label:
             self._fail(f"the label of {id} is empty", opened)
+        if len(self._found.nodes) >= _MOST_NODES and id not in self._found.nodes:
+            self._fail(f"more than {_MOST_NODES:,} nodes", start)
         node = Node(id=id, shape=shape, text=label, line=self._line(start))
         known = self._found.nodes.setdefault(id, node)
         if known.shape != shape or known.text.split() != label.split():
