@@ -368,6 +368,7 @@ def test_ctrl_c_ends_agent_and_driver():
         HEAD
         + """
 import os, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell put us behind
 async def work(request, tools):
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
