@@ -16,7 +16,13 @@ from agenteval.errors import InputError
 if TYPE_CHECKING:
     from agenteval.evaluators.workflows.chart.check import Defect
     from agenteval.evaluators.workflows.chart.nouns import Chart
-    from agenteval.evaluators.workflows.scenario import Role, Scenario, WorkflowTool
+    from agenteval.evaluators.workflows.scenario import (
+        Profile,
+        RecordedSession,
+        Role,
+        Scenario,
+        WorkflowTool,
+    )
 
 _CHART = ".mmd"
 
@@ -50,8 +56,8 @@ def check(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Check charts, their tools and conditions, the backend, and that text, code and flowchart
-    agree. Exit code 1 for errors, 2 for what cannot be read."""
+    """Check charts, their tools and conditions, users and recorded calls, the backend, and that
+    text, code and flowchart agree. Exit code 1 for errors, 2 for what cannot be read."""
     Verbosity.level = -1 if quiet else Verbosity.level
     found: list[Checked] = []
     unread: list[str] = []
@@ -70,7 +76,7 @@ def check(
     else:
         _print(found)
     for problem in unread:
-        warn(problem)
+        warn(f"agenteval: {problem}")
     if unread or any(d.kind == "unreadable" for one in found for d in one.defects):
         raise typer.Exit(2)
     if any(one.count("error") for one in found):
@@ -108,7 +114,7 @@ def _role(name: str, wanted: Sequence[str]) -> Iterator[Checked]:
     from agenteval.evaluators.workflows.backend_check import backend_defects
     from agenteval.evaluators.workflows.folder import find_role, read_role
 
-    folder = find_role(name)
+    folder = find_role(name, "ROLE")
     role = read_role(folder)
     ids = [s.id for s in role.scenarios]
     for id in wanted:
@@ -132,12 +138,14 @@ def _scenario(role: Role, one: Scenario) -> Checked:
     from agenteval.evaluators.workflows.chart.parse import parse_chart
     from agenteval.evaluators.workflows.consistency import consistent
 
+    people = _people(role, one.profiles, one.sessions)
     try:
         chart = parse_chart(one.flowchart, f"{role.id}/{one.id}/workflow.mmd")
     except InputError as error:
-        return _checked(role.id, one.id, None, (Defect(kind="unreadable", message=str(error)),))
+        unread = Defect(kind="unreadable", message=str(error))
+        return _checked(role.id, one.id, None, (unread, *people))
     annotations = annotation_defects(one.profiles, one.sessions, {one.id: chart})
-    defects = (*check_chart(chart, one.tools), *consistent(one), *annotations)
+    defects = (*check_chart(chart, one.tools), *consistent(one), *annotations, *people)
     return _checked(role.id, one.id, chart, defects)
 
 
@@ -148,7 +156,18 @@ def _cross(role: Role) -> Checked:
 
     charts = {s.id: parse_chart(s.flowchart, f"{role.id}/{s.id}") for s in role.scenarios}
     defects = annotation_defects(role.cross_profiles, role.cross_sessions, charts)
-    return _checked(role.id, "cross", None, defects)
+    people = _people(role, role.cross_profiles, role.cross_sessions)
+    return _checked(role.id, "cross", None, (*defects, *people))
+
+
+def _people(
+    role: Role, profiles: Sequence[Profile], sessions: Sequence[RecordedSession]
+) -> tuple[Defect, ...]:
+    """What is wrong with users and recorded calls, whatever the chart says."""
+    from agenteval.evaluators.workflows.profile_check import profile_defects, session_defects
+
+    tools = role.tools_of(tuple(s.id for s in role.scenarios))
+    return (*profile_defects(profiles, tools, role.now), *session_defects(sessions, tools))
 
 
 def _checked(role: str, scenario: str, chart: Chart | None, defects: Sequence[Defect]) -> Checked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,44 +30,83 @@ def report(
     most: Annotated[
         int, typer.Option("--sessions", help="Sessions on the page at most.", min=0)
     ] = 100,
+    whole: Annotated[
+        bool,
+        typer.Option("--all", help="Print tables by group as well where there is -o or -q."),
+    ] = False,
     store: options.StorePath = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Tables of all systems tried; with -o a self-contained page with figures and sessions."""
     from agenteval.cli.flow_show import show
-    from agenteval.flows import load_sessions, load_turns
-    from agenteval.store import Store, default_path
+    from agenteval.evaluators.workflows.counted import Counted
 
     Verbosity.level = -1 if quiet else Verbosity.level
-    with Store(store or default_path(), create=False) as opened:
-        sessions, turns = load_sessions(opened), load_turns(opened)
-    if not (sessions or turns):
-        raise InputError(
-            "no trial of a workflow is stored here yet; run `agenteval flow session` or "
-            "`agenteval flow turn` first"
-        )
-    known = {r.case.role for r in sessions} | {r.case.role for r in turns}
-    for name in role or ():
-        if name not in known:
-            told = ", ".join(sorted(known))
-            raise InputError(f"no trial of a role {name!r}; there are some of: {told}", "--role")
-    if role:
-        sessions = [r for r in sessions if r.case.role in role]
-        turns = [r for r in turns if r.case.role in role]
+    _check_files(output, figure)
+    sessions, turns = _stored(store, role or ())
     _say_versions(sessions, turns)
-    show(sessions, turns, as_json=as_json, brief=False)
+    counted = Counted(sessions, turns)
+    brief = (output is not None or quiet) and not whole
+    show(sessions, turns, as_json=as_json, brief=brief, counted=counted)
     if figure is not None:
         from agenteval.figures.flows import save_formats
 
-        save_formats(sessions, turns, figure)
+        save_formats(sessions, turns, figure, counted=counted)
         note(f"written: {figure}")
     if output is not None:
         from agenteval.files import write_atomically
         from agenteval.report.flows import flows_page
 
-        write_atomically(output, flows_page(sessions, turns, most_sessions=most))
+        page = flows_page(sessions, turns, most_sessions=most, counted=counted)
+        write_atomically(output, page)
         note(f"written: {output}")
+
+
+def _check_files(output: Path | None, figure: Path | None) -> None:
+    """Raises InputError for what can be known not to be writable before anything is written."""
+    if figure is not None:
+        from agenteval.figures.flows import check_ending
+
+        check_ending(figure)
+    for path in (output, figure):
+        if path is None:
+            continue
+        folder = path.resolve().parent
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent  # what is missing will be made
+        if path.is_dir():
+            raise InputError("cannot write (it is a folder)", str(path))
+        if not folder.is_dir():
+            raise InputError(f"cannot write ({folder} is no folder)", str(path))
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError(f"cannot write (no right to write in {folder})", str(path))
+
+
+def _stored(
+    store: Path | None, roles: Sequence[str]
+) -> tuple[list[SessionResult], list[TurnResult]]:
+    """The stored trials of these roles, of all without any. Raises InputError without a trial."""
+    from agenteval.flows import load_sessions, load_turns
+    from agenteval.store import Store, default_path
+    from agenteval.store.connect import store_path
+
+    path = store_path(store or default_path())
+    first = "run `agenteval flow session` or `agenteval flow turn` first"
+    if not path.is_file():  # the store itself would name another command
+        raise InputError(f"there is no store here yet; {first}", str(path))
+    with Store(path, create=False) as opened:
+        sessions, turns = load_sessions(opened), load_turns(opened)
+    if not (sessions or turns):
+        raise InputError(f"no trial of a workflow is stored here yet; {first}")
+    known = {r.case.role for r in sessions} | {r.case.role for r in turns}
+    for name in roles:
+        if name not in known:
+            told = ", ".join(sorted(known))
+            raise InputError(f"no trial of a role {name!r}; there are some of: {told}", "--role")
+    chosen = set(roles) or known
+    return ([r for r in sessions if r.case.role in chosen],
+            [r for r in turns if r.case.role in chosen])  # fmt: skip
 
 
 def _say_versions(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agenteval.cli.console import err, out, print_json, warn
 
 if TYPE_CHECKING:
+    from agenteval.evaluators.workflows.counted import Counted
     from agenteval.evaluators.workflows.results import SessionResult, TurnResult
     from agenteval.records import Record
     from agenteval.trialling import Ended
@@ -21,8 +22,10 @@ def show(
     *,
     as_json: bool,
     brief: bool = True,
+    counted: Counted | None = None,
 ) -> None:
-    """The tables of both levels, or every trial as JSON."""
+    """The tables of both levels, or every trial as JSON. `counted` are their tallies, where
+    somebody has them already."""
     from agenteval.cli.plan_table import print_table
     from agenteval.report.flows_tables import session_sheets, turn_sheets
     from agenteval.report.sheet import plain_table
@@ -32,7 +35,8 @@ def show(
         return
     if not (sessions or turns):
         warn("no trial has been run")
-    for sheet in (*session_sheets(sessions, brief=brief), *turn_sheets(turns, brief=brief)):
+    of_sessions = session_sheets(sessions, brief=brief, counted=counted)
+    for sheet in (*of_sessions, *turn_sheets(turns, brief=brief, counted=counted)):
         print_table(plain_table(sheet))
 
 

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 from agenteval.cli.console import clean, out
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from agenteval.cli.table_widths import Part
     from agenteval.evaluators.planning.dissect import Dissection
     from agenteval.evaluators.planning.dsl.lexicon import Lexicon
     from agenteval.evaluators.planning.run import Attempt
@@ -32,19 +35,38 @@ def print_tables(
 
 
 def print_table(table: PlainTable) -> None:
-    """One table with its note below."""
+    """One table with its note below: names broken at their joints, and what does not fit beside
+    them in a part of its own."""
+    from agenteval.cli.table_widths import parts
+
+    columns = list(zip(table.columns, *table.rows, strict=True))
+    for i, found in enumerate(parts(columns, table.right, out().width)):
+        title = f"\n{table.title}, continued" if i else table.title
+        out().print(f"[italic]{clean(title)}[/italic]")
+        out().print(_grid(table, found))
+    out().print(f"[dim]{clean(table.note)}[/dim]\n" if table.note else "")
+
+
+def _grid(table: PlainTable, found: Part) -> Table:
+    """The columns of one part as rich prints them."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    grid = Table(title=clean(table.title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for column, right in zip(table.columns, table.right, strict=True):
-        # folded, not cut: what tells two systems apart is often the end of their names
-        grid.add_column(clean(column), justify="right" if right else "left", overflow="fold")
+    from agenteval.cli.table_widths import GAP, broken
+
+    grid = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, GAP - 1, 0, 0), pad_edge=False)
+
+    def text(words: str, i: int, width: int) -> str:
+        return clean(broken(words, width, number=table.right[i]))
+
+    own = list(zip(found.columns, found.widths, strict=True))
+    for i, width in own:
+        # what is longer than its column is folded, not cut: names often differ at their ends
+        grid.add_column(text(table.columns[i], i, width), overflow="fold", width=width,
+                        justify="right" if table.right[i] else "left")  # fmt: skip
     for row in table.rows:
-        grid.add_row(*map(clean, row))
-    out().print(grid)
-    if table.note:
-        out().print(f"[dim]{clean(table.note)}[/dim]\n")
+        grid.add_row(*(text(row[i], i, width) for i, width in own))
+    return grid
 
 
 def attempts_json(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:

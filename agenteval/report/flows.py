@@ -8,9 +8,11 @@ from typing import Any
 
 from agenteval.agents import AgentFailure
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows import tallies
+from agenteval.evaluators.workflows.counted import Counted
+from agenteval.evaluators.workflows.endings import Endings
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
-from agenteval.evaluators.workflows.tallies import SessionTally
+from agenteval.evaluators.workflows.session import SessionEnd
+from agenteval.evaluators.workflows.tallies import CauseShare, SessionTally
 from agenteval.evaluators.workflows.turn_score import TurnTable
 from agenteval.figures.text import plural
 from agenteval.report.flows_sessions import chosen, lost_sessions, shown_sessions
@@ -25,6 +27,10 @@ from agenteval.report.text import shown
 from agenteval.stats import Interval
 
 _MOST_NAMED = 5
+_NOTABLE = 0.1  # of the sessions or calls of a system: more than that is said at the top
+_ENDS: dict[SessionEnd, str] = {
+    "turns": "limit of turns", "calls": "limit of calls", "agent": "agent stopped or silent",
+}  # fmt: skip
 
 
 def flows_page(
@@ -34,13 +40,16 @@ def flows_page(
     title: str = "Workflows",
     facts: Sequence[tuple[str, str]] = (),
     most_sessions: int = 100,
+    counted: Counted | None = None,
 ) -> str:
     """The page as HTML. The same results in the same order give the same text.
 
     `facts` are shown at the end as (name, text). At most `most_sessions` sessions can be unfolded,
-    failed ones first, and 100 wrong turns; the page says how many there are.
+    failed ones first, and 100 wrong turns; the page says how many there are. `counted` are the
+    tallies of these results, where somebody has them already.
     """
-    drawn, left_out = _pictures(sessions, turns)
+    told = counted or Counted(sessions, turns)
+    drawn, left_out = _pictures(told)
     some, known = chosen(sessions, most_sessions)
     wrong, wrong_in_all = wrong_turns(turns, MOST_TURNS)
     lost_grid, lost, gone = lost_sessions(sessions)
@@ -51,11 +60,11 @@ def flows_page(
         style=raw(style),
         title=shown(title),
         systems=_names(sessions, turns),
-        headlines=headlines(sessions, turns),
+        headlines=headlines(sessions, turns, counted=told),
         tiles=_tiles(sessions, turns),
         left_out=left_out,
         pictures=[{"title": p.title, "caption": p.caption, "svg": raw(p.svg)} for p in drawn],
-        sheets=[*session_sheets(sessions), *turn_sheets(turns)],
+        sheets=[*session_sheets(sessions, counted=told), *turn_sheets(turns, counted=told)],
         sessions=shown_sessions(some),
         sessions_count=_count(len(some), known, "sessions with a verdict"),
         wrong=wrong,
@@ -71,22 +80,44 @@ def flows_page(
     return page
 
 
-def headlines(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> list[str]:
+def headlines(
+    sessions: Sequence[SessionResult],
+    turns: Sequence[TurnResult],
+    *,
+    counted: Counted | None = None,
+) -> list[str]:
     """One sentence per system and level."""
-    causes = {c.system: c for c in tallies.causes(sessions)}
-    found = sorted(tallies.session_tallies(sessions), key=lambda t: t.system)
-    lines = [_session_line(t, causes.get(t.system)) for t in found]
-    told = sorted(tallies.turn_tallies(turns), key=lambda t: t[0])
+    known = counted or Counted(sessions, turns)
+    causes = {c.system: c for c in known.causes}
+    ends = {e.system: _ends(e) for e in known.endings}
+    found = sorted(known.sessions_by(), key=lambda t: t.system)
+    lines = [_session_line(t, causes.get(t.system), ends.get(t.system, [])) for t in found]
+    told = sorted(known.turns_by(), key=lambda t: t[0])
     lines += [_turn_line(system, table) for system, _, table in told]
     return [line.replace(" %", "\u00a0%") for line in lines]  # kept together
 
 
-def _session_line(t: SessionTally, cause: tallies.CauseShare | None) -> str:
+def _ends(e: Endings) -> list[str]:
+    """What must be known of the ends and calls of more than a tenth of the sessions or calls."""
+    said = []
+    if e.cut_short > _NOTABLE * e.sessions:
+        how = ", ".join(f"{words} {e.ended[k]:,}" for k, words in _ENDS.items() if e.ended[k])
+        said.append(f"{e.cut_short:,} of {plural(e.sessions, 'session')} ended without the user's "
+                    f"goodbye ({how})")  # fmt: skip
+    if e.refused > _NOTABLE * e.calls:
+        kinds = [(k, n) for k, n in sorted(e.statuses.items()) if k != "ok"]
+        how = ", ".join(f"{k.replace('_', ' ')} {n:,}" for k, n in kinds)
+        said.append(f"{e.refused:,} of {plural(e.calls, 'call')} could not be carried out ({how})")
+    return said
+
+
+def _session_line(t: SessionTally, cause: CauseShare | None, ends: Sequence[str]) -> str:
     gone, name = sum(t.failures.values()), shown(t.system)
     without = [plural(gone, "session") + " without a verdict"] if gone else []
     without += [f"{t.undecided:,} undecided"] if t.undecided else []
     if t.success.mean is None:
-        return f"{name}: no session is decided ({', '.join(without) or 'not judged yet'})."
+        said = f"{name}: no session is decided ({', '.join(without) or 'not judged yet'})"
+        return "; ".join([said, *ends]) + "."
     parts = [f"{name} succeeds in {_percent(t.success)} of {_trials(t.success)}"]
     if t.progress.mean is not None:
         parts.append(f"{percent(t.progress.mean).text} of the goals achieved")
@@ -94,6 +125,7 @@ def _session_line(t: SessionTally, cause: tallies.CauseShare | None) -> str:
         most = max(cause.counts, key=lambda k: cause.counts[k])
         said = f"commonest cause of failure: {most.replace('_', ' ')}"
         parts.append(f"{said} ({cause.counts[most]:,} of {cause.failed:,})")
+    parts += ends
     if without:
         parts.append(f"{', '.join(without)}, in no rate")
     return "; ".join(parts) + "."
@@ -160,20 +192,19 @@ def _tiles(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> li
 
 
 def _count(here: int, in_all: int, what: str) -> str:
+    things = what if in_all != 1 else what.replace("sessions", "session").replace("turns", "turn")
     if here == in_all:
-        return f"All {in_all:,} {what}."
-    return f"{here:,} of {in_all:,} {what}; systems take turns."
+        return f"The one {things}." if in_all == 1 else f"All {in_all:,} {things}."
+    return f"{here:,} of {in_all:,} {things}; systems take turns."
 
 
-def _pictures(
-    sessions: Sequence[SessionResult], turns: Sequence[TurnResult]
-) -> tuple[list[Picture], list[str]]:
+def _pictures(known: Counted) -> tuple[list[Picture], list[str]]:
     """Figures that the results allow, and a line for each that they do not."""
     from agenteval.figures import svg
 
     drawn: list[Picture] = []
     left_out: list[str] = []
-    for i, (title, caption, draw) in enumerate(_plan(sessions, turns)):
+    for i, (title, caption, draw) in enumerate(_plan(known)):
         try:
             drawn.append(Picture(title, caption, inline(svg(draw()), f"f{i}-")))
         except InputError as error:
@@ -181,41 +212,40 @@ def _pictures(
     return drawn, left_out
 
 
-def _plan(
-    sessions: Sequence[SessionResult], turns: Sequence[TurnResult]
-) -> list[tuple[str, str, Callable[[], Any]]]:
+def _plan(known: Counted) -> list[tuple[str, str, Callable[[], Any]]]:
     from agenteval.figures import flows
 
     plan: list[tuple[str, str, Callable[[], Any]]] = []
-    if sessions:
-        plan += [
-            (
-                "Formats in sessions",
-                "Share of sessions that succeed, by domain and by how the procedure is told.",
-                lambda: flows.format_comparison(sessions),
-            ),
-            (
+    if known.sessions:
+        what, how = "Share of sessions that succeed", "by how the procedure is told"
+        several = len({r.format for r in known.sessions}) > 1
+        plan.append((
+            "Formats in sessions" if several else "Success in sessions",
+            f"{what}, by domain and {how}." if several else f"{what}, by system and domain.",
+            lambda: flows.format_comparison(known.sessions, counted=known),
+        ))  # fmt: skip
+        if several:
+            plan.append((
                 "Formats on the same users",
                 "Paired by user, so that hard users weigh on both sides alike.",
-                lambda: flows.format_differences(tallies.format_pairs(sessions)),
-            ),
-            (
-                "Why sessions failed",
-                "The first deviation of a failed session from chart and gold calls.",
-                lambda: flows.cause_bars(sessions),
-            ),
-        ]
-    if turns:
-        plan += [
-            (
-                "Formats at single turns",
-                "Share of due calls that are right, tool and parameters.",
-                lambda: flows.format_comparison(turns),
-            ),
-            (
+                lambda: flows.format_differences(known.session_pairs),
+            ))  # fmt: skip
+        plan.append((
+            "Why sessions failed",
+            "The first deviation of a failed session from chart and gold calls.",
+            lambda: flows.cause_bars(known.sessions),
+        ))  # fmt: skip
+    if known.turns:
+        several = len({r.format for r in known.turns}) > 1
+        plan.append((
+            "Formats at single turns" if several else "Right calls at single turns",
+            "Share of due calls that are right, tool and parameters.",
+            lambda: flows.format_comparison(known.turns, counted=known),
+        ))  # fmt: skip
+        if several:
+            plan.append((
                 "Formats on the same recorded sessions",
                 "Paired by recorded session.",
-                lambda: flows.format_differences(tallies.format_pairs(turns), what="right calls"),
-            ),
-        ]
+                lambda: flows.format_differences(known.turn_pairs, what="right calls"),
+            ))  # fmt: skip
     return plan

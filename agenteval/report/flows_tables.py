@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agenteval.evaluators.workflows import tallies
 from agenteval.evaluators.workflows.conformance import CAUSES
+from agenteval.evaluators.workflows.counted import Counted
 from agenteval.evaluators.workflows.rates import Rate, Rates
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
-from agenteval.evaluators.workflows.session import Prediction
-from agenteval.evaluators.workflows.tallies import FormatPair, SessionTally
+from agenteval.evaluators.workflows.tallies import CauseShare, FormatPair, SessionTally
+from agenteval.evaluators.workflows.turn_score import TurnTable
+from agenteval.records import Usage
+from agenteval.report.flows_lost import ended_sheet, lost_sheet, part, turns_lost_sheet
+from agenteval.report.flows_notes import bare, joined, suffixes, unequal
 from agenteval.report.grid import (
     Cell,
     Grid,
@@ -42,59 +46,86 @@ _OPEN = (
     "those that differ wait for it, so the F1 of decided calls is optimistic: believe the bounds."
 )
 _NOTE_TASKS = "Tasks are the units of all intervals: repeated sessions of a user add none."
+_NOTE_CHART = (
+    "Follows the chart: of the sessions that made a call. A beginning of a walk follows the chart "
+    "too; what is missing is told by the causes."
+)
 
 
-def session_sheets(results: Sequence[SessionResult], *, brief: bool = False) -> list[Sheet]:
-    """All tables that the sessions have something for; `brief`: without those by group."""
+def session_sheets(
+    results: Sequence[SessionResult], *, brief: bool = False, counted: Counted | None = None
+) -> list[Sheet]:
+    """All tables that the sessions have something for; `brief`: without those by group. `counted`
+    are the tallies of these results, where somebody has them already."""
     if not results:
         return []
-    whole = tallies.session_tallies(results)
+    known = counted or Counted(sessions=results)
+    whole = known.sessions_by()
+    notes = joined(unequal(results, "tasks"), suffixes(t.system for t in whole))
     made = [
-        _sessions(whole),
+        _sessions(whole, notes),
+        ended_sheet(known.endings),
         _calls(whole),
-        *([] if brief else [_grouped(name, results) for name in tallies.GROUPS]),
-        _formats(tallies.format_pairs(results), "sessions", "share of successes"),
-        _causes(results),
+        *([] if brief else [_grouped(name, known) for name in tallies.GROUPS]),
+        _formats(known.session_pairs, "sessions", "share of successes"),
+        _causes(known.causes),
         _powers(whole),
         _judged(whole),
-        _lost(whole),
+        lost_sheet(results),
         _effort(whole),
     ]
     return [sheet for sheet in made if sheet is not None]
 
 
-def turn_sheets(results: Sequence[TurnResult], *, brief: bool = False) -> list[Sheet]:
-    """All tables that the predicted turns have something for."""
+def turn_sheets(
+    results: Sequence[TurnResult], *, brief: bool = False, counted: Counted | None = None
+) -> list[Sheet]:
+    """All tables that the predicted turns have something for; the rest as `session_sheets`."""
     if not results:
         return []
+    known = counted or Counted(turns=results)
+    whole = known.turns_by()
+    notes = joined(
+        "Intervals resample recorded sessions. Lost: no prediction; in no rate.",
+        unequal(results, "turns"),
+        suffixes(system for system, _, _ in whole),
+    )
+    by = [] if brief else [name for name in tallies.GROUPS if _several(name, results)]
     made = [
-        _turns("turns", "Single turns of recorded sessions", results, None),
-        _words(results),
-        *(
-            []
-            if brief
-            else [
-                _turns(f"turns-by-{name}", f"Single turns by {name}", results, name)
-                for name in tallies.GROUPS
-            ]
-        ),
-        _formats(tallies.format_pairs(results), "turns", "share of due calls that are right"),
-        _turn_failures(results),
-    ]
+        _turns(("turns", "Single turns of recorded sessions"), whole, "", notes),
+        _words(whole),
+        *(_turns((f"turns-by-{name}", f"Single turns by {name}"), known.turns_by(name), name)
+          for name in by),
+        _formats(known.turn_pairs, "turns", "share of due calls that are right"),
+        turns_lost_sheet(results),
+    ]  # fmt: skip
     return [sheet for sheet in made if sheet is not None]
 
 
-def _sessions(rows: Sequence[SessionTally]) -> Sheet:
+def _several(name: str, results: Sequence[SessionResult] | Sequence[TurnResult]) -> bool:
+    return len({tallies.GROUPS[name](r.case) for r in results}) > 1
+
+
+def _sessions(rows: Sequence[SessionTally], notes: str) -> Sheet:
     heads = (Head("system"), _SUCCESS, Head("progress [95 %]", "goals achieved of all goals", True),
-             Head("follows the chart [95 %]", "no call departs from the procedure", True),
+             Head("follows the chart [95 %]",
+                  "sessions with a call of which none departs from the procedure", True),
              Head("fitness", "1 − cost of the best walk / cost of the worst, mean", True),
              _SESSIONS, _WITHOUT)  # fmt: skip
     cells = tuple(
-        (words(t.system), mean(t.success), mean(t.progress), mean(t.conforms),
+        (words(t.system), mean(t.success), mean(t.progress), _conforms(t),
          number(t.fitness.mean), _sizes(t.success), count(_without(t)))
         for t in rows
     )  # fmt: skip
-    return Sheet(Grid("sessions", "Whole sessions by system", heads, cells), _NOTE_TASKS)
+    note = joined(_NOTE_TASKS, _NOTE_CHART, bare(i for t in rows for i in (t.success, t.progress)),
+                  notes)  # fmt: skip
+    return Sheet(Grid("sessions", "Whole sessions by system", heads, cells), note)
+
+
+def _conforms(t: SessionTally) -> Cell:
+    """With the number of sessions that it is of: those that made a call."""
+    cell = mean(t.conforms)
+    return replace(cell, text=f"{cell.text} of {t.conforms.n:,}") if t.conforms.n else cell
 
 
 def _calls(rows: Sequence[SessionTally]) -> Sheet:
@@ -114,14 +145,14 @@ def _calls(rows: Sequence[SessionTally]) -> Sheet:
         for t in rows
     )  # fmt: skip
     note = "A call is right when tool and parameters equal a gold call's, each gold call once."
-    note = f"{note} {_OPEN}" if some else note
+    note = joined(note, _OPEN if some else "", bare(t.tool.f1.known for t in rows))
     return Sheet(Grid("session-calls", "Calls in sessions", heads, cells), note)
 
 
-def _grouped(name: str, results: Sequence[SessionResult]) -> Sheet | None:
-    rows = tallies.session_tallies(results, tallies.GROUPS[name])
-    if len({t.group for t in rows}) < 2:
+def _grouped(name: str, known: Counted) -> Sheet | None:
+    if not _several(name, known.sessions):
         return None
+    rows = known.sessions_by(name)
     heads = (Head(name), Head("system"), _SUCCESS, Head("progress", "mean", True),
              Head("tool F1 [95 %]", "", True), Head("follows the chart", "", True), _SESSIONS,
              _WITHOUT)  # fmt: skip
@@ -131,7 +162,10 @@ def _grouped(name: str, results: Sequence[SessionResult]) -> Sheet | None:
          count(_without(t)))
         for t in sorted(rows, key=lambda t: t.group)
     )  # fmt: skip
-    note = _OPEN if any(t.tool.undecided for t in rows) else ""
+    note = joined(
+        _OPEN if any(t.tool.undecided for t in rows) else "",
+        bare(i for t in rows for i in (t.success, t.tool.f1.known)),
+    )
     return Sheet(Grid(f"sessions-by-{name}", f"Sessions by {name}", heads, cells), note)
 
 
@@ -152,15 +186,14 @@ def _formats(pairs: Sequence[FormatPair], level: str, what: str) -> Sheet | None
     return Sheet(Grid(f"formats-{level}", caption, heads, cells), note)
 
 
-def _causes(results: Sequence[SessionResult]) -> Sheet | None:
-    rows = tallies.causes(results)
+def _causes(rows: Sequence[CauseShare]) -> Sheet | None:
     if not rows:
         return None
     labels = (*CAUSES, "other")
     heads = (Head("system"), Head("failed", "sessions", True),
              *(Head(label.replace("_", " "), "", True) for label in labels))  # fmt: skip
     cells = tuple(
-        (words(r.system), count(r.failed), *(_part(r.counts[k], r.failed) for k in labels))
+        (words(r.system), count(r.failed), *(part(r.counts[k], r.failed) for k in labels))
         for r in rows
     )
     note = "The first deviation of a failed session, from chart and gold calls; no judge."
@@ -195,29 +228,10 @@ def _judged(rows: Sequence[SessionTally]) -> Sheet | None:
     return Sheet(Grid("judge", "Judge's success against the final state", heads, cells))
 
 
-def _lost(rows: Sequence[SessionTally]) -> Sheet | None:
-    """Failures and mistakes by name; None where everything went well."""
-    lines = [
-        (t.system, name, n)
-        for t in rows
-        for name, n in sorted(
-            (Counter({f"no session: {k}": n for k, n in t.failures.items()})
-             + Counter({f"simulator's mistake, {k}": n for k, n in t.mistakes.items()})
-             + Counter({f"a judge failed: {k}": n for k, n in t.judges.items()})
-             + Counter({"no verdict: undecided": t.undecided, "not judged yet": t.pending})).items()
-        )
-        if n
-    ]  # fmt: skip
-    if not lines:
+def _effort(rows: Sequence[SessionTally]) -> Sheet | None:
+    """None where nothing was asked of any model."""
+    if not any(_took(u) for t in rows for u in (t.usage, t.simulated, t.judging)):
         return None
-    heads = (Head("system"), Head("what"), Head("times", "", True))
-    cells = tuple((words(s), words(name), count(n)) for s, name, n in lines)
-    note = "None of it is charged to the agent."
-    return Sheet(Grid("lost", "What brought no verdict, and what simulators did wrong", heads,
-                      cells), note)  # fmt: skip
-
-
-def _effort(rows: Sequence[SessionTally]) -> Sheet:
     heads = (Head("system"), Head("requests", "of the agent", True), Head("tokens", "", True),
              Head("cost", "in the currency of the prices given", True),
              Head("requests of simulators", "", True), Head("tokens", "", True),
@@ -232,10 +246,10 @@ def _effort(rows: Sequence[SessionTally]) -> Sheet:
     return Sheet(Grid("effort", "What the sessions took", heads, cells))
 
 
-def _turns(id: str, caption: str, results: Sequence[TurnResult], by: str | None) -> Sheet | None:
-    rows = tallies.turn_tallies(results, tallies.GROUPS[by] if by else None)
-    if by and len({group for _, group, _ in rows}) < 2:
-        return None
+def _turns(
+    title: tuple[str, str], rows: Sequence[tuple[str, str, TurnTable]], by: str, note: str = ""
+) -> Sheet:
+    """`title` is id and caption; `by` the name of the groups, nothing where there are none."""
     some = any(table.tool.undecided for _, _, table in rows)
     heads = (*((Head(by),) if by else ()), Head("system"), *_TOOLS, *((_BOUNDS,) if some else ()),
              Head("parameters F1", "only where the tool is right", True),
@@ -250,14 +264,13 @@ def _turns(id: str, caption: str, results: Sequence[TurnResult], by: str | None)
          count(table.tool.undecided), count(sum(table.failures.values())))
         for system, group, table in (sorted(rows, key=lambda r: r[1]) if by else rows)
     )  # fmt: skip
-    note = "" if by else "Intervals resample recorded sessions. Lost: no prediction; in no rate."
-    note = f"{note} {_OPEN}".strip() if some else note
-    return Sheet(Grid(id, caption, heads, cells), note)
+    note = joined(note, _OPEN if some else "", bare(table.tool.f1.known for _, _, table in rows))
+    return Sheet(Grid(*title, heads, cells), note)
 
 
-def _words(results: Sequence[TurnResult]) -> Sheet | None:
+def _words(whole: Sequence[tuple[str, str, TurnTable]]) -> Sheet | None:
     """Nodes named and replies graded; None where no turn has either."""
-    rows = [(system, table) for system, _, table in tallies.turn_tallies(results)]
+    rows = [(system, table) for system, _, table in whole]
     if not any(t.node.accuracy.n or (t.response and t.response.mean.n) for _, t in rows):
         return None
     heads = (Head("system"), Head("node right [95 %]", "share of named nodes", True),
@@ -275,27 +288,6 @@ def _words(results: Sequence[TurnResult]) -> Sheet | None:
         for system, t in rows
     )  # fmt: skip
     return Sheet(Grid("turns-words", "Nodes and replies", heads, cells))
-
-
-def _turn_failures(results: Sequence[TurnResult]) -> Sheet | None:
-    found: Counter[tuple[str, str]] = Counter()
-    for system, _, table in tallies.turn_tallies(results):
-        for status, n in table.failures.items():
-            found[system, f"no prediction: {status}"] += n
-        for status, n in (table.response.failures if table.response else {}).items():
-            found[system, f"no grade: {status}"] += n
-    for r in results:
-        found[r.system, "not judged yet"] += r.verdict is None and isinstance(
-            r.prediction, Prediction
-        )
-        for one in r.verdict.parameters if r.verdict else ():
-            found[r.system, f"a judge of a value failed: {one.status}"] += one.status is not None
-    found = +found  # without zeros
-    if not found:
-        return None
-    heads = (Head("system"), Head("what"), Head("times", "", True))
-    cells = tuple((words(s), words(k), count(n)) for (s, k), n in sorted(found.items()))
-    return Sheet(Grid("turns-lost", "What brought no prediction or grade", heads, cells))
 
 
 def _rates(found: Rates) -> tuple[Cell, Cell, Cell]:
@@ -325,8 +317,8 @@ def _without(t: SessionTally) -> int:
     return sum(t.failures.values()) + t.undecided + t.pending
 
 
-def _part(n: int, total: int) -> Cell:
-    return Cell(f"{n:,}: {100 * n / total:.0f} %", n / total, True, "" if n else "zero")
+def _took(usage: Usage) -> bool:
+    return bool(usage.requests or usage.cost or _tokens(usage))
 
 
 def _tokens(usage: object) -> float | None:

@@ -15,7 +15,8 @@ def part(name: str) -> str:
 
 @functools.cache
 def environment() -> Any:
-    """Jinja, strict and escaping; `grid.html` are the macros before the page of `page.html`."""
+    """Jinja, strict and escaping. `grid.html` are the macros before the page of `page.html`;
+    `base.html` is what the smaller pages share, from the doctype to the foot."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     return Environment(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -103,6 +104,42 @@ def test_annotations_that_stand_in_no_chart(check: Check, desk: Path) -> None:
     ]
 
 
+def test_users_recorded_calls_and_the_state_are_checked(check: Check, desk: Path) -> None:
+    change(desk / "cross/profiles.yaml", "{title: Dune, reader_id: R-17}", "{title: Dune}")
+    change(desk / "lend_book/profiles.yaml", "reader_id: R-20}\n", "}\n")
+    change(desk / "lend_book/sessions/hana.yaml", "reader_id: R-20}", "reader_id: 20}")
+    change(desk / "backend.py", "self.state: dict[str, Any] = {", "self.books = {")
+    done = check("library_desk")
+    assert done.exit_code == 1
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines() if "(" in line]
+    assert lines == [
+        'warning library_desk/lend_book (profile): profile hana: gold call lend_book(title="Dune", '
+        'reader_id="R-20"): the user cannot tell reader_id "R-20", and no call before returns it',
+        "error library_desk/lend_book (profile): session hana_dune, turn 6: arguments of "
+        "lend_book: reader_id: 20 is not of type 'string'",
+        'error library_desk/cross (profile): profile jan: gold call lend_book(title="Dune"): '
+        "'reader_id' is a required property",
+        "error library_desk/backend (backend): the class Backend has no state: set self.state, "
+        "a dict, in __init__",
+    ]
+
+
+def test_users_are_checked_beside_a_chart_that_cannot_be_read(check: Check, desk: Path) -> None:
+    change(desk / "return_book/workflow.mmd", "flowchart TD", "graph of nothing")
+    profiles = "- {id: lea, scenarios: [return_book], persona: x, opening: x, goals: [{text: x}]}\n"
+    (desk / "return_book/profiles.yaml").write_text(profiles)
+    done = check("library_desk", "--scenario", "return_book")
+    assert done.exit_code == 2
+    assert "(profile): profile lea: no goal of this user needs a call" in done.stdout
+
+
+def test_an_unknown_role_is_told_as_every_error_is(check: Check, desk: Path) -> None:
+    done = check("library_desc")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("agenteval: ROLE: no role 'library_desc'")
+    assert "--role" not in done.stderr
+
+
 def test_a_chart_outside_the_subset(check: Check, desk: Path) -> None:
     change(desk / "lend_book/workflow.mmd", "LB006[Say goodbye]", "LB006{Say goodbye}")
     done = check("library_desk")
@@ -157,3 +194,23 @@ def test_tools_that_cannot_be_read(check: Check, tmp_path: Path, tools: str) -> 
     assert check("boats.mmd", "--tools", "tools.json").exit_code == 2
     assert check("boats.mmd", "--tools", "none.json").exit_code == 2
     assert check("none.mmd").exit_code == 2
+
+
+def test_the_backend_is_read_and_never_run(check: Check, desk: Path, tmp_path: Path) -> None:
+    source = (desk / "backend.py").read_text()
+    mark = f"import pathlib\npathlib.Path({str(tmp_path / 'was_run')!r}).touch()\n"
+    (desk / "backend.py").write_text(f"{source}\n{mark}raise SystemExit(7)\n")
+    assert check("library_desk").exit_code == 0
+    assert not (tmp_path / "was_run").exists()
+
+
+def test_files_that_no_person_writes(check: Check, desk: Path, tmp_path: Path) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 100_000)
+    done = check(desk / "lend_book/workflow.mmd", "--tools", deep, "--json")
+    assert done.exit_code == 2
+    assert "deep.json: not valid JSON" in json.loads(done.stdout)["unreadable"][0]
+    os.mkfifo(tmp_path / "pipe.mmd")
+    done = check(tmp_path / "pipe.mmd", "--json")
+    assert done.exit_code == 2
+    assert "this is no file" in json.loads(done.stdout)["unreadable"][0]

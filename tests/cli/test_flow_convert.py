@@ -87,3 +87,10 @@ def test_it_needs_a_chat_model(convert: Convert) -> None:
     done = CliRunner().invoke(app, [str(DESK), "return_book", "--to", "code"])
     assert isinstance(done.exception, InputError)
     assert "needs a chat model" in str(done.exception)
+
+
+def test_what_is_rejected_replaces_no_file(convert: Convert, tmp_path: Path) -> None:
+    (tmp_path / "new.code").write_text("mine")
+    done = convert("def nothing():\n    pass", "return_book", "--to", "code", "-o", "new.code")
+    assert done.exit_code == 1
+    assert (tmp_path / "new.code").read_text() == "mine"

@@ -123,9 +123,47 @@ def test_beyond_four_agents_those_with_fewer_formats_are_named(two):
     assert [ax.get_title("left") for ax in figure.axes] == ["a", "w", "x", "y"]
     assert "not drawn: z" in figure.get_supxlabel()
     with pytest.raises(InputError, match="4 agents need a panel each"):
-        format_comparison([*alone], ax=Figure().add_subplot())
+        format_comparison([*alone, *two], ax=Figure().add_subplot())
     ax = Figure(figsize=(6, 4)).add_subplot()
     assert format_comparison(two, ax=ax) is ax.get_figure()
+
+
+def test_of_agents_with_as_many_formats_those_with_more_sessions_are_drawn():
+    agents = {"a": 2, "b": 3, "c": 9, "d": 4, "e": 5}
+    results = [r for a, n in agents.items() for f in ("text", "code")
+               for r in sessions("A", 1, n, agent=a, format=f)]  # fmt: skip
+    figure = format_comparison(results)
+    assert [ax.get_title("left") for ax in figure.axes] == ["c", "e", "d", "b"]
+    assert "not drawn: a" in figure.get_supxlabel()
+    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["A"]
+
+
+def test_agents_in_one_format_stand_side_by_side_in_one_panel():
+    results = [*sessions("A", 1, 4, agent="x_1"), *sessions("B", 2, 4, agent="x_1"),
+               *sessions("A", 3, 4, agent="y"), *sessions("B", 4, 4, agent="y")]  # fmt: skip
+    figure = format_comparison(results)
+    (ax,) = figure.axes
+    assert ax.get_title("left") == "procedure told as text"
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["x_1", "y"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["all domains", "A", "B"]
+    assert [m[0] for m in marks(ax, BLUE)] == [3 / 8, 1 / 4, 2 / 4]  # the first look
+    assert [m[0] for m in marks(ax, "#D55E00")] == [7 / 8, 3 / 4, 1.0]  # the second
+    many = [r for i in range(9) for d in "AB" for r in sessions(d, 1, 2 + i, agent=f"a{i}")]
+    figure = format_comparison(many)
+    told = [t.get_text() for t in figure.legends[0].get_texts()]
+    assert told == [f"a{i}" for i in range(8, 1, -1)]
+    assert "not drawn: a1 and a0" in figure.get_supxlabel()
+
+
+def test_in_a_single_domain_agents_are_the_rows():
+    results = [r for i in range(9) for r in sessions("A", i, 9, agent=f"a{i}")]
+    figure = format_comparison([*results, session("C", "lost", None, agent="a1")])
+    (ax,) = figure.axes
+    assert [t.get_text() for t in ax.get_yticklabels()] == [f"a{i}" for i in range(9)]
+    assert [m[0] for m in marks(ax, BLUE)] == [i / 9 for i in range(9)]
+    assert figure.legends == []
+    ax = Figure(figsize=(6, 4)).add_subplot()
+    assert format_comparison(results, ax=ax) is ax.get_figure()
 
 
 def pair(agent, names, difference, tasks=9):

@@ -9,6 +9,7 @@ import pytest
 
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.conformance import Deviation
+from agenteval.evaluators.workflows.counted import Counted
 from agenteval.evaluators.workflows.equality import Judgement
 from agenteval.evaluators.workflows.results import (
     CaseInfo,
@@ -177,7 +178,7 @@ def test_nothing_at_all_and_nothing_decided_are_pages_too() -> None:
     words = Seen(flows_page([lost()], [])).words
     assert "a · text: no session is decided (1 session without a verdict)." in words
     assert "Why sessions failed: there are no failed sessions to draw" in words
-    assert "Formats in sessions: there is no rate to draw" in words
+    assert "Success in sessions: there is no rate to draw" in words
     stored = session()
     waiting = SessionResult(
         stored.case, stored.system, "a", "text", {}, 0, LOG, None
@@ -315,7 +316,7 @@ def test_turns_without_a_prediction_are_listed_with_their_reasons() -> None:
         AgentFailure(status="error:infrastructure", message="it <b>crashed</b>"), None,
     )  # fmt: skip
     words = Seen(flows_page([], [WRONG, gone])).words
-    assert "All 1 turns without a prediction." in words
+    assert "The one turn without a prediction." in words
     assert "error:infrastructure: it <b>crashed</b>" in words
 
 
@@ -382,3 +383,36 @@ def test_in_a_browser_nothing_sticks_out_and_a_link_unfolds_its_call(open_page: 
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert watched.quiet, (watched.console, watched.requests)
+
+
+def ended(how, task, *statuses):
+    calls = tuple(called("t", {}, "", 0, status=status) for status in statuses)
+    return session(True, task, log=SessionLog(ended=how, turns=1, calls=calls))
+
+
+def test_ends_without_a_goodbye_are_said_at_the_top_above_a_tenth():
+    nine = [ended("user", f"r/s/{i}", "ok") for i in range(9)]
+    (line,) = headlines([*nine, ended("turns", "r/s/x", "malformed")], [])
+    assert "goodbye" not in line  # one of ten is no more than a tenth
+    assert "could not be carried out" not in line
+    more = [ended("turns", "r/s/x", "malformed"), ended("agent", "r/s/y", "unknown_tool")]
+    (line,) = headlines([*nine, *more], [])
+    assert (
+        "2 of 11 sessions ended without the user's goodbye (limit of turns 1, agent stopped or "
+        "silent 1); 2 of 11 calls could not be carried out (malformed 1, unknown tool 1)."
+    ) in line
+
+
+def test_figures_that_could_not_be_drawn_stand_below_the_others():
+    page = flows_page([session(True)], [])
+    at = page.index("Figures that could not be drawn")
+    assert page.index("<h2>Figures</h2>") < at < page.index("<h2>Tables</h2>")
+    assert "Why sessions failed: " in page[at:]
+    assert page.count("Figures that could not be drawn") == 1
+    assert "The one session with a verdict." in page
+
+
+def test_tallies_that_are_there_already_give_the_same_page():
+    results = [session(i < 2, f"r/s/{i}") for i in range(4)]
+    known = Counted(results, [WRONG])
+    assert flows_page(results, [WRONG], counted=known) == flows_page(results, [WRONG])

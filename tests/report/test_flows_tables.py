@@ -14,10 +14,12 @@ from agenteval.evaluators.workflows.results import (
 )
 from agenteval.evaluators.workflows.session import (
     Prediction,
+    SessionCall,
     SessionFailure,
     SessionLog,
     SimulatorMistake,
 )
+from agenteval.evaluators.workflows.session_judge import GoalsFailure
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
 from agenteval.records import Usage
 from agenteval.report.flows_tables import session_sheets, turn_sheets
@@ -86,7 +88,7 @@ def test_what_has_no_verdict_is_counted_and_named() -> None:
     assert whole["sessions / tasks"] == "2 / 2"
     assert whole["no verdict"] == "3"
     assert whole["success [95 %]"].startswith("0.50 [")
-    lost = {what: int(times) for _, what, times in found["lost"].rows}
+    lost = {what: int(times) for _, what, times, _ in found["lost"].rows}
     assert lost == {
         "no session: error:timeout": 1, "no verdict: undecided": 1, "not judged yet": 1,
         "simulator's mistake, user: off_goal": 2, "a judge failed: error:infrastructure": 1,
@@ -175,7 +177,7 @@ def test_turns_with_what_is_open_and_what_was_lost() -> None:
     assert spoken["response 0–10 [95 %]"].startswith("8.00")
     assert (spoken["graded"], spoken["not graded"]) == ("1", "1")
     assert spoken["named"] == "1 of 1"
-    lost = {what: times for _, what, times in found["turns-lost"].rows}
+    lost = {what: times for _, what, times, _ in found["turns-lost"].rows}
     assert lost == {
         "no prediction: error:timeout": "1", "no grade: unscored:parse": "1", "not judged yet": "1",
     }  # fmt: skip
@@ -187,3 +189,82 @@ def test_names_from_outside_are_cleared_of_control_characters() -> None:
     for table in tables(results).values():
         for cells in table.rows:
             assert not set("".join(cells)) & set("\x1b\x00"), table.title
+
+
+def made(how: Any, *statuses: Any) -> SessionLog:
+    return SessionLog(ended=how, calls=tuple(SessionCall(tool="t", turn=0, status=s)
+                                             for s in statuses))  # fmt: skip
+
+
+def test_how_sessions_ended_is_counted_where_not_all_said_goodbye() -> None:
+    fine = [session("t1", True, agent="b", log=made("user", "ok", "ok"))]
+    assert "ended" not in tables(fine)
+    found = tables([
+        *fine,
+        session("t1", True, log=made("user", "ok", "malformed", "bad_arguments", "ok")),
+        session("t2", False, log=made("turns")),
+        session("t3", False, log=made("turns")),
+        session("t4", False, log=made("agent", "unknown_tool")),
+        session("t5", "lost", log=SessionFailure(status="error:timeout", log=made("calls"))),
+    ])["ended"]  # fmt: skip
+    assert [r[0] for r in found.rows] == ["a · text"]
+    assert "left out" in found.note
+    assert row(found) == {
+        "system": "a · text", "sessions": "4", "user said goodbye": "1: 25 %",
+        "limit of turns": "2: 50 %", "limit of calls": "0", "agent stopped": "1: 25 %",
+        "calls": "5", "malformed": "1: 20 %", "bad arguments": "1: 20 %", "unknown tool": "1: 20 %",
+    }  # fmt: skip
+
+
+def test_following_the_chart_is_of_the_sessions_with_a_call() -> None:
+    found = tables([session("t1", True), session("t2", False, conforms=None),
+                    session("t3", True)])["sessions"]  # fmt: skip
+    assert row(found)["follows the chart [95 %]"].endswith(" of 2")
+    assert "a beginning of a walk follows the chart too" in found.note.lower()
+    silent = tables([session("t1", False, conforms=None)])["sessions"]
+    assert row(silent)["follows the chart [95 %]"] == "–"
+
+
+def test_systems_with_other_tasks_are_not_to_be_compared() -> None:
+    same = [session(t, True, agent=a) for a in "ab" for t in ("t1", "t2")]
+    assert "not tried on the same" not in tables(same)["sessions"].note
+    note = tables([*same, session("t3", True, agent="b")])["sessions"].note
+    assert "not tried on the same tasks (2 to 3 each, 2 of them common to all)" in note
+    assert "paired" not in note  # there is one format only
+    mixed = [*same, session("t3", True, format="code")]
+    assert "formats of one agent are paired below" in tables(mixed)["sessions"].note
+    turns = [turn("s:1", called("right")), turn("s:3", called("right"))]
+    assert "not tried" not in tables(turns)["turns"].note
+
+
+def test_a_suffix_of_a_name_is_explained() -> None:
+    assert "suffix" not in tables([session("t1", True, agent="a [b]")])["sessions"].note
+    note = tables([session("t1", True, agent="a [7de636]")])["sessions"].note
+    assert "same name, other settings, source or procedure" in note
+
+
+def test_what_brought_no_verdict_has_a_message_for_example() -> None:
+    long = "KeyError: 'patron'\n  in serve " + "x" * 100
+    lost = [session(t, "lost", log=SessionFailure(status="error:infrastructure", message=m))
+            for t, m in (("t1", ""), ("t2", long), ("t3", "later"))]  # fmt: skip
+    judge = GoalsFailure(status="unscored:parse", message="no JSON")
+    open_ = session("t4", None, judge=judge, failures=("unscored:parse",))
+    found = {r[1]: r[3] for r in tables([*lost, open_])["lost"].rows}
+    said = found["no session: error:infrastructure"]
+    assert said.startswith("KeyError: 'patron' in serve xxx")
+    assert len(said) == 80
+    assert found["a judge failed: unscored:parse"] == "no JSON"
+    assert found["no verdict: undecided"] == "–"
+
+
+def test_a_rate_without_an_interval_says_why() -> None:
+    alone = tables([session("t1", True)])
+    assert "No interval: a single task." in alone["session-calls"].note
+    same = tables([session("t1", True), session("t2", True)])
+    assert "No interval: no variation between tasks." in same["session-calls"].note
+    other = tables([session("t1", True), session("t2", True), session("t3", True, right=0)])
+    assert "No interval" not in other["session-calls"].note
+
+
+def test_no_table_of_effort_where_nothing_was_asked() -> None:
+    assert "effort" not in tables([session("t1", True)])

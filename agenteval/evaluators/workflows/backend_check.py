@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agenteval.errors import InputError
@@ -11,9 +11,12 @@ from agenteval.evaluators.workflows.chart.defects import Defect, Severity
 from agenteval.evaluators.workflows.folder import BACKEND_FILE, read_text
 from agenteval.evaluators.workflows.scenario import WorkflowTool
 
+_Method = ast.FunctionDef | ast.AsyncFunctionDef
+
 
 def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect, ...]:
-    """What is missing: the file, the class Backend, a method for each tool, its parameters."""
+    """What is missing: the file, the class Backend, its state, a method for each tool, its
+    parameters."""
     try:
         tree = ast.parse(read_text(folder / BACKEND_FILE))
     except InputError as error:
@@ -23,8 +26,9 @@ def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect
     classes = {s.name: s for s in tree.body if isinstance(s, ast.ClassDef)}
     if "Backend" not in classes:
         return (_defect(f"{BACKEND_FILE} has no class Backend"),)
-    methods, whole = _methods("Backend", classes)
-    found: list[Defect] = []
+    family, whole = _family("Backend", classes)
+    methods = _methods(family)
+    found = [*_made(methods), *_state(family, methods, whole)]
     for tool in tools:
         method = methods.get(tool.name)
         if isinstance(method, ast.AsyncFunctionDef):
@@ -39,17 +43,12 @@ def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect
     return tuple(found)
 
 
-def _methods(
-    name: str, classes: dict[str, ast.ClassDef]
-) -> tuple[dict[str, ast.FunctionDef | ast.AsyncFunctionDef], bool]:
-    """Methods of the class and of its bases in the file; False when a base is elsewhere."""
-    found: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
-    todo, seen, whole = [name], {name}, True
+def _family(name: str, classes: dict[str, ast.ClassDef]) -> tuple[list[ast.ClassDef], bool]:
+    """The class and its bases in the file; False when a base is elsewhere."""
+    found, todo, seen, whole = [], [name], {name}, True
     while todo:
         current = classes[todo.pop(0)]
-        for statement in current.body:
-            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-                found.setdefault(statement.name, statement)
+        found.append(current)
         for base in current.bases:
             known = isinstance(base, ast.Name) and base.id in classes
             whole = whole and (known or ast.unparse(base) == "object")
@@ -59,9 +58,81 @@ def _methods(
     return found, whole
 
 
-def _signature(
-    tool: WorkflowTool, method: ast.FunctionDef | ast.AsyncFunctionDef
+def _methods(family: Sequence[ast.ClassDef]) -> dict[str, _Method]:
+    found: dict[str, _Method] = {}
+    for one in family:
+        for statement in one.body:
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                found.setdefault(statement.name, statement)
+    return found
+
+
+def _made(methods: Mapping[str, _Method]) -> Iterator[Defect]:
+    """A backend is made without arguments."""
+    _, needed = _parameters(methods["__init__"]) if "__init__" in methods else ((), ())
+    for name in sorted(needed):
+        yield _defect(f"Backend.__init__ needs {name}, and is given nothing")
+
+
+def _state(
+    family: Sequence[ast.ClassDef], methods: Mapping[str, _Method], whole: bool
 ) -> Iterator[Defect]:
+    """Whether `state` is there when a backend is made."""
+    method = methods.get("state")
+    if method is not None and method.decorator_list:  # a property
+        return
+    if method is None and any(_sets_state(m) for m in _at_start(family, methods)):
+        return
+    holders = [one for one in family if any(_sets(s, "state") for s in one.body)]
+    if method is None and holders:
+        if not any(one.decorator_list for one in holders):  # not as a dataclass, which makes copies
+            told = "state belongs to the class Backend, so that all sessions share it"
+            yield _defect(f"{told}: set self.state in __init__", "warning")
+    elif whole:
+        yield _defect("the class Backend has no state: set self.state, a dict, in __init__")
+    else:
+        told = "whether Backend has a state cannot be seen: a base is elsewhere"
+        yield _defect(told, "warning")
+
+
+def _at_start(family: Sequence[ast.ClassDef], methods: Mapping[str, _Method]) -> list[_Method]:
+    """All `__init__` of the family (a base's may be called), and the methods that they call."""
+    members = [s for one in family for s in one.body if isinstance(s, ast.FunctionDef)]
+    todo = [member for member in members if member.name == "__init__"]
+    found: list[_Method] = []
+    while todo:
+        current = todo.pop()
+        found.append(current)
+        for node in ast.walk(current):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                called = methods.get(node.func.attr)
+                if isinstance(called, ast.FunctionDef) and called not in (*found, *todo):
+                    todo.append(called)
+    return found
+
+
+def _sets_state(method: _Method) -> bool:
+    arguments = (*method.args.posonlyargs, *method.args.args)
+    return bool(arguments) and any(_sets(s, f"{arguments[0].arg}.state") for s in method.body)
+
+
+def _sets(statement: ast.stmt, target: str) -> bool:
+    """Whether a value is given to the target in the statement, functions and classes left out."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    nodes = list(ast.walk(statement))
+    bare = [n.target for n in nodes if isinstance(n, ast.AnnAssign) and n.value is None]
+    return any(
+        isinstance(node, ast.Name | ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and node not in bare
+        and ast.unparse(node) == target
+        for node in nodes
+    )
+
+
+def _parameters(method: _Method) -> tuple[Sequence[str], set[str]]:
+    """Names beside `self`, and those without a default."""
     arguments = method.args
     named = [a.arg for a in (*arguments.posonlyargs, *arguments.args)][1:]
     first_default = len(named) - len(arguments.defaults)
@@ -70,10 +141,15 @@ def _signature(
         named.append(argument.arg)
         if default is None:
             needed.add(argument.arg)
+    return named, needed
+
+
+def _signature(tool: WorkflowTool, method: _Method) -> Iterator[Defect]:
+    named, needed = _parameters(method)
     properties = tool.parameters.get("properties")
     known = list(properties) if isinstance(properties, dict) else []
     for name in known:
-        if name not in named and arguments.kwarg is None:
+        if name not in named and method.args.kwarg is None:
             yield _defect(f"Backend.{tool.name} does not take the parameter {name}")
     for name in sorted(needed - set(tool.required)):
         told = f"Backend.{tool.name} needs {name}, which a call of the tool need not have"

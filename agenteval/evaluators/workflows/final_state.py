@@ -17,12 +17,13 @@ from typing import Any
 from pydantic import Field, JsonValue
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.folder import StatefulBackend
+from agenteval.evaluators.workflows.folder import StatefulBackend, fresh_backend
 from agenteval.evaluators.workflows.scenario import Action, Profile, Role, WorkflowTool
 from agenteval.evaluators.workflows.session import SessionLog
 from agenteval.records import Record, canonical_json
 
 MAX_DIFFERENCES = 50
+NO_CALLS = "no goal of this user needs a call: an agent that does nothing would succeed"
 _MAX_TOLD = 200  # characters of a value in a difference
 _ABSENT = object()
 
@@ -97,11 +98,14 @@ def gold_state(role: Role, profile: Profile, make_backend: Callable[[], Stateful
     """The state that the profile's gold calls lead to, by executing them on a fresh backend.
 
     Raises InputError naming the profile and the call that does not fit the tool's schema, is
-    refused, raises, or returns no JSON object, and for a state that is not JSON.
+    refused, raises, or returns no JSON object; for a backend that cannot be made or has no state of
+    JSON; and for a user none of whose goals needs a call, so that there is no end to compare with.
     """
     tools = {tool.name: tool for tool in role.tools_of(profile.scenarios)}
-    backend = make_backend()
     where = f"{role.id}, profile {profile.id}"
+    if not profile.actions:
+        raise InputError(NO_CALLS, where)
+    backend = fresh_backend(make_backend)
     state = _json(backend.state, f"{where}: the state")
     begin, made = state, []
     for goal in profile.goals:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import hashlib
 import importlib.util
+import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -16,6 +16,7 @@ import yaml
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from agenteval.errors import InputError
+from agenteval.evaluators.workflows.key_errors import in_words
 from agenteval.evaluators.workflows.scenario import (
     CROSS,
     Profile,
@@ -31,6 +32,7 @@ ROLE_FILE, BACKEND_FILE, SCENARIO_FILE = "role.yaml", "backend.py", "scenario.ya
 _PROFILES_FILE, _TOOLS_FILE = "profiles.yaml", "tools.json"
 _FILES = {"text": "workflow.txt", "code": "workflow.code", "flowchart": "workflow.mmd"}
 _PROFILES, _TOOLS = TypeAdapter(tuple[Profile, ...]), TypeAdapter(tuple[WorkflowTool, ...])
+_ROLE, _SCENARIO, _SESSION = TypeAdapter(Role), TypeAdapter(Scenario), TypeAdapter(RecordedSession)
 _LARGEST = 1_000_000  # bytes of one file; people write a few thousand
 _MOST_KEYS = 1000  # of one mapping
 _R = TypeVar("_R")
@@ -71,8 +73,11 @@ def role_folders() -> dict[str, Path]:
     return found
 
 
-def find_role(name: str) -> Path:
-    """The folder of a role, by name or path. Raises InputError with the nearest names."""
+def find_role(name: str, where: str = "--role") -> Path:
+    """The folder of a role, by name or path; `where` is what the name was given as.
+
+    Raises InputError with the nearest names.
+    """
     if (Path(name).expanduser() / ROLE_FILE).is_file():
         return Path(name).expanduser()
     known = role_folders()
@@ -80,7 +85,7 @@ def find_role(name: str) -> Path:
         return known[name]
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
     hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
-    raise InputError(f"no role {name!r} and no folder with a {ROLE_FILE}; {hint}", "--role")
+    raise InputError(f"no role {name!r} and no folder with a {ROLE_FILE}; {hint}", where)
 
 
 def read_role(folder: Path) -> Role:
@@ -90,17 +95,14 @@ def read_role(folder: Path) -> Role:
     if not scenarios:
         raise InputError(f"a role needs a folder with a {SCENARIO_FILE}", str(folder))
     cross = folder / CROSS
-    whole = _whole(
-        {
-            "id": folder.resolve().name if folder.name in ("", "..") else folder.name,
-            "scenarios": scenarios,
-            "cross_profiles": _profiles(cross),
-            "cross_sessions": _sessions(cross),
-        },
-        about,
-        folder / ROLE_FILE,
-    )
-    role = _valid(lambda: Role.model_validate(whole), folder / ROLE_FILE)
+    found = {
+        "id": folder.resolve().name if folder.name in ("", "..") else folder.name,
+        "scenarios": scenarios,
+        "cross_profiles": _profiles(cross),
+        "cross_sessions": _sessions(cross),
+    }
+    whole = _whole(found, about, folder / ROLE_FILE)
+    role = _valid(_ROLE, whole, folder / ROLE_FILE, found)
     _check_references(role, folder)
     return role
 
@@ -131,6 +133,34 @@ def load_backend(folder: Path) -> Callable[[], StatefulBackend]:
     if not isinstance(found, type):
         raise InputError("there is no class Backend", str(path))
     return found
+
+
+def fresh_backend(make_backend: Callable[[], StatefulBackend]) -> StatefulBackend:
+    """One in its first state. Raises InputError naming the file: it cannot be made, or has none."""
+    where = _file_of(make_backend)
+    try:
+        machine = make_backend()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also one that calls sys.exit
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f"the backend of the role cannot be made: {reason}", where) from error
+    try:
+        _ = machine.state
+    except AttributeError as error:
+        reason = "the backend has no `state`: set self.state, a dict, in __init__"
+        raise InputError(reason, where) from error
+    except Exception as error:  # a property may raise anything
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f"the state of the backend cannot be read: {reason}", where) from error
+    return machine
+
+
+def _file_of(make_backend: Callable[[], StatefulBackend]) -> str:
+    try:
+        return inspect.getfile(make_backend)
+    except (TypeError, OSError):  # written in no file
+        return BACKEND_FILE
 
 
 def backend_sha256(folder: Path) -> str:
@@ -179,7 +209,7 @@ def _scenario(folder: Path) -> Scenario:
         "sessions": _sessions(folder),
     }
     whole = _whole(found, about, folder / SCENARIO_FILE)
-    return _valid(lambda: Scenario.model_validate(whole), folder / SCENARIO_FILE)
+    return _valid(_SCENARIO, whole, folder / SCENARIO_FILE, found)
 
 
 def read_tools(path: Path) -> tuple[WorkflowTool, ...]:
@@ -188,7 +218,7 @@ def read_tools(path: Path) -> tuple[WorkflowTool, ...]:
         data = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise InputError(f"not valid JSON ({error})", str(path)) from error
-    tools = _valid(lambda: _TOOLS.validate_python(data), path)
+    tools = _valid(_TOOLS, data, path)
     for tool in tools:
         for what, schema in (("parameters", tool.parameters), ("returns", tool.returns)):
             problem = schema_problem(schema)
@@ -202,7 +232,7 @@ def _profiles(folder: Path) -> tuple[Profile, ...]:
     _not_short(path.with_suffix(".yml"))
     if not path.exists():
         return ()
-    return _valid(lambda: _PROFILES.validate_python(_yaml(path)), path)
+    return _valid(_PROFILES, _yaml(path), path)
 
 
 def _sessions(folder: Path) -> tuple[RecordedSession, ...]:
@@ -210,8 +240,7 @@ def _sessions(folder: Path) -> tuple[RecordedSession, ...]:
     for path in _visible(folder / "sessions"):
         _not_short(path)
         if path.suffix == ".yaml":
-            data = _mapping(path)
-            found.append(_valid(partial(RecordedSession.model_validate, data), path))
+            found.append(_valid(_SESSION, _mapping(path), path))
     return tuple(found)
 
 
@@ -251,13 +280,11 @@ def read_text(path: Path) -> str:
         raise InputError(f"not UTF-8 ({error.reason})", str(path)) from error
 
 
-def _valid(make: Callable[[], _R], path: Path) -> _R:
+def _valid(noun: TypeAdapter[_R], data: Any, path: Path, taken: Collection[str] = ()) -> _R:
     try:
-        return make()
+        return noun.validate_python(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{key}: {first['msg'].lower()}", str(path)) from error
+        raise InputError(in_words(error, noun, data, taken), str(path)) from error
 
 
 def _check_references(role: Role, folder: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from typing import TypeVar
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from agenteval.stats.bounded import bounded_interval
 ALL = "all"
 _MOST_K = 8
 Group = Callable[[CaseInfo], str]
+Result = TypeVar("Result", SessionResult, TurnResult)
 GROUPS: dict[str, Group] = {
     "domain": lambda case: case.domain,
     "role": lambda case: case.role,
@@ -129,25 +130,31 @@ def by_system(results: Iterable[SessionResult]) -> dict[str, list[SessionResult]
     return found
 
 
+def groups_of(
+    results: Iterable[Result], group: Group | None = None
+) -> list[tuple[str, str, list[Result]]]:
+    """(system, group, its results in their order), systems as they come, groups by name."""
+    chosen: Group = group or (lambda case: ALL)
+    systems: dict[str, dict[str, list[Result]]] = {}
+    for result in results:
+        own = systems.setdefault(result.system, {})
+        own.setdefault(chosen(result.case), []).append(result)
+    return [(system, name, own[name]) for system, own in systems.items() for name in sorted(own)]
+
+
 def session_tallies(
     results: Iterable[SessionResult], group: Group | None = None
 ) -> list[SessionTally]:
     """One tally for each system, or for each system and group, groups by name."""
-    chosen: Group = group or (lambda case: ALL)
-    found = []
-    for system, own in by_system(results).items():
-        ordered = sorted(own, key=lambda r: chosen(r.case))
-        for name, members in groupby(ordered, key=lambda r: chosen(r.case)):
-            found.append(_session_tally(system, name, list(members)))
-    return found
+    return [session_tally(*found) for found in groups_of(results, group)]
 
 
-def _session_tally(system: str, group: str, own: Sequence[SessionResult]) -> SessionTally:
+def session_tally(system: str, group: str, own: Sequence[SessionResult]) -> SessionTally:
+    """The tally of these sessions, all of one system."""
     judged = [(r, r.verdict) for r in own if r.verdict is not None]
     logs = [(r.case.task, r.log) for r in own if isinstance(r.log, SessionLog)]
     lost = [r.log for r in own if isinstance(r.log, SessionFailure)]
     seen = [log for _, log in logs] + [f.log for f in lost if f.log is not None]
-    success = [(r.case.task, float(v.success)) for r, v in judged if v.success is not None]
     attempts: dict[str, list[bool | None]] = {}
     for r in own:
         attempts.setdefault(r.case.task, []).append(r.verdict.success if r.verdict else None)
@@ -155,7 +162,7 @@ def _session_tally(system: str, group: str, own: Sequence[SessionResult]) -> Ses
         system=system,
         group=group,
         tasks=len(attempts),
-        success=share(success),
+        success=success_rate(own),
         progress=_mean([(r.case.task, v.progress) for r, v in judged]),
         tool=session_table([v for _, v in judged], [r.case.task for r, _ in judged]).tool,
         sequence=_mean([(r.case.task, v.sequence) for r, v in judged]),
@@ -178,6 +185,15 @@ def _session_tally(system: str, group: str, own: Sequence[SessionResult]) -> Ses
         powers=pass_powers(attempts, _MOST_K),
         agreement=_agreement(own),
     )
+
+
+def success_rate(own: Sequence[SessionResult]) -> Interval:
+    """Share of successes of the sessions with a word on it; see `share`."""
+    return share([
+        (r.case.task, float(r.verdict.success))
+        for r in own
+        if r.verdict is not None and r.verdict.success is not None
+    ])  # fmt: skip
 
 
 def share(values: Sequence[tuple[Hashable, float]]) -> Interval:
@@ -232,20 +248,15 @@ def turn_tallies(
     results: Iterable[TurnResult], group: Group | None = None
 ) -> list[tuple[str, str, TurnTable]]:
     """(system, group, table) for each system and group, groups by name."""
-    chosen: Group = group or (lambda case: ALL)
-    systems: dict[str, list[TurnResult]] = {}
-    for result in results:
-        systems.setdefault(result.system, []).append(result)
-    found = []
-    for system, own in systems.items():
-        ordered = sorted(own, key=lambda r: chosen(r.case))
-        for name, members in groupby(ordered, key=lambda r: chosen(r.case)):
-            rows = list(members)
-            verdicts = [v for r in rows if (v := _turn(r)) is not None]
-            graded = any(r.grade is not None for r in rows)
-            grades = [r.grade for r in rows if _turn(r) is not None] if graded else None
-            found.append((system, name, turn_table(verdicts, grades)))
-    return found
+    return [(system, name, turn_tally(own)) for system, name, own in groups_of(results, group)]
+
+
+def turn_tally(own: Sequence[TurnResult]) -> TurnTable:
+    """The table of these turns; grades are in it where any of them was graded."""
+    verdicts = [v for r in own if (v := _turn(r)) is not None]
+    graded = any(r.grade is not None for r in own)
+    grades = [r.grade for r in own if _turn(r) is not None] if graded else None
+    return turn_table(verdicts, grades)
 
 
 def _turn(result: TurnResult) -> TurnVerdict | TurnFailure | None:

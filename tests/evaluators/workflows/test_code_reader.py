@@ -254,3 +254,8 @@ def test_the_relation_is_what_running_the_code_shows(code: str) -> None:
         calls = ["the start", *run(code, results, lambda _: rng.random() < 0.5)]
         seen.update(pairwise(calls))
     assert seen == pairs
+
+
+def test_code_that_is_too_long_to_read() -> None:
+    (defect,) = read_code("f()\n" * 60_000, ()).defects
+    assert (defect.kind, "longer than 200,000 characters" in defect.message) == ("unreadable", True)

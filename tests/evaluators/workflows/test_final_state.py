@@ -145,8 +145,22 @@ def test_a_goal_without_calls_is_achieved_and_counted_apart() -> None:
     found = judge(wanting(Goal(text="Chat."), *HANA.goals))
     assert (found.goals, found.out_of_scope, found.progress) == ((True, False), 1, 0.5)
     assert not found.success
-    only_talk = judge(wanting(Goal(text="Chat.")))
-    assert (only_talk.success, only_talk.out_of_scope) == (True, 1)
+    served = judge(wanting(Goal(text="Chat."), *HANA.goals), find("Dune"), lend("Dune", "R-20"))
+    assert (served.success, served.out_of_scope) == (True, 1)
+
+
+def test_a_user_who_needs_no_call_has_no_end_to_compare_with() -> None:
+    with pytest.raises(InputError, match="profile p: no goal of this user needs a call"):
+        gold_state(ROLE, wanting(Goal(text="Chat."), Goal(text="Hear a joke.")), BACKEND)
+
+
+def test_a_backend_without_state_is_told_with_its_file() -> None:
+    class Bare:
+        books: tuple[str, ...] = ()
+
+    without: Any = Bare
+    with pytest.raises(InputError, match=r"test_final_state\.py: the backend has no `state`"):
+        gold_state(ROLE, HANA, without)
 
 
 def test_without_a_state_nothing_is_decided() -> None:

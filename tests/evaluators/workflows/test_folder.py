@@ -14,6 +14,7 @@ from agenteval.errors import InputError
 from agenteval.evaluators.workflows.folder import (
     backend_sha256,
     find_role,
+    fresh_backend,
     load_backend,
     read_role,
     role_folders,
@@ -78,7 +79,12 @@ def test_the_hash_tells_contents_apart(desk: Path) -> None:
     [
         ("role.yaml", "domain:", "domin:", "role.yaml"),
         ("lend_book/tools.json", '"effect": "read",', "", "tools.json: 0.effect: field required"),
-        ("lend_book/tools.json", '"returns"', '"return"', "tools.json: 0.returns: field required"),
+        (
+            "lend_book/tools.json",
+            '"returns"',
+            '"return"',
+            "0.return: unknown key; is `returns` meant?",
+        ),
         ("lend_book/tools.json", '"name": "find_book"', '"name": "find book"', "0.name"),
         ("lend_book/tools.json", "[", "", "tools.json: not valid JSON"),
         ("lend_book/profiles.yaml", "tool: lend_book", "tool: lend_bok", "is 'lend_book' meant?"),
@@ -94,6 +100,62 @@ def test_the_hash_tells_contents_apart(desk: Path) -> None:
 def test_refused_with_file_and_reason(desk: Path, file: str, old: str, new: str, told: str) -> None:
     change(desk / file, old, new)
     assert told in refused(desk)
+
+
+ACTIONS = "      actions:\n        - {tool: find_book, arguments: {title: Dune}}"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        (
+            "lend_book/profiles.yaml", ACTIONS, ACTIONS.replace("actions", "calls"),
+            "0.goals.0.calls: unknown key; is `actions` meant? allowed: text, actions",
+        ),
+        (
+            "lend_book/profiles.yaml", "persona:", "person:",
+            "0.person: unknown key; is `persona` meant? allowed: id, scenarios, persona, opening, "
+            "goals, facts, choices, behaviours, asides",
+        ),
+        (
+            "lend_book/profiles.yaml", "text: Borrow Dune.", "aim: Borrow Dune.",
+            "0.goals.0.aim: unknown key; allowed: text, actions; missing: text",
+        ),
+        (
+            "lend_book/profiles.yaml", "{tool: find_book, arguments: {title: Dune}}",
+            "{name: find_book, args: {title: Dune}}",
+            "0.goals.0.actions.0: unknown keys name, args; is `arguments` meant? "
+            "allowed: tool, arguments; missing: tool",
+        ),
+        (
+            "role.yaml", "domain:", "domin:",
+            "role.yaml: domin: unknown key; is `domain` meant? "
+            "allowed: domain, title, background, now",
+        ),
+        (
+            "lend_book/scenario.yaml", "title:", "titel:",
+            "titel: unknown key; is `title` meant? allowed: title, background",
+        ),
+        (
+            "lend_book/sessions/hana.yaml", "profile: hana", "user: hana",
+            "hana.yaml: user: unknown key; allowed: id, profile, turns; missing: profile",
+        ),
+    ],
+)  # fmt: skip
+def test_an_unknown_key_is_told_with_those_allowed(
+    desk: Path, file: str, old: str, new: str, told: str
+) -> None:
+    change(desk / file, old, new)
+    assert refused(desk).endswith(told)
+
+
+def test_all_that_an_object_lacks_is_told_at_once(desk: Path) -> None:
+    (desk / "role.yaml").write_text("domain: Shops\n", encoding="utf-8")
+    assert refused(desk).endswith("role.yaml: fields required: title, background, now")
+    (desk / "lend_book/profiles.yaml").write_text("- id: hana\n  goals:\n  - {}\n")
+    assert refused(desk).endswith("0: fields required: scenarios, persona, opening")
+    (desk / "lend_book/profiles.yaml").write_text("id: hana\n")
+    assert refused(desk).endswith("profiles.yaml: input should be a valid list")
 
 
 @pytest.mark.parametrize("file", ["workflow.txt", "workflow.code", "workflow.mmd", "tools.json"])
@@ -122,8 +184,10 @@ def test_roles_are_found_by_folder_and_by_name(
     assert role_folders()["library_desk"] == tmp_path / "flows/library_desk"
     assert find_role("library_desk") == tmp_path / "flows/library_desk"
     assert find_role(str(DESK)) == DESK
-    with pytest.raises(InputError, match="did you mean library_desk"):
+    with pytest.raises(InputError, match=r"^--role: .*did you mean library_desk"):
         find_role("libary_desk")
+    with pytest.raises(InputError, match=r"^ROLE: no role 'libary_desk'"):
+        find_role("libary_desk", "ROLE")
 
 
 def test_the_backend() -> None:
@@ -156,7 +220,7 @@ def test_backends_that_cannot_be_had(tmp_path: Path, source: str, told: str) -> 
 @pytest.mark.parametrize(
     ("file", "added", "told"),
     [
-        ("role.yaml", "x: " + "[" * 5000, "not valid YAML (maximum recursion depth"),
+        ("role.yaml", "x: " + "[" * 1000, "not valid YAML (maximum recursion depth"),
         ("role.yaml", "x: !!int abc", "role.yaml: not valid YAML (invalid literal"),
         ("role.yaml", "x: " + "9" * 5000, "not valid YAML (Exceeds the limit"),
         ("role.yaml", "a: &a [x, x]\nb: [*a, *a]", "aliases are not allowed"),
@@ -251,3 +315,23 @@ def test_a_backend_may_use_dataclasses(desk: Path) -> None:
         encoding="utf-8",
     )
     assert load_backend(desk)().book.title == "Dune"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("books = {}", "the backend has no `state`: set self.state, a dict, in __init__"),
+        ("def __init__(self, path): self.state = {}", "cannot be made: TypeError"),
+        ("def __init__(self): raise SystemExit(2)", "cannot be made: SystemExit: 2"),
+        ("state = property(lambda self: 1 / 0)", "state of the backend cannot be read: ZeroDivis"),
+    ],
+)
+def test_a_backend_is_made_with_a_state_or_the_file_is_named(
+    desk: Path, body: str, told: str
+) -> None:
+    (desk / "backend.py").write_text(f"class Backend:\n    {body}\n", encoding="utf-8")
+    with pytest.raises(InputError) as raised:
+        fresh_backend(load_backend(desk))
+    assert str(raised.value).startswith(f"{desk / 'backend.py'}: ")
+    assert told in str(raised.value)
+    assert "\n" not in str(raised.value)

@@ -449,6 +449,8 @@ async def test_agents_on_models_and_tools_of_either_kind(adapter: Any, waiting: 
     )
     assert isinstance(found, SessionLog), found
     assert found.ended == "user", found.messages
+    said = [text for role, text in spoken(found.messages) if role == "assistant"]
+    assert said == ["Which `title`?", "It is in. Goodbye."]  # each once, as the user heard it
     assert {c.tool for c in found.calls} == {"find_book"}
     assert {c.answered for c in found.calls} == {"model" if waiting else "generated"}
     assert len({c.step for c in found.calls}) == 1

@@ -2,7 +2,7 @@
 
 A test of a role is short:
 
-    FLOW = load(ROOT / "tasks" / "flows" / "hotel_reception")
+    FLOW = load("hotel_reception", ByHand(...))
 
     @pytest.mark.parametrize("check", ALL, ids=lambda f: f.__name__)
     def test_role(check: Check) -> None:
@@ -20,13 +20,18 @@ from jsonschema import Draft202012Validator, FormatChecker
 from pydantic import JsonValue
 
 from agenteval.evaluators.workflows.scenario import CROSS
+from tests.tasks.flows.anything import check_any_calls
+from tests.tasks.flows.calls import check_orders, check_refusals, check_whole_numbers
 from tests.tasks.flows.flow import Flow, calls_of, carry_out, load, state_after
 from tests.tasks.flows.formats import check_charts, check_conformance, check_formats
+from tests.tasks.flows.hand import ByHand, Told
+from tests.tasks.flows.mistakes import check_branches, check_mistakes
 from tests.tasks.flows.spoken import Spoken
 from tests.tasks.flows.walked import check_walker
 from tests.tasks.flows.walks import check_coverage, check_walks
+from tests.tasks.flows.words import check_readme, check_told, check_weekdays
 
-__all__ = ["ALL", "Check", "Flow", "load"]
+__all__ = ["ALL", "ByHand", "Check", "Flow", "Told", "load"]
 
 MIN_SCENARIO = (5, 5)  # profiles, sessions
 MIN_CROSS = (4, 5)
@@ -79,7 +84,7 @@ def check_gold(flow: Flow) -> list[str]:
     for group, profile in flow.profiles():
         backend = flow.backend()
         for action in profile.actions:
-            tool = flow.tool(action.tool)
+            tool = flow.tools[action.tool]
             where = f"{group}/{profile.id}: {action.tool}"
             faults += [f"{where}: {e}" for e in _invalid(tool.parameters, action.arguments)]
             before = json.dumps(backend.state, sort_keys=True)
@@ -136,7 +141,7 @@ def check_calls(flow: Flow) -> list[str]:
 def check_arguments(flow: Flow) -> list[str]:
     """The user said what the agent sends (or a tool returned it, where that is allowed)."""
     faults = []
-    spoken = Spoken(flow.role.now, flow.aliases)
+    spoken = Spoken(flow.role.now, flow.hand.aliases)
     for where, session, _ in flow.sessions():
         said: list[str] = []
         returned: list[JsonValue] = []
@@ -144,7 +149,7 @@ def check_arguments(flow: Flow) -> list[str]:
             if turn.kind == "user":
                 said.append(turn.text)
             for name, value in turn.arguments.items():
-                taken = name in flow.from_results and value in returned
+                taken = name in flow.hand.from_results and value in returned
                 if not (taken or spoken.told(value, said)):
                     faults.append(f"{where} turn {i}: {name}={value!r} was not said")
             if isinstance(turn.result, dict):
@@ -200,4 +205,13 @@ ALL: tuple[Check, ...] = (
     check_formats,
     check_conformance,
     check_walker,
+    check_told,
+    check_weekdays,
+    check_readme,
+    check_refusals,
+    check_orders,
+    check_whole_numbers,
+    check_any_calls,
+    check_mistakes,
+    check_branches,
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +22,35 @@ from agenteval.evaluators.workflows.scenario import (
     Role,
     WorkflowTool,
 )
+from tests.tasks.flows.hand import ByHand
+
+FLOWS = Path(__file__).resolve().parents[3] / "tasks" / "flows"
 
 
 @dataclass(frozen=True)
 class Flow:
-    """A role with its backend, and what the check of arguments takes for said (see `Spoken`).
+    """A role with its backend, and what its test says by hand.
 
-    `from_results` names parameters whose value the agent may take from an earlier result.
+    The role is read when it is first asked for: where tests run on several workers, each reads
+    only those that it tests.
     """
 
-    role: Role
+    folder: Path
+    read: Callable[[], Role]
     backend: Callable[[], StatefulBackend]
-    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    from_results: frozenset[str] = frozenset()
+    hand: ByHand
 
-    def tool(self, name: str) -> WorkflowTool:
-        tools = {t.name: t for s in self.role.scenarios for t in s.tools}
-        return tools[name]
+    @cached_property
+    def role(self) -> Role:
+        return self.read()
+
+    @cached_property
+    def tools(self) -> dict[str, WorkflowTool]:
+        return {t.name: t for s in self.role.scenarios for t in s.tools}
+
+    @cached_property
+    def charts(self) -> dict[str, Chart]:
+        return {s.id: parse_chart(s.flowchart) for s in self.role.scenarios}
 
     def groups(
         self,
@@ -58,16 +71,11 @@ class Flow:
             for session in sessions:
                 yield f"{group}/{session.id}", session, known[session.profile]
 
-    def charts(self) -> dict[str, Chart]:
-        return {s.id: parse_chart(s.flowchart) for s in self.role.scenarios}
 
-
-def load(
-    folder: Path,
-    aliases: Mapping[str, tuple[str, ...]] | None = None,
-    from_results: frozenset[str] = frozenset(),
-) -> Flow:
-    return Flow(read_role(folder), load_backend(folder), aliases or {}, from_results)
+def load(name: str, hand: ByHand) -> Flow:
+    """The role of this name in `tasks/flows`."""
+    folder = FLOWS / name
+    return Flow(folder, lambda: read_role(folder), load_backend(folder), hand)
 
 
 def carry_out(backend: StatefulBackend, tool: str, arguments: Mapping[str, JsonValue]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from agenteval.evaluators.workflows.align import conform
 from agenteval.evaluators.workflows.chart.check import check_chart
 from agenteval.evaluators.workflows.chart.nouns import Chart
@@ -18,7 +20,7 @@ def check_charts(flow: Flow) -> list[str]:
     """Charts have no defects and the size and the shapes that are wanted of a scenario."""
     faults = []
     for scenario in flow.role.scenarios:
-        chart = flow.charts()[scenario.id]
+        chart = flow.charts[scenario.id]
         told = [
             *(f"line {d.line}: {d.message}" for d in check_chart(chart, scenario.tools)),
             *_shape(chart),
@@ -69,9 +71,9 @@ def check_formats(flow: Flow) -> list[str]:
 
 def check_conformance(flow: Flow) -> list[str]:
     """The calls of every session conform to the procedure; from back to front they do not."""
-    faults = []
+    faults, charts = [], cache(lambda scenarios: procedure(flow.role, scenarios))
     for where, session, profile in flow.sessions():
-        chart = procedure(flow.role, profile.scenarios)
+        chart = charts(profile.scenarios)
         calls = [
             Call(tool=t.tool, arguments=t.arguments, returned=t.result)
             for t in session.turns

@@ -3,23 +3,14 @@ by hand."""
 
 from __future__ import annotations
 
-import json
-import re
-from datetime import date
-from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
-from tests.tasks.flows.checks import ALL, Check, load
-from tests.tasks.flows.flow import carry_out
-from tests.tasks.flows.spoken import DAYS
+from tests.tasks.flows.checks import ALL, ByHand, Check, Told, load
 
-FOLDER = Path(__file__).resolve().parents[3] / "tasks" / "flows" / "clinic_appointments"
+pytestmark = pytest.mark.xdist_group("clinic_appointments")  # so that one worker reads the role
+
 # What people say instead of the value that a tool takes; all else must occur as it is.
 ALIASES = {
     "general_practice": ("family doctor",),
@@ -30,10 +21,63 @@ ALIASES = {
     "1976-07-03": ("3 July 1976",),
     "1947-04-15": ("15 April 1947",),
 }
-FLOW = load(FOLDER, ALIASES, frozenset({"department"}))
-TOOLS = {t.name: t for s in FLOW.role.scenarios for t in s.tools}
-RETURNS = {name: Draft202012Validator(tool.returns) for name, tool in TOOLS.items()}
 GP = "general_practice"
+REFUSED: list[tuple[str, str, tuple[Any, ...]]] = [
+    ("from today", "find_slots", (GP, "2031-09-07")),
+    ("from today", "find_slots", (GP, "2031-11-08")),
+    ("day is out of range", "find_slots", (GP, "2031-09-31")),
+    ("no patient", "book_slot", (GP, "2031-09-12", "08:30", "P9999")),
+    ("not free", "book_slot", (GP, "2031-09-09", "08:30", "P1472")),
+    ("not free", "book_slot", (GP, "2031-09-12", "08:31", "P1472")),
+    ("A-2340", "book_slot", (GP, "2031-09-12", "08:30", "P1398")),
+    ("another", "book_slot", (GP, "2031-09-12", "08:30", "P1472", None, "A-2340")),
+    ("another", "book_slot", ("eye_clinic", "2031-09-19", "09:00", "P1398", None, "A-2340")),
+    ("too close", "book_slot", (GP, "2031-09-12", "08:30", "P1304", None, "A-2291")),
+    ("too close", "cancel_appointment", ("A-2291",)),
+    ("no open", "cancel_appointment", ("A-0000",)),
+    ("free time", "join_waiting_list", (GP, "2031-09-12", "P1472")),
+    ("closed", "join_waiting_list", (GP, "2031-09-13", "P1472")),
+    ("no patient", "join_waiting_list", ("dermatology", "2031-09-11", "P9999")),
+]
+STEPS: list[tuple[str, tuple[Any, ...]]] = [
+    ("book_slot", (GP, "2031-09-12", "08:30", "P1472")),
+    ("book_slot", (GP, "2031-09-12", "09:15", "P1043")),
+    ("book_slot", ("physiotherapy", "2031-09-15", "17:15", "P1220", None, "A-2210")),
+    ("cancel_appointment", ("A-2254",)),
+    ("join_waiting_list", ("dermatology", "2031-09-11", "P1472")),
+]
+VALUES: dict[str, list[Any]] = {
+    "day": ["2031-09-09", "2031-09-11", "2031-09-13", "2031-09-17", "2031-02-30", "2030-01-01"],
+    "time": ["10:00", "10:30", "12:15", "17:15", "25:61"],
+    "patient_number": ["P1220", "P1472", "P1509", "P0000"],
+    "appointment_number": ["A-2210", "A-2254", "A-2291", "A-2317", "A-0000"],
+    "birth_date": ["1954-03-22", "1989-06-05", "1989-00-05"],
+    "referral_code": ["R-40376", "R-40541", "R-00000"],
+}
+
+
+def keeps(before: Any, after: Any) -> None:
+    """No time is given out twice, and nobody has two appointments in one department."""
+    held = [a for a in after["appointments"].values() if a["status"] == "open"]
+    places = [(a["department"], a["day"], a["time"]) for a in held]
+    assert len(set(places)) == len(places)
+    people = [(a["department"], a["patient_number"]) for a in held]
+    assert len(set(people)) == len(people)
+
+
+FLOW = load(
+    "clinic_appointments",
+    ByHand(
+        told=Told(r"\b\d\d:\d\d\b|\b[ALR]-\d+\b", least=31),
+        weekdays=16,
+        refused=REFUSED,
+        steps=STEPS,
+        values=VALUES,
+        keeps=keeps,
+        aliases=ALIASES,
+        from_results=frozenset({"department"}),
+    ),
+)
 
 
 @pytest.mark.parametrize("check", ALL, ids=lambda f: f.__name__)
@@ -41,43 +85,9 @@ def test_role(check: Check) -> None:
     assert check(FLOW) == []
 
 
-def test_the_readme_counts_right() -> None:
-    (scenario,) = FLOW.role.scenarios
-    chart, turns = FLOW.charts()[scenario.id], sum(len(s.turns) for s in scenario.sessions)
-    parts = [chart.nodes, chart.edges, scenario.tools, scenario.profiles, scenario.sessions]
-    row = " | ".join([f"`{scenario.id}`", *(str(len(p)) for p in parts), str(turns)])
-    assert f"| {row} |" in (FOLDER / "README.md").read_text(encoding="utf-8")
-
-
 @pytest.fixture
 def book() -> Any:
     return FLOW.backend()
-
-
-def test_times_and_numbers_that_agents_say_were_returned_or_said_before() -> None:
-    told, found = re.compile(r"\b\d\d:\d\d\b|\b[ALR]-\d+\b"), 0
-    for where, session, _ in FLOW.sessions():
-        known: set[str] = set()
-        for turn in session.turns:
-            if turn.kind == "reply":
-                said = set(told.findall(turn.text))
-                found += len(said)
-                assert said <= known, (where, turn.text)
-            else:
-                known |= set(told.findall(turn.text or str(turn.result)))
-    assert found > 30
-
-
-def test_weekdays_fit_their_dates() -> None:
-    """All days that are named with a weekday are in September 2031."""
-    named, found = re.compile(rf"\b({'|'.join(DAYS)}),? (?:the )?(\d+)(?![:\d])", re.I), 0
-    for where, session, _ in FLOW.sessions():
-        for turn in session.turns:
-            for match in named.finditer(turn.text):
-                day = date(2031, 9, int(match[2]))
-                assert DAYS[day.weekday()] == match[1].casefold(), (where, turn.text)
-                found += 1
-    assert found > 15
 
 
 # It is Monday, 8 September 2031, 08:20.
@@ -166,88 +176,3 @@ def test_the_waiting_list_is_for_full_days(book: Any) -> None:
         }
     assert book.join_waiting_list("dermatology", "2031-09-25", "P1472")["answer_by"] == "2031-09-22"
     assert len(book.state["waiting"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("why", "name", "arguments"),
-    [
-        ("from today", "find_slots", (GP, "2031-09-07")),
-        ("from today", "find_slots", (GP, "2031-11-08")),
-        ("day is out of range", "find_slots", (GP, "2031-09-31")),
-        ("no patient", "book_slot", (GP, "2031-09-12", "08:30", "P9999")),
-        ("not free", "book_slot", (GP, "2031-09-09", "08:30", "P1472")),
-        ("not free", "book_slot", (GP, "2031-09-12", "08:31", "P1472")),
-        ("A-2340", "book_slot", (GP, "2031-09-12", "08:30", "P1398")),
-        ("another", "book_slot", (GP, "2031-09-12", "08:30", "P1472", None, "A-2340")),
-        ("another", "book_slot", ("eye_clinic", "2031-09-19", "09:00", "P1398", None, "A-2340")),
-        ("too close", "book_slot", (GP, "2031-09-12", "08:30", "P1304", None, "A-2291")),
-        ("too close", "cancel_appointment", ("A-2291",)),
-        ("no open", "cancel_appointment", ("A-0000",)),
-        ("free time", "join_waiting_list", (GP, "2031-09-12", "P1472")),
-        ("closed", "join_waiting_list", (GP, "2031-09-13", "P1472")),
-        ("no patient", "join_waiting_list", ("dermatology", "2031-09-11", "P9999")),
-    ],
-)
-def test_refused_with_a_sentence(book: Any, why: str, name: str, arguments: tuple[Any]) -> None:
-    with pytest.raises(ValueError, match=why):
-        getattr(book, name)(*arguments)
-    assert book.state == FLOW.backend().state
-
-
-def test_the_order_of_calls_changes_no_state() -> None:
-    steps = [
-        ("book_slot", (GP, "2031-09-12", "08:30", "P1472")),
-        ("book_slot", (GP, "2031-09-12", "09:15", "P1043")),
-        ("book_slot", ("physiotherapy", "2031-09-15", "17:15", "P1220", None, "A-2210")),
-        ("cancel_appointment", ("A-2254",)),
-        ("join_waiting_list", ("dermatology", "2031-09-11", "P1472")),
-    ]
-    ends = []
-    for order in permutations(steps):
-        book: Any = FLOW.backend()
-        for name, arguments in order:
-            getattr(book, name)(*arguments)
-        ends.append(book.state)
-    assert all(end == ends[0] for end in ends)
-
-
-_VALUES: dict[str, list[str]] = {
-    "day": ["2031-09-09", "2031-09-11", "2031-09-13", "2031-09-17", "2031-02-30", "2030-01-01"],
-    "time": ["10:00", "10:30", "12:15", "17:15", "25:61"],
-    "patient_number": ["P1220", "P1472", "P1509", "P0000"],
-    "appointment_number": ["A-2210", "A-2254", "A-2291", "A-2317", "A-0000"],
-    "birth_date": ["1954-03-22", "1989-06-05", "1989-00-05"],
-    "referral_code": ["R-40376", "R-40541", "R-00000"],
-    "department": [GP, "eye_clinic", "dermatology", "cardiology", "physiotherapy"],
-}
-
-
-def _arguments(name: str) -> st.SearchStrategy[Any]:
-    known: Any = TOOLS[name].parameters["properties"]
-    values = {n: st.sampled_from(_VALUES[n]) for n in known}
-    required = {n: values.pop(n) for n in TOOLS[name].required}
-    return st.tuples(st.just(name), st.fixed_dictionaries(required, optional=values))
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.one_of(*map(_arguments, TOOLS)), max_size=8))
-def test_any_calls_are_answered_by_the_schema_or_refused(
-    calls: list[tuple[str, dict[str, Any]]],
-) -> None:
-    book: Any = FLOW.backend()
-    for name, arguments in calls:
-        before, refusal = json.dumps(book.state), ""
-        Draft202012Validator(TOOLS[name].parameters).validate(arguments)
-        try:
-            result = carry_out(book, name, arguments)
-            RETURNS[name].validate(result)
-        except ValueError as error:
-            refusal = str(error)
-        assert refusal == "" or len(refusal.split()) > 3
-        if refusal or TOOLS[name].effect == "read":
-            assert json.dumps(book.state) == before
-    held = [a for a in book.state["appointments"].values() if a["status"] == "open"]
-    places = [(a["department"], a["day"], a["time"]) for a in held]
-    assert len(set(places)) == len(places)
-    people = [(a["department"], a["patient_number"]) for a in held]
-    assert len(set(people)) == len(people)

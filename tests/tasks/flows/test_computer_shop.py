@@ -1,23 +1,16 @@
-"""The role ``tasks/flows/computer_shop``: what holds of every role, and its rules, worked out by
-hand."""
+"""The role ``tasks/flows/computer_shop``: what holds of every role, and its rules, worked out
+by hand."""
 
 from __future__ import annotations
 
-import json
-import re
-from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
-from tests.tasks.flows.checks import ALL, Check, load
-from tests.tasks.flows.flow import carry_out
+from tests.tasks.flows.checks import ALL, ByHand, Check, Told, load
 
-FOLDER = Path(__file__).resolve().parents[3] / "tasks" / "flows" / "computer_shop"
+pytestmark = pytest.mark.xdist_group("computer_shop")  # so that one worker reads the role
+
 # What people say instead of the value that a tool takes; all else must occur as it is.
 ALIASES = {
     "graphics_card": ("gpu", "flare 80"),
@@ -26,9 +19,49 @@ ALIASES = {
     "pickup": ("pick it up", "picking it up"),
     "delivery": ("have it sent",),
 }
-FLOW = load(FOLDER, ALIASES, frozenset({"supply_code"}))
-TOOLS = {t.name: t for s in FLOW.role.scenarios for t in s.tools}
-RETURNS = {name: Draft202012Validator(tool.returns) for name, tool in TOOLS.items()}
+REFUSED: list[tuple[str, str, tuple[Any, ...]]] = [
+    ("whole computer", "check_fit", ("Heron 14", "Elk 500")),
+    ("no power supply V-650", "place_order", ("Slab 1T", "card", "pickup", "a@b.example", "V-650")),
+    (
+        "no power supply V-999",
+        "place_order",
+        ("Flare 80", "card", "pickup", "a@b.example", "V-999"),
+    ),
+    ("in stock", "watch_stock", ("Otter Tower", "a@b.example")),
+]
+STEPS: list[tuple[str, tuple[Any, ...]]] = [
+    ("place_order", ("Flare 80", "card", "delivery", "a@b.example", "V-650")),
+    ("place_order", ("Flare 80", "card", "pickup", "c@d.example")),
+    ("watch_stock", ("Slate 2T", "a@b.example")),
+    ("watch_stock", ("Slate 2T", "c@d.example")),
+]
+VALUES = {
+    "email": ["a@b.example", "mirela@inkwell.example"],
+    "supply_code": ["V-550", "V-650", "V-000"],
+    "budget": [1, 119, 120, 330, 650, 1149, 1290, 2000, 9999, 10000],
+}
+
+
+def keeps(before: Any, after: Any) -> None:
+    """What is sold is no longer in stock, and nothing else."""
+    sold = [order["product"] for order in after["orders"].values()]
+    for product, left in before["stock"].items():
+        assert after["stock"][product] == left - sold.count(product) >= 0
+
+
+FLOW = load(
+    "computer_shop",
+    ByHand(
+        # 400 is the limit of invoices; card and power supply are 559 and 79.
+        told=Told(r"€(\d+)|\b[BWV]-\d+\b", frozenset({"400"}), {"V-650": "638"}, least=31),
+        refused=REFUSED,
+        steps=STEPS,
+        values=VALUES,
+        keeps=keeps,
+        aliases=ALIASES,
+        from_results=frozenset({"supply_code"}),
+    ),
+)
 
 
 @pytest.mark.parametrize("check", ALL, ids=lambda f: f.__name__)
@@ -36,36 +69,9 @@ def test_role(check: Check) -> None:
     assert check(FLOW) == []
 
 
-def test_the_readme_counts_right() -> None:
-    (scenario,) = FLOW.role.scenarios
-    chart, turns = FLOW.charts()[scenario.id], sum(len(s.turns) for s in scenario.sessions)
-    parts = [chart.nodes, chart.edges, scenario.tools, scenario.profiles, scenario.sessions]
-    row = " | ".join([f"`{scenario.id}`", *(str(len(p)) for p in parts), str(turns)])
-    assert f"| {row} |" in (FOLDER / "README.md").read_text(encoding="utf-8")
-
-
 @pytest.fixture
 def shop() -> Any:
     return FLOW.backend()
-
-
-def test_sums_and_numbers_that_agents_say_were_returned_or_said_before() -> None:
-    told, found = re.compile(r"€\d+|\b[BWV]-\d+\b"), 0
-    for where, session, _ in FLOW.sessions():
-        known = {"€400"}  # the limit of invoices
-        for turn in session.turns:
-            if turn.kind == "call":
-                known |= {f"€{n}" for n in re.findall(r"\d+", str(turn.result))}
-                known |= set(told.findall(str(turn.result)))
-                if turn.tool == "check_fit" and "V-650" in str(turn.result):
-                    known.add("€638")  # card and power supply, added up by the agent: 559 + 79
-            elif turn.kind == "user":
-                known |= {f"€{n}" for n in re.findall(r"\d+", turn.text)}
-            else:
-                said = set(told.findall(turn.text))
-                found += len(said)
-                assert said <= known, (where, turn.text)
-    assert found > 30
 
 
 # Office: Wren 11 329, Heron 14 649, Heron 16 1149. Gaming: Kite G15 1290.
@@ -172,70 +178,3 @@ def test_the_last_piece_is_sold_once_and_then_waited_for(shop: Any) -> None:
     assert shop.place_order("Otter Tower", "card", "pickup", "c@d.example")["status"] == "sold_out"
     number = shop.watch_stock("Otter Tower", "C@d.example")["watch_number"]
     assert shop.state["watched"] == {number: {"product": "Otter Tower", "email": "c@d.example"}}
-
-
-def test_refused_with_a_sentence(shop: Any) -> None:
-    with pytest.raises(ValueError, match="whole computer"):
-        shop.check_fit("Heron 14", "Elk 500")
-    with pytest.raises(ValueError, match="no power supply V-650"):
-        shop.place_order("Slab 1T", "card", "pickup", "a@b.example", "V-650")
-    with pytest.raises(ValueError, match="no power supply V-999"):
-        shop.place_order("Flare 80", "card", "pickup", "a@b.example", "V-999")
-    shop.place_order("Slab 1T", "card", "pickup", "a@b.example")
-    with pytest.raises(ValueError, match="ordered already"):
-        shop.place_order("Slab 1T", "card", "pickup", "A@b.example")
-
-
-def test_the_order_of_calls_changes_no_state() -> None:
-    steps = [
-        ("place_order", ("Flare 80", "card", "delivery", "a@b.example", "V-650")),
-        ("place_order", ("Flare 80", "card", "pickup", "c@d.example")),
-        ("watch_stock", ("Slate 2T", "a@b.example")),
-        ("watch_stock", ("Slate 2T", "c@d.example")),
-    ]
-    ends = []
-    for order in permutations(steps):
-        shop: Any = FLOW.backend()
-        for name, arguments in order:
-            getattr(shop, name)(*arguments)
-        ends.append(shop.state)
-    assert all(end == ends[0] for end in ends)
-
-
-def _values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
-    if "enum" in schema:
-        return st.sampled_from(schema["enum"])
-    if schema["type"] == "integer":
-        return st.integers(schema["minimum"], schema["maximum"])
-    if schema.get("format") == "email":
-        return st.sampled_from(["a@b.example", "mirela@inkwell.example"])
-    return st.sampled_from(["V-550", "V-650", "V-000"])
-
-
-def _arguments(name: str) -> st.SearchStrategy[Any]:
-    known: Any = TOOLS[name].parameters["properties"]
-    required = {n: _values(known[n]) for n in TOOLS[name].required}
-    optional = {n: _values(s) for n, s in known.items() if n not in required}
-    values = st.fixed_dictionaries(required, optional=optional)
-    return st.tuples(st.just(name), values)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.one_of(*map(_arguments, TOOLS)), max_size=8))
-def test_any_calls_are_answered_by_the_schema_or_refused(
-    calls: list[tuple[str, dict[str, Any]]],
-) -> None:
-    shop: Any = FLOW.backend()
-    for name, arguments in calls:
-        before, refusal = json.dumps(shop.state), ""
-        try:
-            result = carry_out(shop, name, arguments)
-            RETURNS[name].validate(result)
-        except ValueError as error:
-            refusal = str(error)
-        assert refusal == "" or len(refusal.split()) > 3
-        if refusal or TOOLS[name].effect == "read":
-            assert json.dumps(shop.state) == before
-    sold = [order["product"] for order in shop.state["orders"].values()]
-    for product, left in FLOW.backend().state["stock"].items():
-        assert shop.state["stock"][product] == left - sold.count(product) >= 0

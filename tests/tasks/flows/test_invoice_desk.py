@@ -1,61 +1,68 @@
-"""The role ``tasks/flows/invoice_desk``: data against backend and chart, rules by hand."""
+"""The role ``tasks/flows/invoice_desk``: what holds of every role, and its rules, worked out
+by hand."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable
-from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
-from agenteval.evaluators.workflows.scripted.behaviours import CAUSE, behaviours
-from tests.tasks.flows.checks import ALL, Check, load
-from tests.tasks.flows.flow import carry_out
+from tests.tasks.flows.checks import ALL, ByHand, Check, Told, load
 
-FOLDER = Path(__file__).resolve().parents[3] / "tasks" / "flows" / "invoice_desk"
-FLOW = load(FOLDER, from_results=frozenset({"claim_id"}))
+pytestmark = pytest.mark.xdist_group("invoice_desk")  # so that one worker reads the role
+
+REFUSED: list[tuple[str, str, tuple[Any, ...]]] = [
+    ("no_order", "file_claim", ("AA-0001", "PO-9999", 10, "E-104", "travel")),
+    ("over_order", "file_claim", ("AA-0001", "PO-3152", 251, "E-305", "meals")),
+    ("no employee E-999", "file_claim", ("AA-0001", "PO-3152", 20, "E-999", "meals")),
+    ("no claim", "request_approval", ("CL-AA0001", "Brandt")),
+    ("is paid", "request_approval", ("CL-HW7730", "Brandt")),
+    ("no claim", "pay_claim", ("CL-AA0001", "salary")),
+    ("is paid", "pay_claim", ("CL-HW7730", "salary")),
+]
+STEPS: list[tuple[str, tuple[Any, ...]]] = [
+    ("file_claim", ("AA-0001", "PO-3118", 700, "E-104", "equipment")),
+    ("file_claim", ("AA-0002", "PO-3118", 90, "E-122", "equipment")),
+    ("file_claim", ("AA-0003", "PO-3140", 500, "E-318", "travel")),
+    ("file_claim", ("AA-0004", "PO-3169", 2000, "E-246", "training")),
+]
+VALUES: dict[str, list[Any]] = {
+    "invoice_number": ["HW-7730", "AA-0001", "AA-0002"],
+    "order_number": ["PO-3107", "PO-3118", "PO-3169", "PO-3152"],
+    "amount": [1, 20, 60, 61, 150, 151, 200, 250, 251, 300, 400, 500, 700, 801, 1500, 2000, 5001],
+    "employee_id": ["E-104", "E-117", "E-246", "E-305"],
+    "claim_id": ["CL-AA0001", "CL-AA0002", "CL-HW7730"],
+}
+
+
+def keeps(before: Any, after: Any) -> None:
+    """No euro of an order is lost, and what is paid was to be paid in some way."""
+    left = dict(before["left"])
+    for claim in after["claims"].values():
+        if claim["invoice_number"] != "HW-7730":  # filed before
+            left[claim["order_number"]] -= claim["amount"]
+        assert (claim["payment"] != "") == (claim["status"] == "paid")
+    assert left == after["left"]
+    assert min(left.values()) >= 0
+
+
+FLOW = load(
+    "invoice_desk",
+    ByHand(
+        told=Told(r"\b(\d+) euros|\b(CL-\w+)"),
+        refused=REFUSED,
+        steps=STEPS,
+        values=VALUES,
+        keeps=keeps,
+        from_results=frozenset({"claim_id"}),
+        branches={"noor": "Above the limit (route = approve)"},  # and she needs no approval
+    ),
+)
 
 
 @pytest.mark.parametrize("check", ALL, ids=lambda f: f.__name__)
 def test_role(check: Check) -> None:
     assert check(FLOW) == []
-
-
-def test_every_mistake_can_be_planted_for_somebody() -> None:
-    planted = {
-        name
-        for profile in FLOW.role.scenarios[0].profiles
-        for name, b in behaviours(FLOW.role, profile, backend=FLOW.backend).items()
-        if b.system is not None
-    }
-    assert planted >= set(CAUSE)
-
-
-def test_agents_say_the_numbers_that_were_returned() -> None:
-    """Sums and numbers of claims stand in the scenario or in a result or message before them."""
-    for where, session, _ in FLOW.sessions():
-        known = set(re.findall(r"\d+", FLOW.role.scenarios[0].background))
-        for turn in session.turns:
-            if turn.kind == "reply":
-                told = re.findall(r"\b(\d+) euros|\b(CL-\w+)", turn.text)
-                assert {a or b for a, b in told} <= known, (where, turn.text)
-            else:
-                said = turn.text or json.dumps([turn.arguments, turn.result])
-                known |= set(re.findall(r"\d+|CL-\w+", said))
-
-
-def test_a_wrong_branch_leads_straight_to_another_call() -> None:
-    """Here who need no approval are asked for one."""
-    profile = next(p for p in FLOW.role.scenarios[0].profiles if p.id == "noor")
-    wrong = behaviours(FLOW.role, profile, backend=FLOW.backend)["wrong_branch"]
-    assert wrong.system is not None
-    assert wrong.system.parameters["edge"] == "Above the limit (route = approve)"
 
 
 @pytest.fixture
@@ -157,95 +164,3 @@ def test_an_invoice_is_filed_and_paid_once(desk: Any) -> None:
         desk.file_claim("AA-0001", "PO-3107", 200, "E-122", "training")
     with pytest.raises(ValueError, match="it is paid"):
         desk.pay_claim("CL-AA0001", "transfer")
-
-
-REFUSED: list[tuple[str, Callable[[Any], Any]]] = [
-    ("no_order", lambda d: d.file_claim("AA-0001", "PO-9999", 10, "E-104", "travel")),
-    ("over_order", lambda d: d.file_claim("AA-0001", "PO-3152", 251, "E-305", "meals")),
-    ("no employee E-999", lambda d: d.file_claim("AA-0001", "PO-3152", 20, "E-999", "meals")),
-    ("no claim", lambda d: d.request_approval("CL-AA0001", "Brandt")),
-    ("is paid", lambda d: d.request_approval("CL-HW7730", "Brandt")),
-    ("no claim", lambda d: d.pay_claim("CL-AA0001", "salary")),
-    ("is paid", lambda d: d.pay_claim("CL-HW7730", "salary")),
-]
-
-
-@pytest.mark.parametrize(("why", "call"), REFUSED, ids=[f"{i}" for i in range(len(REFUSED))])
-def test_refused_with_a_sentence(desk: Any, why: str, call: Callable[[Any], Any]) -> None:
-    with pytest.raises(ValueError, match=why):
-        call(desk)
-    assert desk.state == FLOW.backend().state
-
-
-def test_whole_numbers_may_be_written_with_a_point(desk: Any) -> None:
-    """JSON Schema takes 200.0 for an integer."""
-    desk.file_claim("AA-0001", "PO-3107", 200.0, "E-122", "training")
-    other: Any = FLOW.backend()
-    other.file_claim("AA-0001", "PO-3107", 200, "E-122", "training")
-    assert json.dumps(desk.state) == json.dumps(other.state)
-
-
-def test_the_order_of_calls_changes_no_state() -> None:
-    steps: list[Callable[[Any], Any]] = [
-        lambda d: d.file_claim("AA-0001", "PO-3118", 700, "E-104", "equipment"),
-        lambda d: d.file_claim("AA-0002", "PO-3118", 90, "E-122", "equipment"),
-        lambda d: d.file_claim("AA-0003", "PO-3140", 500, "E-318", "travel"),
-        lambda d: d.file_claim("AA-0004", "PO-3169", 2000, "E-246", "training"),
-    ]
-    ends = []
-    for order in permutations(steps):
-        desk: Any = FLOW.backend()
-        for step in order:
-            step(desk)
-        ends.append(desk.state)
-    assert all(end == ends[0] for end in ends)
-
-
-def _or_any(known: list[str], pattern: str) -> st.SearchStrategy[str]:
-    return st.sampled_from(known) | st.from_regex(pattern, fullmatch=True)
-
-
-_VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "invoice_number": _or_any(["HW-7730", "AA-0001", "AA-0002"], "[A-Z]{2}-[0-9]{4}"),
-    "order_number": _or_any(["PO-3107", "PO-3118", "PO-3169", "PO-3152"], "PO-[0-9]{4}"),
-    "amount": st.integers(1, 400) | st.integers(1, 20000),
-    "employee_id": _or_any(["E-104", "E-117", "E-246", "E-305"], "E-[0-9]{3}"),
-    "category": st.sampled_from(["travel", "training", "equipment", "meals"]),
-    "claim_id": _or_any(["CL-AA0001", "CL-AA0002", "CL-HW7730"], "CL-[A-Z]{2}[0-9]{4}"),
-    "approver": st.sampled_from(["Adeyemi", "Brandt", "Castellano", "Dunmore"]),
-    "payment": st.sampled_from(["transfer", "salary"]),
-}
-_CALLS = st.sampled_from(FLOW.role.scenarios[0].tools).flatmap(
-    lambda tool: st.tuples(
-        st.just(tool), st.fixed_dictionaries({n: _VALUES[n] for n in tool.required})
-    )
-)
-
-CHECKS = {
-    (t.name, way): Draft202012Validator(schema)
-    for t in FLOW.role.scenarios[0].tools
-    for way, schema in (("in", t.parameters), ("out", t.returns))
-}
-
-
-@settings(max_examples=30)
-@given(st.lists(_CALLS, max_size=12))
-def test_no_euro_is_lost_whatever_is_called(calls: list[Any]) -> None:
-    desk: Any = FLOW.backend()
-    budget = dict(desk.state["left"])
-    for tool, arguments in calls:
-        assert CHECKS[tool.name, "in"].is_valid(arguments)
-        before = json.dumps(desk.state)
-        try:
-            result = carry_out(desk, tool.name, arguments)
-        except ValueError:
-            assert json.dumps(desk.state) == before
-            continue
-        CHECKS[tool.name, "out"].validate(result)
-        assert tool.effect == "write" or json.dumps(desk.state) == before
-    for claim in desk.state["claims"].values():
-        if claim["invoice_number"] != "HW-7730":  # filed before
-            budget[claim["order_number"]] -= claim["amount"]
-        assert (claim["payment"] != "") == (claim["status"] == "paid")
-    assert budget == desk.state["left"]
-    assert min(budget.values()) >= 0

@@ -1,24 +1,18 @@
-"""The role ``tasks/flows/meeting_rooms``: data against backend and chart, rules by hand."""
+"""The role ``tasks/flows/meeting_rooms``: what holds of every role, and its rules, worked out
+by hand."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable
-from itertools import combinations, permutations
-from pathlib import Path
+from itertools import combinations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
-from agenteval.evaluators.workflows.scripted.behaviours import CAUSE, behaviours
-from tests.tasks.flows.checks import ALL, Check, load
-from tests.tasks.flows.flow import carry_out
+from tests.tasks.flows.checks import ALL, ByHand, Check, Told, load
 
-FOLDER = Path(__file__).resolve().parents[3] / "tasks" / "flows" / "meeting_rooms"
+pytestmark = pytest.mark.xdist_group("meeting_rooms")  # so that one worker reads the role
+
 # What people say instead of the value that a tool takes.
 SAID = {
     "none": ("nothing special", "no gadgets"),
@@ -26,42 +20,68 @@ SAID = {
     "1": ("for an hour",),
     "2031-09-16": ("tmrw",),
 }
-FLOW = load(FOLDER, SAID, frozenset({"booking_id"}))
+REFUSED: list[tuple[str, str, tuple[Any, ...]]] = [
+    ("no day 2031-02-30", "find_rooms", ("2031-02-30", "10:00", 1, 2, "none")),
+    ("no working day", "find_rooms", ("2031-09-20", "10:00", 1, 2, "none")),  # Saturday
+    ("no working day", "find_rooms", ("2031-09-12", "10:00", 1, 2, "none")),  # past
+    ("no working day", "find_rooms", ("2031-10-16", "10:00", 1, 2, "none")),  # 31 days
+    ("has passed", "next_free_time", ("2031-09-15", "08:00", 1, 2, "none")),
+    ("not between", "find_rooms", ("2031-09-16", "17:00", 2, 2, "none")),
+    ("taken", "book_room", ("Glaze", "2031-09-16", "12:30", 1, 2, "Quill")),
+    ("6 seats", "book_room", ("Slip", "2031-09-16", "12:30", 1, 7, "Quill")),
+    ("no booking", "cancel_booking", ("KH-S0101-0800",)),
+    ("no booking", "order_catering", ("KH-S0101-0800", "coffee")),
+]
+STEPS: list[tuple[str, tuple[Any, ...]]] = [
+    ("book_room", ("Ember", "2031-09-17", "08:00", 2, 3, "Quill")),
+    ("book_room", ("Slip", "2031-09-17", "08:00", 2, 3, "Thorne")),
+    ("order_catering", ("KH-K0917-1300", "lunch")),
+    ("cancel_booking", ("KH-S0919-1000",)),
+]
+VALUES: dict[str, list[Any]] = {
+    "day": ["2031-09-15", "2031-09-16", "2031-09-18"],
+    "start": [f"{h:02d}:{m}" for h in range(8, 18) for m in ("00", "30")],
+    "hours": [1, 2, 3, 4],
+    "people": [1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 20],
+    "organiser": ["Quill", "Petrova", "Hale", "van Dam"],
+    "booking_id": ["KH-S0915-0930", "KH-G0916-1000", "KH-K0918-1200"],
+}
+
+
+def _hours(booking: dict[str, Any]) -> set[float]:
+    """The half hours that a booking takes, counted from midnight."""
+    begin = int(booking["start"][:2]) + int(booking["start"][3:]) / 60
+    return {begin + n / 2 for n in range(2 * booking["hours"])}
+
+
+def keeps(before: Any, after: Any) -> None:
+    """No room and nobody is booked twice."""
+    for one, other in combinations(after["bookings"].values(), 2):
+        if one["day"] == other["day"] and _hours(one) & _hours(other):
+            assert one["room"] != other["room"]
+            assert one["organiser"] != other["organiser"]
+
+
+FLOW = load(
+    "meeting_rooms",
+    ByHand(
+        told=Told(r"\b(?:Ember|Slip|Glaze|Bisque)\b"),  # Kiln is the name of the house as well
+        refused=REFUSED,
+        steps=STEPS,
+        values=VALUES,
+        keeps=keeps,
+        aliases=SAID,
+        from_results=frozenset({"booking_id"}),
+        # So that it shows steps cannot be swapped: this chart leads back from every second one.
+        never=frozenset({"swaps_steps"}),
+        branches={"lena": "No room is free (count = 0)"},  # rooms are free
+    ),
+)
 
 
 @pytest.mark.parametrize("check", ALL, ids=lambda f: f.__name__)
 def test_role(check: Check) -> None:
     assert check(FLOW) == []
-
-
-def test_nearly_every_mistake_can_be_planted_for_somebody() -> None:
-    """Steps cannot be swapped so that it shows: this chart leads back from every second one."""
-    planted = {
-        name
-        for profile in FLOW.role.scenarios[0].profiles
-        for name, b in behaviours(FLOW.role, profile, backend=FLOW.backend).items()
-        if b.system is not None
-    }
-    assert planted >= set(CAUSE) - {"swaps_steps"}
-
-
-def test_agents_offer_the_rooms_that_were_returned() -> None:
-    names = {"Ember", "Slip", "Glaze", "Bisque"}  # Kiln is the name of the house as well
-    for where, session, _ in FLOW.sessions():
-        known: set[str] = set()
-        for turn in session.turns:
-            if turn.kind == "reply":
-                assert names & set(re.findall(r"\w+", turn.text)) <= known, (where, turn.text)
-            else:
-                known |= set(re.findall(r"\w+", turn.text + json.dumps(turn.result)))
-
-
-def test_a_wrong_branch_leads_straight_to_another_call() -> None:
-    """Here rooms are free, and another time is looked for."""
-    profile = next(p for p in FLOW.role.scenarios[0].profiles if p.id == "lena")
-    wrong = behaviours(FLOW.role, profile, backend=FLOW.backend)["wrong_branch"]
-    assert wrong.system is not None
-    assert wrong.system.parameters["edge"] == "No room is free (count = 0)"
 
 
 @pytest.fixture
@@ -153,99 +173,9 @@ def test_meetings_are_cancelled_until_two_hours_before(
     assert (booked in house.state["bookings"]) is not cancelled
 
 
-REFUSED: list[tuple[str, Callable[[Any], Any]]] = [
-    ("no day 2031-02-30", lambda d: d.find_rooms("2031-02-30", "10:00", 1, 2, "none")),
-    ("no working day", lambda d: d.find_rooms("2031-09-20", "10:00", 1, 2, "none")),  # Saturday
-    ("no working day", lambda d: d.find_rooms("2031-09-12", "10:00", 1, 2, "none")),  # past
-    ("no working day", lambda d: d.find_rooms("2031-10-16", "10:00", 1, 2, "none")),  # 31 days
-    ("has passed", lambda d: d.next_free_time("2031-09-15", "08:00", 1, 2, "none")),
-    ("not between", lambda d: d.find_rooms("2031-09-16", "17:00", 2, 2, "none")),
-    ("taken", lambda d: d.book_room("Glaze", "2031-09-16", "12:30", 1, 2, "Quill")),
-    ("6 seats", lambda d: d.book_room("Slip", "2031-09-16", "12:30", 1, 7, "Quill")),
-    ("no booking", lambda d: d.cancel_booking("KH-S0101-0800")),
-    ("no booking", lambda d: d.order_catering("KH-S0101-0800", "coffee")),
-]
-
-
-@pytest.mark.parametrize(("why", "call"), REFUSED, ids=[f"{i}" for i in range(len(REFUSED))])
-def test_refused_with_a_sentence(house: Any, why: str, call: Callable[[Any], Any]) -> None:
-    with pytest.raises(ValueError, match=why):
-        call(house)
-    assert house.state == FLOW.backend().state
-
-
 def test_whole_numbers_may_be_written_with_a_point(house: Any) -> None:
     """JSON Schema takes 2.0 for an integer."""
     assert house.next_free_time("2031-09-16", "09:00", 2.0, 7.0, "none")["free_at"] == "12:00"
     number = house.book_room("Ember", "2031-09-17", "08:00", 2.0, 3.0, "Quill")["booking_id"]
     assert json.dumps([house.state["bookings"][number][n] for n in ("hours", "people")]) == "[2, 3]"
     assert json.dumps(house.order_catering(number, "coffee")["price"]) == "12"
-
-
-def test_the_order_of_calls_changes_no_state() -> None:
-    steps: list[Callable[[Any], Any]] = [
-        lambda d: d.book_room("Ember", "2031-09-17", "08:00", 2, 3, "Quill"),
-        lambda d: d.book_room("Slip", "2031-09-17", "08:00", 2, 3, "Thorne"),
-        lambda d: d.order_catering("KH-K0917-1300", "lunch"),
-        lambda d: d.cancel_booking("KH-S0919-1000"),
-    ]
-    ends = []
-    for order in permutations(steps):
-        house: Any = FLOW.backend()
-        for step in order:
-            step(house)
-        ends.append(house.state)
-    assert all(end == ends[0] for end in ends)
-
-
-_DATE = r"20[0-9]{2}-(0[0-9]|1[0-9])-[0-3][0-9]"
-_VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "day": st.sampled_from(["2031-09-15", "2031-09-16", "2031-09-18"])
-    | st.from_regex(_DATE, fullmatch=True),
-    "start": st.from_regex(r"(0[89]|1[0-7]):[03]0", fullmatch=True),
-    "hours": st.integers(1, 4),
-    "people": st.integers(1, 20),
-    "equipment": st.sampled_from(["none", "screen", "video", "whiteboard"]),
-    "room": st.sampled_from(["Ember", "Slip", "Glaze", "Bisque", "Kiln"]),
-    "organiser": st.sampled_from(["Quill", "Petrova", "Hale", "van Dam"]),
-    "booking_id": st.sampled_from(["KH-S0915-0930", "KH-G0916-1000", "KH-K0918-1200"])
-    | st.from_regex("KH-[ESGBK][0-9]{4}-[0-9]{4}", fullmatch=True),
-    "menu": st.sampled_from(["coffee", "sandwiches", "lunch"]),
-}
-_CALLS = st.sampled_from(FLOW.role.scenarios[0].tools).flatmap(
-    lambda tool: st.tuples(
-        st.just(tool), st.fixed_dictionaries({n: _VALUES[n] for n in tool.required})
-    )
-)
-
-CHECKS = {
-    (t.name, way): Draft202012Validator(schema)
-    for t in FLOW.role.scenarios[0].tools
-    for way, schema in (("in", t.parameters), ("out", t.returns))
-}
-
-
-def _hours(booking: dict[str, Any]) -> set[float]:
-    """The half hours that a booking takes, counted from midnight."""
-    begin = int(booking["start"][:2]) + int(booking["start"][3:]) / 60
-    return {begin + n / 2 for n in range(2 * booking["hours"])}
-
-
-@settings(max_examples=30)
-@given(st.lists(_CALLS, max_size=12))
-def test_no_room_and_nobody_is_booked_twice(calls: list[Any]) -> None:
-    house: Any = FLOW.backend()
-    for tool, arguments in calls:
-        assert CHECKS[tool.name, "in"].is_valid(arguments)
-        before = json.dumps(house.state)
-        try:
-            result = carry_out(house, tool.name, arguments)
-        except ValueError:
-            assert json.dumps(house.state) == before
-            continue
-        CHECKS[tool.name, "out"].validate(result)
-        assert tool.effect == "write" or json.dumps(house.state) == before
-    for one, other in combinations(house.state["bookings"].values(), 2):
-        if one["day"] == other["day"] and _hours(one) & _hours(other):
-            assert one["room"] != other["room"]
-            assert one["organiser"] != other["organiser"]

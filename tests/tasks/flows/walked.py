@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 
 from agenteval.evaluators.workflows.scenario import Profile
 from agenteval.evaluators.workflows.scripted.plan import Plan
@@ -17,12 +18,12 @@ from tests.tasks.flows.flow import Flow
 MOST_TURNS = 20  # of arXiv 2406.14884 for several scenarios
 
 
-async def serve(flow: Flow, profile: Profile) -> tuple[list[tuple[str, object]], bool]:
+async def serve(flow: Flow, profile: Profile, book: Book) -> tuple[list[tuple[str, object]], bool]:
     """The calls of a session of the walker with the profile's scripted user; did it end?"""
     role, user = flow.role, ScriptedUser()
     tools = ToolSimulator(backend=flow.backend).open(role, profile)
     given = [t.tool() for t in role.tools_of(profile.scenarios)]
-    serving = Serving(Walker(Book.of(role, profile.scenarios), Plan()), "", given, tools)
+    serving = Serving(Walker(book, Plan()), "", given, tools)
     said: list[Message] = []
     while len(said) < 2 * MOST_TURNS:
         heard = await user.speak(Heard(profile=profile, now=role.now, messages=tuple(said)))
@@ -39,9 +40,9 @@ async def serve(flow: Flow, profile: Profile) -> tuple[list[tuple[str, object]],
 
 def check_walker(flow: Flow) -> list[str]:
     """The walker makes exactly the gold calls for every profile, within the limit of turns."""
-    faults = []
+    faults, books = [], cache(lambda scenarios: Book.of(flow.role, scenarios))
     for group, profile in flow.profiles():
-        calls, done = asyncio.run(serve(flow, profile))
+        calls, done = asyncio.run(serve(flow, profile, books(profile.scenarios)))
         if calls != [(a.tool, dict(a.arguments)) for a in profile.actions]:
             faults.append(f"{group}/{profile.id}: the walker calls {calls}")
         if not done:

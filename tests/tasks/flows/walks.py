@@ -77,7 +77,7 @@ def check_walks(flow: Flow) -> list[str]:
     call is made at a node that names the tool, and every scenario comes to an end."""
     faults = []
     for where, session, _ in flow.sessions():
-        done = walk(flow.charts(), session)
+        done = walk(flow.charts, session)
         faults += [f"{where} {text}" for text in [*done.faults, *_unended(done)]]
     return faults
 
@@ -85,7 +85,7 @@ def check_walks(flow: Flow) -> list[str]:
 def check_coverage(flow: Flow) -> list[str]:
     """The sessions of each scenario walk every node and every edge of its chart."""
     faults = []
-    charts = flow.charts()
+    charts = flow.charts
     for group, _, sessions in flow.groups():
         if group not in charts:
             continue

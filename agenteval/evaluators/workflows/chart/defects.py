@@ -19,7 +19,7 @@ Kind = Literal[
     "parameter",
     # one format against another
     "missing_tool", "order", "branch", "missing_field", "unknown_intent",
-    "annotation", "backend",
+    "annotation", "profile", "backend",
 ]  # fmt: skip
 
 

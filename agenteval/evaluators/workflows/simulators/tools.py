@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from agenteval.agents.toolbox import AsyncBackend, Backend, is_async
 from agenteval.errors import AgentevalError, InputError
-from agenteval.evaluators.workflows.folder import StatefulBackend
+from agenteval.evaluators.workflows.folder import StatefulBackend, fresh_backend
 from agenteval.evaluators.workflows.scenario import Profile, Role, WorkflowTool
 from agenteval.evaluators.workflows.session import Answered, SimulatorMistake
 from agenteval.evaluators.workflows.simulators.generator import generate
@@ -236,13 +236,7 @@ class ToolSession:
 def _made(
     backend: Callable[[], StatefulBackend], tools: Mapping[str, WorkflowTool]
 ) -> StatefulBackend:
-    try:
-        machine = backend()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        told = f"{type(error).__name__}: {error}"
-        raise InputError(f"the backend of the role cannot be made: {told}") from error
+    machine = fresh_backend(backend)
     for name in tools:
         method = getattr(machine, name, None)
         if not callable(method):

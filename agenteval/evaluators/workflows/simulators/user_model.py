@@ -26,6 +26,7 @@ from agenteval.records import content_hash
 
 _PACKAGE = "agenteval.evaluators.workflows"
 _KEPT = 500  # characters of a mistake
+_MOST_READ = 4000  # characters of one reply of the agent
 
 
 class UserStuck(AgentevalError):
@@ -127,7 +128,7 @@ class UserOnModel:
             nonce=NONCE,
         )
         messages = [
-            m if m.role == "user" else m.model_copy(update={"content": without_mark(m.content)})
+            m if m.role == "user" else m.model_copy(update={"content": _read(m.content)})
             for m in heard.messages
         ]
         turn = self._turn.render(opening=profile.opening, messages=messages)
@@ -151,6 +152,13 @@ class UserOnModel:
 def _said(text: str, found: Sequence[SimulatorMistake], meter: Meter) -> Said:
     words, done = parted(text)
     return Said(words or DONE, done, tuple(found), meter.usage)
+
+
+def _read(reply: str) -> str:
+    """What a person reads of a reply. One that no model can take must not end the session: that
+    would be a failure of the simulator."""
+    cut = reply if len(reply) <= _MOST_READ else f"{reply[:_MOST_READ]} …"
+    return without_mark(cut)
 
 
 def _lines(texts: Iterable[str]) -> str:

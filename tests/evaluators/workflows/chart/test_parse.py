@@ -257,3 +257,10 @@ def test_any_text_is_a_chart_or_an_input_error_with_line_and_column(body: str) -
         assert all({e.source, e.target} <= ids for e in found.edges)
         where = "flowchart, line 1, column 1"
     assert re.fullmatch(r"flowchart, line \d+, column \d+", where)
+
+
+def test_more_nodes_than_can_be_checked() -> None:
+    many = "".join(f"A{i}[x]\n" for i in range(2000))
+    assert len(parse_chart(f"flowchart TD\n{many}A7[x]").nodes) == 2000
+    with pytest.raises(InputError, match=r"line 2002, column 1.*more than 2,000 nodes"):
+        parse_chart(f"flowchart TD\n{many}B[x]")

@@ -126,6 +126,15 @@ def test_a_backend_that_does_not_fit_the_role() -> None:
         ToolSimulator(backend=Refusing).open(ROLE, HANA)
 
 
+def test_a_backend_without_state_is_told_before_the_session() -> None:
+    class Bare:
+        books: tuple[str, ...] = ()
+
+    without: Any = Bare
+    with pytest.raises(InputError, match=r"test_tools\.py: the backend has no `state`"):
+        ToolSimulator(backend=without).open(ROLE, HANA)
+
+
 def test_a_mode_needs_its_part() -> None:
     with pytest.raises(InputError, match=r"backend\.py"):
         ToolSimulator("backend")
@@ -303,7 +312,7 @@ async def test_what_cannot_be_made_up_is_said_before_the_session() -> None:
     role = with_returns({**strange, "required": ["is_in"]})
     for mode in ("generated", "recorded"):
         with pytest.raises(InputError, match=r"find_book\.returns.*\(\?=x\)"):
-            ToolSimulator(mode).open(role, HANA)  # type: ignore[arg-type]
+            ToolSimulator(mode).open(role, HANA)
     ToolSimulator(backend=BACKEND).open(role, HANA)
     model, _ = client(replies("no idea"))  # it may know; if not, this session alone is lost
     tools = box(ToolSimulator("model", client=model).open(role, HANA))

@@ -139,3 +139,11 @@ def test_what_identifies_it() -> None:
     user: UserSimulator = UserOnModel(model, temperature=None)
     assert user.parameters["model"] == "scripted"
     assert user.parameters != UserOnModel(model).parameters
+
+
+def test_a_reply_without_end_is_read_to_a_point() -> None:
+    model, _ = client(replies(""))
+    request = UserOnModel(model).request(heard("hana", "Hi", "x" * 100_000))
+    content = request.messages[-1]["content"]
+    assert "x" * 4000 + " …" in content
+    assert "x" * 4001 not in content

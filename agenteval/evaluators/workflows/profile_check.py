@@ -1,0 +1,212 @@
+"""Can users succeed, and can they tell what gold calls send? Are calls as their tools take them?
+
+Nothing is run, so what an earlier call returns is known by the schema of its tool alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+
+from agenteval.evaluators.workflows.chart.defects import Defect, Severity
+from agenteval.evaluators.workflows.final_state import NO_CALLS
+from agenteval.evaluators.workflows.scenario import (
+    Action,
+    Profile,
+    RecordedSession,
+    WorkflowTool,
+)
+from agenteval.evaluators.workflows.simulators.schema import complaint
+from agenteval.evaluators.workflows.value_text import tokens
+from agenteval.records import canonical_json
+
+_Schema = Mapping[str, Any]
+_LIMITS = ("enum", "const", "pattern", "format")  # without them a schema takes any text
+_INSIDE = 8  # levels of a schema that are looked into
+
+
+def profile_defects(
+    profiles: Sequence[Profile], tools: Sequence[WorkflowTool], now: str
+) -> tuple[Defect, ...]:
+    """What is wrong with users: no goal that needs a call, gold calls that their tools do not take
+    (errors), and arguments of gold calls that the user cannot tell (warnings).
+
+    A user can tell its facts (of a parameter it has a fact of: that one) and what stands in its
+    opening, goals, choices and behaviours; `now` is the time, which the agent knows. A value may
+    come from an earlier gold call when its tool returns a field with the parameter's name or one
+    with a word in common, or one that is limited to certain values (enum, const, pattern, format)
+    and may be this one. A required parameter needs a fact of its name or such a field, since a
+    user that is asked for it by name answers from its facts.
+    """
+    by_name = {tool.name: tool for tool in tools}
+    found: list[Defect] = []
+    for profile in profiles:
+        where = f"profile {profile.id}"
+        if not profile.actions:
+            found.append(_defect(f"{where}: {NO_CALLS}"))
+        knowledge = _Knowledge.of(profile, now)
+        for action in profile.actions:
+            tool = by_name.get(action.tool)
+            if tool is None:
+                found.append(_defect(f"{where}: there is no tool {action.tool}"))
+                continue
+            problem = complaint(tool.parameters, action.arguments)
+            if problem:
+                found.append(_defect(f"{where}: gold call {_shown(action)}: {problem}"))
+            found += knowledge.unknown(where, tool, action)
+            knowledge.returned += _fields(tool.returns)
+    return _once(found)
+
+
+def session_defects(
+    sessions: Sequence[RecordedSession], tools: Sequence[WorkflowTool]
+) -> tuple[Defect, ...]:
+    """Recorded calls of no tool, and those whose arguments or results their tools do not have.
+
+    A result that is no object, and so is never replayed, is a warning.
+    """
+    by_name = {tool.name: tool for tool in tools}
+    found: list[Defect] = []
+    for session in sessions:
+        for i, turn in enumerate(session.turns):
+            if turn.kind != "call":
+                continue
+            where = f"session {session.id}, turn {i}"
+            tool = by_name.get(turn.tool)
+            if tool is None:
+                found.append(_defect(f"{where}: there is no tool {turn.tool}"))
+                continue
+            problem = complaint(tool.parameters, turn.arguments)
+            if problem:
+                found.append(_defect(f"{where}: arguments of {turn.tool}: {problem}"))
+            problem = complaint(tool.returns, turn.result)
+            if problem:  # words instead of an object may be those of a refusal
+                severity: Severity = "error" if isinstance(turn.result, dict) else "warning"
+                found.append(_defect(f"{where}: result of {turn.tool}: {problem}", severity))
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class _Knowledge:
+    """What a user can tell, and which fields earlier calls returned."""
+
+    facts: Mapping[str, JsonValue]
+    texts: tuple[tuple[str, ...], ...]
+    returned: list[tuple[str, _Schema]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, profile: Profile, now: str) -> _Knowledge:
+        texts = (
+            profile.opening,
+            *(goal.text for goal in profile.goals),
+            *profile.choices,
+            *profile.behaviours,
+            now,
+        )
+        return cls(profile.facts, tuple(_words(text) for text in texts))
+
+    def unknown(self, where: str, tool: WorkflowTool, action: Action) -> Iterator[Defect]:
+        """Arguments that come from nowhere."""
+        for name, value in action.arguments.items():
+            schema = _property(tool, name)
+            lost = [v for v in _leaves(value) if not self._known(name, v, schema)]
+            call = f"{where}: gold call {_shown(action)}"
+            if lost:
+                told = f"{call}: the user cannot tell {name} {_json(lost[0])}"
+                yield _defect(f"{told}, and no call before returns it", "warning")
+            elif name in tool.required and not self._named(name, value, schema):
+                told = f"{call}: the user has no fact {name}"
+                yield _defect(f"{told} to tell when it is asked for it", "warning")
+
+    def _known(self, name: str, value: JsonValue, schema: _Schema) -> bool:
+        if value in (None, "") or _is_fixed(schema) or self._returned(name, value):
+            return True
+        facts = [self.facts[name]] if name in self.facts else list(self.facts.values())
+        if any(_same(value, fact) for one in facts for fact in _leaves(one)):
+            return True
+        # A flag is told by its name; any other value as it is.
+        words = _words(name if isinstance(value, bool) else str(value))
+        return bool(words) and any(_stands(words, text) for text in self.texts)
+
+    def _named(self, name: str, value: JsonValue, schema: _Schema) -> bool:
+        """Whether someone answers who asks by the parameter's name."""
+        known = name in self.facts or _is_fixed(schema)
+        return known or all(self._returned(name, v) for v in _leaves(value))
+
+    def _returned(self, name: str, value: JsonValue) -> bool:
+        words = set(_words(name))
+        for known, schema in self.returned:
+            limited = any(key in schema for key in _LIMITS)
+            if words & set(_words(known)) or (limited and complaint(schema, value) is None):
+                return True
+        return False
+
+
+def _property(tool: WorkflowTool, name: str) -> _Schema:
+    properties = tool.parameters.get("properties")
+    schema = properties.get(name) if isinstance(properties, dict) else None
+    return schema if isinstance(schema, dict) else {}
+
+
+def _fields(schema: JsonValue, depth: int = 0) -> list[tuple[str, _Schema]]:
+    """The fields that a schema names, with those inside them, lists among them."""
+    if not isinstance(schema, dict) or depth > _INSIDE:
+        return []
+    found: list[tuple[str, _Schema]] = []
+    properties = schema.get("properties")
+    for name, inner in properties.items() if isinstance(properties, dict) else ():
+        if isinstance(inner, dict):
+            found += [(name, inner), *_fields(inner, depth + 1)]
+            items = inner.get("items")
+            found += [(name, items)] if isinstance(items, dict) else []
+    return found + _fields(schema.get("items"), depth + 1)
+
+
+def _is_fixed(schema: _Schema) -> bool:
+    """Whether only one value is possible, so that nobody has to tell it."""
+    values = schema.get("enum")
+    return "const" in schema or (isinstance(values, list) and len(values) == 1)
+
+
+def _leaves(value: JsonValue) -> Iterator[JsonValue]:
+    """The values inside lists and objects."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(inner)
+    else:
+        yield value
+
+
+def _same(value: JsonValue, fact: JsonValue) -> bool:
+    return isinstance(value, bool) == isinstance(fact, bool) and (
+        value == fact or _words(str(value)) == _words(str(fact))
+    )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tokens(text.replace("_", " "))
+
+
+def _stands(words: Sequence[str], text: Sequence[str]) -> bool:
+    last = len(text) - len(words)
+    return any(tuple(text[i : i + len(words)]) == tuple(words) for i in range(last + 1))
+
+
+def _shown(action: Action) -> str:
+    arguments = ", ".join(f"{name}={_json(value)}" for name, value in action.arguments.items())
+    return f"{action.tool}({arguments})"
+
+
+def _json(value: JsonValue) -> str:
+    return canonical_json(value)
+
+
+def _once(defects: Sequence[Defect]) -> tuple[Defect, ...]:
+    return tuple({d.message: d for d in defects}.values())
+
+
+def _defect(message: str, severity: Severity = "error") -> Defect:
+    return Defect(kind="profile", message=message, severity=severity)
