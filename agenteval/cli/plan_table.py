@@ -37,10 +37,10 @@ def print_tables(
 def print_table(table: PlainTable) -> None:
     """One table with its note below: names broken at their joints, and what does not fit beside
     them in a part of its own."""
-    from agenteval.cli.table_widths import parts
+    from agenteval.cli.table_widths import EDGES, parts
 
     columns = list(zip(table.columns, *table.rows, strict=True))
-    for i, found in enumerate(parts(columns, table.right, out().width)):
+    for i, found in enumerate(parts(columns, table.right, out().width - EDGES)):
         title = f"\n{table.title}, continued" if i else table.title
         out().print(f"[italic]{clean(title)}[/italic]")
         out().print(_grid(table, found))
@@ -54,7 +54,7 @@ def _grid(table: PlainTable, found: Part) -> Table:
 
     from agenteval.cli.table_widths import GAP, broken
 
-    grid = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, GAP - 1, 0, 0), pad_edge=False)
+    grid = Table(box=SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False)
 
     def text(words: str, i: int, width: int) -> str:
         return clean(broken(words, width, number=table.right[i]))

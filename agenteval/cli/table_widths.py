@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 GAP = 2  # between two columns
+EDGES = 2  # at the left and at the right of a table
 _JOINTS = re.compile(r"[^\s/+_:,·-]*[\s/+_:,·-]+|[^\s/+_:,·-]+")
 # An interval is one word, and so are "41 %", "12 /" and "of 41".
 _WORDS = re.compile(r"\[[^\[\]]*\]\S*\s*|(?:of\s)?[^\s\[]+(?:\s[/%])?\s*|\[\s*|\s+")
@@ -113,7 +114,7 @@ def _shared(
     right: Sequence[bool],
     room: int,
 ) -> tuple[int, ...]:
-    """Each its floor; what is left goes to words, then to numbers, the neediest first."""
+    """Each its floor; what is left goes to words, then to numbers, the narrowest first."""
     floors, wants = bounds
     widths = {i: min(floors[i], wants[i]) for i in columns}
     spare = room - sum(widths.values())
@@ -122,7 +123,7 @@ def _shared(
             short = [i for i in columns if right[i] == number and widths[i] < wants[i]]
             if not short:
                 break
-            widths[max(short, key=lambda i: wants[i] / widths[i])] += 1
+            widths[min(short, key=lambda i: widths[i])] += 1
             spare -= 1
     while spare < 0:  # not even the floors fit: the widest is folded
         widest = max(columns, key=lambda i: widths[i])

@@ -58,7 +58,7 @@ def _reason(rate: Interval) -> str:
         return "a single task"
     if rate.reason is None or rate.reason.startswith("no variation"):
         return "no variation between tasks"
-    return rate.reason
+    return "too few tasks" if "too few" in rate.reason else rate.reason  # of however many there are
 
 
 def joined(*notes: str) -> str:

@@ -104,9 +104,8 @@ def test_the_perfect_assistant_serves_everybody_and_is_not_run_twice(cli: Cli, d
 def test_a_gate_that_is_not_met_and_the_cause(cli: Cli, desk: Path) -> None:
     done = session(cli, "scripted:skips_step", "--gate", 0.5)
     assert done.code == 1
-    line = next(
-        x for x in done.out.splitlines() if x.startswith(" scripted:skips_step") and "%" in x
-    )
+    causes = done.out.partition("Why sessions failed")[2]
+    line = next(x for x in causes.splitlines() if x.startswith(" scripted:skips_step"))
     assert "4: 100 %" in line  # all four miss a step
     assert session(cli, "scripted:skips_step", "--gate", 0, "--json").code == 0
 
@@ -423,7 +422,9 @@ def test_names_from_outside_do_not_write_on_the_terminal(cli: Cli, desk: Path) -
 
 
 def test_the_report_is_of_what_is_stored(cli: Cli, desk: Path) -> None:
-    assert cli("flow", "report").code == 2
+    none = cli("flow", "report")
+    assert none.code == 2
+    assert "run `agenteval flow session` or `agenteval flow turn` first" in last(none)
     session(cli, "scripted:perfect", "--json")
     session(cli, "scripted:stops_early", "--json")
     done = cli("flow", "report")
@@ -434,6 +435,36 @@ def test_the_report_is_of_what_is_stored(cli: Cli, desk: Path) -> None:
     assert unknown.code == 2
     assert "no trial of a role 'desks'; there are some of: desk" in last(unknown)
     assert len(cli("flow", "report", "--role", "desk", "--json").json) == 8
+
+
+def test_files_that_cannot_be_written_are_refused_before_anything_is_printed(
+    cli: Cli, desk: Path, tmp_path: Path
+) -> None:
+    session(cli, "scripted:perfect", "--json")
+    (tmp_path / "a.txt").write_text("here", encoding="utf-8")
+    for options, message in (
+        (["--figure", "a.gif"], "not '.gif'"),
+        (["-o", str(tmp_path)], "it is a folder"),
+        (["-o", "a.txt/page.html"], "is no folder"),
+    ):
+        done = cli("flow", "report", *options)
+        assert done.code == 2
+        assert done.out == ""
+        assert message in last(done)
+
+
+def test_with_a_page_the_tables_by_group_are_printed_only_on_request(
+    cli: Cli, desk: Path, tmp_path: Path
+) -> None:
+    session(cli, "scripted:perfect", "--json")
+    page = str(tmp_path / "page.html")
+    for options, there in (([], True), (["-q"], False), (["-o", page], False),
+                           (["-o", page, "--all"], True), (["-q", "--all"], True)):  # fmt: skip
+        done = cli("flow", "report", *options)
+        assert done.code == 0, done.err
+        assert "Whole sessions by system" in done.out
+        assert ("Sessions by scenario" in done.out) == there
+    assert "Sessions by scenario" in Path(page).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,10 @@ def test_nothing_at_all_and_nothing_decided_are_pages_too() -> None:
     waiting = SessionResult(
         stored.case, stored.system, "a", "text", {}, 0, LOG, None
     )  # fmt: skip
-    assert headlines([waiting], []) == ["a · text: no session is decided (not judged yet)."]
+    assert headlines([waiting], []) == [
+        "a · text: no session is decided (not judged yet); 2 of 3 calls could not be carried out "
+        "(bad arguments 1, malformed 1)."
+    ]
 
 
 def test_the_talk_has_every_call_with_its_answer_and_deviations_at_their_calls() -> None:

@@ -260,9 +260,11 @@ def test_what_brought_no_verdict_has_a_message_for_example() -> None:
 def test_a_rate_without_an_interval_says_why() -> None:
     alone = tables([session("t1", True)])
     assert "No interval: a single task." in alone["session-calls"].note
-    same = tables([session("t1", True), session("t2", True)])
-    assert "No interval: no variation between tasks." in same["session-calls"].note
-    other = tables([session("t1", True), session("t2", True), session("t3", True, right=0)])
+    two = tables([session("t1", True), session("t2", True)])
+    assert "No interval: too few tasks." in two["session-calls"].note
+    six = [session(f"t{i}", True) for i in range(6)]
+    assert "No interval: no variation between tasks." in tables(six)["session-calls"].note
+    other = tables([*six, session("t6", True, right=0)])
     assert "No interval" not in other["session-calls"].note
 
 

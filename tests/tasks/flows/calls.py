@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from agenteval.evaluators.workflows.scenario import CROSS
 from tests.tasks.flows.flow import Flow, carry_out, state_after
 from tests.tasks.flows.hand import Step
 
@@ -38,6 +39,8 @@ def check_orders(flow: Flow) -> list[str]:
     faults = []
     for group, profile in flow.profiles():
         wanted, where = state_after(flow, profile.actions), f"{group}/{profile.id}"
+        if group == CROSS and len(profile.goals) < 2:
+            faults.append(f"{where}: one goal has no order")
         for order in list(permutations(profile.goals))[1:]:
             goals = [goal.text for goal in order]
             try:

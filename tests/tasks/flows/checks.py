@@ -3,10 +3,7 @@
 A test of a role is short:
 
     FLOW = load("hotel_reception", ByHand(...))
-
-    @pytest.mark.parametrize("check", ALL, ids=lambda f: f.__name__)
-    def test_role(check: Check) -> None:
-        assert check(FLOW) == []
+    test_role = role_test(FLOW)
 """
 
 from __future__ import annotations
@@ -16,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 
+import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 from pydantic import JsonValue
 
@@ -31,7 +29,7 @@ from tests.tasks.flows.walked import check_walker
 from tests.tasks.flows.walks import check_coverage, check_walks
 from tests.tasks.flows.words import check_readme, check_told, check_weekdays
 
-__all__ = ["ALL", "ByHand", "Check", "Flow", "Told", "load"]
+__all__ = ["ALL", "ByHand", "Check", "Flow", "Told", "load", "role_test"]
 
 MIN_SCENARIO = (5, 5)  # profiles, sessions
 MIN_CROSS = (4, 5)
@@ -215,3 +213,15 @@ ALL: tuple[Check, ...] = (
     check_mistakes,
     check_branches,
 )
+
+
+def role_test(flow: Flow) -> Callable[[Check], None]:
+    """The test that a role passes all checks, one after the other."""
+
+    @pytest.mark.parametrize("check", ALL, ids=lambda check: check.__name__)
+    def test_role(check: Check) -> None:
+        faults = check(flow)
+        if faults:
+            pytest.fail("\n".join(faults))
+
+    return test_role

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ class Flow:
 def load(name: str, hand: ByHand) -> Flow:
     """The role of this name in `tasks/flows`."""
     folder = FLOWS / name
-    return Flow(folder, lambda: read_role(folder), load_backend(folder), hand)
+    return Flow(folder, cache(lambda: read_role(folder)), load_backend(folder), hand)
 
 
 def carry_out(backend: StatefulBackend, tool: str, arguments: Mapping[str, JsonValue]) -> Any:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agenteval.evaluators.workflows.scenario import RecordedSession, Scenario, Turn
+from agenteval.evaluators.workflows.scenario import Action, Goal, RecordedSession, Scenario, Turn
+from tests.tasks.flows.anything import Call, any_calls, check_any_calls, faults_of
+from tests.tasks.flows.calls import check_orders, check_refusals, check_whole_numbers
 from tests.tasks.flows.checks import (
     Check,
     Flow,
@@ -22,11 +25,22 @@ from tests.tasks.flows.checks import (
     check_tools,
     check_writing,
 )
+from tests.tasks.flows.flow import FLOWS
 from tests.tasks.flows.formats import check_charts, check_conformance, check_formats
-from tests.tasks.flows.spoken import Spoken
+from tests.tasks.flows.hand import State
+from tests.tasks.flows.mistakes import check_branches, check_mistakes
 from tests.tasks.flows.test_hotel_reception import FLOW
 from tests.tasks.flows.walked import check_walker
 from tests.tasks.flows.walks import check_coverage, check_walks
+from tests.tasks.flows.words import check_readme, check_told, check_weekdays
+
+pytestmark = pytest.mark.xdist_group("hotel_reception")  # the role that is damaged
+
+
+def check_all_calls(flow: Flow) -> list[str]:
+    """`check_any_calls` without the search: all calls that it picks from, each once."""
+    return faults_of(flow, small_calls())
+
 
 Damage = Callable[[Flow], Flow]
 DESK = "room_service_complaint"
@@ -45,7 +59,14 @@ def with_hand(flow: Flow, **changed: Any) -> Flow:
 def small() -> Flow:
     """One scenario of the hotel, with all of its backend."""
     one = tuple(s for s in FLOW.role.scenarios if s.id == DESK)
-    return with_role(FLOW, scenarios=one, cross_profiles=(), cross_sessions=())
+    hand = replace(FLOW.hand, weekdays=0, told=replace(FLOW.hand.told, least=1))
+    flow = replace(FLOW, hand=hand)
+    return with_role(flow, scenarios=one, cross_profiles=(), cross_sessions=())
+
+
+@cache
+def small_calls() -> list[Call]:
+    return any_calls(small())
 
 
 @cache
@@ -177,6 +198,85 @@ def one_method_more(flow: Flow) -> Flow:
     return replace(flow, backend=More)
 
 
+def wrong_sum(flow: Flow) -> Flow:
+    return with_turn(flow, "agnes_omelette", lambda t: t.kind == "reply", text="That is €77.")
+
+
+def wrong_weekday(flow: Flow) -> Flow:
+    text = "It came on Saturday, 6 June."  # which is a Friday
+    return with_turn(flow, "agnes_omelette", lambda t: t.kind == "reply", text=text)
+
+
+def other_refusal(flow: Flow) -> Flow:
+    return with_hand(flow, refused=[("too late", "check_kitchen", ("RS-999",))])
+
+
+def no_refusal(flow: Flow) -> Flow:
+    return with_hand(flow, refused=[("", "check_kitchen", ("RS-311",))])
+
+
+def counting(flow: Flow) -> Flow:
+    class Counting(flow.backend):  # type: ignore[misc, name-defined]
+        def call_manager(self, room_number: str, callback_time: str) -> dict[str, Any]:
+            place = len(self.state["manager_calls"])
+            self.state["manager_calls"][room_number] = f"{callback_time} {place}"
+            return {"manager": "Ms Ferrante", "calls_at": callback_time}
+
+    steps = [("call_manager", (room, "11:00")) for room in ("101", "102", "103", "104")]
+    return with_hand(replace(flow, backend=Counting), steps=steps)
+
+
+def one_step(flow: Flow) -> Flow:
+    return with_hand(flow, steps=flow.hand.steps[:1])
+
+
+def literal(flow: Flow) -> Flow:
+    class Literal(flow.backend):  # type: ignore[misc, name-defined]
+        def count(self, number: float) -> dict[str, Any]:
+            return {"number": number}
+
+    goal = Goal(text="Count.", actions=(Action(tool="count", arguments={"number": 2}),))
+    changed = with_scenario(
+        flow, lambda s: {"profiles": (s.profiles[0].model_copy(update={"goals": (goal,)}),)}
+    )
+    return with_hand(replace(changed, backend=Literal), numbers="same")
+
+
+def other_answer(flow: Flow) -> Flow:
+    class Other(flow.backend):  # type: ignore[misc, name-defined]
+        def call_manager(self, room_number: str, callback_time: str) -> dict[str, Any]:
+            return {"manager": 1, "calls_at": callback_time}
+
+    return replace(flow, backend=Other)
+
+
+def short_refusal(flow: Flow) -> Flow:
+    class Short(flow.backend):  # type: ignore[misc, name-defined]
+        def call_manager(self, room_number: str, callback_time: str) -> dict[str, Any]:
+            raise ValueError("no")
+
+    return replace(flow, backend=Short)
+
+
+def not_kept(flow: Flow) -> Flow:
+    def keeps(before: State, after: State) -> None:
+        assert before["orders"] == after["orders"], "orders are settled"
+
+    return with_hand(flow, keeps=keeps)
+
+
+def fewer_days(flow: Flow) -> Flow:
+    return with_hand(flow, weekdays=50)
+
+
+def nobody(flow: Flow) -> Flow:
+    return with_scenario(flow, lambda s: {"profiles": (), "sessions": ()})
+
+
+def other_branch(flow: Flow) -> Flow:
+    return with_hand(flow, branches={flow.role.scenarios[0].profiles[0].id: "No such edge"})
+
+
 DAMAGES: tuple[tuple[Damage, Check], ...] = (
     (other_result, check_results),
     (other_node, check_walks),
@@ -196,7 +296,31 @@ DAMAGES: tuple[tuple[Damage, Check], ...] = (
     (forgetful, check_writing),
     (writing_reader, check_gold),
     (one_method_more, check_tools),
+    (wrong_sum, check_told),
+    (nobody, check_told),
+    (wrong_weekday, check_weekdays),
+    (fewer_days, check_weekdays),
+    (one_session_less, check_readme),
+    (other_refusal, check_refusals),
+    (no_refusal, check_refusals),
+    (writing_reader, check_refusals),
+    (counting, check_orders),
+    (one_step, check_orders),
+    (literal, check_whole_numbers),
+    (other_answer, check_any_calls),
+    (writing_reader, check_all_calls),
+    (other_answer, check_all_calls),
+    (short_refusal, check_all_calls),
+    (not_kept, check_all_calls),
+    (nobody, check_mistakes),
+    (other_branch, check_branches),
 )
+
+
+def test_every_role_has_its_test() -> None:
+    roles = {path.parent.name for path in FLOWS.glob("*/role.yaml")}
+    tests = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
+    assert roles == tests - {"checks", "spoken"}
 
 
 @pytest.mark.parametrize(
@@ -204,39 +328,3 @@ DAMAGES: tuple[tuple[Damage, Check], ...] = (
 )
 def test_damage_is_noticed(damage: Damage, check: Check) -> None:
     assert set(check(damage(small()))) - set(faults_before(check))
-
-
-@pytest.mark.parametrize(
-    ("value", "said", "told"),
-    [
-        ("2031-06-06", ["on Friday, the 6th of June"], True),
-        ("2031-06-06", ["june 6"], True),
-        ("2031-06-06", ["the 6.6. please"], True),
-        ("2031-06-06", ["in June"], False),
-        ("2031-06-06", ["6 July"], False),
-        ("2031-06-14", ["from 6 June", "no, the 14th"], True),
-        ("2031-06-14", ["no, the 14th"], False),
-        ("2032-02-03", ["3 February"], True),  # the next one
-        ("2031-05-15", ["tomorrow"], True),
-        ("2031-05-16", ["this friday"], True),
-        ("2031-05-20", ["may I have 20 of them"], False),  # no month
-        ("2031-05-20", ["May 20"], True),
-        (2, ["two nights"], True),
-        (2, ["room 204"], False),
-        (1.5, ["1.5 km"], True),
-        ("18:30", ["6:30 pm"], True),
-        ("18:30", ["6:30"], False),
-        ("12:00", ["at noon"], True),
-        ("KW-MH 418", ["kw mh418"], True),
-        ("RS-314", ["RS-341"], False),
-        ("wrong_dish", ["it was the wrong dish"], True),
-        (True, ["true"], False),  # only by an alias
-        (False, ["rather not"], True),
-        (["Emma", "Dune"], ["Emma", "and dune"], True),
-        (["Emma", "Dune"], ["Emma"], False),
-        ({"title": "Emma"}, ["Emma"], True),
-    ],
-)
-def test_spoken(value: Any, said: list[str], told: bool) -> None:
-    spoken = Spoken("2031-05-14 09:30", {"False": ("rather not",)})
-    assert spoken.told(value, said) is told

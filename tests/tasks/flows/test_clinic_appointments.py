@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.tasks.flows.checks import ALL, ByHand, Check, Told, load
+from tests.tasks.flows.checks import ByHand, Told, load, role_test
 
 pytestmark = pytest.mark.xdist_group("clinic_appointments")  # so that one worker reads the role
 
@@ -78,11 +78,7 @@ FLOW = load(
         from_results=frozenset({"department"}),
     ),
 )
-
-
-@pytest.mark.parametrize("check", ALL, ids=lambda f: f.__name__)
-def test_role(check: Check) -> None:
-    assert check(FLOW) == []
+test_role = role_test(FLOW)
 
 
 @pytest.fixture

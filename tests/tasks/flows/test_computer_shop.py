@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.tasks.flows.checks import ALL, ByHand, Check, Told, load
+from tests.tasks.flows.checks import ByHand, Told, load, role_test
 
 pytestmark = pytest.mark.xdist_group("computer_shop")  # so that one worker reads the role
 
@@ -35,7 +35,7 @@ STEPS: list[tuple[str, tuple[Any, ...]]] = [
     ("watch_stock", ("Slate 2T", "a@b.example")),
     ("watch_stock", ("Slate 2T", "c@d.example")),
 ]
-VALUES = {
+VALUES: dict[str, list[Any]] = {
     "email": ["a@b.example", "mirela@inkwell.example"],
     "supply_code": ["V-550", "V-650", "V-000"],
     "budget": [1, 119, 120, 330, 650, 1149, 1290, 2000, 9999, 10000],
@@ -62,11 +62,7 @@ FLOW = load(
         from_results=frozenset({"supply_code"}),
     ),
 )
-
-
-@pytest.mark.parametrize("check", ALL, ids=lambda f: f.__name__)
-def test_role(check: Check) -> None:
-    assert check(FLOW) == []
+test_role = role_test(FLOW)
 
 
 @pytest.fixture
@@ -178,3 +174,9 @@ def test_the_last_piece_is_sold_once_and_then_waited_for(shop: Any) -> None:
     assert shop.place_order("Otter Tower", "card", "pickup", "c@d.example")["status"] == "sold_out"
     number = shop.watch_stock("Otter Tower", "C@d.example")["watch_number"]
     assert shop.state["watched"] == {number: {"product": "Otter Tower", "email": "c@d.example"}}
+
+
+def test_nobody_orders_the_same_twice(shop: Any) -> None:
+    shop.place_order("Slab 1T", "card", "pickup", "a@b.example")
+    with pytest.raises(ValueError, match="ordered already"):
+        shop.place_order("Slab 1T", "card", "pickup", "A@b.example")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.tasks.flows.checks import ALL, ByHand, Check, Told, load
+from tests.tasks.flows.checks import ByHand, Told, load, role_test
 
 pytestmark = pytest.mark.xdist_group("moving_service")  # so that one worker reads the role
 
@@ -66,11 +66,7 @@ FLOW = load(
         branches={"bettina": "Too much for one van (offer = survey)"},
     ),
 )
-
-
-@pytest.mark.parametrize("check", ALL, ids=lambda f: f.__name__)
-def test_role(check: Check) -> None:
-    assert check(FLOW) == []
+test_role = role_test(FLOW)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.tasks.flows.checks import ALL, ByHand, Check, Told, load
+from tests.tasks.flows.checks import ByHand, Told, load, role_test
 
 pytestmark = pytest.mark.xdist_group("parcel_support")  # so that one worker reads the role
 
@@ -58,11 +58,7 @@ FLOW = load(
         never=frozenset({"wrong_branch"}),  # none leads to another call that is answered
     ),
 )
-
-
-@pytest.mark.parametrize("check", ALL, ids=lambda f: f.__name__)
-def test_role(check: Check) -> None:
-    assert check(FLOW) == []
+test_role = role_test(FLOW)
 
 
 @pytest.fixture
