@@ -116,6 +116,7 @@ class Backend:
 
     def quote_fare(self, flight_no: str, day: str, fare_class: str, bags: int) -> dict[str, Any]:
         """Seats left and price. Refused: no such flight that day, no such class, over 3 bags."""
+        bags = int(bags)  # JSON may write 2 as 2.0
         seats = self._seats(flight_no, day)
         total = _fare(flight_no, fare_class) + _bag_price(fare_class, bags)
         return {"seats_left": seats[fare_class], "total": total}
@@ -127,6 +128,7 @@ class Backend:
 
         Refused: as by quote_fare, and when the class is sold out.
         """
+        bags = int(bags)  # JSON may write 2 as 2.0
         quote = self.quote_fare(flight_no, day, fare_class, bags)
         if self._is_on(flight_no, day, passenger):
             return {"held": False, "until": ""}
@@ -219,6 +221,7 @@ class Backend:
 
     def add_bags(self, reference: str, extra_bags: int) -> dict[str, Any]:
         """Adds bags up to three. Refused: the booking is not open, fewer than one bag."""
+        extra_bags = int(extra_bags)
         booking = self._open(reference)
         if extra_bags < 1:
             raise ValueError("at least one bag must be added")

@@ -95,6 +95,7 @@ class Backend:
 
     def find_rooms(self, room_type: str, arrival: str, nights: int, guests: int) -> dict[str, Any]:
         """Is a room of the type free for so many guests, and what does the stay cost?"""
+        nights, guests = int(nights), int(guests)  # JSON may write 2 as 2.0
         room, stay = _room(room_type), _stay(arrival, nights)
         left = self._left(room_type, stay)
         status = "too_small" if guests > room["guests"] else "free" if left > 0 else "full"
@@ -109,6 +110,7 @@ class Backend:
         self, room_type: str, arrival: str, nights: int, guests: int, guest_name: str, email: str
     ) -> dict[str, Any]:
         """Refused to guests with an unpaid bill or too many open bookings."""
+        nights, guests = int(nights), int(guests)  # JSON may write 2 as 2.0
         found = self.find_rooms(room_type, arrival, nights, guests)
         if found["status"] != "free":
             raise ValueError(f"no {room_type} room can be reserved for this stay")
@@ -130,6 +132,7 @@ class Backend:
         self, room_type: str, arrival: str, nights: int, email: str
     ) -> dict[str, Any]:
         """The guest hears by e-mail a week before arrival, or tomorrow if that is past."""
+        nights = int(nights)
         stay = _stay(arrival, nights)
         if self._left(room_type, stay) > 0:
             raise ValueError(f"a {room_type} room is free, so there is nothing to wait for")
@@ -145,6 +148,7 @@ class Backend:
 
     def reserve_parking(self, plate: str, arrival: str, nights: int) -> dict[str, Any]:
         """A place in the yard for each night of the stay."""
+        nights = int(nights)
         _stay(arrival, nights)
         place = f"Y-{int(_digits(plate, arrival)) % 30 + 1:02d}"
         self.state["parking"][f"{plate} {arrival}"] = {"place": place, "nights": nights}
@@ -163,6 +167,7 @@ class Backend:
 
     def check_change(self, booking_number: str, arrival: str, nights: int) -> dict[str, Any]:
         """Can the booking be moved, and what changes in its price?"""
+        nights = int(nights)
         booking, stay = self._changeable(booking_number), _stay(arrival, nights)
         room_type = booking["room_type"]
         if self._left(room_type, stay, without=booking_number) <= 0:
@@ -172,6 +177,7 @@ class Backend:
 
     def change_booking(self, booking_number: str, arrival: str, nights: int) -> dict[str, Any]:
         """Moves it; refused where `check_change` says that it is not possible."""
+        nights = int(nights)
         checked = self.check_change(booking_number, arrival, nights)
         if not checked["possible"]:
             raise ValueError(f"{booking_number} cannot be moved to {arrival}")

@@ -84,7 +84,6 @@ FLOW = load(
         keeps=keeps,
         aliases=SAID,
         follow=frozenset({"lars"}),  # who has bags added to the ticket that he just bought
-        numbers="equal",
     ),
 )
 test_role = role_test(FLOW)

@@ -81,7 +81,7 @@ FLOW = load(
         values=VALUES,
         keeps=keeps,
         aliases=ALIASES,
-        numbers="unchecked",  # a stay of 2.0 nights is not understood
+        # a stay of 2.0 nights is not understood
     ),
 )
 test_role = role_test(FLOW)
