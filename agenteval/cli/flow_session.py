@@ -83,7 +83,7 @@ def session(
     """Let an agent serve every user of the roles. Stop it at any time; the same command goes on.
 
     The roles' backend.py is run: it is code. What a judge could not be asked is asked next time."""
-    from agenteval.cli.flow_show import ended_code, gate, say_judges, show
+    from agenteval.cli.flow_show import Gate, ended_code, say_judges, show
     from agenteval.evaluators.workflows.cases import session_cases
     from agenteval.evaluators.workflows.verdicts import Verdicts
     from agenteval.flows import load_sessions
@@ -120,7 +120,9 @@ def session(
     say_judges(own)
     rates = [None if r.verdict is None or r.verdict.success is None else float(r.verdict.success)
              for r in own]  # fmt: skip
-    raise typer.Exit(ended_code(ended) or gate(rates, least, max_unscored, as_json=as_json))
+    raise typer.Exit(
+        ended_code(ended) or Gate("sessions", least, max_unscored).code(rates, as_json=as_json)
+    )
 
 
 def _settings(

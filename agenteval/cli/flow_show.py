@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.console import err, out, print_json, warn
@@ -92,23 +93,33 @@ def ended_code(ended: Ended | None) -> int:
     return 0
 
 
-def gate(
-    rates: Sequence[float | None], least: float | None, max_unscored: float, *, as_json: bool
-) -> int:
-    """Exit code of a gate on the mean of `rates`; None among them is a trial without a verdict."""
-    known = [rate for rate in rates if rate is not None]
-    lost = len(rates) - len(known)
-    if rates and lost / len(rates) > max_unscored:
-        warn(f"{lost} of {len(rates)} trials have no verdict, more than --max-unscored allows")
-        return 3
-    if least is None:
-        return 0
-    if not known:
-        warn("no trial has a verdict: the gate cannot be decided")
-        return 4
-    rate = sum(known) / len(known)
-    console = err() if as_json else out()
-    console.print(
-        f"gate at least {least:g}: {rate:.3f} of {len(known)} trials, {lost} without verdict"
-    )
-    return 0 if rate >= least else 1
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What a command demands: a mean of at least `least`, of `what`, and few without verdict."""
+
+    what: str
+    least: float | None
+    max_unscored: float
+
+    def code(self, rates: Sequence[float | None], *, as_json: bool) -> int:
+        """Exit code for these rates; None among them is one without a verdict."""
+        known = [rate for rate in rates if rate is not None]
+        lost = len(rates) - len(known)
+        rate = sum(known) / len(known) if known else None
+        if self.least is not None and rate is not None:
+            (err() if as_json else out()).print(
+                f"gate at least {self.least:g}: {rate:.3f} of {len(known)} {self.what}, "
+                f"{lost} without verdict"
+            )
+        if rates and lost / len(rates) > self.max_unscored:
+            warn(
+                f"{lost} of {len(rates)} {self.what} have no verdict, more than --max-unscored "
+                "allows (without --judge, what only a judge can decide stays undecided)"
+            )
+            return 3
+        if self.least is None:
+            return 0
+        if rate is None:
+            warn(f"none of the {self.what} has a verdict: the gate cannot be decided")
+            return 4
+        return 0 if rate >= self.least else 1

@@ -62,7 +62,7 @@ def turn(
 ) -> None:
     """Predict every turn from the recorded talk before it, and compare with what was done."""
     from agenteval.agents import AgentLimits
-    from agenteval.cli.flow_show import ended_code, gate, say_judges, show
+    from agenteval.cli.flow_show import Gate, ended_code, say_judges, show
     from agenteval.evaluators.workflows.cases import turn_cases
     from agenteval.flows import load_turns
     from agenteval.store import Store, default_path
@@ -93,7 +93,9 @@ def turn(
     show([], own, as_json=as_json)
     say_judges(own)
     rates = [_right(r) for r in own if r.verdict is None or r.verdict.gold_call]
-    raise typer.Exit(ended_code(ended) or gate(rates, least, max_unscored, as_json=as_json))
+    raise typer.Exit(
+        ended_code(ended) or Gate("due calls", least, max_unscored).code(rates, as_json=as_json)
+    )
 
 
 def _right(result: Any) -> float | None:

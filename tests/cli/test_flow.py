@@ -82,7 +82,7 @@ def trials(level: Any = "session") -> list[Any]:
 def test_the_perfect_assistant_serves_everybody_and_is_not_run_twice(cli: Cli, desk: Path) -> None:
     first = session(cli, "scripted:perfect", "--gate", 1)
     assert first.code == 0, first.err
-    assert "gate at least 1: 1.000 of 4 trials, 0 without verdict" in first.out
+    assert "gate at least 1: 1.000 of 4 sessions, 0 without verdict" in first.out
     assert "4 sessions to run" in first.err
     second = session(cli, "scripted:perfect", "--json", "--gate", 1)
     assert "0 sessions to run, 4 done before" in second.err
@@ -198,7 +198,7 @@ def test_without_backend_and_judge_it_is_undecided(cli: Cli, desk: Path) -> None
     some = ("scripted:perfect", "--limit", 2)
     done = session(cli, *some)
     assert done.code == 3
-    assert "2 of 2 trials have no verdict" in done.err
+    assert "2 of 2 sessions have no verdict" in " ".join(done.err.split())
     assert re.search(r"no verdict: undecided +2", done.out)
     assert session(cli, *some, "--json", "--max-unscored", 1).code == 0
     assert session(cli, *some, "--json", "--max-unscored", 1, "--gate", 0).code == 4
@@ -388,7 +388,7 @@ def test_turns_are_judged_resumed_and_gated(cli: Cli, desk: Path) -> None:
         words = ("--judge", "m", "--judge-url", judge.base_url, "--judgements", "values.jsonl")
         judged = cli(*common, *words, "--json", "--gate", 0.6)
         assert judged.code == 1
-        assert "0.500 of 2 trials" in judged.err
+        assert "0.500 of 2 due calls" in judged.err
         assert agent.count == asked == 6
     verdicts = {r["case"].rpartition(":")[2]: r for r in judged.json}
     assert verdicts["3"]["verdict"]["call"] == "right"
