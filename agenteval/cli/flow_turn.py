@@ -92,7 +92,8 @@ def turn(
     own = [r for r in own if r.trial < trials]
     show([], own, as_json=as_json)
     say_judges(own)
-    rates = [_right(r) for r in own if r.verdict is None or r.verdict.gold_call]
+    due = {c.info.id for c in cases if c.turn.kind == "call"}  # a lost reply is no lost call
+    rates = [_right(r) for r in own if r.case.id in due]
     raise typer.Exit(
         ended_code(ended) or Gate("due calls", least, max_unscored).code(rates, as_json=as_json)
     )

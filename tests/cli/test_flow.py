@@ -508,3 +508,18 @@ def test_bad_input_is_one_line_and_exit_2_and_leaves_no_file(
     assert done.code == 2, done
     assert message in last(done)
     assert {p.name for p in tmp_path.iterdir()} - {"__pycache__"} == before
+
+
+def test_a_lost_reply_is_no_lost_call(cli: Cli, desk: Path, tmp_path: Path) -> None:
+    """The gate of turns is on due calls; the recorded session has two, and four replies."""
+    (tmp_path / "odd.py").write_text(
+        "def reply(messages, tools):\n"
+        "    if 'Thank you' in messages[-1]['content']:\n"
+        "        raise ValueError('oops')\n"
+        "    return 'Hello.'\n"
+    )
+    done = cli("flow", "turn", desk, "--agent", "python:odd:reply", "--profile", "hana",
+               "--gate", 0, "--json", "--store", "odd.db")  # fmt: skip
+    assert done.code == 0, done.err
+    assert sum(row["status"] != "done" for row in done.json) == 1
+    assert "0.000 of 2 due calls, 0 without verdict" in done.err
