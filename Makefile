@@ -9,7 +9,7 @@ TORCH ?= torch==2.13.0
 DEMO ?=
 JOBS ?= 2
 
-.PHONY: demo test lint bench browser clean weights
+.PHONY: demo test lint bench bench-soak bench-crash bench-hostile bench-speed browser clean weights
 
 demo: $(VENV)/local weights
 	$(BIN)/agenteval demo $(DEMO)
@@ -25,6 +25,10 @@ lint: $(VENV)/dev
 
 bench: $(VENV)/dev weights
 	$(BIN)/python -m benchmarks
+
+# A part of the benchmarks; each takes at most 20 minutes on two cores.
+bench-soak bench-crash bench-hostile bench-speed: bench-%: $(VENV)/dev weights
+	$(BIN)/python -m benchmarks $*
 
 # Chromium for the tests of the report, from Debian, when root and not there yet. Without it these
 # tests are skipped, with a line that says so.

@@ -1,54 +1,121 @@
-"""Run all benchmarks in order: `python -m benchmarks [--quick]`.
+"""Run the benchmarks, each as a process of its own: `python -m benchmarks [--quick] [GROUP ...]`.
 
-Each runs as a process of its own and its output passes through. One that fails does not stop the
-others; at the end the exit code is 1 and the failed ones are named.
+Their output passes through; the last line of each is JSON with the rows of its figures. At the
+end one table shows the rows of all that ran. A run without --quick keeps them in results.json and
+writes results.md from it; what did not run this time stays as it was, with the day on which it was
+measured. One that fails does not stop the others; the exit code is 1 then.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+sys.path.insert(0, str(Path(__file__).parent))
+from results import RESULTS, Result, load_results, save_results, table
 
 FOLDER = Path(__file__).parent
-# name: (arguments in full, arguments with --quick)
-BENCHMARKS: dict[str, tuple[list[str], list[str]]] = {
-    "quantify": ([], ["--runs", "400", "--rounds", "1"]),
-    "startup": ([], ["--n", "5"]),
-    "merge": ([], ["--n", "2000"]),
-    "merge_quality": ([], ["--quick"]),
-    "readers": ([], ["10000"]),
-    "embedded": ([], []),
-    "coverage": ([], ["--experiments", "400"]),
-    "auc_coverage": ([], ["--experiments", "400"]),
-    "reference_stats": ([], []),
-    "judges": ([], ["--simulations", "20", "--pool", "120"]),
-    "statistics_scale": ([], ["--scores", "100000"]),
-    "planning": ([], ["--seconds", "1"]),
-    "dissect": ([], ["--cases", "5", "--extended", "3", "--sample", "200"]),
-    "flow_golden": ([], []),
-    "flows": ([], ["--sessions", "40"]),
-    "traces": ([], ["--tokens", "200000", "800000", "--rounds", "1"]),
+
+
+class Benchmark(NamedTuple):
+    """How one is called: its group, and its arguments with --quick."""
+
+    group: str
+    quick: tuple[str, ...] = ("--quick",)
+
+
+BENCHMARKS: dict[str, Benchmark] = {
+    "soak": Benchmark("soak"),
+    "crash": Benchmark("crash"),
+    "faults": Benchmark("crash"),
+    "malformed": Benchmark("hostile"),
+    "fuzz": Benchmark("hostile"),
+    "injection": Benchmark("hostile"),
+    "hostile_files": Benchmark("hostile"),
+    "pages": Benchmark("hostile"),
+    "quantify": Benchmark("speed", ("--runs", "400", "--rounds", "1")),
+    "cached": Benchmark("speed"),
+    "cells_memory": Benchmark("speed"),
+    "startup": Benchmark("speed", ("--n", "5")),
+    "statistics_scale": Benchmark("speed", ("--scores", "100000")),
+    "readers": Benchmark("speed", ("10000",)),
+    "merge": Benchmark("quality", ("--n", "2000")),
+    "merge_quality": Benchmark("quality"),
+    "embedded": Benchmark("quality", ()),
+    "coverage": Benchmark("quality", ("--experiments", "400")),
+    "auc_coverage": Benchmark("quality", ("--experiments", "400")),
+    "reference_stats": Benchmark("quality", ()),
+    "judges": Benchmark("quality", ("--simulations", "20", "--pool", "120")),
+    "planning": Benchmark("quality", ("--seconds", "1")),
+    "dissect": Benchmark("quality", ("--cases", "5", "--extended", "3", "--sample", "200")),
+    "flow_golden": Benchmark("quality", ()),
+    "flows": Benchmark("quality", ("--sessions", "40")),
+    "traces": Benchmark("quality", ("--tokens", "200000", "800000", "--rounds", "1")),
 }
+GROUPS = tuple(dict.fromkeys(b.group for b in BENCHMARKS.values()))
+
+
+def run(name: str, quick: bool) -> Result:
+    """Run one; its output passes through. A crash or a missing last line is `failed`."""
+    arguments = BENCHMARKS[name].quick if quick else ()
+    command = [sys.executable, str(FOLDER / f"{name}.py"), *arguments]
+    began, last = time.monotonic(), ""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            last = line if line.strip() else last
+    seconds = time.monotonic() - began
+    rows = _rows(last)
+    failed = None
+    if rows is None:
+        failed = f"exit code {process.returncode}, no figures"
+    elif process.returncode:
+        failed = f"exit code {process.returncode}"
+    return Result(name, tuple(rows or ()), seconds, time.strftime("%Y-%m-%d"), failed)
+
+
+def _rows(line: str) -> list[dict[str, Any]] | None:
+    try:
+        rows = json.loads(line)["rows"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return rows if isinstance(rows, list) else None
+
+
+def chosen(groups: list[str], only: list[str] | None) -> list[str]:
+    """Names in their order; all of them unless told."""
+    names = only or [n for n, b in BENCHMARKS.items() if not groups or b.group in groups]
+    return [n for n in BENCHMARKS if n in names]
 
 
 def main() -> int:
-    """Run them; 0 when all ended well."""
+    """Run them; 0 when all ended well and met their targets."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(GROUPS))
     parser.add_argument("--quick", action="store_true", help="smaller sizes, less certain figures")
-    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=list(BENCHMARKS))
+    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, metavar="NAME")
     options = parser.parse_args()
-    failed = []
-    for name, (full, quick) in BENCHMARKS.items():
-        if name not in options.only:
-            continue
+    if unknown := set(options.groups) - set(GROUPS):
+        parser.error(f"unknown group {min(unknown)!r}; there are {', '.join(GROUPS)}")
+    results = []
+    for name in chosen(options.groups, options.only):
         print(f"\n== {name} ==", flush=True)
-        arguments = quick if options.quick else full
-        command = [sys.executable, str(FOLDER / f"{name}.py"), *arguments]
-        code = subprocess.run(command, check=False).returncode
-        if code:
-            failed.append(f"{name} (exit code {code})")
+        results.append(run(name, options.quick))
+        if not options.quick:  # after each: what was measured is kept when the next is broken off
+            save_results({**load_results(), name: results[-1]}, list(BENCHMARKS))
+    console = Console()
+    console.print(table(results))
+    if not options.quick:
+        console.print(f"written to {RESULTS.with_suffix('.md')}", soft_wrap=True)
+    failed = [f"{r.name} ({r.failed})" for r in results if r.failed]
     if failed:
         print(f"\nfailed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

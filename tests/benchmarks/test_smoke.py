@@ -78,16 +78,51 @@ def test_a_heavy_import_would_be_seen() -> None:
     assert not HEAVY & imported(["-c", "import json"]).keys()
 
 
-def test_all_go_on_past_a_failing_one(tmp_path: Path) -> None:
-    shutil.copy(ROOT / "benchmarks" / "__main__.py", tmp_path)
+def folder_of_fakes(folder: Path, codes: dict[str, int]) -> str:
+    """The runner beside programs that print a row and end with a code; path of the runner."""
+    for name in ("__main__", "results"):
+        shutil.copy(ROOT / "benchmarks" / f"{name}.py", folder)
+    row = {"what": "a | b", "measured": "7", "target": "at least 8", "met": None}
     for name in ORDER:
-        code = {"startup": 3, "readers": 1}.get(name, 0)
-        (tmp_path / f"{name}.py").write_text(f"print('ran {name}'); raise SystemExit({code})")
-    done = run(str(tmp_path / "__main__.py"))
+        code = codes.get(name, 0)
+        rows = [{**row, "met": code == 0}]
+        line = json.dumps({"benchmark": name, "rows": rows})
+        program = f"print('ran {name}'); print({line!r}); raise SystemExit({code})"
+        (folder / f"{name}.py").write_text(program if code != 9 else "raise SystemExit(9)")
+    return str(folder / "__main__.py")
+
+
+def test_all_go_on_past_a_failing_one(tmp_path: Path) -> None:
+    runner = folder_of_fakes(tmp_path, {"startup": 3, "readers": 1, "merge": 9})
+    done = run(runner)
     assert done.returncode == 1
     ran = [line for line in done.stdout.splitlines() if line.startswith("ran ")]
-    order = list(ORDER)
-    assert ran == [f"ran {name}" for name in order]
-    assert done.stderr.strip() == "failed: startup (exit code 3), readers (exit code 1)"
-    only = run(str(tmp_path / "__main__.py"), "--quick", "--only", "merge")
-    assert (only.returncode, only.stderr) == (0, "")
+    assert ran == [f"ran {name}" for name in ORDER if name != "merge"]
+    assert done.stderr.strip() == (
+        "failed: startup (exit code 3), readers (exit code 1), merge (exit code 9, no figures)"
+    )
+    page = (tmp_path / "results.md").read_text("utf-8")
+    assert "| soak | a \\| b | 7 | at least 8 | met |" in page
+    assert "| startup | a \\| b | 7 | at least 8 | MISSED |" in page
+    assert "| merge | failed | exit code 9, no figures | | FAILED |" in page
+
+
+def test_what_is_not_run_keeps_its_figures(tmp_path: Path) -> None:
+    runner = folder_of_fakes(tmp_path, {})
+    assert run(runner, "--only", "crash").returncode == 0
+    page = tmp_path / "results.md"
+    first = page.read_text("utf-8")
+    assert "| crash | a" in first
+    assert "Not measured yet: soak, faults," in first
+    assert run(runner, "--quick", "--only", "merge").returncode == 0
+    assert page.read_text("utf-8") == first  # a quick run is no result
+    assert run(runner, "speed").returncode == 0
+    second = page.read_text("utf-8")
+    assert second.index("| crash | a") < second.index("| quantify | a")
+    assert "| merge | a" not in second
+
+
+def test_an_unknown_group_is_refused() -> None:
+    done = run("-m", "benchmarks", "sped")
+    assert done.returncode == 2
+    assert "unknown group 'sped'; there are soak, crash, hostile, speed, quality" in done.stderr
