@@ -71,7 +71,7 @@ def criteria(
 
     Verbosity.level = -1 if quiet else Verbosity.level
     folder = find_task(task)
-    choice = choose_model(model, base_url)
+    choice = choose_model(model, base_url, need_key=not dry_run)
     wanted = CriticOptions(
         seeds=tuple(range(seed, seed + seeds)),
         tau=tau,

@@ -6,9 +6,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from agenteval.errors import InputError
-from agenteval.models.wire import Transport, public_url
+from agenteval.models.wire import Transport
+from agenteval.redact import keep_secret, public_url, url_secrets
 
 # name: (base URL, environment variable of the key or None)
 PROVIDERS: dict[str, tuple[str, str | None]] = {
@@ -43,11 +45,14 @@ class ModelChoice:
         return f"ModelChoice({self.kind}, {self.name!r}, {url!r})"
 
 
-def choose_model(spec: str | None, base_url: str | None = None) -> ModelChoice:
+def choose_model(
+    spec: str | None, base_url: str | None = None, *, need_key: bool = True
+) -> ModelChoice:
     """The model meant by `--model` and `--base-url`, else by the environment, else `embedded`.
 
     Environment: AGENTEVAL_MODEL, AGENTEVAL_BASE_URL, AGENTEVAL_API_KEY, and the providers' own
-    key variables. Raises InputError for an unknown provider or a missing key or file.
+    key variables. Raises InputError for an unknown provider or a missing file, and for a missing
+    key unless `need_key` is False: what asks nobody, such as a dry run, needs none.
     """
     explicit = bool(spec and not base_url)  # a model asked for, and no URL beside it
     base_url = _url(base_url or _variable("AGENTEVAL_BASE_URL"))
@@ -65,6 +70,7 @@ def choose_model(spec: str | None, base_url: str | None = None) -> ModelChoice:
         key = _variable("AGENTEVAL_API_KEY") or _provider_key(provider)
         if spec.lower() == f"{provider}/{name}".lower():
             name = spec  # servers name their models so: openai/gpt-oss-20b
+        keep_secret([key])
         return ModelChoice("chat", name, provider or "openai", base_url, key)
     if not provider:
         raise InputError(
@@ -74,8 +80,9 @@ def choose_model(spec: str | None, base_url: str | None = None) -> ModelChoice:
         )
     url, variable = PROVIDERS[provider]
     key = _variable("AGENTEVAL_API_KEY") or _provider_key(provider)
-    if variable and not key:
+    if variable and not key and need_key:
         raise InputError(f"{provider} needs a key in {variable} or AGENTEVAL_API_KEY", "--model")
+    keep_secret([key])
     return ModelChoice("chat", name, provider, url, key)
 
 
@@ -100,9 +107,35 @@ def _variable(name: str) -> str | None:
 
 
 def _url(text: str | None) -> str | None:
-    if text is None or text.startswith(("http://", "https://")):
-        return text
-    raise InputError(f"{text!r} is no URL: it must start with http:// or https://", "--base-url")
+    """The URL, when it is one. A wrong one is not repeated whole: it may hold a key."""
+    if text is None:
+        return None
+    keep_secret(url_secrets(text))
+    start, _, rest = text.partition("://")
+    if start.lower() not in ("http", "https"):
+        shown = text.rpartition("@")[2].partition("?")[0]
+        raise InputError(
+            f"{shown!r} is no URL: it must start with http:// or https://", "--base-url"
+        )
+    if not _readable(text, rest):
+        raise InputError(
+            "the URL cannot be read; in a user name or password, write @ as %40, / as %2F, "
+            ": as %3A, # as %23, ? as %3F",
+            "--base-url",
+        )
+    return text
+
+
+def _readable(url: str, rest: str) -> bool:
+    """False without a host, and where a password with a slash would be taken for host and path."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    return bool(parts.hostname) and not (
+        port is not None and "@" not in parts.netloc and "@" in rest.partition("?")[0]
+    )
 
 
 def _existing(name: str, spec: str) -> Path:

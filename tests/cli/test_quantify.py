@@ -164,6 +164,20 @@ def test_dry_run_asks_nobody_and_leaves_nothing(cli: Cli, project: Path) -> None
 
 
 @pytest.mark.parametrize(
+    "command",
+    [("quantify", "runs.jsonl"), ("criteria", "--task", "sums"), ("verify", "runs.jsonl")],
+)
+def test_a_dry_run_of_a_hosted_model_needs_no_key(
+    cli: Cli, project: Path, command: tuple[str, ...]
+) -> None:
+    asked = [*command, "--model", "openai:gpt-4o"]
+    assert cli(*asked, "--dry-run").code == 0
+    done = cli(*asked)
+    assert done.code == 2
+    assert "OPENAI_API_KEY" in done.err
+
+
+@pytest.mark.parametrize(
     ("prepare", "arguments", "message"),
     [
         ("", ["quantify", "nowhere.jsonl"], "nowhere.jsonl"),
