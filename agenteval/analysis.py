@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agenteval.records import Criterion, Failure, Result, Score
+from agenteval.records import Criterion
 from agenteval.stats import Interval, mean_interval
 from agenteval.store import Store
+from agenteval.store.rows import cell_detail
 
 ALL = "all systems"
 
@@ -69,51 +70,51 @@ def load_ratings(
     runs that are asked for.
     """
     runs = store.runs()
-    results = [
-        result
-        for result in store.results(source_key, variant="original")
-        if repeats is None or result.key.repeat < repeats
-    ]
-    wanted_criteria = (
-        _newest_criteria(store, source_key) if criterion_keys is None else (set(criterion_keys))
-    )
-    wanted_runs = _newest_runs(runs, results) if run_keys is None else set(run_keys)
-    ratings = [
-        _rating(result, runs[result.key.run])
-        for result in results
-        if result.key.run in wanted_runs and result.key.criterion in wanted_criteria
-    ]
-    return rank_within_problems(ratings)
+    wanted_runs = None if run_keys is None else set(run_keys)
+    wanted_criteria = None if criterion_keys is None else set(criterion_keys)
+    ids = _criterion_ids(store, source_key, wanted_criteria)
+    one = dict[str | None, str | None]().setdefault  # a label stands in many cells: held once
+    by_run: dict[str, list[Rating]] = {}
+    for cell in store.cells(source_key, variant="original"):
+        run_key, _, criterion_key, repeat, status, label, value, _ = cell
+        if repeats is not None and repeat >= repeats:
+            continue
+        if wanted_runs is not None and run_key not in wanted_runs:
+            continue
+        own = by_run.setdefault(run_key, [])  # judged, on whatever criterion
+        if criterion_key in ids:
+            evidence, message = cell_detail(cell)
+            run = runs[run_key]
+            rating = Rating(
+                run_id=run["run_id"],
+                system=run["system"],
+                case=run["case_key"],
+                success=None if run["success"] is None else bool(run["success"]),
+                criterion_id=ids[criterion_key],
+                repeat=repeat,
+                status=one(status, status) or status,
+                value=value,
+                label=one(label, label),
+                evidence=evidence,
+                message=message,
+            )
+            own.append(rating)
+    kept = _newest_runs(runs, by_run) if wanted_runs is None else by_run.keys()
+    return rank_within_problems([r for key, own in by_run.items() if key in kept for r in own])
 
 
-def _newest_criteria(store: Store, source_key: str) -> set[str]:
-    """Keys of the version used last of every criterion that the source has judged."""
-    by_id = {criterion.id: key for key, criterion in store.criteria_of(source_key).items()}
-    return set(by_id.values())
+def _criterion_ids(store: Store, source_key: str, wanted: set[str] | None) -> dict[str, str]:
+    """Ids by key of the criteria that are wanted, or of the version used last of every one."""
+    known = {key: criterion.id for key, criterion in store.criteria_of(source_key).items()}
+    if wanted is None:
+        wanted = set({own_id: key for key, own_id in known.items()}.values())
+    return {key: own_id for key, own_id in known.items() if key in wanted}
 
 
-def _newest_runs(runs: Mapping[str, Mapping[str, Any]], results: Sequence[Result]) -> set[str]:
+def _newest_runs(runs: Mapping[str, Mapping[str, Any]], judged: Container[str]) -> set[str]:
     """Keys of the version used last of every judged run; `runs` are in the order of use."""
-    judged = {result.key.run for result in results}
     by_id = {(r["task"], r["run_id"]): key for key, r in runs.items() if key in judged}
     return set(by_id.values())
-
-
-def _rating(result: Result, run: Mapping[str, Any]) -> Rating:
-    score = result if isinstance(result, Score) else None
-    return Rating(
-        run_id=run["run_id"],
-        system=run["system"],
-        case=run["case_key"],
-        success=None if run["success"] is None else bool(run["success"]),
-        criterion_id=result.criterion_id,
-        repeat=result.key.repeat,
-        status=result.status,
-        value=score.value if score else None,
-        label=score.label if score else None,
-        evidence=score.evidence if score else {},
-        message=result.message if isinstance(result, Failure) else "",
-    )
 
 
 def rank_within_problems(ratings: Sequence[Rating]) -> list[Rating]:
@@ -165,8 +166,11 @@ def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[
     """One row per criterion and system, then one over all systems when there are several."""
     rows: list[Row] = []
     systems = sorted({r.system for r in ratings})
+    by_criterion: dict[str, list[Rating]] = defaultdict(list)
+    for rating in ratings:
+        by_criterion[rating.criterion_id].append(rating)
     for criterion in criteria:
-        own = [r for r in ratings if r.criterion_id == criterion.id]
+        own = by_criterion.get(criterion.id, [])
         rows.extend(_row(criterion, s, [r for r in own if r.system == s]) for s in systems)
         if len(systems) > 1:
             rows.append(_row(criterion, ALL, own))

@@ -5,7 +5,7 @@
     AgentevalError                 exit code
     ├── InputError                 2   a file, key or option is wrong
     ├── ModelUnavailable           2   no such model here; the message names the ways out
-    ├── StoreError                 3   the database cannot be read or written
+    ├── StoreError                 3   the store cannot be used, or the disk took no file
     │   └── StoreLocked            2   another process works on the same experiment
     ├── ReplyError                 -   a reply came, but not in form (becomes a Failure)
     ├── BudgetExceeded             3   the cap on calls, tokens or money is reached
@@ -17,12 +17,17 @@
         │   └── RequestTimeout     3   no answer within the limit
         └── Filtered               -   the endpoint withheld the reply (becomes a Failure)
 
-A message is one line for a person: what was wrong, where, what is allowed.
+A message is one line for a person: what was wrong, where, what is allowed. Known keys and what has
+the form of one are taken out of it when the error is made, whoever repeated them.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from agenteval.redact import redacted
+
+_LONGEST = 2000  # characters of a message on bad input
 
 
 class AgentevalError(Exception):
@@ -35,11 +40,16 @@ class AgentevalError(Exception):
     exit_code = 2
     spent: Any = None
 
+    def __init__(self, message: object = "") -> None:
+        super().__init__(redacted(message))
+
 
 class InputError(AgentevalError):
-    """Bad input. `where` names the file with its line or key."""
+    """Bad input. `where` names the file with its line or key; a message of megabytes is cut."""
 
     def __init__(self, message: str, where: str | None = None) -> None:
+        if len(message) > _LONGEST:  # a key or a value of the file is quoted in it
+            message = f"{message[: _LONGEST - 300]} ... {message[-200:]}"
         super().__init__(f"{where}: {message}" if where else message)
         self.where = where
 
@@ -49,7 +59,7 @@ class ModelUnavailable(AgentevalError):
 
 
 class StoreError(AgentevalError):
-    """The store cannot be opened, read or written."""
+    """The store cannot be opened, read or written, or the disk is full or fails."""
 
     exit_code = 3
 

@@ -1,36 +1,16 @@
-"""Plan what is missing, run it, keep what comes: runs × criteria × repeats − what the store has."""
+"""Run what a plan says is missing, and keep what comes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from agenteval.evaluators.base import Evaluator, Outcome, Unit, judge
 from agenteval.outage import Breaker, run_workers
-from agenteval.records import Criterion, Failure, Run, Usage, View, content_hash
-from agenteval.store import CellState, Store
-
-Item = tuple[Run, View]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a command will do. Cells are results, calls are requests before any repair."""
-
-    items: tuple[Item, ...]
-    criteria: tuple[Criterion, ...]
-    repeats: int
-    variant: str
-    units: tuple[Unit, ...]
-    cells: int
-    done: int  # cells with a Score
-    failed: int  # cells with a Failure that is not tried again now
-
-    @property
-    def open(self) -> int:
-        """Cells that the units will judge."""
-        return sum(len(u.criteria) for u in self.units)
+from agenteval.plan import Item, Plan, joined, make_plan
+from agenteval.records import Failure, Usage, content_hash
+from agenteval.store import Store
 
 
 @dataclass(slots=True)
@@ -51,101 +31,6 @@ class Ended:
     progress: Progress
     stopped: str | None = None
     left_out: int = 0
-
-
-def make_plan(  # noqa: PLR0913  each is one dimension of the plan
-    evaluator: Evaluator,
-    items: Sequence[Item],
-    criteria: Sequence[Criterion],
-    store: Store,
-    *,
-    repeats: int,
-    variant: str = "original",
-    retry_failed: bool = False,
-) -> Plan:
-    """Units for every cell the store lacks, repeats outermost.
-
-    A stored Score is never planned again; an infrastructure failure always is; a content failure
-    only with `retry_failed`, as a fresh attempt.
-    """
-    states = store.states(evaluator.source)
-    units: list[Unit] = []
-    done = failed = 0
-    keyed_items = [(run, view, view.sha256) for run, view in items]
-    keyed_criteria = [(criterion, criterion.sha256) for criterion in criteria]
-    for repeat in range(repeats):
-        for run, view, run_key in keyed_items:
-            missing: list[tuple[Criterion, int]] = []
-            for criterion, criterion_key in keyed_criteria:
-                state = states.get((run_key, variant, criterion_key, repeat))
-                attempt = _attempt(state, retry_failed)
-                if attempt is not None:
-                    missing.append((criterion, attempt))
-                elif state is not None and state.failed:
-                    failed += 1
-                else:
-                    done += 1
-            units.extend(_units(evaluator, run, view, missing, repeat, variant))
-    return Plan(
-        items=tuple(items),
-        criteria=tuple(criteria),
-        repeats=repeats,
-        variant=variant,
-        units=tuple(units),
-        cells=len(items) * len(criteria) * repeats,
-        done=done,
-        failed=failed,
-    )
-
-
-def joined(plans: Sequence[Plan]) -> Plan:
-    """Several plans of one judge on the same criteria as one, in their order.
-
-    Raises ValueError without plans or for other criteria.
-    """
-    first = plans[0] if plans else None
-    if first is None or any(p.criteria != first.criteria for p in plans):
-        raise ValueError("only plans on the same criteria can be joined")
-    return Plan(
-        items=tuple(item for p in plans for item in p.items),
-        criteria=first.criteria,
-        repeats=first.repeats,
-        variant=", ".join(p.variant for p in plans),
-        units=tuple(unit for p in plans for unit in p.units),
-        cells=sum(p.cells for p in plans),
-        done=sum(p.done for p in plans),
-        failed=sum(p.failed for p in plans),
-    )
-
-
-def _attempt(state: CellState | None, retry_failed: bool) -> int | None:
-    """Attempt number for a cell to be judged now, or None when it stays as it is.
-
-    A failed request repeats its attempt, so that replies it had paid for are found again; a reply
-    that was not in form needs a new one.
-    """
-    if state is None:
-        return 0
-    if state.open_on_resume:
-        return state.attempt
-    if state.failed and retry_failed:
-        return state.attempt + 1
-    return None
-
-
-def _units(
-    evaluator: Evaluator,
-    run: Run,
-    view: View,
-    missing: Sequence[tuple[Criterion, int]],
-    repeat: int,
-    variant: str,
-) -> Iterator[Unit]:
-    """Calls for the missing criteria of one run and repeat; attempts are not mixed in a call."""
-    for attempt in sorted({a for _, a in missing}):
-        wanted = [c for c, a in missing if a == attempt]
-        for batch in evaluator.batches(wanted):
-            yield Unit(run, view, batch, repeat, variant, attempt)
 
 
 def experiment_of(evaluator: Evaluator, task: str) -> str:
@@ -218,6 +103,7 @@ class _Engine:
 
 __all__ = [
     "Ended",
+    "Item",
     "Plan",
     "Progress",
     "execute",

@@ -65,7 +65,7 @@ def test_a_resume_asks_exactly_what_is_missing(
         assert asked(judge) == set(ALL) - done
         assert len(store.states(judge.source)) == 24
         again = make_plan(judge, items(4), criteria(3), store, repeats=2)
-        assert (again.units, again.done) == ((), 24)
+        assert (list(again.units), len(again.units), again.done) == ([], 0, 24)
 
 
 def test_more_repeats_only_add(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from agenteval.agents.arguments import clean
-from agenteval.agents.process import environment_secrets
 from agenteval.agents.protocol import Agent, AgentFailure, AgentLog, Ending
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import (
@@ -24,8 +23,8 @@ from agenteval.errors import (
     TooLong,
     Unauthorized,
 )
-from agenteval.models.wire import hide
 from agenteval.records import FailureStatus
+from agenteval.redact import redacted
 
 _GRACE = 2.0  # seconds a cancelled agent gets to close its connections
 _MAX_OUTPUT = 100_000  # characters of last words
@@ -205,7 +204,7 @@ def _failure(error: Exception, tools: Toolbox, seconds: float, about: str = "") 
         error = parts[0]
     return AgentFailure(
         status=next((s for kind, s in _STATUS if isinstance(error, kind)), "error:infrastructure"),
-        message=hide(clean(about + _text(error)), environment_secrets())[:500],
+        message=redacted(clean(about + _text(error)))[:500],
         events=tuple(tools.events),
         seconds=seconds,
         usage=tools.usage,

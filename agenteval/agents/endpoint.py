@@ -21,8 +21,9 @@ from agenteval.errors import AgentevalError, Filtered, InputError, RequestTimeou
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.openai import OpenAITransport
-from agenteval.models.wire import Reply, Request, WireMessage, public_url
+from agenteval.models.wire import Reply, Request, WireMessage
 from agenteval.records import Usage
+from agenteval.redact import public_url
 
 INSTRUCTIONS = "You are a helpful assistant. Use the tools to do what the user asks for."
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 from agenteval.errors import InputError, ModelError
-from agenteval.models.wire import hide
+from agenteval.redact import SECRET_NAMES, redacted
 
 MAX_LINE = 1_000_000  # bytes
 _TAIL = 4000  # bytes of stderr that are kept
@@ -106,7 +106,7 @@ class Child:
         """The error that says `what` happened, and the end of its stderr."""
         await asyncio.wait({self._drain}, timeout=_TERM)
         told = self._tail.decode("utf-8", "replace")
-        tail = " ".join(hide(told, environment_secrets()).split())
+        tail = " ".join(redacted(told).split())
         shown = tail if len(tail) <= _SHOWN else f"… {tail[-_SHOWN:]}"
         return ModelError(f"{what}; stderr: {shown}" if tail else f"{what}; stderr is empty")
 
@@ -186,7 +186,7 @@ def without_secrets(words: Sequence[str]) -> list[str]:
     for word in words:
         word = _BEARER.sub(r"\1 ***", _CREDENTIALS.sub("://***@", word))
         name, equals, _ = word.partition("=")
-        secret = name.lower().endswith(_SECRET)
+        secret = name.lower().endswith(SECRET_NAMES)
         if next_is or word.startswith(_KEYS):
             shown.append("***")
         elif secret and equals:
@@ -197,25 +197,12 @@ def without_secrets(words: Sequence[str]) -> list[str]:
     return shown
 
 
-_SECRET = ("key", "token", "secret", "password", "passwd")
 _KEYS = (
     "sk-", "sk_", "ghp_", "gho_", "github_pat_", "glpat-", "hf_", "xoxb-", "xoxp-", "AKIA", "AIza",
     "eyJ",
 )  # fmt: skip
 _CREDENTIALS = re.compile(r"://[^/?#@\s]*@")
 _BEARER = re.compile(r"\b(bearer|basic|x-api-key:|api-key:|token:)\s+\S+", re.I)
-
-
-def environment_secrets() -> list[str]:
-    """Values of our environment that its names call secret: a child has them, and may tell them."""
-    return [
-        value
-        for name, value in os.environ.items()
-        if len(value) >= _SHORTEST and name.lower().endswith(_SECRET)
-    ]
-
-
-_SHORTEST = 8  # characters: shorter ones would be found in any text
 
 
 def files_sha256(words: Sequence[str]) -> dict[str, str]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from agenteval.visible import HIDDEN, visible, visible_line
+
 if TYPE_CHECKING:
     from rich.console import Console
-
-# ESC and other control characters in run ids or labels could rewrite the terminal.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Verbosity:
@@ -28,7 +26,7 @@ def out() -> Console:
     from rich.console import Console
 
     width = None if sys.stdout.isatty() else 120
-    return Console(width=width, highlight=False, soft_wrap=False)
+    return Console(width=width, highlight=False, emoji=False, soft_wrap=False)
 
 
 @functools.cache
@@ -36,14 +34,23 @@ def err() -> Console:
     """Standard error."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 120)
+    width = None if sys.stderr.isatty() else 120
+    return Console(stderr=True, highlight=False, emoji=False, width=width)
 
 
 def clean(text: object) -> str:
-    """Untrusted text for the terminal: control characters shown, markup escaped."""
+    """Untrusted text for one line of the terminal: what could rewrite, reorder or fake a line is
+    shown as its code, and markup is escaped."""
     from rich.markup import escape
 
-    return escape(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text)))
+    return escape(visible_line(text))
+
+
+def clean_lines(text: object) -> str:
+    """The same for a text of several lines that stands by itself."""
+    from rich.markup import escape
+
+    return escape(visible(text))
 
 
 def note(text: str) -> None:
@@ -58,8 +65,14 @@ def warn(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """A JSON document on standard output."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """A JSON document on standard output; what a terminal would obey, or could not show, stands in
+    it as \\uXXXX, which reads back as the same text."""
+    sys.stdout.write(json_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)))
+
+
+def json_text(text: str) -> str:
+    """JSON and a line end; what only a string of it can hold and nobody sees, as its escape."""
+    return HIDDEN.sub(lambda m: json.dumps(m.group())[1:-1], text) + "\n"
 
 
 def warn_list(title: str, lines: Iterable[str], *, most: int = 10) -> None:

@@ -10,6 +10,7 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.console import clean, out, print_json
 from agenteval.errors import AgentevalError
+from agenteval.redact import public_url
 
 _PACKAGES = (
     "agenteval",
@@ -106,7 +107,8 @@ async def _ask(choice: object) -> str:
         reply = await client.complete(request)
     finally:
         await client.close()
-    return f"{choice.name} answers in {reply.latency:.2f} s ({choice.base_url or choice.provider})"
+    where = public_url(choice.base_url) if choice.base_url else choice.provider
+    return f"{choice.name} answers in {reply.latency:.2f} s ({where})"
 
 
 def _store(store: Path | None) -> Iterator[Check]:

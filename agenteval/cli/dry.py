@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agenteval.evaluators.base import Unit
+    from agenteval.plan import Units
     from agenteval.records import Criterion, Run, Task, View
 
 _SAMPLE = 200  # requests that are rendered to estimate tokens
@@ -22,7 +23,7 @@ def describe(
     """Lines for a person. Raises InputError for a model that cannot be chosen."""
     from agenteval.models.factory import choose_model
 
-    choice = choose_model(job.model, job.base_url)
+    choice = choose_model(job.model, job.base_url, need_key=False)
     cells = len(items) * len(criteria) * job.repeats
     yield f"runs: {len(items)} of task {task.name}"
     yield f"reference answers: {'shown to the judge' if job.with_reference else 'withheld'}"
@@ -67,12 +68,12 @@ def _describe_chat(
         yield f"cost, estimated: {job.limits.price.cost(prompt, reply):.4f}"
 
 
-def _prompt_tokens(evaluator: Any, units: Sequence[Unit]) -> int:
+def _prompt_tokens(evaluator: Any, units: Units) -> int:
     """Estimate from an evenly spread sample of the requests."""
     from agenteval.models.client import estimate_tokens
 
     if not units:
         return 0
-    sample = units[:: max(1, len(units) // _SAMPLE)]
+    sample = list(islice(units, 0, None, max(1, len(units) // _SAMPLE)))
     total = sum(estimate_tokens(evaluator.inner.request(u)[0]) for u in sample)
     return round(total / len(sample) * len(units))

@@ -12,6 +12,7 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, note, print_json, warn
 from agenteval.errors import InputError
+from agenteval.visible import visible
 
 if TYPE_CHECKING:
     from agenteval.evaluators.workflows.convert import Converted, Told
@@ -56,7 +57,8 @@ def convert(
             write_atomically(output, made.text)
             note(f"written to {output}")
         elif not as_json:
-            sys.stdout.write(made.text)
+            # a model wrote it: shown as text to a person, unchanged to a file
+            sys.stdout.write(visible(made.text) if sys.stdout.isatty() else made.text)
         return
     warn(f"the {target} that {choice.name} wrote was rejected; nothing was written:")
     for reason in made.reasons:

@@ -136,10 +136,9 @@ def _read(files: list[Path], level: Level | None) -> Rows:
 def _workflow_text(path: Path | None) -> str:
     if path is None:
         return ""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read ({error})", str(path)) from error
+    from agenteval.intake import read_text
+
+    return read_text(path)
 
 
 def _choice(asked: _Asked) -> Any:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 from functools import cache
+from types import TracebackType
 from typing import Any
 
 import typer
@@ -31,6 +33,8 @@ from agenteval.cli import (
     verify,
 )
 from agenteval.errors import AgentevalError
+from agenteval.redact import guard_logs, redacted
+from agenteval.visible import visible
 
 app = typer.Typer(
     name="agenteval",
@@ -77,6 +81,8 @@ def _command() -> Any:
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the script `agenteval`; always ends in SystemExit."""
+    guard_logs(visible)
+    sys.excepthook = _told
     # AutoGen logs every exception that passes it, a cancelled team's too; ours are told by us.
     logging.getLogger("autogen_core").addHandler(logging.NullHandler())
     try:
@@ -88,7 +94,13 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(0)  # the reader of a pipe has seen enough
 
 
+def _told(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A crash, with its traceback as Python prints it, but for keys and control characters."""
+    whole = "".join(traceback.format_exception(kind, error, trace))
+    sys.stderr.write(visible(redacted(whole)))
+
+
 def _one_line(error: Exception) -> str:
     """The message on one line; control characters from a file are shown, not obeyed."""
-    line = " ".join(str(error).split())
+    line = redacted(" ".join(str(error).split()))
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options, plan_job
-from agenteval.cli.console import Verbosity, clean, err, note, out, print_json, warn_list
+from agenteval.cli.console import (
+    Verbosity,
+    clean,
+    clean_lines,
+    err,
+    note,
+    out,
+    print_json,
+    warn_list,
+)
 from agenteval.cli.job import make_limits
 from agenteval.cli.plan_job import PlanJob
 from agenteval.cli.plan_run import Lexicon, Suite
@@ -196,4 +205,4 @@ async def _shrink(
                 f"[bold]{clean(case.id)}[/bold] smallest failing request ({small.ended}; "
                 f"{len(small.steps)} steps, {small.runs} runs, {small.unknown} without verdict):"
             )
-            to.print(clean(small.case.text))
+            to.print(clean_lines(small.case.text))

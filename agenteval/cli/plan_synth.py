@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.console import Verbosity, clean, note, out
+from agenteval.cli.console import Verbosity, clean, clean_lines, json_text, note, out
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def synth(
     generator = make_generator(shape, seed, topic or [], lexicon)
     if output is None:
         for case in generator.cases(count):
-            sys.stdout.write(case_line(case) + "\n")
+            sys.stdout.write(json_text(case_line(case)))
         return
     cases: list[Case] = []
     write_suite(output, _kept(generator.cases(count), cases))
@@ -157,7 +157,7 @@ def _describe(cases: Sequence[Case], show: int) -> None:
     for case in cases[:show]:
         plans = "not counted" if case.valid_plans is None else str(case.valid_plans)
         out().print(f"\n[bold]{clean(case.id)}[/bold] {clean(case.topic)}, valid plans: {plans}")
-        out().print(clean(case.text))
+        out().print(clean_lines(case.text))
         if case.durations:
             hours = ", ".join(f"{k} {v} h" for k, v in case.durations.items())
             out().print(f"[dim]hidden durations: {clean(hours)}[/dim]")

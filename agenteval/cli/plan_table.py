@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agenteval.cli.console import clean, out
+from agenteval.cli.console import clean, clean_lines, out
+from agenteval.visible import visible_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,12 +40,24 @@ def print_table(table: PlainTable) -> None:
     them in a part of its own."""
     from agenteval.cli.table_widths import EDGES, parts
 
+    table = _one_line_each(table)
     columns = list(zip(table.columns, *table.rows, strict=True))
     for i, found in enumerate(parts(columns, table.right, out().width - EDGES)):
-        title = f"\n{table.title}, continued" if i else table.title
-        out().print(f"[italic]{clean(title)}[/italic]")
+        above, more = ("\n", ", continued") if i else ("", "")
+        out().print(f"{above}[italic]{clean(table.title)}{more}[/italic]")
         out().print(_grid(table, found))
     out().print(f"[dim]{clean(table.note)}[/dim]\n" if table.note else "")
+
+
+def _one_line_each(table: PlainTable) -> PlainTable:
+    """The table as it will be seen, so that widths are those of what is printed."""
+    from dataclasses import replace
+
+    return replace(
+        table,
+        columns=tuple(visible_line(head) for head in table.columns),
+        rows=tuple(tuple(visible_line(cell) for cell in row) for row in table.rows),
+    )
 
 
 def _grid(table: PlainTable, found: Part) -> Table:
@@ -57,7 +70,7 @@ def _grid(table: PlainTable, found: Part) -> Table:
     grid = Table(box=SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False)
 
     def text(words: str, i: int, width: int) -> str:
-        return clean(broken(words, width, number=table.right[i]))
+        return clean_lines(broken(words, width, number=table.right[i]))
 
     own = list(zip(found.columns, found.widths, strict=True))
     for i, width in own:

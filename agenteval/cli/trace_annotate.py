@@ -53,19 +53,21 @@ def export(
     """Write one sheet per trace: its spans, the kinds of errors, and a place to fill in."""
     from agenteval.evaluators.traces.outline import outline
     from agenteval.evaluators.traces.worksheet import worksheet, worksheet_json
+    from agenteval.filenames import file_in
     from agenteval.files import write_atomically
 
     Verbosity.level = -1 if quiet else Verbosity.level
     labels = read_taxonomy(taxonomy)
     begin = _by_trace(start, labels) if start else {}
     texts: dict[Path, str] = {}
+    taken: set[str] = set()
     for run, _ in each_trace(paths):
         seen = outline(run, most=len(run.spans), excerpt=chars)
         given = begin.get(run.id)
         if json_layout:
-            texts[_sheet_path(output, run.id, ".json")] = worksheet_json(seen, given)
+            texts[file_in(output, run.id, ".json", taken)] = worksheet_json(seen, given)
         else:
-            texts[_sheet_path(output, run.id, ".yaml")] = worksheet(seen, labels, given)
+            texts[file_in(output, run.id, ".yaml", taken)] = worksheet(seen, labels, given)
     for path in texts:
         if path.exists():
             raise InputError("this sheet is there already, perhaps filled in; name another folder",
@@ -92,6 +94,7 @@ def import_(
     """Check filled sheets, and write them as annotations; nothing is written if one is wrong."""
     from agenteval.evaluators.traces.annotation_files import write_folder
     from agenteval.evaluators.traces.worksheet import read_worksheet
+    from agenteval.intake import read_text
 
     Verbosity.level = -1 if quiet else Verbosity.level
     labels = read_taxonomy(taxonomy)
@@ -99,7 +102,7 @@ def import_(
     done: dict[str, Findings] = {}
     problems: list[str] = []
     for path in _sheets(sheets):
-        text = _read(path)
+        text = read_text(path)
         filled = read_worksheet(text, str(path), labels)
         if filled.trace in spans:
             filled = read_worksheet(text, str(path), labels, spans[filled.trace])
@@ -197,23 +200,8 @@ def _row(name: str, one: Overlap) -> tuple[Cell, ...]:
     )  # fmt: skip
 
 
-def _sheet_path(folder: Path, trace: str, suffix: str) -> Path:
-    if Path(trace).name != trace or "\\" in trace or trace.startswith("."):
-        raise InputError(f"the trace id {trace!r} cannot name a file", str(folder))
-    return folder / f"{trace}{suffix}"
-
-
 def _by_trace(folder: Path, labels: Taxonomy) -> dict[str, Findings]:
     return {one.trace: one.findings for one in read_annotations(folder, labels, str(folder))}
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"cannot read ({error.strerror})", str(path)) from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 (byte {error.start})", str(path)) from error
 
 
 def _sheets(paths: Sequence[Path]) -> list[Path]:

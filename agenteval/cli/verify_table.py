@@ -89,7 +89,7 @@ def _effects(result: VerifiedSet, names: Mapping[str, str]) -> None:
     )  # fmt: skip
     table.add_column("criterion")
     for operator, share in columns:
-        head = operator.replace("_", "\n") + (f"\n{share:.0%}" if share is not None else "")
+        head = clean(operator).replace("_", "\n") + (f"\n{share:.0%}" if share is not None else "")
         table.add_column(head, justify="right")
     for one in rated:
         by_column = {(e.operator, e.share): e for e in one.effects}

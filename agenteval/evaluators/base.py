@@ -28,6 +28,7 @@ from agenteval.records import (
     Usage,
     View,
 )
+from agenteval.redact import redacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def fail_all(
             key=cell_key(unit, criterion, source_key),
             criterion_id=criterion.id,
             status=status,
-            message=message[:500],
+            message=redacted(message)[:500],
         )
         for criterion in unit.criteria
     )

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from agenteval.errors import AgentevalError, BadRequest, Filtered, ReplyError
 from agenteval.models.client import Client
+from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Usage
 
@@ -43,7 +44,7 @@ async def ask(
         request,
         messages=(
             *request.messages,
-            {"role": "assistant", "content": first.text[:_SHOWN] or "(empty)"},
+            {"role": "assistant", "content": neutralise(first.text[:_SHOWN]) or "(empty)"},
             {"role": "user", "content": repair(str(problem))},
         ),
         role=f"{request.role}:repair",

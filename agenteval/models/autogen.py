@@ -24,6 +24,7 @@ from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, ValidationError
 
 from agenteval.errors import AgentevalError, BadRequest, InputError, ModelError, Transient
+from agenteval.intake import read_text
 from agenteval.models.autogen_wire import (
     autogen_finish,
     function_call,
@@ -37,8 +38,9 @@ from agenteval.models.autogen_wire import (
     wire_tool,
 )
 from agenteval.models.client import Client, estimate_tokens
-from agenteval.models.wire import Reply, Request, hide, one_line, printable, public_url
+from agenteval.models.wire import Reply, Request, hide, one_line, printable
 from agenteval.records import Usage, content_hash
+from agenteval.redact import keep_secret, public_url, url_secrets
 
 _FINISH = {"stop": "stop", "length": "length", "content_filter": "content_filter",
            "function_calls": "tool_calls"}  # fmt: skip
@@ -58,6 +60,7 @@ class AutogenTransport:
     ) -> None:
         self._client = client
         self._secrets = tuple(_secrets(config or {}))
+        keep_secret(self._secrets)
         self.model = name
         self.endpoint = f"autogen:{type(client).__name__}"
         if config is not None:
@@ -70,8 +73,10 @@ class AutogenTransport:
         Raises InputError when it names no model client that can be loaded.
         """
         config: Any = None
+        text = read_text(path)
         try:
-            config = json.loads(path.read_text(encoding="utf-8-sig"))
+            config = json.loads(text)
+            keep_secret(_secrets(config))
             client = ChatCompletionClient.load_component(_without_retries(config))
         except Exception as error:  # noqa: BLE001  a component may raise anything when it is built
             reason = one_line(hide(_reason(error), _secrets(config)))
@@ -141,9 +146,9 @@ def _is_secret(name: str) -> bool:
 
 
 def _secrets(value: Any, inside: bool = False) -> Iterator[str]:
-    """Every text below a member whose name speaks of a key."""
-    if isinstance(value, str) and inside:
-        yield value
+    """Every text below a member whose name speaks of a key, and credentials in URLs."""
+    if isinstance(value, str):
+        yield from [value] if inside else url_secrets(value) if "://" in value else []
     elif isinstance(value, Mapping):
         for name, member in value.items():
             yield from _secrets(member, inside or _is_secret(str(name)))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from agenteval.errors import AgentevalError, BadRequest, RequestTimeout, Transient, Unauthorized
+from agenteval.models.ceiling import Slot
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.wire import Reply, Request, Simplified, Transport
 from agenteval.records import Usage, canonical_json
@@ -140,8 +141,8 @@ class Client:
         """Attempts until one is answered; the pauses between them hold no slot."""
         while True:
             try:
-                async with self.limiter:
-                    return await self._attempt(request, effort)
+                async with self.limiter as slot:
+                    return await self._attempt(request, effort, slot)
             except Simplified:
                 continue
             except Transient as error:
@@ -151,7 +152,7 @@ class Client:
                     raise
             await self._sleep(pause)
 
-    async def _attempt(self, request: Request, effort: _Effort) -> Reply:
+    async def _attempt(self, request: Request, effort: _Effort, slot: Slot) -> Reply:
         held = await self.budget.hold(effort.prompt, effort.completion)
         began = self._clock()
         if effort.started is None:
@@ -159,7 +160,7 @@ class Client:
         effort.attempts += 1
         usage, charged = None, True
         try:
-            reply = await self._send(request)
+            reply = await self._send(request, slot)
             usage = reply.usage
             effort.latency = self._clock() - began
             return reply
@@ -173,7 +174,7 @@ class Client:
             counted = self.budget.settle(held, usage, charged=charged)
             effort.usage = effort.usage + counted
 
-    async def _send(self, request: Request) -> Reply:
+    async def _send(self, request: Request, slot: Slot) -> Reply:
         try:
             async with asyncio.timeout(self.timeout):
                 reply = await self.transport.send(request)
@@ -182,9 +183,9 @@ class Client:
             raise RequestTimeout(message) from None
         except Transient as error:
             if error.overload:
-                self.limiter.overloaded()
+                self.limiter.overloaded(slot)
             raise
-        self.limiter.answered()
+        self.limiter.answered(slot)
         return reply
 
     def _pause(self, error: Transient, effort: _Effort) -> float | None:

@@ -24,6 +24,7 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
+from agenteval.redact import keep_secret, redacted, url_secrets
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,6 +118,7 @@ class EndpointEmbedder:
 
         if base_url is not None and api_key is None:
             api_key = "none"  # local servers want no key, the SDK insists on one
+        keep_secret([api_key, *url_secrets(base_url or "")])
         try:
             self._client = openai.OpenAI(
                 base_url=base_url, api_key=api_key, max_retries=MAX_RETRIES, timeout=TIMEOUT
@@ -314,7 +316,7 @@ def _transformers_silent() -> Iterator[None]:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]
+    return " ".join(redacted(error).split())[:200]
 
 
 def _translated(error: Exception) -> ModelError:

@@ -33,11 +33,15 @@ MAX_DEPTH = 64
 
 
 class NotJsonish(ValueError):
-    """The text at this place is no value. `at` is the offset where that became clear."""
+    """The text at this place is no value. `at` is the offset where that became clear.
+
+    `begun` says whether a key of an object had been read by then, with its colon.
+    """
 
     def __init__(self, message: str, at: int = 0) -> None:
         super().__init__(message)
         self.at = at
+        self.begun = False
 
 
 class _CutOff(Exception):
@@ -57,7 +61,11 @@ class Scan:
 def scan(text: str, start: int) -> Scan:
     """Read the object or list that starts at `start`. Raises NotJsonish."""
     reader = _Reader(text)
-    value, end = reader.value(start, 1)
+    try:
+        value, end = reader.value(start, 1)
+    except NotJsonish as error:
+        error.begun = reader.begun
+        raise
     return Scan(value, end, reader.cut, reader.loose)
 
 
@@ -65,11 +73,15 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.cut = False
+        self.begun = False
         self.loose: set[str] = set()
 
     def skip(self, at: int) -> int:
         """Behind space and comments."""
-        end = at + len(_matched(_SPACE, self.text, at))
+        space = _matched(_SPACE, self.text, at)
+        end = at + len(space)
+        if space.strip(" \t\r\n"):
+            self.loose.add("space")
         if self.text[end : end + 1] in ("/", "#"):
             behind = end + len(_matched(_COMMENTS, self.text, end))
             if behind > end:
@@ -136,6 +148,7 @@ class _Reader:
         at = self.skip(at)
         if self.peek(at) != ":":
             raise NotJsonish(f"expected ':' at offset {at}", at)
+        self.begun = True
         return key, at + 1
 
     def peek(self, at: int) -> str:

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from agenteval.errors import BudgetExceeded
+from agenteval.models.ceiling import Ceiling, Slot
 from agenteval.records import Usage
 
 
 class Limiter:
-    """At most `limit` attempts in flight; `limit` moves between 1 and `maximum`.
+    """At most `limit` attempts in flight; `limit` moves between 1 and `maximum` (see Ceiling).
 
-    It shrinks to 0.7 of itself on an overload answer, at most once per `cooldown` seconds (one
-    burst of 429s is one message), and grows by one for each full round of answered attempts.
-    Who waits is served in order of arrival.
+    Entering gives the attempt's slot, which `answered` and `overloaded` want back before it
+    leaves. Who waits is served in order of arrival.
     """
 
     def __init__(
@@ -27,29 +27,31 @@ class Limiter:
         maximum: int,
         *,
         start: int | None = None,
-        cooldown: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        start = maximum if start is None else start
-        if maximum < 1 or start < 1:
-            raise ValueError("concurrency must be at least 1")
-        self.maximum = maximum
-        self.limit = float(min(maximum, start))
+        self.ceiling = Ceiling(maximum, maximum if start is None else start, clock=clock)
         self.in_flight = 0
         self.overloads = 0
-        self._cooldown = cooldown
-        self._clock = clock
-        self._shrunk_at = -cooldown
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Future[Slot]] = deque()
 
-    async def __aenter__(self) -> None:
+    @property
+    def maximum(self) -> int:
+        """What `limit` never passes."""
+        return self.ceiling.maximum
+
+    @property
+    def limit(self) -> float:
+        """Attempts that may be in flight now; the whole part counts."""
+        return self.ceiling.limit
+
+    async def __aenter__(self) -> Slot:
         if self.in_flight < int(self.limit):  # then nobody waits: `_wake` follows every change
             self.in_flight += 1
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            return self.ceiling.admitted(self.in_flight)
+        turn: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            await turn  # `_wake` has counted us in: nobody who comes later can be faster
+            return await turn  # `_wake` has counted us in: nobody who comes later can be faster
         except BaseException:
             if turn.done() and not turn.cancelled():
                 self.in_flight -= 1
@@ -76,22 +78,19 @@ class Limiter:
                 gone.append(turn)
             else:
                 self.in_flight += 1
-                turn.set_result(None)
+                turn.set_result(self.ceiling.admitted(self.in_flight))
         self._waiting.extendleft(reversed(gone))
 
-    def answered(self) -> None:
-        """A good answer came: grow slowly."""
-        if self.limit < self.maximum:
-            self.limit = min(float(self.maximum), self.limit + 1.0 / self.limit)
-            self._wake()
+    def answered(self, slot: Slot) -> None:
+        """The endpoint answered this attempt."""
+        self.ceiling.answered(slot)
+        self._wake()
 
-    def overloaded(self) -> None:
-        """The endpoint said that it is too much: shrink."""
+    def overloaded(self, slot: Slot) -> None:
+        """The endpoint said to this attempt that it is too much."""
         self.overloads += 1
-        now = self._clock()
-        if now - self._shrunk_at >= self._cooldown:
-            self._shrunk_at = now
-            self.limit = max(1.0, self.limit * 0.7)
+        self.ceiling.refused(slot, self.in_flight - 1)
+        self._wake()
 
 
 @dataclass(frozen=True, slots=True)

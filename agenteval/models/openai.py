@@ -12,6 +12,7 @@ import importlib
 import json
 import logging
 import math
+import os
 import re
 import time
 from collections.abc import Mapping
@@ -33,10 +34,9 @@ from agenteval.models.wire import (
     hide,
     one_line,
     printable,
-    public_url,
-    url_secrets,
 )
 from agenteval.records import Usage, canonical_json
+from agenteval.redact import keep_secret, public_url, url_secrets
 
 _MODES = ("json_schema", "json_object", "text")
 _RETRYABLE = {408, 409, 425, 429}
@@ -86,6 +86,8 @@ class OpenAITransport:
         if not (self._key.isascii() and self._key.isprintable()):
             raise InputError("the API key holds characters that no key has", self.endpoint)
         self._secrets = (self._key, *url_secrets(url))
+        keep_secret(self._secrets)
+        self._bytes = tuple(s.encode() for s in self._secrets if len(s) >= 8)
         self._mode = 0
         self._refused: set[str] = set()
         self._bad_schemas: set[str] = set()
@@ -139,18 +141,22 @@ class OpenAITransport:
         # `from None`: the exceptions of the SDK hold the request with its headers
         try:
             response = await client.post("/chat/completions", cast_to=self._response, body=body)
-        except openai.APITimeoutError:
-            raise Transient(f"{self.endpoint}: cannot connect (timeout)") from None
         except openai.APIConnectionError as error:
-            cause = error.__cause__ or error
-            what = "cannot connect" if "Connect" in type(cause).__name__ else "connection lost"
-            reason = one_line(hide(str(cause), self._secrets)) or type(cause).__name__
-            raise Transient(f"{self.endpoint}: {what} ({reason})") from None
+            lost = one_line(hide(_connection_lost(error), self._secrets))
+            raise Transient(f"{self.endpoint}: {lost}") from None
         except openai.APIStatusError as error:
             raise status_error(self.endpoint, error, self._secrets) from None
         except UnicodeEncodeError:
             raise BadRequest("the request holds half characters (lone surrogates)") from None
         payload: bytes = response.content
+        return self._unsaid(payload)
+
+    def _unsaid(self, payload: bytes) -> bytes:
+        """The body without our key, which some endpoints and debugging proxies repeat: replies
+        are stored."""
+        for secret in self._bytes:
+            if secret in payload:
+                payload = payload.replace(secret, b"[hidden]")
         return payload
 
     def _form(self, request: Request) -> str:
@@ -218,6 +224,31 @@ class OpenAITransport:
         if self._sdk is not None:
             sdk, self._sdk = self._sdk, None
             await sdk.close()
+
+
+def _connection_lost(error: BaseException) -> str:
+    """Whether it was made at all, and what the system said, or else a library.
+
+    Read from the causes: to the SDK's transport over aiohttp, nearly everything is a timeout.
+    """
+    causes: list[BaseException] = []
+    while (error.__cause__) is not None:
+        error = error.__cause__
+        causes.append(error)
+    if not causes:
+        return f"connection lost ({error})"
+    said = (_system_words(cause) or str(cause) for cause in reversed(causes))
+    reason = next((words for words in said if words), type(causes[0]).__name__)
+    # the first is the SDK's, the second that of the library below it
+    never = "Connect" in type(causes[min(1, len(causes) - 1)]).__name__
+    return f"{'cannot connect' if never else 'connection lost'} ({reason})"
+
+
+def _system_words(error: BaseException) -> str | None:
+    """The text of a system's error number; None for any other exception."""
+    if not isinstance(error, OSError) or not error.errno:
+        return None
+    return os.strerror(error.errno) if error.errno > 0 else error.strerror
 
 
 def read_completion(payload: bytes, mode: str, latency: float, where: str) -> Reply:

@@ -2,7 +2,9 @@
 
 Untrusted text enters through the filter `data`: between markers with a nonce it cannot know, with
 look-alike markers and invisible characters inside it neutralised. What enters without the filter
-loses the nonce's placeholder, so no text can write a marker that counts.
+loses the nonce's placeholder, so no text can write a marker that counts. Within a block, `line` and
+`indented` keep one text from posing as another: a name stays on its line, and no later line of a
+description begins where an entry begins.
 """
 
 from __future__ import annotations
@@ -11,17 +13,25 @@ import functools
 import hashlib
 import json
 import re
+import unicodedata
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 from agenteval.models.wire import NONCE
 
-_MARKER = re.compile(r"(?<!<)<{2,}+(?=\s{0,9}/?\s{0,9}(?:BEGIN|END|SYS)\b)|(?<=-)>>", re.I)
+_MARKER = re.compile(
+    r"(?<![<＜‹〈])[<＜‹〈]{2,}+(?=\s{0,9}/?\s{0,9}(?:BEGIN|END|SYS)\b)|(?<=-)>>", re.I
+)
 # Turn and role tags of chat templates: <|im_start|>, <start_of_turn>, [INST], <system> ...
-_TURN = r"(?:start|end)_of_turn|(?:system|user|assistant|human|tool|model)\s*>|s\s*>"
+_TURN = (
+    r"(?:start|end)_of_turn|(?:system|user|assistant|human|tool|model|s|bos|eos|think|"
+    r"tool_call|tool_response|reserved_\d{1,4})\s{0,9}>"
+)
+_SQUARE = r"INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS"
 _ROLE_TAG = re.compile(
-    rf"[<\[](?:(?<=<)(?=[|｜][^|｜<>\s]{{1,40}}[|｜]>|/?(?:{_TURN}))|(?<=\[)(?=/?INST\]))", re.I
+    rf"[<\[](?:(?<=<)(?=[|｜][^|｜<>\s]{{1,40}}[|｜]>|/?(?:{_TURN}))|(?<=\[)(?=/?(?:{_SQUARE})\]))",
+    re.I,
 )
 # Zero-width, bidirectional, filler, tag and variation characters and controls: invisible to
 # people, read by models. U+FE0F stays: it makes the emoji of honest text.
@@ -30,20 +40,79 @@ _INVISIBLE = re.compile(
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb"
     "\U000e0000-\U000e01ef]"
 )
+_NON_JOINER, _JOINER = "\u200c", "\u200d"
+# Scripts that are spelled with the two: Arabic to N'Ko, Devanagari to Sinhala, Khmer, Mongolian.
+_JOINING = ((0x0600, 0x07FF), (0x08A0, 0x0DFF), (0x1780, 0x18AF), (0xFB50, 0xFDFF))
 
 
 def neutralise(text: str) -> str:
     """Untrusted text made harmless for a prompt: idempotent, and readable for the judge.
 
     Marker look-alikes and chat-template tags are broken by a space; invisible characters are
-    shown as their code.
+    shown as their code. Nothing is taken away, so `cat <<END` reads `cat < <END`, and code with
+    `a << b`, `vector<vector<int>>`, HTML or LaTeX stays as it is. Joiners stay where they spell:
+    between letters of a script that needs them, and within an emoji.
     """
     if not (text.isascii() and text.replace("\n", "").isprintable()):  # most texts are both
         text = text.replace(NONCE[0], "\ufffd")
-        text = _INVISIBLE.sub(lambda m: f"[U+{ord(m.group()):04X}]", text)
-    if "<<" in text or "->>" in text:
-        text = _MARKER.sub(lambda m: " ".join(m.group()), text)
+        text = _INVISIBLE.sub(_shown, text)
+        text = _MARKER.sub(_parted, text)
+    elif "<<" in text or "->>" in text:
+        text = _MARKER.sub(_parted, text)
     return _ROLE_TAG.sub(lambda m: m.group() + " ", text)
+
+
+def _parted(found: re.Match[str]) -> str:
+    return " ".join(found.group())
+
+
+def _shown(found: re.Match[str]) -> str:
+    sign, text, at = found.group(), found.string, found.start()
+    if sign in (_NON_JOINER, _JOINER) and _spells(sign, text[at - 1 : at], text[at + 1 : at + 2]):
+        return sign
+    return f"[U+{ord(sign):04X}]"
+
+
+def _spells(sign: str, before: str, after: str) -> bool:
+    """Whether a joiner between these two is part of the spelling, not a hidden sign."""
+    if not before or not after or _INVISIBLE.match(before) or _INVISIBLE.match(after):
+        return False
+    if sign == _JOINER and _is_emoji(after) and (before == "\ufe0f" or _is_emoji(before)):
+        return True
+    return all(
+        any(low <= ord(c) <= high for low, high in _JOINING)
+        and unicodedata.category(c)[0] in "LM"
+        for c in (before, after)
+    )
+
+
+def _is_emoji(character: str) -> bool:
+    """Pictures and the tones of skin that follow them."""
+    return ord(character) >= 0x2190 and unicodedata.category(character) in ("So", "Sk")
+
+
+def one_line(text: object) -> str:
+    """Untrusted text for one line of a prompt: neutralised, every stretch of white space a space."""
+    return neutralise(" ".join(str(text).split()))
+
+
+def indented(text: object) -> str:
+    """Untrusted text of several lines as one entry of a list: later lines stand 4 spaces in.
+
+    What any reader may take for the end of a line is one.
+    """
+    return neutralise("\n    ".join(str(text).splitlines()))
+
+
+DATAMARK = "\u02c6"
+
+
+def datamarked(text: str) -> str:
+    """Untrusted text with a sign for every space, so that each word shows that it is data.
+
+    Spotlighting by datamarking (arXiv 2403.14720, section 3.2). Line breaks stay.
+    """
+    return neutralise(text).replace(" ", DATAMARK)
 
 
 def data_block(text: str, label: str) -> str:
@@ -88,12 +157,17 @@ class Prompt:
         return text.strip()
 
 
+def template_text(package: str, name: str) -> str:
+    """The source of a template. Raises FileNotFoundError when the package has none such."""
+    return files(package).joinpath("prompts").joinpath(f"{name}.md").read_text("utf-8")
+
+
 @functools.cache
 def load_prompt(package: str, name: str) -> Prompt:
     """Template `prompts/<name>.md` of a package. Raises FileNotFoundError when it has none."""
     import jinja2
 
-    source = files(package).joinpath("prompts").joinpath(f"{name}.md").read_text("utf-8")
+    source = template_text(package, name)
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -102,6 +176,8 @@ def load_prompt(package: str, name: str) -> Prompt:
         finalize=_without_placeholder,
     )
     environment.filters["data"] = _marked_block
+    environment.filters["line"] = one_line
+    environment.filters["indented"] = indented
     # Jinja's own tojson writes ' as \\u0027; a label must stand as it has to be copied.
     environment.filters["quoted"] = lambda text: json.dumps(text, ensure_ascii=False)
     return Prompt(

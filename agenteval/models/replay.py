@@ -7,6 +7,7 @@ and `role` for replies recorded elsewhere.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.errors import BadRequest, InputError, StoreError
+from agenteval.intake import LINES, decoded, read_bytes
 from agenteval.models.wire import Reply, Request, one_line
 
 Cell = tuple[str, int, str]  # run, repeat, role
@@ -88,24 +90,22 @@ class ReplayTransport:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read the recording ({error})", str(path)) from error
+    return read_bytes(path, LINES)
 
 
 def _lines(data: bytes, path: Path) -> list[tuple[int, str]]:
     """Numbered lines that are not empty, without a last one that broke off."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"cannot read the recording ({error})", str(path)) from error
+    tail = data[data.rfind(b"\n") + 1 :]
+    if tail.strip() and not _is_json(tail.decode("utf-8-sig", "replace")):
+        # as bytes: a line that broke off may end within a character
+        number = data.count(b"\n") + 1
+        _log.warning("%s:%d: the last line broke off and is left out", path, number)
+        if len(tail) == len(data):
+            decoded(data, str(path))  # another encoding is named as that
+        data = data[: len(data) - len(tail)]
+    text = decoded(data, str(path))
     # not splitlines: JSON may hold U+2028 and other separators inside a string
-    lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
-    if lines and not text.endswith("\n") and not _is_json(lines[-1][1]):
-        _log.warning("%s:%d: the last line broke off and is left out", path, lines[-1][0])
-        lines.pop()
-    return lines
+    return [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
 def _is_json(line: str) -> bool:
@@ -157,6 +157,7 @@ class FileRecorder:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
+        self._torn: int | None = None  # where a line begins that may be half written
         data = _read(path) if path.exists() else b""
         entries = (_entry(line, f"{path}:{number}") for number, line in _lines(data, path))
         self._known = {entry.get("key") for entry in entries}
@@ -198,13 +199,22 @@ class FileRecorder:
             self._known.add(key)
 
     def _append(self, line: bytes) -> None:
-        start = self._file.seek(0, 2)
         try:
+            self._untear()
+            self._torn = self._file.seek(0, 2)
             while line:
                 line = line[self._file.write(line) :]
+            self._torn = None
         except OSError as error:
-            self._file.truncate(start)  # nothing half written
+            with contextlib.suppress(OSError):  # the next line, or the next session, tries again
+                self._untear()
             raise StoreError(f"{self._path}: cannot write the recording ({error})") from error
+
+    def _untear(self) -> None:
+        """Take out what was half written, so that nothing is appended behind it."""
+        if self._torn is not None:
+            self._file.truncate(self._torn)
+            self._torn = None
 
     def close(self) -> None:
         """Close the file."""

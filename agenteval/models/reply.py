@@ -3,10 +3,12 @@
 json       the text is exactly one JSON value
 fenced     it stands in a code fence
 buried     it stands somewhere in prose
-loose      single quotes, Python literals, trailing commas ... were read as meant
+loose      single quotes, Python literals, trailing commas, JSON as text in JSON ... were read as
+           meant
 salvaged   the text broke off; complete members are kept
 
-One request for repair is the evaluator's next rung, a Failure the last.
+One request for repair is the evaluator's next rung, a Failure the last. What stands within
+`<think>` and the like is a draft: it is never the answer.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Any
 
 from agenteval.errors import ReplyError
 from agenteval.models.jsonish import MAX_DEPTH, NotJsonish, Scan, number, scan, to_object
+from agenteval.models.thinking import behind_thinking, thinking_in, within
 from agenteval.models.wire import printable
 
 _FENCE_OPEN = re.compile(r"```[\w+-]*\s*\Z")
@@ -40,23 +43,35 @@ class Parsed:
     rung: str
 
 
-def parse_reply(text: str, accept: Callable[[Any], bool] | None = None) -> Parsed:
+def parse_reply(
+    text: str, accept: Callable[[Any], bool] | None = None, *, last_counts: bool = True
+) -> Parsed:
     """The object or list in a reply.
 
     Several may stand in one reply (a rubric repeated before the answer): the last that `accept`
     takes wins, because what comes first may be quoted. Where the last one broke off, only it
-    counts, for the same reason. Raises ReplyError when there is none.
+    counts, for the same reason; where the last one is broken, none does, unless `last_counts` is
+    False. Raises ReplyError when there is none.
     """
-    if len(text) > _MAX_CHARS:
-        raise ReplyError(f"the reply has {len(text)} characters; {_MAX_CHARS} are read at most")
-    text = printable(text).strip().lstrip("\ufeff").strip()
-    if not text:
-        raise ReplyError("the reply is empty")
-    accepted = accept or (lambda value: True)
+    text = tidied(text)
+    inner = _unquoted(text)
+    if inner is not None:
+        parsed = _parse(inner, accept or _anything, last_counts)
+        return parsed if parsed.rung == "salvaged" else Parsed(parsed.value, "loose")
+    return _parse(text, accept or _anything, last_counts)
+
+
+def _anything(value: Any) -> bool:
+    return True
+
+
+def _parse(text: str, accepted: Callable[[Any], bool], last_counts: bool) -> Parsed:
     strict = _strict(text)
     if strict is not None and accepted(strict):
         return Parsed(strict, "json")
-    found, reason = _search(text)
+    text = behind_thinking(text)
+    found, broken, reason = _search(text)
+    found = _without_drafts(text, found, broken if last_counts else None)
     for start, one in _by_rank(text, found):
         if one.value not in ({}, []) and accepted(one.value):
             return Parsed(one.value, _rung(text, start, one))
@@ -64,6 +79,36 @@ def parse_reply(text: str, accept: Callable[[Any], bool] | None = None) -> Parse
         if one.cut:
             reason = "the reply broke off before its last object could be used"
     raise ReplyError(reason)
+
+
+def tidied(text: str) -> str:
+    """The text without half characters, byte order mark and space around it.
+
+    Raises ReplyError when nothing is left, or too much.
+    """
+    if len(text) > _MAX_CHARS:
+        raise ReplyError(f"the reply has {len(text)} characters; {_MAX_CHARS} are read at most")
+    text = printable(text).strip().lstrip("\ufeff").strip()
+    if not text:
+        raise ReplyError("the reply is empty")
+    return text
+
+
+def meant_as_json(text: str) -> bool:
+    """True when something in the text opens like a JSON object or list with members."""
+    return _MEANT.search(text) is not None
+
+
+def _unquoted(text: str) -> str | None:
+    """The JSON text that stands in a JSON string, once; None when the text is no such string."""
+    if not (text[0] == text[-1] == '"'):
+        return None
+    try:
+        inner = json.loads(text)
+    except ValueError:
+        return None
+    inner = printable(inner).strip() if isinstance(inner, str) else ""
+    return inner if inner[:1] in ("{", "[") else None
 
 
 def _strict(text: str) -> Any:
@@ -107,9 +152,11 @@ def _clean(value: Any) -> Any:
     return [_clean(v) for v in value] if isinstance(value, list) else value
 
 
-def _search(text: str) -> tuple[list[tuple[int, Scan]], str]:
-    """Every outermost value in the text with its start; each character is read about once."""
+def _search(text: str) -> tuple[list[tuple[int, Scan]], int | None, str]:
+    """Every outermost value in the text with its start, where the last broken one starts, and why
+    it is none; each character is read about once."""
     found: list[tuple[int, Scan]] = []
+    broken: int | None = None
     reason = "no object or list in the reply"
     opening, at = _OPENING, 0
     while match := opening.search(text, at):
@@ -119,7 +166,8 @@ def _search(text: str) -> tuple[list[tuple[int, Scan]], str]:
         except NotJsonish as error:
             reason = str(error)
             at = max(error.at, start + 1)
-            if _MEANT.match(text, start):
+            if error.begun or _MEANT.match(text, start):
+                broken = start
                 # What stands inside the broken object is not an answer by itself.
                 end = _end_of_broken(text, start) if opening is _OPENING else None
                 if end is None:
@@ -131,7 +179,17 @@ def _search(text: str) -> tuple[list[tuple[int, Scan]], str]:
         at = one.end
         if len(found) > _MAX_VALUES:
             raise ReplyError(f"the reply holds more than {_MAX_VALUES} values")
-    return found, reason
+    return found, broken, reason
+
+
+def _without_drafts(
+    text: str, found: list[tuple[int, Scan]], broken: int | None
+) -> list[tuple[int, Scan]]:
+    """Without what stands in thinking, and without what a broken answer came after."""
+    thinking = thinking_in(text, [(start, one.end) for start, one in found])
+    if broken is not None and found and broken > found[-1][0] and not within(broken, thinking):
+        return []
+    return [(start, one) for start, one in found if not within(start, thinking)]
 
 
 def _end_of_broken(text: str, start: int) -> int | None:

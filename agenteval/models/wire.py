@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from agenteval.errors import Transient
 from agenteval.records import Usage, canonical_json
+from agenteval.redact import redacted
 
 # Stands in a logical request wherever the nonce goes. Untrusted text is cleared of it (prompts.py).
 NONCE = "\ue0f0nonce\ue0f0"
@@ -210,22 +211,6 @@ def hide(text: str, secrets: Iterable[str]) -> str:
     return text
 
 
-_CREDENTIALS = re.compile(r"(?<=://)[^/?#@]*@")
-
-
-def public_url(url: str) -> str:
-    """The URL without user, password, query and fragment: it is shown, stored and hashed."""
-    return _CREDENTIALS.sub("", url).partition("?")[0].partition("#")[0]
-
-
-def url_secrets(url: str) -> tuple[str, ...]:
-    """What `public_url` leaves out, as it may stand in messages."""
-    user = "".join(_CREDENTIALS.findall(url)).rstrip("@")
-    query = url.partition("?")[2]
-    values = [part.partition("=")[2] for part in query.partition("#")[0].split("&")]
-    return tuple(s for s in (user, user.partition(":")[2], query, *values) if s)
-
-
 def one_line(value: object) -> str:
-    """At most 300 characters of its text on one line."""
-    return " ".join(str(value).split())[:300]
+    """At most 300 characters of its text on one line, keys taken out before it is cut."""
+    return " ".join(redacted(value).split())[:300]

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 from agenteval.errors import InputError
-from agenteval.readers.limits import Limits, Notes
+from agenteval.intake import read_text
+from agenteval.readers.limits import DEFAULT_LIMITS, HAND_WRITTEN, Limits, Notes
 
 # Surrogates can enter only through an escape: raw ones are no valid UTF-8.
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 SURROGATES_REPLACED = "lone surrogates (half characters) were replaced by U+FFFD"
 
 
@@ -35,10 +38,15 @@ class Decoder:
         self._notes = notes
         self._refused = False
         self._json = json.JSONDecoder(
-            object_pairs_hook=_unique,
+            object_pairs_hook=self._object,
             parse_constant=self._refuse,
             parse_float=self._float,
         )
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(pairs) > self._limits.max_keys:
+            raise ValueError(f"more than {self._limits.max_keys:,} keys in one object")
+        return _unique(pairs)
 
     def _refuse(self, text: str) -> Any:
         self._refused = True
@@ -53,10 +61,11 @@ class Decoder:
 
         `name` is the file for messages, `line` the line number when `text` is one line of it.
         Raises InputError for broken JSON, repeated keys, NaN or infinities, nesting above
-        `max_depth`, integers too long to read.
+        `max_depth`, more than `max_values` values, integers too long to read.
         """
         place = name if line is None else f"{name}:{line}"
         self._refused = False
+        refuse_too_many(text, place, self._limits)
         try:
             value = self._json.decode(text)
         except json.JSONDecodeError as error:
@@ -87,7 +96,7 @@ class Decoder:
             if depth > self._limits.max_depth:
                 raise InputError(self._too_deep(), place)
             children = item.values() if isinstance(item, dict) else item
-            stack.extend((child, depth + 1) for child in children)
+            stack.extend((c, depth + 1) for c in children if isinstance(c, (dict, list)))
 
     def _without_surrogates(self, value: Any, place: str) -> Any:
         if isinstance(value, str):
@@ -115,7 +124,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise _DuplicateKeyError(f"the key {key!r} occurs twice in one object")
+                shown = key if len(key) <= 80 else key[:77] + "..."
+                raise _DuplicateKeyError(f"the key {shown!r} occurs twice in one object")
             seen.add(key)
     return result
 
@@ -132,6 +142,55 @@ def _find_refused(value: Any) -> tuple[str, str]:
         elif isinstance(item, list):
             stack.extend((f"{path}[{i}]", v) for i, v in reversed(list(enumerate(item))))
     raise AssertionError("no refused number in the value")
+
+
+def refuse_too_many(text: str, place: str, limits: Limits) -> None:
+    """Raise InputError when a text holds more than `max_values` values of JSON.
+
+    Three bytes of JSON ("[],") take seventy of memory, so the size of a text bounds little.
+    """
+    if len(text) <= limits.max_values or _openings(text) <= limits.max_values:
+        return
+    if _openings(_STRING.sub("", text)) > limits.max_values:
+        raise InputError(f"more than {limits.max_values:,} values in one JSON text", place)
+
+
+def _openings(text: str) -> int:
+    """At least the number of values: each is the first of all or of a list, or follows , or : ."""
+    return 1 + sum(text.count(mark) for mark in "[{,:")
+
+
+def decode_text(text: str, where: str) -> Any:
+    """The value of a whole JSON text that people write, as strict as `Decoder`.
+
+    Half characters are refused, not replaced: what people write shall stay as it is.
+    Raises InputError naming `where` with line and column, or the key.
+    """
+    return _decode(text, where, None, HAND_WRITTEN)
+
+
+def decode_line(text: str, place: str) -> Any:
+    """The value of one line of JSON. `place` is FILE:LINE. Raises InputError as `decode_text`."""
+    file, _, line = place.rpartition(":")
+    number = int(line) if line.isdigit() else None
+    return _decode(text, place if number is None else file, number, DEFAULT_LIMITS)
+
+
+def _decode(text: str, name: str, line: int | None, limits: Limits) -> Any:
+    notes = Notes()
+    value = Decoder(limits, notes).decode(text, name, line)
+    if notes.lines():
+        place = name if line is None else f"{name}:{line}"
+        raise InputError("half a character (a lone surrogate, \\ud800 to \\udfff)", place)
+    return value
+
+
+def read_json(path: Path) -> Any:
+    """The value of a JSON file that people write (`limits.HAND_WRITTEN`), with or without BOM.
+
+    Raises InputError naming file, line and column, or the key.
+    """
+    return decode_text(read_text(path, HAND_WRITTEN.max_document_bytes), str(path))
 
 
 def decode_arguments(text: str) -> Any:

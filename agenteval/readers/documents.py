@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from agenteval.errors import InputError
+from agenteval.intake import decoded, refuse_other_kinds
 from agenteval.readers.decode import Decoder
 from agenteval.readers.limits import Limits, Notes
 
@@ -65,7 +66,7 @@ class Reader:
         if len(line.data) > self._limits.max_line_bytes:
             limit = f"{self._limits.max_line_bytes:,}"
             raise InputError(f"line longer than {limit} bytes", f"{self._name}:{line.number}")
-        text = _text(line.data, self._name, line.offset)
+        text = decoded(line.data, self._name, line=line.number, offset=line.offset)
         value = self._decoder.decode(text, self._name, line.number)
         return Item(value, f"{self._name}:{line.number}", line.number)
 
@@ -77,23 +78,28 @@ class Reader:
                 return None
             offset, self._offset = self._offset, self._offset + len(data)
             self._line += 1
+            if self._line > self._limits.max_lines:
+                raise InputError(f"more than {self._limits.max_lines:,} lines", self._name)
             if self._offset > self._limits.max_file_bytes:
                 limit = f"{self._limits.max_file_bytes:,}"
                 raise InputError(f"larger than {limit} bytes", self._name)
-            if offset == 0 and data.startswith(_BOM):
-                data, offset = data[3:], 3
+            if offset == 0:
+                refuse_other_kinds(data, self._name)
+                if data.startswith(_BOM):
+                    data, offset = data[3:], 3
             if data.strip():
                 return _Line(data, self._line, offset)
 
     def _document(self, first: _Line) -> Iterator[Item]:
         limit = self._limits.max_document_bytes
         data = first.data + self._stream.read(max(0, limit + 1 - len(first.data)))
-        if len(data) > limit:
+        if first.offset + len(data) > limit + len(_BOM):
             raise InputError(
                 f"a JSON document larger than {limit:,} bytes; JSON lines may be larger", self._name
             )
         # Line numbers of errors count from the start of the file, so blank lines are put back.
-        text = "\n" * (first.number - 1) + _text(data, self._name, first.offset)
+        blank = "\n" * (first.number - 1)
+        text = blank + decoded(data, self._name, line=first.number, offset=first.offset)
         yield Item(self._decoder.decode(text, self._name), self._name, None)
 
 
@@ -110,12 +116,3 @@ def _is_value(line: bytes) -> bool:
         return isinstance(json.loads(line), (dict, list))
     except (ValueError, RecursionError):
         return False
-
-
-def _text(data: bytes, name: str, offset: int) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"not UTF-8 at byte offset {offset + error.start}; save the file as UTF-8", name
-        ) from None

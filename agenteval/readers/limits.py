@@ -11,17 +11,23 @@ class Limits:
 
     Bytes are bytes of the file as it lies on disk. `max_file_bytes` holds for files that are read
     line by line; a JSON document has to be held as a whole, hence the lower `max_document_bytes`.
-    `max_depth` counts nested objects and arrays.
+    `max_depth` counts nested objects and arrays, `max_keys` the keys of one object, `max_values`
+    the values of one document or line: at most, one takes about 200 bytes of memory.
     """
 
     max_file_bytes: int = 512 * 2**20
     max_document_bytes: int = 64 * 2**20
     max_line_bytes: int = 16 * 2**20
     max_depth: int = 64
+    max_values: int = 4_000_000
+    max_keys: int = 100_000
+    max_lines: int = 10_000_000
     max_runs: int = 1_000_000
 
 
 DEFAULT_LIMITS = Limits()
+# Of files that people write: criteria, tasks, taxonomies, tools, word lists.
+HAND_WRITTEN = Limits(max_document_bytes=16 * 2**20, max_values=500_000, max_keys=10_000)
 
 
 @dataclass

@@ -14,11 +14,13 @@ from typing import Any, BinaryIO
 from pydantic import ValidationError
 
 from agenteval.errors import InputError
+from agenteval.intake import opened
 from agenteval.readers.documents import Item, Reader
 from agenteval.readers.draft import Context, Draft
 from agenteval.readers.formats import FORMATS, Format, recognise
 from agenteval.readers.formats.native import NEEDS
 from agenteval.readers.limits import DEFAULT_LIMITS, Limits, Notes
+from agenteval.readers.problems import first_problem
 from agenteval.readers.sources import Found, Skipped, SourceFile, find
 from agenteval.readers.tracing.files import looks_like_traces, trace_runs
 from agenteval.readers.tracing.traces import runs_of
@@ -167,12 +169,7 @@ def _read_records(
 def _open(path: Path, display: str, limits: Limits) -> AbstractContextManager[BinaryIO]:
     if str(path) == "-":
         return nullcontext(sys.stdin.buffer)
-    try:
-        if path.stat().st_size > limits.max_file_bytes:
-            raise InputError(f"larger than {limits.max_file_bytes:,} bytes", display)
-        return path.open("rb")
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", display) from None
+    return opened(path, display, limits.max_file_bytes)
 
 
 def _records(items: Iterator[Item]) -> Iterator[tuple[int | None, Item]]:
@@ -197,9 +194,7 @@ def _to_run(form: Format, item: Item, name: str, sink: _Sink) -> _Read:
         draft = form.to_draft(item.value, Context(item.place, sink.notes))
         run = _build(draft, draft.id or name, sink.task)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{key}: {first['msg']}", item.place) from None
+        raise InputError(first_problem(error), item.place) from None
     return _Read(run, item.place, None if draft.id else draft.weak_id)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from agenteval.errors import InputError
+from agenteval.intake import text_lines
+from agenteval.readers.decode import decode_line
 from agenteval.records import Criterion
 from agenteval.records.score import FailureStatus, ScoreStatus
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
@@ -22,7 +23,7 @@ _ALIASES = {"run_id": "run", "case_id": "case", "case_key": "case", "criterion_i
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _UNKNOWN = {"", "null", "none", "unknown"}
 _STATUSES = (*get_args(ScoreStatus), *get_args(FailureStatus))
-_MOST_LINE = 1_000_000  # characters
+_MOST_LINE = 1_000_000  # bytes
 
 
 def read_scores(
@@ -71,38 +72,39 @@ def read_scores(
 
 def score_rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number and fields of every row of a CSV or JSONL file; InputError for any other."""
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            if file.suffix.lower() in (".jsonl", ".ndjson", ".json"):
-                yield from _json_rows(file, lines)
-            else:
-                yield from _csv_rows(file, lines)
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", str(file)) from None
-    except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text", str(file)) from None
+    lines = text_lines(file, most_line=_MOST_LINE)
+    if file.suffix.lower() in (".jsonl", ".ndjson", ".json"):
+        yield from _json_rows(file, lines)
+    else:
+        yield from _csv_rows(file, (line for _, line in lines))
 
 
-def _json_rows(file: Path, lines: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(lines, start=1):
+def _json_rows(
+    file: Path, lines: Iterator[tuple[int, str]]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in lines:
         if not line.strip():
             continue
-        if len(line) > _MOST_LINE:
-            raise InputError(
-                f"the line has more than {_MOST_LINE:,} characters", f"{file}:{number}"
-            )
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            raise InputError("this line is not JSON", f"{file}:{number}") from None
+        row = decode_line(line, f"{file}:{number}")
         if not isinstance(row, dict):
             raise InputError("this line is not a JSON object", f"{file}:{number}")
         yield number, row
 
 
-def _csv_rows(file: Path, lines: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    reader = csv.DictReader(lines)
-    head = [_ALIASES.get(name, name) for name in reader.fieldnames or ()]
+def _csv_rows(file: Path, lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    reader = csv.DictReader(lines, strict=True)
+    try:
+        _check_head(file, reader.fieldnames or ())
+        for row in reader:
+            if None in row:
+                raise InputError("more fields than the head line", f"{file}:{reader.line_num}")
+            yield reader.line_num, {k: v for k, v in row.items() if v not in (None, "")}
+    except csv.Error as error:
+        raise InputError(f"is not CSV ({error})", f"{file}:{reader.line_num}") from None
+
+
+def _check_head(file: Path, names: Sequence[str]) -> None:
+    head = [_ALIASES.get(name, name) for name in names]
     missing = {"run", "criterion"} - set(head)
     if missing:
         raise InputError(
@@ -110,13 +112,9 @@ def _csv_rows(file: Path, lines: Any) -> Iterator[tuple[int, dict[str, Any]]]:
             f"{', '.join(FIELDS)}",
             f"{file}:1",
         )
-    try:
-        for row in reader:
-            if None in row:
-                raise InputError("more fields than the head line", f"{file}:{reader.line_num}")
-            yield reader.line_num, {k: v for k, v in row.items() if v not in (None, "")}
-    except csv.Error as error:
-        raise InputError(f"is not CSV ({error})", f"{file}:{reader.line_num}") from None
+    twice = next((name for name in FIELDS if head.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"the column {twice} stands twice in the head line", f"{file}:1")
 
 
 def _read(

@@ -7,12 +7,12 @@ import os
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from agenteval.errors import InputError
+from agenteval.readers.problems import first_problem
+from agenteval.readers.strict_yaml import read_yaml
 from agenteval.records import Task
 
 TASK_FILE = "task.yaml"
@@ -76,37 +76,12 @@ def find_task(name: str) -> TaskFolder:
     raise InputError(f"no task {name!r}; {hint}", "--task")
 
 
-class StrictLoader(yaml.SafeLoader):
-    """Safe YAML that refuses duplicate keys and aliases: neither is needed in a task."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            event = self.peek_event()  # type: ignore[no-untyped-call]
-            raise yaml.YAMLError(f"aliases are not allowed (line {event.start_mark.line + 1})")
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(k, deep=True) for k, _ in node.value]
-        doubled = next((k for k in keys if keys.count(k) > 1), None)
-        if doubled is not None:
-            line = node.start_mark.line + 1
-            raise yaml.YAMLError(f"the key {doubled!r} stands twice in the mapping at line {line}")
-        return super().construct_mapping(node, deep=deep)
-
-
 def load_task(path: Path) -> Task:
     """Task of a task.yaml. Raises InputError naming line or key."""
-    try:
-        data = yaml.load(path.read_text(encoding="utf-8-sig"), StrictLoader)  # noqa: S506  safe
-    except OSError as error:
-        raise InputError(f"cannot read ({error.strerror})", str(path)) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"not valid YAML ({' '.join(str(error).split())})", str(path)) from error
+    data = read_yaml(path)
     if not isinstance(data, dict):
         raise InputError("a task is a mapping with name, description and examples", str(path))
     try:
         return Task.model_validate({"name": path.parent.name, **data})
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(p) for p in first["loc"])
-        raise InputError(f"{key}: {first['msg'].lower()}", str(path)) from error
+        raise InputError(first_problem(error), str(path)) from error

@@ -7,7 +7,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, FailFast
+
+# On long lists: the first problem is told, and a million of them take a gigabyte to list.
+FAIL_FAST = FailFast()
 
 
 class Record(BaseModel):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from agenteval.records.base import Record, content_hash
+from agenteval.records.base import FAIL_FAST, Record, content_hash
 
 Scale = Literal["ordinal", "binary", "numeric", "nominal"]
 Order = Literal["worst_to_best", "unclear"]
@@ -49,13 +49,13 @@ class Criterion(Record):
     id: str = ""
     name: str = Field(min_length=1)
     description: str = ""
-    accepted_values: tuple[str, ...] = ()
+    accepted_values: Annotated[tuple[str, ...], FAIL_FAST] = ()
     scale: Scale = "ordinal"
     order: Order = "worst_to_best"
     allow_na: bool = False
     hint: str | None = None
     numeric_range: tuple[float, float] | None = None  # worst, best; numeric scale only
-    sub_criteria: tuple[Criterion, ...] = ()
+    sub_criteria: Annotated[tuple[Criterion, ...], FAIL_FAST] = ()
     aggregation: Aggregation = "mean"
     expect: dict[str, Direction] = Field(default_factory=dict)
     provenance: Provenance = Provenance()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
-from agenteval.records.base import Record, content_hash
+from agenteval.records.base import FAIL_FAST, Record, content_hash
 
 Role = Literal["system", "user", "assistant", "tool"]
 SpanKind = Literal["agent", "llm", "tool", "chain", "user"]
@@ -47,7 +47,7 @@ class Message(Record):
     role: Role
     content: str = ""
     name: str | None = None
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: Annotated[tuple[ToolCall, ...], FAIL_FAST] = ()
     tool_call_id: str | None = None
 
 
@@ -87,15 +87,15 @@ class Span(Record):
     status_message: str = ""
     input: str = ""
     output: str = ""
-    messages: tuple[Message, ...] = ()
-    reply: tuple[Message, ...] = ()
-    tools: tuple[ToolSpec, ...] = ()
+    messages: Annotated[tuple[Message, ...], FAIL_FAST] = ()
+    reply: Annotated[tuple[Message, ...], FAIL_FAST] = ()
+    tools: Annotated[tuple[ToolSpec, ...], FAIL_FAST] = ()
     tool: str | None = None
     model: str | None = None
     usage: Usage | None = None
     finish: str | None = None
     limit: int | None = None
-    events: tuple[SpanEvent, ...] = ()
+    events: Annotated[tuple[SpanEvent, ...], FAIL_FAST] = ()
     attributes: dict[str, JsonValue] = Field(default_factory=dict)
 
 
@@ -111,10 +111,10 @@ class Run(Record):
     system: str = "unnamed"
     input: str = ""
     output: str = ""
-    messages: tuple[Message, ...] = ()
+    messages: Annotated[tuple[Message, ...], FAIL_FAST] = ()
     success: bool | None = None
     reference: str | None = None
-    spans: tuple[Span, ...] = ()
+    spans: Annotated[tuple[Span, ...], FAIL_FAST] = ()
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
     @field_validator("id")

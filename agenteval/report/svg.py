@@ -45,8 +45,20 @@ def inline(text: str, prefix: str) -> str:
         raise ValueError("not an SVG file")
     for size in ("width", "height"):
         clean.attrib.pop(size, None)
+    _unique_ids(clean)
     ElementTree.register_namespace("", _SVG)
     return ElementTree.tostring(clean, encoding="unicode", short_empty_elements=True)
+
+
+def _unique_ids(root: ElementTree.Element) -> None:
+    """The first element of an id keeps it: a group drawn several times has one name."""
+    seen: set[str] = set()
+    for element in root.iter():
+        name = element.get("id")
+        if name is not None and name in seen:
+            del element.attrib["id"]
+        elif name is not None:
+            seen.add(name)
 
 
 def _copied(element: ElementTree.Element, prefix: str) -> ElementTree.Element | None:

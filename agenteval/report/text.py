@@ -7,19 +7,12 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-# Controls (tab and line feed stay), soft hyphen, bidirectional, zero-width, tag characters: they
-# could reorder or hide what a person reads. Half characters cannot be written as UTF-8.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff\ufffe\uffff]"
-)
+from agenteval.visible import visible
+
 _UNSAFE = re.compile("[<>&\u2028\u2029]")
 
 
-def shown(text: object) -> str:
-    """The text with line ends as line feeds and every invisible character shown as `[U+202E]`."""
-    plain = str(text).replace("\r\n", "\n")
-    return _HIDDEN.sub(lambda m: f"[U+{ord(m.group()):04X}]", plain)
+shown = visible
 
 
 def cut(text: object, most: int) -> str:

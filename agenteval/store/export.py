@@ -25,8 +25,11 @@ COLUMNS = (
     "evidence", "evaluator", "model", "seed", "tries", "run_key", "criterion_key", "source_key",
 )  # fmt: skip
 _INTEGERS = {"repeat", "seed", "tries"}
-# A cell that starts so is run as a formula by spreadsheet programs (OWASP, CSV injection).
-_FORMULA = re.compile("^[=+\\-@\t\r\n＝＋－＠]")
+# A cell that starts so is run as a formula by spreadsheet programs (OWASP, CSV injection); some
+# importers first trim blanks and what cannot be seen.
+_FORMULA = re.compile(
+    "^(?:[\t\r\n]|[\\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2060\ufeff]*[=+\\-@＝＋－＠|])"
+)
 _CHUNK = 5000  # rows held in memory at a time
 
 Rows = Iterable[dict[str, Any]]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -20,6 +22,7 @@ from agenteval.records import (
     View,
     content_hash,
 )
+from agenteval.records.score import FailureStatus, ScoreStatus
 
 # ASCII: a lone surrogate in a reply would otherwise stop the driver.
 encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
@@ -141,6 +144,29 @@ def to_result(row: Any) -> Result:
         return Score.model_validate({**fields, "label": row.label, "value": row.value})
     except ValidationError as error:
         raise StoreError(f"the result of run {row.run_key[:12]} is damaged in the store") from error
+
+
+_SCORES, _FAILURES = frozenset(get_args(ScoreStatus)), frozenset(get_args(FailureStatus))
+_NOTHING: Mapping[str, Any] = MappingProxyType({})  # one for all cells without evidence
+
+
+def cell_detail(cell: Sequence[Any]) -> tuple[Mapping[str, Any], str]:
+    """Evidence and message of a row of `Store.cells`, after the checks that a Result makes.
+
+    A tenth of the time of `to_result`, and of the memory. Raises StoreError for a damaged row.
+    """
+    run_key, _, _, _, status, label, value, detail = cell
+    read = decode(detail, what := f"the result of run {run_key[:12]}")
+    evidence, message = read.get("evidence", _NOTHING), read.get("message", "")
+    if status in _SCORES:
+        whole = value is None or (isinstance(value, float) and 0 <= value <= 1)
+        whole = whole and (label is None or isinstance(label, str))
+    else:
+        whole = status in _FAILURES and value is None and label is None
+    known = evidence is _NOTHING or isinstance(evidence, dict)
+    if not (whole and known and isinstance(message, str)):
+        raise StoreError(f"{what} is damaged in the store")
+    return evidence, message
 
 
 def decode(record: str, what: str) -> dict[str, Any]:

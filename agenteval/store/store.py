@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import sqlite3
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -118,6 +120,7 @@ class Store:
         self._writer: GroupWriter | None = None
         self._closed = False
         self._lost_reply: StoreError | None = None
+        self._fresh: dict[str, dict[str, str]] = {}  # replies that results may still be made of
 
     def __enter__(self) -> Store:
         return self
@@ -127,6 +130,8 @@ class Store:
 
     def close(self) -> None:
         """Commit what is queued and close; safe to call twice."""
+        for key in list(self._fresh):
+            self._queue_reply(key)
         with self._gate:
             if self._closed:
                 return
@@ -167,21 +172,32 @@ class Store:
 
     def states(self, source: Source) -> dict[tuple[str, str, str, int], CellState]:
         """Status of every cell of a source, by (run, variant, criterion, repeat)."""
+        one = dict[str, str]().setdefault  # keys repeat in many cells: hold each text once
+        return {
+            (one(run, run), one(variant, variant), one(criterion, criterion), repeat): state
+            for run, variant, criterion, repeat, state in self._states(source, None)
+        }
+
+    def states_of(self, source: Source, variant: str) -> Iterator[tuple[str, str, int, CellState]]:
+        """Run key, criterion key, repeat and status of every cell of a source and variant, in no
+        order and none held: for large stores."""
+        for run, _, criterion, repeat, state in self._states(source, variant):
+            yield run, criterion, repeat, state
+
+    def _states(
+        self, source: Source, variant: str | None
+    ) -> Iterator[tuple[str, str, str, int, CellState]]:
         c = schema.cells.c
         query = select(
             c.run_key, c.variant, c.criterion_key, c.repeat, c.status, c.tries, c.attempt
         ).where(c.source_key == source.sha256)
-        one = dict[str, str]().setdefault  # keys repeat in many cells: hold each text once
-        known: dict[tuple[str, int, int], CellState] = {}
-        states: dict[tuple[str, str, str, int], CellState] = {}
+        if variant is not None:
+            query = query.where(c.variant == variant)
+        known = lru_cache(maxsize=1024)(CellState)  # a few states are those of all cells
         with reading(self.engine) as connection:
-            for run, variant, criterion, repeat, *rest in connection.execute(query):
-                key = (one(run, run), one(variant, variant), one(criterion, criterion), repeat)
-                state = known.get(as_known := tuple(rest))
-                if state is None:
-                    state = known[as_known] = CellState(*rest)
-                states[key] = state
-        return states
+            rows = connection.execution_options(yield_per=10_000).execute(query)
+            for run, name, criterion, repeat, status, tries, attempt in rows:
+                yield run, name, criterion, repeat, known(status, tries, attempt)
 
     # -- results ---------------------------------------------------------------------------------
 
@@ -210,12 +226,16 @@ class Store:
         if any(_call_of(r) != _call_of(results[0]) for r in results):
             raise ValueError("results of several calls; commit each with its own record")
         call_id = uuid.uuid4().hex
-        return self.submit(
-            [
-                (_ADD_CALL, [rows.call_row(call_id, key, call)]),
-                (_ADD_CELL, [rows.cell_row(call_id, r, attempt) for r in results]),
-            ]
-        )
+        writes = [
+            (_ADD_CALL, [rows.call_row(call_id, key, call)]),
+            (_ADD_CELL, [rows.cell_row(call_id, r, attempt) for r in results]),
+        ]
+        fresh = [row for k in call.replies if (row := self._fresh.pop(k, None)) is not None]
+        if not fresh:
+            return self.submit(writes)
+        unit = self.submit([(_ADD_REPLY, fresh), *writes])
+        unit.add_done_callback(lambda done: self._rescue(done, fresh))
+        return unit
 
     def results(self, source_key: str, *, variant: str | None = None) -> Iterator[Result]:
         """Stored results of a source, ordered by run, variant, criterion, repeat."""
@@ -232,13 +252,21 @@ class Store:
             for row in connection.execute(query):
                 yield rows.to_result(row)
 
-    def cells(self, source_key: str) -> Iterator[tuple[Any, ...]]:
+    def cells(self, source_key: str, *, variant: str | None = None) -> Iterator[tuple[Any, ...]]:
         """Plain columns of every cell of a source: run key, variant, criterion key, repeat,
-        status, label, value, detail (JSON text). In no order; for large tables."""
+        status, label, value, detail (JSON text); `rows.cell_detail` checks and reads one. Ordered
+        by the first four; for large tables."""
         c = schema.cells.c
-        query = select(
-            c.run_key, c.variant, c.criterion_key, c.repeat, c.status, c.label, c.value, c.detail
-        ).where(c.source_key == source_key)
+        query = (
+            select(
+                c.run_key, c.variant, c.criterion_key, c.repeat,
+                c.status, c.label, c.value, c.detail,
+            )
+            .where(c.source_key == source_key)
+            .order_by(c.run_key, c.variant, c.criterion_key, c.repeat)
+        )  # fmt: skip
+        if variant is not None:
+            query = query.where(c.variant == variant)
         with reading(self.engine) as connection:
             for row in connection.execution_options(yield_per=10_000).execute(query):
                 yield tuple(row)
@@ -321,15 +349,32 @@ class Store:
         return value if isinstance(value, dict) else None
 
     def put_reply(self, key: str, reply: dict[str, Any]) -> None:
-        """Queue a paid reply for the next commit; when that fails, the next `commit` raises it.
+        """Keep a paid reply; when that fails, the next `commit` raises it.
 
-        A reply that JSON cannot hold (NaN or infinity in its numbers) is not kept.
+        What a call took is counted with its results, so the reply is written in one unit with
+        them if they follow before the event loop goes on: a process that is killed leaves both or
+        neither, and nothing paid is left uncounted. Else it is queued by itself. A reply that JSON
+        cannot hold (NaN or infinity in its numbers) is not kept.
         """
         try:
             text = rows.encode(reply)
         except (ValueError, TypeError):
             return
-        self.submit([(_ADD_REPLY, [{"key": key, "reply": text}])]).add_done_callback(self._kept)
+        self._fresh[key] = {"key": key, "reply": text}
+        try:
+            asyncio.get_running_loop().call_soon(self._queue_reply, key)
+        except RuntimeError:  # nobody to come back to: at once
+            self._queue_reply(key)
+
+    def _queue_reply(self, key: str) -> None:
+        if (row := self._fresh.pop(key, None)) is not None:
+            self.submit([(_ADD_REPLY, [row])]).add_done_callback(self._kept)
+
+    def _rescue(self, done: Future[None], replies: list[dict[str, str]]) -> None:
+        """Results that were refused do not take paid replies with them."""
+        if done.exception() is not None:
+            with contextlib.suppress(StoreError):  # closed meanwhile; the refusal itself is told
+                self.submit([(_ADD_REPLY, replies)]).add_done_callback(self._kept)
 
     def _kept(self, done: Future[None]) -> None:
         error = done.exception()

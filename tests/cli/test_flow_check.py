@@ -209,7 +209,7 @@ def test_files_that_no_person_writes(check: Check, desk: Path, tmp_path: Path) -
     deep.write_text("[" * 100_000)
     done = check(desk / "lend_book/workflow.mmd", "--tools", deep, "--json")
     assert done.exit_code == 2
-    assert "deep.json: not valid JSON" in json.loads(done.stdout)["unreadable"][0]
+    assert "deep.json: nested deeper than 64 levels" in json.loads(done.stdout)["unreadable"][0]
     os.mkfifo(tmp_path / "pipe.mmd")
     done = check(tmp_path / "pipe.mmd", "--json")
     assert done.exit_code == 2

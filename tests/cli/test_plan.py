@@ -237,7 +237,7 @@ LATE = {
         ("", ["synth", "--constraints", "50-60"], "--constraints: 3 actions have 2 to 3"),
         ("", ["test", "none.jsonl", "--agent", "scripted:perfect"], "none.jsonl: cannot read"),
         ("", ["test", "bad.jsonl", "--agent", "scripted:perfect"], "bad.jsonl: holds no case"),
-        ("{", ["test", "bad.jsonl", "--agent", "scripted:perfect"], "bad.jsonl:1: not JSON"),
+        ("{", ["test", "bad.jsonl", "--agent", "scripted:perfect"], "bad.jsonl:1:3: broken JSON"),
         (json.dumps(CONTRADICTION), ["test", "bad.jsonl", "--agent", "scripted:perfect"],
          "contradict each other: tea_brewing before cake_baking; cake_baking before tea_brewing"),
         (json.dumps(LATE).replace('"hour": 4', '"hour": 25'),

@@ -18,10 +18,9 @@ from agenteval.models.wire import (
     hide,
     one_line,
     printable,
-    public_url,
-    url_secrets,
 )
 from agenteval.records import Usage
+from agenteval.redact import public_url, url_secrets
 
 BASE = Request(
     messages=({"role": "user", "content": "hello"},),
@@ -202,6 +201,7 @@ URLS = [
     ("https://h/v1?api-version=3&key=abc", "https://h/v1", {"api-version=3&key=abc", "3", "abc"}),
     ("https://tok@h/v1#x", "https://h/v1", {"tok"}),
     ("https://h/a@b/v1", "https://h/a@b/v1", set()),
+    ("https://u:p@ss@h/v1", "https://h/v1", {"u:p@ss", "p@ss"}),
 ]
 
 

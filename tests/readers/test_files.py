@@ -40,7 +40,7 @@ BROKEN = [
     (b'{"output": "a", "k": {"b": 1, "b": 2}}', "json", "'b' occurs twice", "x.json"),
     (b'{"output": "a"}\n{"output": "caf\xe9"}', "jsonl", "byte offset 31", "x.jsonl"),
     (b'\xef\xbb\xbf{"output": "\xff"}', "json", "byte offset 15", "x.json"),
-    ('{"output": "a"}'.encode("utf-16"), "json", "byte offset 0", "x.json"),
+    ('{"output": "a"}'.encode("utf-16"), "json", "this is UTF-16", "x.json"),
     (b'{"output": ' + b"[" * 64 + b"]" * 64 + b"}", "json", "deeper than 64", "x.json"),
     (b"[" * 100_000, "json", "deeper than 64", "x.json"),
     (b'{"output": ' + b"9" * 5000 + b"}", "json", "4300 digits", "x.json"),

@@ -89,7 +89,7 @@ BAD: list[tuple[Any, str]] = [
     ({**BASE, "criterion": "other", "value": 1}, "not among the criteria: clarity"),
     ({**BASE, "run": ["a"], "value": 1}, "run is no text"),
     ("[1]", "not a JSON object"),
-    ("{", "not JSON"),
+    ("{", "broken JSON"),
 ]
 
 
@@ -99,7 +99,7 @@ def test_what_cannot_be_used_is_named_with_its_line(tmp_path: Path, row: Any, me
     with pytest.raises(InputError) as raised:
         read_scores(path, [CLARITY])
     text = str(raised.value)
-    assert text.startswith(f"{path}:2: ")
+    assert text.startswith(f"{path}:2:")
     assert message in text
     assert "\n" not in text
 
@@ -117,7 +117,7 @@ def test_files_that_are_no_table(tmp_path: Path, text: str, message: str) -> Non
 
 
 def test_a_missing_and_a_binary_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot read"):
         read_scores(tmp_path / "none.csv")
     (tmp_path / "b.csv").write_bytes(b"run,criterion,value\n\xff\xfe,b,1\n")
     with pytest.raises(InputError, match="not UTF-8"):

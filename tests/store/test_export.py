@@ -18,7 +18,7 @@ from tests.store.making import ScriptedJudge, criteria, items, scores
 JUDGE = ScriptedJudge(seed=5, model="the model")
 NASTY = [
     "=1+2", "+cmd", "-2", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "plain", 'with "quotes", and',
-    "two\nlines", "é €", "  =kept", "'=quoted",
+    "two\nlines", "é €", "  =led", "'=quoted", "\ufeff\u00a0+1", "|calc",
 ]  # fmt: skip
 
 
@@ -75,14 +75,14 @@ def expected(store: Store) -> list[dict[str, Any]]:
 
 def test_json_lines_come_back(store: Store, tmp_path: Path) -> None:
     for name in ("a.jsonl", "a.ndjson", "A.JSONL"):
-        assert export_cells(store, tmp_path / name) == 28
+        assert export_cells(store, tmp_path / name) == 2 * len(NASTY)
         lines = (tmp_path / name).read_text(encoding="utf-8").splitlines()
         assert [json.loads(line) for line in lines] == expected(store)
 
 
 def test_csv_comes_back_and_holds_no_formula(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
-    assert export_cells(store, path) == 28
+    assert export_cells(store, path) == 2 * len(NASTY)
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == COLUMNS
@@ -96,15 +96,15 @@ def test_csv_comes_back_and_holds_no_formula(store: Store, tmp_path: Path) -> No
             )  # fmt: skip
             if text != plain:
                 assert text == "'" + plain
-                assert plain[0] in "=+-@\t\r\n＝"
+                assert plain.lstrip(" \ufeff\u00a0")[0] in "=+-@\t\r\n＝|"
     guarded = sorted(r["system"] for r in rows if r["system"].startswith("'"))
-    assert len(guarded) == 2 * 9  # eight formulas and the text that had its apostrophe already
+    assert len(guarded) == 2 * 12  # eleven formulas and the text that had its apostrophe already
 
 
 def test_parquet_comes_back_with_its_types(store: Store, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "a.parquet"
-    assert export_cells(store, path) == 28
+    assert export_cells(store, path) == 2 * len(NASTY)
     table = parquet.read_table(path)
     rows = [
         {**row, **{n: row[n] and json.loads(row[n]) for n in ("probabilities", "evidence")}}
@@ -126,7 +126,7 @@ def test_only_the_source_that_is_asked_for(store: Store, tmp_path: Path) -> None
 
     done = scores(Unit(*items(1)[0], tuple(criteria(2))), other.source)
     store.commit_soon(done.results, done.call).result(5)
-    assert export_cells(store, tmp_path / "all.csv") == 30
+    assert export_cells(store, tmp_path / "all.csv") == 2 * len(NASTY) + 2
     assert export_cells(store, tmp_path / "one.csv", source_key=other.source.sha256) == 2
 
 
@@ -137,7 +137,7 @@ def test_half_characters_in_an_explanation(store: Store, tmp_path: Path) -> None
     )
     store.commit_soon([new], CallRecord()).result(5)
     for name in ("a.jsonl", "a.csv", "a.parquet"):
-        assert export_cells(store, tmp_path / name) == 29
+        assert export_cells(store, tmp_path / name) == 2 * len(NASTY) + 1
     said = [json.loads(x)["explanation"] for x in (tmp_path / "a.jsonl").read_text().splitlines()]
     assert said.count("cut \ud83d") == 1
 

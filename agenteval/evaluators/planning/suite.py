@@ -30,6 +30,8 @@ from agenteval.evaluators.planning.synthesis.assemble import (
 )
 from agenteval.evaluators.planning.synthesis.topics import action
 from agenteval.files import replacing
+from agenteval.intake import SMALL, text_lines
+from agenteval.readers.decode import decode_line
 from agenteval.records import canonical_json
 
 
@@ -55,31 +57,20 @@ def read_suite(path: Path, lexicon: Lexicon | None = None) -> Iterator[Case]:
     contradictory constraints (naming a smallest contradictory set) and infeasible times.
     """
     seen: set[str] = set()
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    case = read_case(line, f"{path}:{number}", lexicon or built_in())
-                    if case.id in seen:
-                        raise InputError(
-                            f"the id {case.id!r} stands here twice", f"{path}:{number}"
-                        )
-                    seen.add(case.id)
-                    yield case
-    except OSError as error:
-        raise InputError(f"cannot read ({error.strerror or error})", str(path)) from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 ({error.reason})", str(path)) from error
+    for number, line in text_lines(path, most_line=SMALL):
+        if line.strip():
+            case = read_case(line, f"{path}:{number}", lexicon or built_in())
+            if case.id in seen:
+                raise InputError(f"the id {case.id!r} stands here twice", f"{path}:{number}")
+            seen.add(case.id)
+            yield case
     if not seen:
         raise InputError("holds no case", str(path))
 
 
 def read_case(line: str, place: str, lexicon: Lexicon) -> Case:
     """The case of one line, completed and checked. InputError as `read_suite` raises it."""
-    try:
-        value: Any = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not JSON ({error})", place) from None
+    value: Any = decode_line(line, place)
     if not isinstance(value, dict):
         raise InputError("a case is a JSON object", place)
     entries = value.get("actions")
@@ -89,7 +80,7 @@ def read_case(line: str, place: str, lexicon: Lexicon) -> Case:
         case = Case.model_validate(value)
     except ValidationError as error:
         # A constraint is tried as either kind: what is missing of the other one tells nothing.
-        found = error.errors()
+        found = error.errors(include_url=False, include_context=False)
         telling = (e for e in found if e["type"] not in ("missing", "extra_forbidden"))
         first = next(telling, found[0])
         where = ".".join(str(part) for part in first["loc"])

@@ -9,11 +9,11 @@ from pathlib import Path
 from agenteval.errors import InputError
 from agenteval.evaluators.traces.annotations import Annotation, official_text, read_annotation
 from agenteval.evaluators.traces.taxonomy import Taxonomy
+from agenteval.filenames import file_in
 from agenteval.files import write_atomically
+from agenteval.intake import read_bytes, refuse_other_kinds
 from agenteval.readers.sources import find
 from agenteval.records import Findings
-
-MAX_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,9 @@ def write_folder(folder: Path, findings: Iterable[Findings], *, extra: bool = Fa
 
     Raises InputError for an id that is no file name and for what the system refuses.
     """
-    paths = []
+    paths, taken = [], set[str]()
     for one in findings:
-        if Path(one.trace).name != one.trace or "\\" in one.trace or one.trace.startswith("."):
-            raise InputError(f"the trace id {one.trace!r} cannot name a file", str(folder))
-        path = folder / f"{one.trace}.json"
+        path = file_in(folder, one.trace, ".json", taken)
         write_atomically(path, official_text(one, extra=extra))
         paths.append(path)
     return paths
@@ -70,9 +68,7 @@ def pair_up(gold: Sequence[Annotation], predicted: Sequence[Annotation]) -> Pair
 
 
 def _read(path: Path) -> str:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(f"larger than {MAX_BYTES // 2**20} MiB", str(path))
-        return path.read_bytes().decode("utf-8-sig", "replace")
-    except OSError as error:
-        raise InputError(f"cannot read ({error.strerror})", str(path)) from error
+    """The text as far as it is UTF-8: models and people write what they like, see `annotations`."""
+    data = read_bytes(path)
+    refuse_other_kinds(data, str(path))
+    return data.decode("utf-8-sig", "replace")

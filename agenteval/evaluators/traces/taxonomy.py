@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from agenteval.errors import InputError
-from agenteval.readers.tasks import StrictLoader
+from agenteval.readers.decode import read_json
+from agenteval.readers.problems import first_problem
+from agenteval.readers.strict_yaml import read_yaml
 from agenteval.records import Record, content_hash
 
 
@@ -104,27 +104,8 @@ def load_taxonomy(path: Path) -> Taxonomy:
     try:
         return Taxonomy.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        says = first["msg"].removeprefix("Value error, ")
-        raise InputError(f"{key}: {says}" if key else says, str(path)) from error
+        raise InputError(first_problem(error), str(path)) from error
 
 
 def _document(path: Path) -> Any:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"cannot read ({error.strerror})", str(path)) from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 (byte {error.start})", str(path)) from error
-    try:
-        if path.suffix.lower() in (".yaml", ".yml"):
-            return yaml.load(text, StrictLoader)  # noqa: S506  it is a safe loader
-        return json.loads(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"not valid YAML ({' '.join(str(error).split())})", str(path)) from error
-    except json.JSONDecodeError as error:
-        where = f"{path}:{error.lineno}"
-        raise InputError(f"not valid JSON ({error.msg.lower()})", where) from error
-    except RecursionError as error:
-        raise InputError("nested too deeply", str(path)) from error
+    return read_yaml(path) if path.suffix.lower() in (".yaml", ".yml") else read_json(path)

@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 from agenteval.errors import ReplyError
-from agenteval.evaluators.utility.labels import Match, read_label
+from agenteval.evaluators.utility.labels import Match, fold, read_label
+from agenteval.evaluators.utility.stated_number import stated_number
 from agenteval.records import Criterion, FailureStatus, slug
 
 LABEL_KEYS = ("label", "value", "level", "rating", "score", "grade", "answer", "accepted_value",
@@ -42,6 +43,9 @@ class NoAnswer:
     message: str
 
 
+_TWICE = NoAnswer("unscored:parse", "the reply answers this criterion twice, differently")
+
+
 @dataclass(slots=True)
 class Answers:
     """Per leaf path an Answer or NoAnswer, and the names of what was not asked for."""
@@ -63,17 +67,20 @@ def leaves(criterion: Criterion, prefix: str = "") -> list[tuple[str, Criterion]
 
 
 def looks_like_answers(value: Any, criteria: Sequence[Criterion]) -> bool:
-    """True when the value answers at least one criterion with something label-like."""
+    """True when the value speaks of at least one criterion, other than to say what it asks for.
+
+    An explanation without a label and a label of null do: the answer is there and says nothing.
+    """
     asked = [leaf for c in criteria for leaf in leaves(c)]
-    names = _names(asked)
+    names = names_of(asked)
     found = _collect(value, names)
-    return any(_label_of(raw) is not None for raws in found.by_path.values() for raw in raws)
+    return any(_is_attempt(raw) for raws in found.by_path.values() for raw in raws)
 
 
 def read_answers(value: Any, criteria: Sequence[Criterion]) -> Answers:
     """One Answer or NoAnswer per leaf of `criteria`; never raises for content."""
     asked = [leaf for c in criteria for leaf in leaves(c)]
-    found = _collect(value, _names(asked))
+    found = _collect(value, names_of(asked))
     answers = Answers(extra=sorted(found.extra))
     for path, leaf in asked:
         answers.by_path[path] = _read_one(found.by_path.get(path, []), leaf)
@@ -86,7 +93,8 @@ class _Found:
     extra: set[str] = field(default_factory=set)
 
 
-def _names(asked: Sequence[tuple[str, Criterion]]) -> dict[str, str]:
+def names_of(asked: Sequence[tuple[str, Criterion]]) -> dict[str, str]:
+    """Every name under which a reply may answer a leaf, as a slug, to the leaf's path."""
     return _names_of(tuple((path, leaf.id, leaf.name) for path, leaf in asked))
 
 
@@ -133,7 +141,8 @@ def _pairs(value: Any) -> list[tuple[str, Any]]:
 
 def _own_name(value: dict[Any, Any]) -> str | None:
     """The criterion an object speaks of, when it says so and holds a label."""
-    if not any(k in value for k in LABEL_KEYS):
+    said = [k for k in LABEL_KEYS if k in value and not _is_rubric(k, value[k])]
+    if all(isinstance(value[k], dict) for k in said):
         return None
     name = next((value[k] for k in NAME_KEYS if isinstance(value.get(k), str)), None)
     return name if isinstance(name, str) else None
@@ -142,11 +151,30 @@ def _own_name(value: dict[Any, Any]) -> str | None:
 def _label_of(raw: Any) -> Any:
     """The label inside an answer, or None. A list of accepted values is a rubric, no answer."""
     if isinstance(raw, dict):
-        for key in LABEL_KEYS:
-            if key in raw:
-                return None if isinstance(raw[key], list | dict) else raw[key]
-        return raw.get("probabilities")
+        masses = raw.get("probabilities")
+        return next(iter(_said_in(raw)), masses if isinstance(masses, dict) else None)
     return None if isinstance(raw, list) else raw
+
+
+def _is_attempt(raw: Any) -> bool:
+    """Not a list of levels, a description with levels, or a piece of a schema."""
+    if raw is None or _label_of(raw) is not None:
+        return True
+    if not isinstance(raw, dict) or any(_is_rubric(k, raw.get(k)) for k in raw):
+        return False
+    return any(k in raw for k in (*LABEL_KEYS, *REASON_KEYS))
+
+
+def _said_in(raw: dict[Any, Any]) -> list[Any]:
+    """Everything that stands under a key for labels, the plainest key first."""
+    said = [raw[k] for k in LABEL_KEYS if k in raw and not _is_rubric(k, raw[k])]
+    if said and isinstance(said[0], list | dict):
+        return []
+    return [one for one in said if not isinstance(one, list | dict)]
+
+
+def _is_rubric(key: str, value: Any) -> bool:
+    return key == "accepted_values" and isinstance(value, list)
 
 
 def _read_one(raws: list[Any], leaf: Criterion) -> Answer | NoAnswer:
@@ -155,8 +183,9 @@ def _read_one(raws: list[Any], leaf: Criterion) -> Answer | NoAnswer:
     read = [_read_raw(raw, leaf) for raw in raws if _label_of(raw) is not None]
     labels = {(a.label, a.not_applicable, a.value) for a in read if isinstance(a, Answer)}
     if len(labels) > 1:
-        return NoAnswer("unscored:parse", "the reply answers this criterion twice, differently")
-    return next((a for a in read if isinstance(a, Answer)), read[-1])
+        return _TWICE
+    contradicted = any(one is _TWICE for one in read)
+    return _TWICE if contradicted else next((a for a in read if isinstance(a, Answer)), read[-1])
 
 
 def _read_raw(raw: Any, leaf: Criterion) -> Answer | NoAnswer:
@@ -165,8 +194,30 @@ def _read_raw(raw: Any, leaf: Criterion) -> Answer | NoAnswer:
         texts = [raw[k] for k in REASON_KEYS if isinstance(raw.get(k), str)]
         explanation = texts[0][:4000] if texts else None
         if isinstance(raw.get("probabilities"), dict):
-            return _from_probabilities(raw["probabilities"], leaf, explanation)
+            return _both(raw, leaf, explanation)
+        if len(_readable(raw, leaf)) > 1:  # {"label": "good", "rating": "poor"}
+            return _TWICE
     said = _label_of(raw)
+    return _from_said(said, leaf, explanation)
+
+
+def _readable(raw: dict[Any, Any], leaf: Criterion) -> set[str | None]:
+    """The different accepted values that stand under the keys for labels."""
+    read = [_from_said(one, leaf, None) for one in _said_in(raw) if one is not None]
+    return {one.label for one in read if isinstance(one, Answer)}
+
+
+def _both(raw: dict[Any, Any], leaf: Criterion, explanation: str | None) -> Answer | NoAnswer:
+    """Probabilities, and where a label stands beside them no level may be likelier than it."""
+    answer = _from_probabilities(raw["probabilities"], leaf, explanation)
+    if isinstance(answer, Answer) and answer.probabilities:
+        masses, said = answer.probabilities, _readable(raw, leaf)
+        if any(masses.get(label or "", 0.0) < max(masses.values()) for label in said):
+            return _TWICE
+    return answer
+
+
+def _from_said(said: Any, leaf: Criterion, explanation: str | None) -> Answer | NoAnswer:
     if leaf.scale == "numeric":
         return _from_number(said, leaf, explanation)
     label = read_label(said, leaf.accepted_values, allow_na=leaf.allow_na)
@@ -184,10 +235,22 @@ def _from_number(said: Any, leaf: Criterion, explanation: str | None) -> Answer 
     if leaf.numeric_range is None:
         raise ReplyError(f"criterion {leaf.id!r} is numeric but has no range")
     worst, best = leaf.numeric_range
-    valid = isinstance(said, int | float) and not isinstance(said, bool)
-    if not valid or not min(worst, best) <= said <= max(worst, best):
-        return NoAnswer("unscored:off_scale", f"{said!r} is no number from {worst:g} to {best:g}")
-    return Answer(f"{said:g}", (said - worst) / (best - worst), "exact", explanation)
+    top = max(worst, best)
+    number = _number_said(said, top)
+    if number is None or not min(worst, best) <= number <= top:
+        shown = repr(said)[:80]
+        return NoAnswer("unscored:off_scale", f"{shown} is no number from {worst:g} to {best:g}")
+    match: Match = "tolerant" if isinstance(said, str) else "exact"
+    return Answer(f"{number:g}", (number - worst) / (best - worst), match, explanation)
+
+
+def _number_said(said: Any, top: float) -> int | float | None:
+    """A number, also as text; one over a denominator only where that is the top of the range."""
+    if isinstance(said, int | float) and not isinstance(said, bool):
+        return said
+    stated = stated_number(fold(said)) if isinstance(said, str) else None
+    known = stated is not None and stated.top in (None, top)
+    return stated.number if stated is not None and known else None
 
 
 def _from_probabilities(

@@ -13,6 +13,8 @@ from agenteval.errors import InputError, ReplyError
 from agenteval.evaluators.utility.critic_reply import read_criteria
 from agenteval.evaluators.utility.scale_order import is_not_applicable, order_of
 from agenteval.files import write_atomically
+from agenteval.readers.decode import read_json
+from agenteval.readers.problems import first_problem
 from agenteval.readers.tasks import data_folders
 from agenteval.records import CriteriaSet, Criterion
 from agenteval.records.criteria import SCHEMA_VERSION
@@ -50,7 +52,7 @@ def load_criteria(path: Path) -> Loaded:
     Lists without a stated order are checked: a best-first list is turned round and noted, a list
     whose order cannot be told is refused.
     """
-    value = _read(path)
+    value = read_json(path)
     notes: list[str] = []
     try:
         if isinstance(value, dict) and isinstance(value.get("criteria"), list):
@@ -68,7 +70,7 @@ def load_criteria(path: Path) -> Loaded:
     except ReplyError as error:
         raise InputError(f"no criteria found ({error})", str(path)) from error
     except ValidationError as error:
-        raise InputError(_first(error), str(path)) from error
+        raise InputError(first_problem(error), str(path)) from error
     if not criteria.criteria:
         raise InputError("the file holds no criterion", str(path))
     return Loaded(criteria, path, tuple(notes))
@@ -81,17 +83,6 @@ def save_criteria(path: Path, criteria: CriteriaSet) -> None:
         entry.update(scale=criterion.scale, order=criterion.order)  # stated, never implied
     text = json.dumps({"schema": SCHEMA_VERSION, **record}, indent=2, ensure_ascii=False)
     write_atomically(path, text + "\n")
-
-
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise InputError(f"cannot read ({error.strerror})", str(path)) from error
-    except json.JSONDecodeError as error:
-        raise InputError(f"broken JSON ({error.msg})", f"{path}:{error.lineno}") from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"not readable as JSON ({error})", str(path)) from error
 
 
 def _check_schema(value: dict[str, Any], path: Path) -> None:
@@ -114,7 +105,7 @@ def _checked(item: Any, where: str, notes: list[str]) -> Criterion:
     try:
         criterion = Criterion.model_validate(_without_na(item, notes))
     except ValidationError as error:
-        raise InputError(_first(error), where) from error
+        raise InputError(first_problem(error), where) from error
     stated = isinstance(item, dict) and "order" in item
     if stated or criterion.scale != "ordinal" or criterion.sub_criteria:
         return criterion
@@ -143,10 +134,3 @@ def _without_na(item: Any, notes: list[str]) -> Any:
         return item
     notes.append(f'{item.get("name")}: "not applicable" is no level; read as allow_na')
     return {**item, "accepted_values": kept, "allow_na": True}
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors()[0]
-    key = ".".join(str(p) for p in first["loc"])
-    message = first["msg"].removeprefix("Value error, ")
-    return f"{key}: {message}" if key else message

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agenteval.evaluators.utility.critic_reply import CriticReading
+from agenteval.evaluators.utility.proposed import tamed
 from agenteval.models import asking
 from agenteval.models.client import Client
 from agenteval.models.prompts import Prompt
@@ -29,6 +30,7 @@ async def ask(
     found = await asking.ask(
         client, request, read, lambda problem: repair.render(problem=problem, key="criteria")
     )
+    found.value.criteria = tamed(found.value.criteria, found.value.problems)
     if found.repaired:
         found.value.rung = f"repair:{found.value.rung}"
     return Asked(found.value, found.text, found.usage)

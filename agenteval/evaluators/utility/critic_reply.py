@@ -83,7 +83,7 @@ def _parse(text: str) -> tuple[Any, str]:
         return False
 
     try:
-        parse_reply(text, note)
+        parse_reply(text, note, last_counts=False)
     except ReplyError as error:
         if not seen:
             raise
@@ -93,7 +93,7 @@ def _parse(text: str) -> tuple[Any, str]:
             return list(reversed(singles)), "buried"
         wanted: Callable[[Any], bool] = lambda v: sum(1 for _ in _entries(v)) == most  # noqa: E731
         try:
-            parsed = parse_reply(text, wanted)
+            parsed = parse_reply(text, wanted, last_counts=False)
         except ReplyError:  # cannot be: `most` was counted on the same values
             raise error from None
         return parsed.value, parsed.rung

@@ -1,6 +1,7 @@
 """From what a judge wrote to an accepted value: exact, else tolerant, else off the scale.
 
-Tolerant means case, spacing, underscores, end punctuation, a level's number, and small typos
+Tolerant means case, spacing, underscores, end punctuation, full-width and invisible characters, a
+level's number, also in words or over the top of the scale ("four out of five"), and small typos
 within words of six letters and more. It never moves a label to a neighbour: "mostly clear" is
 not "very clear", and "unclear" is not "clear".
 """
@@ -14,9 +15,20 @@ from typing import Any, Literal
 
 from rapidfuzz.distance import OSA
 
+from agenteval.evaluators.utility.stated_number import stated_number
+
 _NOT_APPLICABLE = {"not applicable", "n/a", "na", "n.a.", "n.a", "inapplicable"}
 _NUMBERED = re.compile(r"^\(?(\d{1,3})\)?\s*(?:[-–—:.)=]\s*|\s+)(\S.*)$")
 _NEGATIONS = ("un", "in", "im", "ir", "il", "non", "non-", "dis", "mis", "ab", "a")
+
+# Other widths and shapes of what a keyboard writes, and what is not seen at all.
+_SHAPES = (
+    {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+    | dict.fromkeys(range(0x2010, 0x2016), "-")
+    | dict.fromkeys(map(ord, "‘’"), "'")
+    | dict.fromkeys(map(ord, "“”„"), '"')
+    | dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f"))
+)
 
 Match = Literal["exact", "tolerant"]
 
@@ -31,7 +43,11 @@ class Label:
 
 
 def fold(text: str) -> str:
-    """Case, underscores, runs of space, quotes and end punctuation do not tell labels apart."""
+    """Case, underscores, runs of space, quotes and end punctuation do not tell labels apart.
+
+    Nor do the width of a character and characters that are not seen.
+    """
+    text = text if text.isascii() else text.translate(_SHAPES)
     return " ".join(text.replace("_", " ").casefold().split()).strip(" .,;:!\"'`*")
 
 
@@ -55,20 +71,38 @@ def read_label(raw: Any, accepted: Sequence[str], *, allow_na: bool = False) -> 
         return Label(by_fold[0], "tolerant")
     if allow_na and text in _NOT_APPLICABLE:
         return Label(None, "exact", not_applicable=True)
-    if re.fullmatch(r"\d{1,3}", text):
-        return _by_number(int(text), accepted)
-    return _by_bare_text(text, accepted) or _by_typo(text, accepted)
+    stated = _by_stated_number(text, accepted)
+    return stated or _by_bare_text(text, accepted) or _by_typo(text, accepted)
 
 
 def _by_number(number: float, accepted: Sequence[str]) -> Label | None:
     """A bare number means the accepted value that carries or is that number."""
-    hits = []
-    for value in accepted:
-        numbered = _NUMBERED.match(value.strip())
-        own = numbered.group(1) if numbered else value.strip()
-        if re.fullmatch(r"-?\d+(\.\d+)?", own) and float(own) == number:
-            hits.append(value)
+    hits = [value for value in accepted if _own_number(value) == number]
     return Label(hits[0], "tolerant") if len(hits) == 1 else None
+
+
+def _own_number(value: str) -> float | None:
+    """The number that an accepted value carries or is."""
+    numbered = _NUMBERED.match(value.strip())
+    own = numbered.group(1) if numbered else value.strip()
+    return float(own) if re.fullmatch(r"-?\d+(\.\d+)?", own) else None
+
+
+def _by_stated_number(text: str, accepted: Sequence[str]) -> Label | None:
+    """The accepted value with the number that the text states, on this scale and in its unit."""
+    stated = stated_number(text)
+    if stated is None:
+        return None
+    if stated.top is not None:
+        numbers = [_own_number(value) for value in accepted]
+        if None in numbers or stated.top != max(n for n in numbers if n is not None):
+            return None
+    label = _by_number(stated.number, accepted)
+    if stated.unit is None or label is None or label.value is None:
+        return label
+    _, words = _split(fold(label.value))  # of a bare number: the number itself
+    bare = words.isdecimal()
+    return label if bare or words.startswith(stated.unit) else None
 
 
 def _by_bare_text(text: str, accepted: Sequence[str]) -> Label | None:
@@ -89,7 +123,12 @@ def _split(text: str) -> tuple[str | None, str]:
 
 
 def _by_typo(text: str, accepted: Sequence[str]) -> Label | None:
-    near = [a for a in accepted if _same_but_for_typos(text, fold(a))]
+    number, words = _split(text)
+    near = []
+    for value in accepted:
+        own_number, own_words = _split(fold(value))
+        if number in (None, own_number) and _same_but_for_typos(words, own_words):
+            near.append(value)
     return Label(near[0], "tolerant") if len(near) == 1 else None
 
 

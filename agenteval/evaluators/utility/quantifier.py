@@ -13,19 +13,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from agenteval.errors import AgentevalError, BadRequest, ReplyError
+from agenteval.errors import AgentevalError, BadRequest
 from agenteval.evaluators.base import Outcome, Unit, cell_key, fail_all
 from agenteval.evaluators.utility.aggregate import to_result
-from agenteval.evaluators.utility.answers import (
-    Answers,
-    NoAnswer,
-    leaves,
-    looks_like_answers,
-    read_answers,
-)
+from agenteval.evaluators.utility.answers import Answers, NoAnswer, leaves
+from agenteval.evaluators.utility.reading import read_text
 from agenteval.models.client import Client
-from agenteval.models.prompts import load_prompt
-from agenteval.models.reply import parse_reply
+from agenteval.models.prompts import DATAMARK, datamarked, load_prompt, neutralise
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
 
@@ -46,6 +40,7 @@ class QuantifierOptions:
     seed: int = 0
     reversed_scale: bool = False  # accepted values listed from best to worst
     wording: Wording = "a"
+    datamark: bool = False  # a sign for every space of what is graded (spotlighting)
 
     @property
     def unusual(self) -> dict[str, bool | str]:
@@ -55,6 +50,8 @@ class QuantifierOptions:
             found["reversed_scale"] = True
         if self.wording != "a":
             found["wording"] = self.wording
+        if self.datamark:
+            found["datamark"] = DATAMARK
         return found
 
 
@@ -133,6 +130,9 @@ class Quantifier:
             "trajectory": unit.view.trajectory,
             "reference": unit.view.reference,
         }
+        if self.options.datamark:
+            texts = {k: values[k] for k in ("problem", "trajectory", "reference") if values[k]}
+            values |= {"datamark": DATAMARK, **{k: datamarked(v) for k, v in texts.items()}}
         messages = (
             {"role": "system", "content": self._system.render(**values)},
             {"role": "user", "content": self._user.render(**values)},
@@ -196,7 +196,7 @@ class Quantifier:
         again = Request(
             messages=(
                 *request.messages,
-                {"role": "assistant", "content": state.reply.text[:8000] or "(empty)"},
+                {"role": "assistant", "content": neutralise(state.reply.text[:8000]) or "(empty)"},
                 {"role": "user", "content": text},
             ),
             schema=request.schema,
@@ -230,13 +230,8 @@ def _reason(answers: Answers, path: str) -> str:
 
 def _read(reply: Reply, criteria: Sequence[Criterion]) -> tuple[Answers, Reply, str | None]:
     """Answers of a reply; when nothing can be parsed, every leaf is `unscored:parse`."""
-    try:
-        parsed = parse_reply(reply.text, lambda value: looks_like_answers(value, criteria))
-    except ReplyError as error:
-        cut = " (cut off by the length limit)" if reply.finish == "length" else ""
-        failed = NoAnswer("unscored:parse", f"{error}{cut}")
-        return Answers({p: failed for c in criteria for p, _ in leaves(c)}), reply, None
-    return read_answers(parsed.value, criteria), reply, parsed.rung
+    answers, rung = read_text(reply.text, criteria, reply.finish)
+    return answers, reply, rung
 
 
 def _call_record(

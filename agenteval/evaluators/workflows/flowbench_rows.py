@@ -24,6 +24,7 @@ from agenteval.evaluators.workflows.flowbench_toolbox import told_schemas
 from agenteval.evaluators.workflows.reply_text import read_actions, read_object
 from agenteval.evaluators.workflows.scenario import Action
 from agenteval.evaluators.workflows.turn_score import GoldTurn
+from agenteval.intake import read_text
 from agenteval.readers.decode import Decoder
 from agenteval.readers.limits import DEFAULT_LIMITS, Notes
 
@@ -134,14 +135,7 @@ def _documents(path: Path) -> list[tuple[str, Row]]:
 
 
 def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > DEFAULT_LIMITS.max_document_bytes:
-            raise InputError("more than 64 MiB", str(path))
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"cannot read ({error.strerror})", str(path)) from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 ({error.reason})", str(path)) from error
+    return read_text(path, DEFAULT_LIMITS.max_document_bytes)
 
 
 def _turn(row: Row, at: str, index: int) -> TurnRow:

@@ -6,15 +6,14 @@ import difflib
 import hashlib
 import importlib.util
 import inspect
-import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-import yaml
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from agenteval import intake
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.key_errors import in_words
 from agenteval.evaluators.workflows.scenario import (
@@ -26,7 +25,9 @@ from agenteval.evaluators.workflows.scenario import (
     WorkflowTool,
 )
 from agenteval.evaluators.workflows.simulators.schema import schema_problem
-from agenteval.readers.tasks import StrictLoader, data_folders
+from agenteval.readers.decode import decode_text
+from agenteval.readers.strict_yaml import load_yaml
+from agenteval.readers.tasks import data_folders
 
 ROLE_FILE, BACKEND_FILE, SCENARIO_FILE = "role.yaml", "backend.py", "scenario.yaml"
 _PROFILES_FILE, _TOOLS_FILE = "profiles.yaml", "tools.json"
@@ -34,7 +35,6 @@ _FILES = {"text": "workflow.txt", "code": "workflow.code", "flowchart": "workflo
 _PROFILES, _TOOLS = TypeAdapter(tuple[Profile, ...]), TypeAdapter(tuple[WorkflowTool, ...])
 _ROLE, _SCENARIO, _SESSION = TypeAdapter(Role), TypeAdapter(Scenario), TypeAdapter(RecordedSession)
 _LARGEST = 1_000_000  # bytes of one file; people write a few thousand
-_MOST_KEYS = 1000  # of one mapping
 _R = TypeVar("_R")
 
 
@@ -46,22 +46,6 @@ class StatefulBackend(Protocol):
     """
 
     state: dict[str, Any]
-
-
-class _Loader(StrictLoader):
-    """Dates stay text: a tool's value is JSON."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        if len(node.value) > _MOST_KEYS:  # looking for doubled ones would take for ever
-            told = f"more than {_MOST_KEYS:,} keys in the mapping at line"
-            raise yaml.YAMLError(f"{told} {node.start_mark.line + 1}")
-        return super().construct_mapping(node, deep=deep)
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in StrictLoader.yaml_implicit_resolvers.items()
-}
 
 
 def role_folders() -> dict[str, Path]:
@@ -214,10 +198,7 @@ def _scenario(folder: Path) -> Scenario:
 
 def read_tools(path: Path) -> tuple[WorkflowTool, ...]:
     """The tools of a tools.json. Raises InputError naming file and key."""
-    try:
-        data = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not valid JSON ({error})", str(path)) from error
+    data = decode_text(read_text(path), str(path))
     tools = _valid(_TOOLS, data, path)
     for tool in tools:
         for what, schema in (("parameters", tool.parameters), ("returns", tool.returns)):
@@ -258,26 +239,12 @@ def _mapping(path: Path) -> Mapping[str, JsonValue]:
 
 
 def _yaml(path: Path) -> Any:
-    try:
-        return yaml.load(read_text(path), _Loader)  # noqa: S506  a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # also !!int of no number
-        raise InputError(f"not valid YAML ({' '.join(str(error).split())})", str(path)) from error
+    return load_yaml(read_text(path), str(path))
 
 
 def read_text(path: Path) -> str:
     """A text file of up to 1,000,000 bytes, with line feeds alone. Raises InputError."""
-    try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for
-            raise InputError("this is no file", str(path))
-        with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
-        if len(data) > _LARGEST:
-            raise InputError(f"larger than {_LARGEST:,} bytes", str(path))
-        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    except OSError as error:
-        raise InputError(f"cannot read ({error.strerror})", str(path)) from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 ({error.reason})", str(path)) from error
+    return intake.read_text(path, _LARGEST).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _valid(noun: TypeAdapter[_R], data: Any, path: Path, taken: Collection[str] = ()) -> _R:

@@ -37,6 +37,7 @@ from agenteval.readers.fields import (
     withhold,
 )
 from agenteval.readers.messages import Conversation, is_message_list, parse_messages
+from agenteval.records import Span
 
 _EVIDENCE = frozenset({"output", "messages", "spans"})
 _LONGEST_NAME = 200
@@ -223,4 +224,13 @@ def _spans(draft: Draft, found: Candidates, context: Context) -> None:
             continue
         if not isinstance(value, list):
             raise InputError(f"{key!r} is no list of spans", context.place)
+        for i, item in enumerate(value):  # before pydantic lists every single problem
+            if not isinstance(item, dict):
+                raise InputError(f"{key}[{i}] is no span, which is an object", context.place)
+            strange = next((k for k in item if k not in Span.model_fields), None)
+            if strange is not None:
+                known = ", ".join(Span.model_fields)
+                raise InputError(
+                    f"{key}[{i}]: unknown key {strange[:80]!r}; known: {known}", context.place
+                )
         draft.spans = value

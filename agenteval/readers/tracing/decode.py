@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, BinaryIO
 
 from agenteval.errors import InputError
-from agenteval.readers.decode import SURROGATES_REPLACED
+from agenteval.readers.decode import SURROGATES_REPLACED, refuse_too_many
 from agenteval.readers.documents import Reader
-from agenteval.readers.limits import Limits, Notes
+from agenteval.readers.limits import DEFAULT_LIMITS, Limits, Notes
 from agenteval.readers.tracing.flat import SURROGATE_ESCAPE, whole_characters
 from agenteval.readers.tracing.loose import parse_loosely
 from agenteval.readers.tracing.walk import keeps_spans
@@ -29,7 +29,7 @@ class TraceReader(Reader):
         longest = max(limits.max_line_bytes, limits.max_document_bytes)
         limits = replace(limits, max_line_bytes=longest)
         super().__init__(stream, name, limits, notes, lines=lines)
-        self._decoder: Any = TraceDecoder(notes)
+        self._decoder: Any = TraceDecoder(notes, limits)
 
     @property
     def broken(self) -> InputError | None:
@@ -41,7 +41,8 @@ class TraceReader(Reader):
 class TraceDecoder:
     """Decodes texts of one file. Several values in one text become a list."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: Notes, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
         self.broken: InputError | None = None
         self._notes = notes
         self._refused = 0
@@ -56,9 +57,10 @@ class TraceDecoder:
         """The value of a text; what was complete where the text breaks off.
 
         What was put right is a warning. A line of which nothing is complete is an empty list; a
-        document is an InputError that names line and column.
+        document is an InputError that names line and column, and so is one of too many values.
         """
         place = name if line is None else f"{name}:{line}"
+        refuse_too_many(text, place, self._limits)
         self._refused = self._repeated = 0
         try:
             value = self._json.decode(text)

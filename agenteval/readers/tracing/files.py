@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from agenteval.errors import InputError
+from agenteval.intake import opened
 from agenteval.readers.limits import Limits, Notes
 from agenteval.readers.sources import SourceFile
 from agenteval.readers.tracing.decode import TraceReader
@@ -26,9 +27,9 @@ LINES = (".jsonl", ".ndjson")
 def looks_like_traces(path: Path) -> bool:
     """Whether the beginning of a file holds a key that only traces have. False if unreadable."""
     try:
-        with path.open("rb") as stream:
+        with opened(path) as stream:
             return _MARKS.search(stream.read(_HEAD)) is not None
-    except OSError:
+    except InputError:  # whoever reads it says so
         return False
 
 
@@ -41,25 +42,20 @@ def trace_runs(
     place, when no span is complete and above the limits.
     """
     display = str(file.path)
-    try:
-        if file.path.stat().st_size > limits.max_file_bytes:
-            raise InputError(f"larger than {limits.max_file_bytes:,} bytes", display)
-        with file.path.open("rb") as stream:
-            lines = file.path.suffix.lower() in LINES
-            reader = TraceReader(stream, display, limits, notes, lines=lines)
-            items = (item for item in reader.items() if item.value != [])
-            first = next(items, None)
-            runs: list[Run] = []
-            if first is not None and (sure or is_trace(first.value)):
-                found = runs_of(chain([first], items), file.name, display, task, notes)
-                runs = list(_bounded(found, limits, display))
-            if not runs and reader.broken is not None:
-                raise reader.broken
-            if not runs and sure:
-                raise InputError(f"no spans; {WANTED}", display)
-            return runs or None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", display) from None
+    with opened(file.path, display, limits.max_file_bytes) as stream:
+        lines = file.path.suffix.lower() in LINES
+        reader = TraceReader(stream, display, limits, notes, lines=lines)
+        items = (item for item in reader.items() if item.value != [])
+        first = next(items, None)
+        runs: list[Run] = []
+        if first is not None and (sure or is_trace(first.value)):
+            found = runs_of(chain([first], items), file.name, display, task, notes)
+            runs = list(_bounded(found, limits, display))
+        if not runs and reader.broken is not None:
+            raise reader.broken
+        if not runs and sure:
+            raise InputError(f"no spans; {WANTED}", display)
+        return runs or None
 
 
 def _bounded(runs: Iterator[Run], limits: Limits, display: str) -> Iterator[Run]:

@@ -13,6 +13,7 @@ from agenteval.readers.documents import Item
 from agenteval.readers.draft import Context
 from agenteval.readers.limits import Notes
 from agenteval.readers.messages import is_answer
+from agenteval.readers.problems import first_problem
 from agenteval.readers.tracing.conventions import read_attributes
 from agenteval.readers.tracing.raw import RawSpan
 from agenteval.readers.tracing.talk import Pool
@@ -84,9 +85,7 @@ def _span(raw: RawSpan, pool: Pool, context: Context) -> Span:
             **meaning.fields,
         )
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"span {raw.id}: {key}: {first['msg']}", context.place) from None
+        raise InputError(f"span {raw.id}: {first_problem(error)}", context.place) from None
 
 
 def _run(number: str, task: str, spans: list[Span], resource: dict[str, Any]) -> Run:

@@ -509,7 +509,7 @@ def test_a_file_that_is_wrong(tmp_path: Path, value: dict[str, Any], message: st
 def test_a_file_that_is_no_json_object(tmp_path: Path, raw: bytes) -> None:
     path = tmp_path / "w.json"
     path.write_bytes(raw)
-    with pytest.raises(InputError, match=r"w\.json: "):
+    with pytest.raises(InputError, match=r"w\.json(:\d+:\d+)?: "):
         read_words(path)
-    with pytest.raises(InputError, match="cannot read it"):
+    with pytest.raises(InputError, match="cannot read"):
         read_words(tmp_path / "none.json")

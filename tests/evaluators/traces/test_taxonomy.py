@@ -105,11 +105,11 @@ def changed(**leaf: Any) -> dict[str, Any]:
     ("data", "says"),
     [
         ([], "mapping with name and leaves"),
-        ({"name": "x"}, "leaves: Field required"),
-        ({"name": "x", "leaves": []}, "leaves: Tuple should have at least 1 item"),
-        (changed(name=404), "leaves.1.name: Input should be a valid string"),
-        (changed(locate="middle"), "leaves.1.locate: Input should be 'first' or 'last'"),
-        (changed(colour="red"), "leaves.1.colour: Extra inputs"),
+        ({"name": "x"}, "leaves: field required"),
+        ({"name": "x", "leaves": []}, "leaves: tuple should have at least 1 item"),
+        (changed(name=404), "leaves.1.name: input should be a valid string"),
+        (changed(locate="middle"), "leaves.1.locate: input should be 'first' or 'last'"),
+        (changed(colour="red"), "leaves.1.colour: extra inputs"),
         (changed(aliases=["RUDE-answer"]), "'RUDE-answer' stands for both"),
         (changed(aliases=["--"]), "holds no letter or digit"),
     ],
@@ -125,11 +125,11 @@ def test_defects_are_named_by_key(tmp_path: Path, data: Any, says: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.json", b'{"name": "x",\n "leaves": [}', "a.json:2: not valid JSON"),
+        ("a.json", b'{"name": "x",\n "leaves": [}', "a.json:2:13: broken JSON"),
         ("a.yaml", b"name: x\nname: y\n", "'name' stands twice"),
         ("a.yaml", b"a: &x [1]\nb: *x\n", "aliases are not allowed"),
-        ("a.json", b"\xff\xfe", "not UTF-8"),
-        ("a.json", b"[" * 100_000, "nested too deeply"),
+        ("a.json", b"\xff\xfe", "this is UTF-16"),
+        ("a.json", b"[" * 100_000, "nested deeper than 64 levels"),
     ],
 )
 def test_broken_files(tmp_path: Path, name: str, content: bytes, says: str) -> None:

@@ -123,7 +123,7 @@ def test_numeric_scale_with_either_direction() -> None:
     answer = read_answers({"seconds": 15}, (seconds,)).by_path["seconds"]
     assert isinstance(answer, Answer)
     assert answer.value == pytest.approx(0.75)
-    for bad in (61, -1, "15", True, None):
+    for bad in (61, -1, "15 s", True, None):
         assert isinstance(read_answers({"seconds": bad}, (seconds,)).by_path["seconds"], NoAnswer)
 
 

@@ -117,7 +117,8 @@ async def test_one_repair_round() -> None:
     assert proposal.usage.requests == 2
     first, second = transport.requests
     assert (second.role, second.repeat, second.run_id) == ("critic:repair", 3, "sums")
-    assert second.messages[1] == first.messages[1]
+    nonce, other = (m.messages[0]["content"].split(" code ")[1][:24] for m in (first, second))
+    assert second.messages[1]["content"].replace(other, nonce) == first.messages[1]["content"]
     assert second.messages[2] == {"role": "assistant", "content": "I would look at clarity."}
     assert "no object or list" in second.messages[3]["content"]
 

@@ -204,7 +204,8 @@ def test_untrusted_text_stays_inside_its_block(payload: str) -> None:
     run = Run(id="evil", input=payload, output=f"before {payload} after")
     request, _ = judge_.request(unit(run=run))
     text = request.messages[1]["content"]
-    assert text.count(NONCE) == 4  # the four markers of problem and work, and nowhere else
+    # the markers of task, criteria, problem, work and ids, and nowhere else
+    assert text.count(NONCE) == 10
     start = text.index("<<BEGIN work")
     end = text.index("<<END work", start)
     assert "before" in text[start:end]
@@ -293,7 +294,7 @@ def test_the_other_wording_says_the_same_in_other_words() -> None:
     for part in ("- id: clarity", "worst to best", RUN.input, RUN.output, TASK.description):
         assert part in text_a
         assert part in text_b
-    assert text_b.count(NONCE) == 6  # markers of problem, work and reference
+    assert text_b.count(NONCE) == 12  # task, criteria, problem, work, reference and ids
     system_a, system_b = (set(r.messages[0]["content"].splitlines()) for r in (a, b))
     common = {line for line in system_a & system_b if line}
     assert common == {
@@ -306,6 +307,6 @@ def test_untrusted_text_stays_inside_its_block_in_the_other_wording(payload: str
     judge_, _ = quantifier(lambda _: "{}", wording="b")
     run = Run(id="evil", input=payload, output=f"before {payload} after")
     text = judge_.request(unit(run=run))[0].messages[1]["content"]
-    assert text.count(NONCE) == 4
+    assert text.count(NONCE) == 10
     start = text.index("<<BEGIN work")
     assert "after" in text[start : text.index("<<END work", start)]

@@ -86,7 +86,7 @@ def test_the_hash_tells_contents_apart(desk: Path) -> None:
             "0.return: unknown key; is `returns` meant?",
         ),
         ("lend_book/tools.json", '"name": "find_book"', '"name": "find book"', "0.name"),
-        ("lend_book/tools.json", "[", "", "tools.json: not valid JSON"),
+        ("lend_book/tools.json", "[", "", "broken JSON"),
         ("lend_book/profiles.yaml", "tool: lend_book", "tool: lend_bok", "is 'lend_book' meant?"),
         ("lend_book/profiles.yaml", "[lend_book]", "[lend_bok]", "no scenario 'lend_bok'"),
         ("lend_book/profiles.yaml", "persona:", "person:", "profiles.yaml"),
@@ -166,7 +166,9 @@ def test_a_missing_file(desk: Path, file: str) -> None:
 
 def test_no_text_and_no_mapping(desk: Path) -> None:
     (desk / "lend_book/workflow.txt").write_bytes(b"\xff\xfe\x00")
-    assert "not UTF-8" in refused(desk)
+    assert "this is UTF-16" in refused(desk)
+    (desk / "lend_book/workflow.txt").write_bytes(b"caf\xe9")
+    assert "workflow.txt:1: not UTF-8 at byte offset 3" in refused(desk)
     (desk / "role.yaml").write_text("- a list\n")
     assert "this file is a mapping" in refused(desk)
 
@@ -220,17 +222,17 @@ def test_backends_that_cannot_be_had(tmp_path: Path, source: str, told: str) -> 
 @pytest.mark.parametrize(
     ("file", "added", "told"),
     [
-        ("role.yaml", "x: " + "[" * 1000, "not valid YAML (maximum recursion depth"),
-        ("role.yaml", "x: !!int abc", "role.yaml: not valid YAML (invalid literal"),
-        ("role.yaml", "x: " + "9" * 5000, "not valid YAML (Exceeds the limit"),
+        ("role.yaml", "x: " + "[" * 1000, "nested deeper than 64 levels"),
+        ("role.yaml", "x: !!int abc", "tags are not allowed: tag:yaml.org,2002:int"),
+        ("role.yaml", "x: " + "9" * 5000, "99999999999999999999... is too large for a number"),
         ("role.yaml", "a: &a [x, x]\nb: [*a, *a]", "aliases are not allowed"),
-        ("role.yaml", "x:\n" + "".join(f"  k{i}: 1\n" for i in range(1001)), "1,000 keys"),
+        ("role.yaml", "x:\n" + "".join(f"  k{i}: 1\n" for i in range(10_001)), "unknown key"),
         ("role.yaml", 'x: !!python/object/apply:os.system ["true"]', "not valid YAML"),
         ("role.yaml", "id: other", "id cannot stand here"),
         ("lend_book/scenario.yaml", "id: other", "id cannot stand here"),
         ("lend_book/scenario.yaml", "profiles: []", "profiles cannot stand here"),
         ("lend_book/workflow.txt", "x" * 1_000_000, "workflow.txt: larger than 1,000,000 bytes"),
-        ("lend_book/tools.json", "[" * 100_000, "tools.json: not valid JSON"),
+        ("lend_book/tools.json", "[" * 100_000, "tools.json: nested deeper than 64 levels"),
     ],
 )
 def test_hostile_files(desk: Path, file: str, added: str, told: str) -> None:

@@ -8,13 +8,13 @@ import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, ValidationError
 
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import Action
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
+from agenteval.readers.decode import read_json
 from agenteval.records import Record
 
 _FILES = ("topics_a.json", "topics_b.json")
@@ -58,7 +58,7 @@ def read_words(path: Path) -> tuple[Lexicon | None, tuple[Topic, ...] | None]:
     keys are ignored. Raises InputError, naming the file and the key, for another form, word lists
     that are ambiguous, activities that do not go with them, and a file that holds neither.
     """
-    value = _read_json(path)
+    value = read_json(path)
     if not isinstance(value, dict) or value.get("schema") != 1:
         raise InputError('must be an object with "schema": 1', str(path))
     for key in ("note", "model"):
@@ -74,15 +74,6 @@ def read_words(path: Path) -> tuple[Lexicon | None, tuple[Topic, ...] | None]:
         raise InputError("holds neither words nor topics", str(path))
     _check_together(path, lexicon or built_in(), topics or built_in_topics())
     return lexicon, topics or None
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read it ({error.strerror or error})", str(path)) from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is not JSON in UTF-8 ({error})", str(path)) from None
 
 
 def _topic(entry: object, where: str) -> Topic:

@@ -1,0 +1,30 @@
+"""What pydantic refuses, as one line for the person who wrote the file."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+_LONGEST_VALUE = 60
+_SHOWN = frozenset({"str", "int", "float", "bool", "NoneType"})
+
+
+def first_problem(error: ValidationError) -> str:
+    """The key, what is wrong with it and the value that stands there, of the first problem."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    key = ".".join(str(part)[:80] for part in first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    if first["type"] not in ("missing", "value_error", "extra_forbidden"):
+        message += f" ({shown(first['input'])} is given)"
+    return f"{key}: {message}" if key else message
+
+
+def shown(value: object) -> str:
+    """A value in a few words: itself where it is short and plain, else its kind."""
+    if type(value).__name__ not in _SHOWN:
+        return "a mapping" if isinstance(value, dict) else "a list"
+    # str(int) refuses thousands of digits
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
+        return "a number of more than 60 digits"
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."

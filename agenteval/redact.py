@@ -1,0 +1,169 @@
+"""Keys and passwords kept out of what is shown, logged and stored.
+
+Two nets, one behind the other. Values that are known are taken out literally, in every spelling
+in which a server or a library repeats them; what only looks like a credential is taken out by its
+form. Neither is applied to what is judged: runs and replies stay as they are, but for known values.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import os
+import re
+import traceback
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import quote, quote_plus, unquote
+
+MARK = "[hidden]"
+SECRET_NAMES = ("key", "token", "secret", "password", "passwd")
+_SHORTEST = 8  # characters: shorter ones would be found in any text
+_PIECE = 12  # characters of a known value that may stand at the end of a text that was cut
+_URLS = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "AGENTEVAL_BASE_URL", "OPENAI_BASE_URL")
+
+# RFC 3986, section 3.2.1: user information ends at the last @ before the path.
+_USER = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
+_FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (_USER, f"{MARK}@"),
+    (
+        re.compile(
+            r"([?&;](?:[\w.-]*(?:key|token|secret|password|passwd|signature)|auth|sig|code|pwd)=)"
+            r"[^&#;\s\"'<>]+",
+            re.I,
+        ),
+        rf"\g<1>{MARK}",
+    ),
+    (re.compile(r"\b(bearer)(\s+)(?=\S*\d)[\w.~+/=-]{8,}", re.I), rf"\g<1>\g<2>{MARK}"),
+    (
+        re.compile(
+            r"\b((?:proxy-)?authorization|(?:x-)?(?:goog-)?(?:api|subscription)[-_]?key)"
+            r"(\\?[\"']?\s*[:=,]\s*b?\\?[\"']?(?:(?:bearer|basic)\s+)?)(?!\[hidden\])"
+            r"[^\s\"',)\]}\\]{8,}",
+            re.I,
+        ),
+        rf"\g<1>\g<2>{MARK}",
+    ),
+    (
+        re.compile(
+            r"\b(?:[sprg]k[-_]|ghp_|gho_|github_pat_|glpat-|hf_|xox[bp]-|AKIA|AIza)"
+            r"(?=[\w-]*\d)[\w-]{8,}"
+        ),
+        MARK,
+    ),
+    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"), MARK),  # RFC 7519: a signed token
+)  # fmt: skip
+
+_known: dict[str, None] = {}  # in every spelling; a dict for its order
+
+
+def keep_secret(values: Iterable[str | None]) -> None:
+    """Remember values that must not be shown, and keep them out of logs from now on.
+
+    Shorter ones than 8 characters are not remembered: they stand in ordinary texts as well.
+    """
+    for value in values:
+        if value and len(value) >= _SHORTEST:
+            _known.update(dict.fromkeys(_spellings(value)))
+    guard_logs()
+
+
+def _spellings(value: str) -> Iterable[str]:
+    """As it is, in a URL, in JSON, and, of `user:password`, in a Basic header (RFC 7617)."""
+    plain = unquote(value)
+    yield from dict.fromkeys((value, plain, quote(plain, safe=""), quote(plain), quote_plus(plain)))
+    yield json.dumps(plain)[1:-1]
+    for whole in (plain, f":{plain}", f"{plain}:"):
+        yield base64.b64encode(whole.encode("utf-8", "replace")).decode()
+
+
+def environment_secrets() -> list[str]:
+    """Values of our environment that its names call secret, and credentials in URLs there."""
+    found = [
+        value
+        for name, value in os.environ.items()
+        if len(value) >= _SHORTEST and name.lower().endswith(SECRET_NAMES)
+    ]
+    for name in _URLS:
+        for url in (os.environ.get(name, ""), os.environ.get(name.lower(), "")):
+            found += [s for s in url_secrets(url) if len(s) >= _SHORTEST]
+    return found
+
+
+def without_known(text: str) -> str:
+    """The text without the values remembered and those of the environment, in any spelling; and
+    without the beginning of one at its end, where the text was cut."""
+    for secret in (*_known, *environment_secrets()):
+        if secret in text:
+            text = text.replace(secret, MARK)
+        elif secret[:_PIECE] in text:
+            text = _without_cut(text, secret)
+    return text
+
+
+def _without_cut(text: str, secret: str) -> str:
+    start = text.rfind(secret[:_PIECE])
+    rest = text[start:].rstrip(" .…)\"'}]")
+    return text[:start] + MARK if secret.startswith(rest) else text
+
+
+def redacted(text: object) -> str:
+    """The text for logs and messages: without known values and what has the form of a credential.
+
+    Forms: `Bearer`, values of key headers, sk-… and other keys known by their beginning, `?key=`
+    and the like in URLs, `user:password@` before a host.
+    """
+    plain = without_known(str(text))
+    for form, instead in _FORMS:
+        plain = form.sub(instead, plain)
+    return plain
+
+
+def public_url(url: str) -> str:
+    """The URL without user, password, query and fragment: it is shown, stored and hashed."""
+    return _USER.sub("", url).partition("?")[0].partition("#")[0]
+
+
+def url_secrets(url: str) -> tuple[str, ...]:
+    """What `public_url` leaves out, as it may stand in messages."""
+    user = "".join(_USER.findall(url)).removesuffix("@")
+    query = url.partition("?")[2]
+    values = [part.partition("=")[2] for part in query.partition("#")[0].split("&")]
+    return tuple(s for s in (user, user.partition(":")[2], query, *values) if s)
+
+
+def guard_logs(shape: Callable[[str], str] | None = None) -> None:
+    """Every log record of this process is `redacted` from now on, whatever handler it goes to.
+
+    A filter of the root logger would not see the records of other loggers, so it is done where
+    records are made. `shape` is applied to messages after that, as to show control characters.
+    """
+    before = logging.getLogRecordFactory()
+    if getattr(before, "shape", ...) is shape or (shape is None and hasattr(before, "shape")):
+        return
+    make = getattr(before, "inner", before)
+
+    def guarded(*args: Any, **more: Any) -> logging.LogRecord:
+        record: logging.LogRecord = make(*args, **more)
+        _guard(record, shape)
+        return record
+
+    guarded.shape = shape  # type: ignore[attr-defined]
+    guarded.inner = make  # type: ignore[attr-defined]
+    logging.setLogRecordFactory(guarded)
+
+
+def _guard(record: logging.LogRecord, shape: Callable[[str], str] | None) -> None:
+    try:
+        said = record.getMessage()
+    except (TypeError, ValueError, KeyError):  # of the caller: logging itself reports it
+        return
+    clean = redacted(said)
+    clean = clean if shape is None else shape(clean)
+    if clean != said:
+        record.msg, record.args = clean, None
+    if record.exc_info and record.exc_info[0] is not None:
+        # formatters use this text where it is set, instead of the exception itself
+        told = redacted("".join(traceback.format_exception(*record.exc_info)).rstrip("\n"))
+        record.exc_text = told if shape is None else shape(told)

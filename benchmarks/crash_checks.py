@@ -1,0 +1,143 @@
+"""What a killed command has left: is the database whole, is everything acknowledged there?"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Key = tuple[str, tuple[Any, ...]]  # a table and the primary key of a row
+
+
+@dataclass
+class Findings:
+    """What went wrong, in words, by kind."""
+
+    corrupt: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    half_units: list[str] = field(default_factory=list)
+    half_files: list[str] = field(default_factory=list)
+
+    def all(self) -> list[str]:
+        return self.corrupt + self.lost + self.half_units + self.half_files
+
+
+@dataclass
+class Ledger:
+    """What the children said of one store: rows that were acknowledged, rows seen there before."""
+
+    acknowledged: set[Key] = field(default_factory=set)
+    seen: set[Key] = field(default_factory=set)
+
+
+@contextmanager
+def copied(store: Path) -> Iterator[Path]:
+    """A copy with its log, so that looking at it changes nothing for the next command.
+
+    SQLite would bring the log into the database, and delete it, when the last reader leaves.
+    """
+    with tempfile.TemporaryDirectory(prefix="crash-") as folder:
+        for path in (store, store.with_name(f"{store.name}-wal")):
+            if path.exists():
+                shutil.copyfile(path, Path(folder) / path.name)
+        journal = store.with_name(f"{store.name}-journal")
+        if journal.exists():
+            shutil.copyfile(journal, Path(folder) / journal.name)
+        yield Path(folder) / store.name
+
+
+def examine(store: Path, units: Path, ledger: Ledger, found: Findings, about: str) -> None:
+    """Add to `found` what is wrong with the store after the end of the child that wrote `units`."""
+    submitted, acknowledged = _said(units)
+    ledger.acknowledged.update(key for unit in acknowledged for key in submitted[unit])
+    if not store.exists():
+        if ledger.acknowledged:
+            found.lost.append(f"{about}: the store is gone")
+        return
+    with copied(store) as copy, closing(sqlite3.connect(copy)) as db:
+        try:
+            _examine(db, submitted, ledger, found, about)
+        except sqlite3.DatabaseError as error:
+            found.corrupt.append(f"{about}: {error}")
+
+
+def _examine(
+    db: sqlite3.Connection, submitted: dict[str, list[Key]], ledger: Ledger, found: Findings,
+    about: str,
+) -> None:  # fmt: skip
+    checks = ("PRAGMA integrity_check", [("ok",)]), ("PRAGMA foreign_key_check", [])
+    for statement, want in checks:
+        if (rows := db.execute(statement).fetchall()) != want:
+            found.corrupt.append(f"{about}: {statement}: {rows[:3]}")
+    tables = {n for (n,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables:
+        found.half_units += [f"{about}: {line}" for line in _half_calls(db)]
+    there = {key: _there(db, tables, key) for keys in submitted.values() for key in keys}
+    for key in ledger.acknowledged - ledger.seen:
+        if not _there(db, tables, key):
+            found.lost.append(f"{about}: {key}")
+    for keys in submitted.values():
+        fresh = [there[key] for key in keys if key not in ledger.seen]
+        if any(fresh) and not all(fresh):
+            found.half_units.append(f"{about}: {sum(fresh)} of {len(fresh)} rows of a unit")
+    gone = [key for key in ledger.seen if not _there(db, tables, key)]
+    found.lost += [f"{about}: {key} was there before" for key in gone]
+    ledger.seen.update(key for key, is_there in there.items() if is_there)
+
+
+def _half_calls(db: sqlite3.Connection) -> list[str]:
+    """Calls that have another number of results than criteria they were asked for."""
+    counted = """SELECT k.call_id, json_array_length(k.record, '$.shown'), count(c.call_id)
+        FROM calls AS k LEFT JOIN cells AS c USING (call_id) GROUP BY k.call_id"""
+    return [
+        f"call {call}: {cells} of {shown} results"
+        for call, shown, cells in db.execute(counted)
+        if shown != cells
+    ]
+
+
+def _there(db: sqlite3.Connection, tables: set[str], key: Key) -> bool:
+    table, values = key
+    if table not in tables:
+        return False
+    columns = _key_columns(db, table)
+    where = " AND ".join(f"{c} = ?" for c in columns)
+    return db.execute(f"SELECT 1 FROM {table} WHERE {where}", values).fetchone() is not None
+
+
+def _key_columns(db: sqlite3.Connection, table: str) -> list[str]:
+    rows = db.execute(f"PRAGMA table_info({table})")
+    return sorted(name for _, name, _, _, _, place in rows if place)
+
+
+def _said(units: Path) -> tuple[dict[str, list[Key]], list[str]]:
+    """Rows by unit as they were queued, and the units that were acknowledged."""
+    submitted: dict[str, list[Key]] = {}
+    acknowledged: list[str] = []
+    lines = units.read_text("utf-8").splitlines() if units.exists() else []
+    for line in lines:
+        kind, unit, rows = json.loads(line)
+        if kind == "A":
+            acknowledged.append(unit)
+        else:
+            submitted[unit] = [(t, tuple(v for _, v in sorted(k.items()))) for t, k in rows]
+    return submitted, acknowledged
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """Temporary files of whole-file outputs, at any depth."""
+    return sorted(folder.rglob(".*.partial"))
+
+
+def old_or_new(files: Iterable[tuple[Path, bytes, bytes]], found: Findings, about: str) -> None:
+    """Each file (path, old, new) holds its old or its new content, b"" standing for no file."""
+    for path, old, new in files:
+        content = path.read_bytes() if path.exists() else b""
+        if content not in (old, new):
+            found.half_files.append(f"{about}: {path.name}: {len(content)} bytes")

@@ -1,0 +1,298 @@
+"""In the child: says where it stands, and sends SIGKILL to itself at the moment it was given.
+
+Nothing of agenteval is changed for it. Commits are seen by a subclass of sqlite3's connection,
+writes of the database by the system calls of SQLite's own layer for files (`xSetSystemCall`, made
+for such tests), whole files by `os.fsync` and `os.replace`, units by the writer's queue.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import mmap
+import os
+import random
+import re
+import signal
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+MOMENTS = ("time", "before", "write", "after", "any_write", "file", "step", "held")
+STATE_BYTES = 32  # one byte: in a commit; then the counters below, four bytes each
+COUNTERS = ("commits", "writes", "file_steps", "steps", "held")
+
+
+@dataclass(frozen=True)
+class Kill:
+    """When a child ends. `time`: the parent sends it after `seconds`. `before`, `after`: around
+    the `at`-th commit. `write`: within that commit, at its `write`-th write, of which the share
+    `share` of the bytes is still written. `any_write`: the `at`-th write of the process to any
+    file of the database. `file`: the `at`-th point before or after an fsync or a replace. `step`:
+    the `at`-th call of a function of agenteval. `held`: when it holds its experiment."""
+
+    moment: str
+    at: int = 0
+    write: int = 0
+    share: float = 0.0
+    seconds: float = 0.0
+
+
+class Watch:
+    """The state that outlives the child (a mapped file), and the kill."""
+
+    def __init__(self, state: Path, kill: Kill | None) -> None:
+        state.write_bytes(bytes(STATE_BYTES))
+        with state.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), STATE_BYTES)
+        self.kill = kill
+        self.in_commit = False
+        self.commit_writes = 0
+
+    def count(self, name: str) -> int:
+        """Add one to a counter; its new value."""
+        place = 4 + 4 * COUNTERS.index(name)
+        value = int.from_bytes(self._map[place : place + 4], "little") + 1
+        self._map[place : place + 4] = value.to_bytes(4, "little")
+        return value
+
+    def mark(self, *, in_commit: bool) -> None:
+        self.in_commit = in_commit
+        self._map[0] = int(in_commit)
+
+    def die(self) -> NoReturn:
+        os.kill(os.getpid(), signal.SIGKILL)
+        while True:  # the signal is on its way
+            signal.pause()
+
+    def due(self, moment: str, at: int) -> bool:
+        return self.kill is not None and self.kill.moment == moment and self.kill.at == at
+
+    def wrote(self) -> float | None:
+        """Called at each write of the database; the share to write before the end, if now."""
+        number = self.count("writes")
+        if self.in_commit:
+            self.commit_writes += 1
+        kill = self.kill
+        if kill is None:
+            return None
+        if kill.moment == "any_write" and kill.at == number:
+            return kill.share
+        commit = int.from_bytes(self._map[4:8], "little")
+        if not (kill.moment == "write" and self.in_commit and kill.at == commit):
+            return None
+        return kill.share if kill.write == self.commit_writes else None
+
+
+def read_state(state: Path) -> dict[str, int]:
+    """What the child left: `in_commit` 0 or 1, and its counters."""
+    raw = state.read_bytes()
+    places = enumerate(COUNTERS)
+    counts = {n: int.from_bytes(raw[4 + 4 * i : 8 + 4 * i], "little") for i, n in places}
+    return {"in_commit": raw[0], **counts}
+
+
+def install(watch: Watch, log: Path, hold: Path | None) -> None:
+    """Set every hook of this process. `log` takes the units, `hold` is awaited under the lock."""
+    _watch_commits(watch)
+    _watch_writes(watch)
+    _watch_files(watch)
+    _watch_units(log)
+    if watch.kill is not None and watch.kill.moment == "step":
+        _watch_steps(watch)
+    if hold is not None or (watch.kill is not None and watch.kill.moment == "held"):
+        _watch_lock(watch, hold)
+    random.seed()
+
+
+def _watch_commits(watch: Watch) -> None:
+    class Watched(sqlite3.Connection):
+        """Marks the time from the call of COMMIT to its return."""
+
+        def commit(self) -> None:
+            if not self.in_transaction:
+                return super().commit()
+            number = watch.count("commits")
+            watch.commit_writes = 0
+            if watch.due("before", number):
+                watch.die()
+            watch.mark(in_commit=True)
+            try:
+                super().commit()
+            finally:
+                watch.mark(in_commit=False)
+            if watch.due("after", number):
+                watch.die()
+            return None
+
+    plain = sqlite3.connect
+    sqlite3.dbapi2.connect = functools.partial(plain, factory=Watched)  # type: ignore[attr-defined]
+
+
+_POINTER = ctypes.c_void_p
+
+
+class _Vfs(ctypes.Structure):
+    """sqlite3_vfs, version 3 (sqlite.org/c3ref/vfs.html)."""
+
+    _fields_ = [
+        ("iVersion", ctypes.c_int), ("szOsFile", ctypes.c_int), ("mxPathname", ctypes.c_int),
+        ("pNext", _POINTER), ("zName", ctypes.c_char_p), ("pAppData", _POINTER),
+        *((name, _POINTER) for name in (
+            "xOpen", "xDelete", "xAccess", "xFullPathname", "xDlOpen", "xDlError", "xDlSym",
+            "xDlClose", "xRandomness", "xSleep", "xCurrentTime", "xGetLastError",
+            "xCurrentTimeInt64", "xSetSystemCall", "xGetSystemCall", "xNextSystemCall",
+        )),
+    ]  # fmt: skip
+
+
+_KEPT: list[Any] = []  # callbacks that C holds; never to be collected
+
+
+def _watch_writes(watch: Watch) -> None:
+    """Stand between SQLite and pwrite(2)."""
+    library = ctypes.CDLL(_sqlite_library())
+    library.sqlite3_vfs_find.restype = ctypes.POINTER(_Vfs)
+    vfs = library.sqlite3_vfs_find(None)
+    setter = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, ctypes.c_char_p, _POINTER)
+    getter = ctypes.CFUNCTYPE(_POINTER, _POINTER, ctypes.c_char_p)
+    size, end = ctypes.c_ssize_t, [ctypes.c_int, _POINTER, ctypes.c_size_t]
+    for name, kind in (
+        (b"pwrite64", ctypes.CFUNCTYPE(size, *end, ctypes.c_int64)),
+        (b"pwrite", ctypes.CFUNCTYPE(size, *end, ctypes.c_int64)),
+        (b"write", ctypes.CFUNCTYPE(size, *end)),
+    ):
+        address = getter(vfs.contents.xGetSystemCall)(ctypes.addressof(vfs.contents), name)
+        if not address:
+            continue  # SQLite was built without it
+        callback = kind(_writer(watch, kind(address)))
+        _KEPT.append(callback)
+        pointer = ctypes.cast(callback, _POINTER)
+        setter(vfs.contents.xSetSystemCall)(ctypes.addressof(vfs.contents), name, pointer)
+
+
+def _sqlite_library() -> str:
+    import _sqlite3
+
+    return str(_sqlite3.__file__)
+
+
+def _writer(watch: Watch, original: Callable[..., int]) -> Callable[..., int]:
+    def write(descriptor: int, data: int, count: int, *offset: int) -> int:
+        share = watch.wrote()
+        if share is not None:
+            if part := round(count * share):
+                original(descriptor, data, part, *offset)
+            watch.die()
+        return original(descriptor, data, count, *offset)
+
+    return write
+
+
+def _watch_files(watch: Watch) -> None:
+    """Points around what makes a whole file: its fsync, its new name, the fsync of the folder."""
+
+    def around(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def called(*arguments: Any, **named: Any) -> Any:
+            if watch.due("file", watch.count("file_steps")):
+                watch.die()
+            result = function(*arguments, **named)
+            if watch.due("file", watch.count("file_steps")):
+                watch.die()
+            return result
+
+        return called
+
+    os.fsync = around(os.fsync)
+    os.replace = around(os.replace)
+
+
+def _watch_steps(watch: Watch) -> None:
+    """Count the calls of functions of agenteval, in all threads."""
+
+    def step(frame: Any, event: str, _: Any) -> None:
+        if event != "call" or not frame.f_globals.get("__name__", "").startswith("agenteval"):
+            return
+        if watch.due("step", watch.count("steps")):
+            watch.die()
+
+    threading.setprofile(step)
+    sys.setprofile(step)
+
+
+def _watch_lock(watch: Watch, hold: Path | None) -> None:
+    """Say that the experiment is held, and go on when the file `hold` appears."""
+    import contextlib
+    import time
+    from collections.abc import Iterator
+
+    from agenteval.store import store
+
+    plain = store.experiment_lock
+
+    @contextlib.contextmanager
+    def held(path: Path, experiment: str) -> Iterator[None]:
+        with plain(path, experiment):
+            watch.count("held")
+            if watch.due("held", 0):
+                watch.die()
+            while hold is not None and not hold.exists():
+                time.sleep(0.005)
+            yield
+
+    store.experiment_lock = held
+
+
+_TABLE = re.compile(r"\b(?:INTO|UPDATE)\s+(\w+)", re.I)
+
+
+def _watch_units(log: Path) -> None:
+    """Write down each unit when it is queued ("S") and when it is acknowledged ("A").
+
+    The line is one write(2), so it is there whenever the process ends.
+    """
+    from agenteval.store import schema
+    from agenteval.store.writer import GroupWriter
+
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    keys = {
+        name: [c.name for c in table.primary_key.columns]
+        for name, table in schema.metadata.tables.items()
+    }
+    plain = GroupWriter.submit
+
+    def say(kind: str, unit: str, rows: Any = None) -> None:
+        os.write(descriptor, (json.dumps([kind, unit, rows]) + "\n").encode())
+
+    def submit(self: GroupWriter, writes: Any) -> Any:
+        unit = f"{os.getpid()}-{watch_number()}"
+        rows = [
+            [table, {k: row[k] for k in keys[table]}]
+            for statement, many in writes
+            for table in [_table_of(statement)]
+            for row in many
+            if all(k in row for k in keys[table])
+        ]
+        say("S", unit, rows)
+        future = plain(self, writes)
+        future.add_done_callback(lambda done: None if done.exception() else say("A", unit))
+        return future
+
+    watch_number = functools.partial(next, iter(range(1, 1 << 60)))
+    GroupWriter.submit = submit  # type: ignore[method-assign]
+
+
+def _table_of(statement: Any) -> str:
+    table = getattr(statement, "table", None)
+    if table is not None:
+        return str(table.name)
+    found = _TABLE.search(str(statement))
+    if found is None:
+        raise ValueError(f"no table in {str(statement)[:80]}")
+    return found.group(1)

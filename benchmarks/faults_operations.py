@@ -1,0 +1,235 @@
+"""The commands that `faults.py` runs, what they need, and what they must leave behind."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import agenteval.proposals
+import agenteval.store
+from agenteval.cli.console import Verbosity
+from agenteval.cli.main import main
+from agenteval.store.store import Store
+
+STORE = "agenteval.db"
+OLD = "what stood here before\n"
+_TASK = "name: sums\ndescription: Add the numbers and explain the result.\n"
+_SCALES = {
+    "clarity": ["unclear", "partly clear", "clear"],
+    "accuracy": ["incorrect", "partially correct", "correct"],
+}
+_TRIALS = """SELECT case_id, trial, status, outcome, check_key, tries, verdict FROM trials
+    ORDER BY case_key, trial"""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A command, the files it writes, and how its final table is read from the store.
+
+    `cells` is how many results every stored call has; 0 where there are no calls.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    outputs: tuple[str, ...] = ()
+    table: Callable[[Path], str] = lambda _: ""
+    cells: int = 0
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended: its exit code (None: it broke with a traceback), and what it said."""
+
+    code: int | None
+    out: str
+    err: str
+
+    @property
+    def clean(self) -> bool:
+        """A failure as promised: exit code 3 and one line that says why."""
+        said = [line for line in self.err.splitlines() if line.startswith("agenteval: ")]
+        return self.code == 3 and len(said) == 1 and "Traceback" not in self.err
+
+
+def call(folder: Path, *arguments: str) -> Ran:
+    """Run a command of agenteval in this process, in that folder."""
+    out, err = io.StringIO(), io.StringIO()
+    Verbosity.level = 0
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(list(arguments))
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 0
+            return Ran(code, out.getvalue(), err.getvalue())
+        except Exception as error:  # noqa: BLE001  what a person would see as a traceback
+            return Ran(None, out.getvalue(), f"{err.getvalue()}{type(error).__name__}: {error}")
+    raise AssertionError("main always exits")
+
+
+# ---- final tables --------------------------------------------------------------------------------
+
+
+def exported(folder: Path) -> str:
+    """Every result as `agenteval export` writes it."""
+    target = folder / "exported.jsonl"
+    ran = call(folder, "export", target.name)
+    if ran.code != 0:
+        raise RuntimeError(f"cannot export: {ran.err}")
+    text = target.read_text(encoding="utf-8")
+    target.unlink()
+    return text
+
+
+def trials(folder: Path) -> str:
+    """Every trial without its times."""
+    with contextlib.closing(sqlite3.connect(folder / STORE)) as db:
+        return json.dumps(db.execute(_TRIALS).fetchall(), indent=0)
+
+
+OPERATIONS = (
+    Operation(
+        "quantify",
+        ("quantify", "runs.jsonl", "--model", "replay:said.jsonl", "--record", "recorded.jsonl"),
+        table=exported,
+        cells=2,
+    ),
+    Operation(
+        "verify",
+        ("verify", "runs.jsonl", "--limit", "3", "--model", "replay:verified.jsonl",
+         "--perturb", "pad", "--repeats", "1", "-o", "verified.json"),
+        ("verified.json",),
+        exported,
+        2,
+    ),
+    Operation(
+        "criteria",
+        ("criteria", "--task", "sums", "--model", "replay:proposed.jsonl", "--store", STORE,
+         "--tau", "1", "--seeds", "2", "-o", "proposed.json"),
+        ("proposed.json",),
+    ),
+    Operation("export", ("export", "cells.csv"), ("cells.csv",), exported, 2),
+    Operation("report", ("report", "-o", "page.html"), ("page.html",), exported, 2),
+    Operation(
+        "plan",
+        ("plan", "test", "suite.jsonl", "--agent", "scripted:perfect", "--trials", "2"),
+        (),
+        trials,
+    ),
+)  # fmt: skip
+
+
+# ---- what they need ------------------------------------------------------------------------------
+
+
+def answer(body: dict[str, Any], _: int) -> str:
+    """A critic's or a judge's reply; a judge's levels follow from the problem alone."""
+    fields = body["response_format"]["json_schema"]["schema"]["properties"]
+    if set(fields) != set(_SCALES):
+        return json.dumps({"criteria": [
+            {"name": name, "description": f"How good is the {name}?", "accepted_values": levels}
+            for name, levels in _SCALES.items()
+        ]})  # fmt: skip
+    text = json.dumps(body["messages"])
+    start = text.index("What is ")
+    digest = hashlib.sha256(text[start : start + 13].encode()).digest()
+    return json.dumps({
+        name: {"explanation": f"It is {levels[digest[0] % 3]}.", "label": levels[digest[0] % 3]}
+        for name, levels in _SCALES.items()
+    })  # fmt: skip
+
+
+def prepare(folder: Path) -> None:
+    """A folder with a task, criteria, runs, a suite and recorded replies, and a full store in
+    `full`. Raises RuntimeError when a command fails."""
+    from agenteval.testing import serve
+
+    task = folder / "tasks" / "sums"
+    task.mkdir(parents=True)
+    (task / "task.yaml").write_text(_TASK)
+    (folder / "criteria").mkdir()
+    named = [{"name": n, "description": f"How good is the {n}?", "accepted_values": levels}
+             for n, levels in _SCALES.items()]  # fmt: skip
+    (folder / "criteria" / "sums.json").write_text(json.dumps(named))
+    runs = [
+        {"id": f"{system}-{i}", "task": "sums", "system": system, "input": f"What is {i} + {i}?",
+         "output": f"The sum of {i} and {i} is {2 * i}. It is found by adding.", "success": i != 2}
+        for system in ("alpha", "beta") for i in (1, 2, 3)
+    ]  # fmt: skip
+    (folder / "runs.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
+    recordings = {"quantify": "said", "verify": "verified", "criteria": "proposed"}
+    with serve(answer) as server:
+        for operation in OPERATIONS[:3]:
+            command = [*operation.command, "--base-url", server.base_url,
+                       "--record", f"{recordings[operation.name]}.jsonl"]  # fmt: skip
+            at = command.index("--model")
+            command[at + 1] = "openai:judge"
+            _must(folder, *command, *(() if "--store" in command else ("--store", STORE)))
+            if operation.name == "quantify":
+                (folder / "full").mkdir()
+                shutil.move(folder / STORE, folder / "full" / STORE)
+            (folder / STORE).unlink(missing_ok=True)
+    synth = ("--n", "3", "--count", "3", "--seed", "1", "-o", "suite.jsonl")
+    _must(folder, "plan", "synth", *synth)
+    for left in ("recorded.jsonl", "verified.json", "proposed.json"):
+        (folder / left).unlink(missing_ok=True)
+    shutil.rmtree(folder / f".{STORE}.locks", ignore_errors=True)
+
+
+def _must(folder: Path, *arguments: str) -> None:
+    ran = call(folder, *arguments)
+    if ran.code != 0:
+        raise RuntimeError(f"agenteval {' '.join(arguments)}: {ran.code}: {ran.err}")
+
+
+def copied(template: Path, folder: Path, operation: Operation) -> Path:
+    """A folder for one try, with old outputs; export and report find the full store in it."""
+    shutil.copytree(template, folder)
+    for name in operation.outputs:
+        (folder / name).write_text(OLD)
+    if operation.name in ("export", "report"):
+        shutil.copy(folder / "full" / STORE, folder / STORE)
+    return folder
+
+
+# ---- what was acknowledged -----------------------------------------------------------------------
+
+Acknowledged = list[tuple[str, dict[str, Any]]]
+
+
+@contextlib.contextmanager
+def noting() -> Iterator[Acknowledged]:
+    """Every row that a store opened within the block has called durable, with its table."""
+    said: Acknowledged = []
+
+    class Noting(Store):
+        def submit(self, writes: Any) -> Future[None]:
+            rows = [(str(s.table.name), dict(row)) for s, many in writes for row in many
+                    if s.is_insert]  # fmt: skip
+            done = super().submit(writes)
+            done.add_done_callback(lambda f: None if f.exception() else said.extend(rows))
+            return done
+
+    modules = (agenteval.store, agenteval.proposals)
+    try:
+        for module in modules:
+            module.Store = Noting  # type: ignore[attr-defined]
+        yield said
+    finally:
+        for module in modules:
+            module.Store = Store  # type: ignore[attr-defined]
+
+
+def environment() -> None:
+    """No model, store or key of the user's in what follows."""
+    for name in [n for n in os.environ if n.startswith(("AGENTEVAL_", "OPENAI_"))]:
+        del os.environ[name]
