@@ -53,6 +53,20 @@ class Row:
     labels: Counter[str]
     relative: bool = False
 
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """What the mean would be with every failure at the worst, and at the best level.
+
+        These are the only bounds that assume nothing about why ratings are missing (Manski 1989,
+        "Anatomy of the Selection Problem"). None without failures or mean, and for ranks, which
+        a missing rating would have moved.
+        """
+        missing = self.failures.total()
+        if not missing or self.overall.mean is None or self.relative:
+            return None
+        total, every = self.overall.mean * self.overall.n, self.overall.n + missing
+        return total / every, (total + missing) / every
+
 
 def load_ratings(
     store: Store,

@@ -92,6 +92,29 @@ def test_failures_and_answers_without_a_value_are_counted_and_never_averaged() -
     assert (row.failed.mean, row.failed.n) == (0.0, 1)
 
 
+def test_what_is_missing_bounds_the_mean() -> None:
+    ratings = [rating("p", 1.0), rating("q", 0.5), rating("r", None, status="unscored:parse"),
+               rating("s", None, status="error:timeout"),
+               rating("t", None, status="not_applicable")]  # fmt: skip
+    assert row_of(ratings).bounds == (
+        1.5 / 4,
+        3.5 / 4,
+    )  # an answer that has no value is not missing
+    assert row_of(ratings[:2]).bounds is None
+    assert row_of(ratings[2:]).bounds is None  # no mean
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.lists(st.floats(0, 1), max_size=20))
+def test_the_bounds_hold_whatever_is_missing(seen: list[float], missing: list[float]) -> None:
+    ratings = [rating(f"s{i}", v) for i, v in enumerate(seen)]
+    ratings += [rating(f"m{i}", None, status="unscored:missing") for i in range(len(missing))]
+    bounds = row_of(ratings).bounds
+    assert (bounds is None) == (not missing)
+    if bounds:
+        everything = math.fsum(seen + missing) / len(seen + missing)
+        assert bounds[0] - 1e-9 <= everything <= bounds[1] + 1e-9
+
+
 def test_only_failures_give_no_mean() -> None:
     row = row_of([rating("p", None, status="error:infrastructure")])
     for interval in (row.overall, row.success, row.failed, row.without_degenerate):

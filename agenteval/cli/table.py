@@ -10,6 +10,7 @@ from typing import Any
 
 from agenteval.analysis import ALL, Rating, Row, summarize
 from agenteval.cli.console import clean, out
+from agenteval.cli.flags import Flags, printed
 from agenteval.records import Criterion, Source, Usage
 from agenteval.stats import Interval
 
@@ -33,6 +34,7 @@ class Report:
     ratings: tuple[Rating, ...]
     usage: Usage
     store: str
+    flags: Flags = Flags()  # noqa: RUF009  frozen
 
     @property
     def rows(self) -> list[Row]:
@@ -148,6 +150,9 @@ def _mean(interval: Interval, factor: float) -> str:
 
 def _missing(row: Row, factor: float) -> str:
     parts = [f"{n} {status.partition(':')[2]}" for status, n in sorted(row.failures.items())]
+    if row.bounds:
+        low, high = (bound * factor for bound in row.bounds)
+        parts[-1] += f" (with them the mean is {low:.3f} to {high:.3f})"
     if row.not_applicable:
         parts.append(f"{row.not_applicable} not applicable")
     if row.degenerate:
@@ -171,6 +176,8 @@ def _foot(report: Report, rows: Sequence[Row]) -> None:
     failed = sum(report.failures.values())
     kinds = ", ".join(f"{n} {s}" for s, n in sorted(report.failures.items()))
     out().print(f"{total - failed} of {total} rated" + (f"; not rated: {kinds}" if kinds else ""))
+    if line := printed(report.flags):
+        out().print(line)
     out().print(
         "[dim]Intervals treat the case as the unit: repeats of a case do not add to n. "
         f"Spent: {spent(report.usage)}. Store: {clean(report.store)}[/dim]"
@@ -225,6 +232,7 @@ def table_json(report: Report) -> dict[str, Any]:
                 "not_applicable": row.not_applicable,
                 "degenerate": row.degenerate,
                 "failures": dict(sorted(row.failures.items())),
+                "bounds": row.bounds,
                 "labels": dict(sorted(row.labels.items())),
                 "relative": row.relative,
             }
@@ -233,5 +241,6 @@ def table_json(report: Report) -> dict[str, Any]:
         "runs": report.outcomes,
         "ratings": len(report.ratings),
         "failures": dict(sorted(report.failures.items())),
+        "flagged": report.flags.json(),
         "usage": report.usage.model_dump(),
     }
