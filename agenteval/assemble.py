@@ -68,6 +68,7 @@ class JudgeOptions:
     seed: int = 0
     reversed_scale: bool = False
     wording: Literal["a", "b"] = "a"
+    datamark: bool = False
 
 
 def chat_judge(client: Client, task: Task, options: JudgeOptions) -> Evaluator:
@@ -82,6 +83,7 @@ def chat_judge(client: Client, task: Task, options: JudgeOptions) -> Evaluator:
         seed=options.seed,
         reversed_scale=options.reversed_scale,
         wording=options.wording,
+        datamark=options.datamark,
     )
     return Guarded(Quantifier(client, task, settings))
 

@@ -6,7 +6,8 @@
     ├── InputError                 2   a file, key or option is wrong
     ├── ModelUnavailable           2   no such model here; the message names the ways out
     ├── StoreError                 3   the store cannot be used, or the disk took no file
-    │   └── StoreLocked            2   another process works on the same experiment
+    │   ├── StoreLocked            2   another process works on the same experiment
+    │   └── StoreRefused           2   no store, a newer version's, damaged, or not to be written
     ├── ReplyError                 -   a reply came, but not in form (becomes a Failure)
     ├── BudgetExceeded             3   the cap on calls, tokens or money is reached
     └── ModelError                 3   no usable reply came
@@ -66,6 +67,12 @@ class StoreError(AgentevalError):
 
 class StoreLocked(StoreError):
     """Another process works on the same experiment."""
+
+    exit_code = 2
+
+
+class StoreRefused(StoreError):
+    """The file cannot serve as the store: another one must be named, or this one mended."""
 
     exit_code = 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from pathlib import Path
@@ -49,3 +50,8 @@ def _why_not(id: str) -> str:
     except UnicodeEncodeError:
         return "it holds half a character"
     return f"it has {size} bytes, more than {_LONGEST}" if size > _LONGEST else ""
+
+
+def same_file(a: Path, b: Path) -> bool:
+    """Whether both paths name one file, there or not; links in a circle name themselves."""
+    return os.path.realpath(a) == os.path.realpath(b)

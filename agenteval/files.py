@@ -54,7 +54,7 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary: Path | None = None
     held: int | None = None
     try:
-        target = path.resolve()
+        target = _target(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_leftovers(target)
         temporary, held = _create(target)
@@ -67,7 +67,7 @@ def replacing(path: Path) -> Iterator[Path]:
         if os.name == "posix":  # the new name must survive a power cut as well
             _sync(target.parent, os.O_RDONLY)
     except OSError as error:
-        raise _explained(error, path) from error
+        raise refused(error, path) from error
     except UnicodeEncodeError as error:
         raise InputError(f"cannot write ({error.reason} in the text)", str(path)) from error
     finally:
@@ -79,8 +79,27 @@ def replacing(path: Path) -> Iterator[Path]:
             os.close(held)
 
 
-def _explained(error: OSError, path: Path) -> AgentevalError:
-    reason = f"cannot write ({error.strerror or error})"
+def _target(path: Path) -> Path:
+    """The file that is to be replaced, links followed.
+
+    Raises InputError for a circle of links, and for a pipe or a device: in the place of /dev/null
+    would stand a file.
+    """
+    try:
+        target = path.resolve()
+    except (RuntimeError, ValueError) as error:  # a NUL character; before 3.13 also a circle
+        raise InputError(f"names no file ({' '.join(str(error).split())})", str(path)) from error
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise InputError("cannot write (this is no file but a pipe or a device)", str(path))
+    return target
+
+
+def refused(error: OSError, path: Path, what: str = "cannot write") -> AgentevalError:
+    """What to raise when the system refuses a write.
+
+    InputError when it is for the path that was given, StoreError when the disk is full or fails.
+    """
+    reason = f"{what} ({error.strerror or error})"
     if error.errno in _OF_THE_PATH:
         return InputError(reason, str(path))
     more = "; free some space and run the command again" if error.errno in _NO_SPACE else ""

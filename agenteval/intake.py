@@ -51,20 +51,27 @@ def opened(path: Path, name: str = "", most: int = LINES) -> Iterator[BinaryIO]:
     try:
         # O_NONBLOCK: whatever stands at the path in this moment, the call returns.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+        try:
+            _check(os.fstat(descriptor), name, most)
+        except BaseException:
+            os.close(descriptor)
+            raise
         with os.fdopen(descriptor, "rb") as stream:
-            found = os.fstat(descriptor)
-            if stat.S_ISDIR(found.st_mode):
-                raise InputError("this is no file but a folder", name)
-            if not stat.S_ISREG(found.st_mode):
-                raise InputError("this is no file but a pipe or a device", name)
-            if found.st_size > most:
-                raise InputError(f"larger than {most:,} bytes", name)
             yield stream
     except OSError as error:
         raise InputError(f"cannot read ({error.strerror or error})", name) from error
 
 
 _BINARY = getattr(os, "O_BINARY", 0)
+
+
+def _check(found: os.stat_result, name: str, most: int) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise InputError("this is no file but a folder", name)
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError("this is no file but a pipe or a device", name)
+    if found.st_size > most:
+        raise InputError(f"larger than {most:,} bytes", name)
 
 
 def read_bytes(path: Path, most: int = LARGE) -> bytes:

@@ -13,7 +13,7 @@ import logging
 import os
 import re
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
@@ -55,7 +55,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"), MARK),  # RFC 7519: a signed token
 )  # fmt: skip
 
-_known: dict[str, None] = {}  # in every spelling; a dict for its order
+_known: set[str] = set()  # in every spelling
 
 
 def keep_secret(values: Iterable[str | None]) -> None:
@@ -63,14 +63,15 @@ def keep_secret(values: Iterable[str | None]) -> None:
 
     Shorter ones than 8 characters are not remembered: they stand in ordinary texts as well.
     """
-    for value in values:
-        if value and len(value) >= _SHORTEST:
-            _known.update(dict.fromkeys(_spellings(value)))
+    _known.update(s for value in values if value for s in spellings(value))
     guard_logs()
 
 
-def _spellings(value: str) -> Iterable[str]:
-    """As it is, in a URL, in JSON, and, of `user:password`, in a Basic header (RFC 7617)."""
+def spellings(value: str) -> Iterator[str]:
+    """A value as servers and libraries write it: as it is, in a URL, in JSON, and in a Basic header
+    (RFC 7617); nothing of values below 8 characters."""
+    if len(value) < _SHORTEST:
+        return
     plain = unquote(value)
     yield from dict.fromkeys((value, plain, quote(plain, safe=""), quote(plain), quote_plus(plain)))
     yield json.dumps(plain)[1:-1]
@@ -94,7 +95,8 @@ def environment_secrets() -> list[str]:
 def without_known(text: str) -> str:
     """The text without the values remembered and those of the environment, in any spelling; and
     without the beginning of one at its end, where the text was cut."""
-    for secret in (*_known, *environment_secrets()):
+    told = {s for value in environment_secrets() for s in spellings(value)} | _known
+    for secret in sorted(told, key=len, reverse=True):  # a whole before its parts
         if secret in text:
             text = text.replace(secret, MARK)
         elif secret[:_PIECE] in text:

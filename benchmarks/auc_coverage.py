@@ -8,16 +8,19 @@ The last line is JSON: the rows, and whether every cell at 30 + 30 reaches .93.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm
+
+sys.path.insert(0, str(Path(__file__).parent))
+from outcome import Row, finish
 
 from agenteval.stats import discrimination
 
@@ -111,11 +114,18 @@ def main() -> int:
                         + (f", {cell.no_interval} without interval" if cell.no_interval else "")
                     )
     short = [c for c in cells if c.sizes == (30, 30) and c.coverage < TARGET]
-    print(json.dumps({
-        "benchmark": "auc_coverage", "experiments": options.experiments, "target": TARGET,
-        "met": not short, "cells": [asdict(c) for c in cells],
-    }))  # fmt: skip
-    return 1 if short else 0
+    judged = [c.coverage for c in cells if c.sizes == (30, 30)]
+    rows = []
+    if judged:
+        rows = [
+            Row(f"AUC at 30 + 30: lowest coverage of 95 % intervals, {len(judged)} settings",
+                f"{min(judged):.4f}", f">= {TARGET:g}", not short),
+            Row("AUC at 30 + 30: mean coverage", f"{sum(judged) / len(judged):.4f}"),
+        ]  # fmt: skip
+    return finish(
+        "auc_coverage", rows, experiments=options.experiments, target=TARGET, met=not short,
+        cells=[asdict(c) for c in cells],
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

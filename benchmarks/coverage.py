@@ -20,17 +20,20 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parent))
+from outcome import Row, finish
 
 from agenteval.stats import (
     Bootstrap,
@@ -229,19 +232,30 @@ def main() -> int:
     cells = [cell for group in groups for cell in group(options.experiments, options.seed)]
     Console(width=120).print(show(cells))
     missed = [f"{c.group}, {c.name}, {c.size}" for c in cells if c.met is False]
-    print(
-        json.dumps(
-            {
-                "benchmark": "coverage",
-                "experiments": options.experiments,
-                "seed": options.seed,
-                "cells": [asdict(c) | {"met": c.met} for c in cells],
-                "missed": missed,
-                "seconds": round(time.perf_counter() - start, 1),
-            }
-        )
+    return finish(
+        "coverage",
+        figures(cells),
+        experiments=options.experiments,
+        seed=options.seed,
+        cells=[asdict(c) | {"met": c.met} for c in cells],
+        missed=missed,
+        seconds=round(time.perf_counter() - start, 1),
     )
-    return 1 if missed else 0
+
+
+def figures(cells: list[Cell]) -> list[Row]:
+    """The lowest judged coverage of each kind of interval."""
+    rows = []
+    for group in dict.fromkeys(c.group for c in cells):
+        judged = [c for c in cells if c.group == group and c.target is not None]
+        for target in sorted({c.target for c in judged if c.target is not None}):
+            some = [c for c in judged if c.target == target]
+            lowest = min((c.exact_lowest or 0.0) if c.by_lowest else c.coverage for c in some)
+            rows.append(
+                Row(f"{group}: lowest coverage of 95 % intervals, {len(some)} settings",
+                    f"{lowest:.4f}", f">= {target:g}", all(c.met for c in some))
+            )  # fmt: skip
+    return rows
 
 
 if __name__ == "__main__":

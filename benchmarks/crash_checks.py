@@ -12,6 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+TABLES = {
+    "meta", "runs", "criteria", "sources", "calls", "cells", "replies", "cases", "systems",
+    "trials",
+}  # fmt: skip
 Key = tuple[str, tuple[Any, ...]]  # a table and the primary key of a row
 
 
@@ -71,12 +75,14 @@ def _examine(
     db: sqlite3.Connection, submitted: dict[str, list[Key]], ledger: Ledger, found: Findings,
     about: str,
 ) -> None:  # fmt: skip
-    checks = ("PRAGMA integrity_check", [("ok",)]), ("PRAGMA foreign_key_check", [])
-    for statement, want in checks:
-        if (rows := db.execute(statement).fetchall()) != want:
-            found.corrupt.append(f"{about}: {statement}: {rows[:3]}")
+    checks: dict[str, list[Any]] = {"integrity_check": [("ok",)], "foreign_key_check": []}
+    for pragma, want in checks.items():
+        if (rows := db.execute(f"PRAGMA {pragma}").fetchall()) != want:
+            found.corrupt.append(f"{about}: {pragma}: {rows[:3]}")
     tables = {n for (n,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if tables:
+    if tables not in (set(), TABLES):
+        found.corrupt.append(f"{about}: tables {sorted(tables)}")
+    if tables == TABLES:
         found.half_units += [f"{about}: {line}" for line in _half_calls(db)]
     there = {key: _there(db, tables, key) for keys in submitted.values() for key in keys}
     for key in ledger.acknowledged - ledger.seen:

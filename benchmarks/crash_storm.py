@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crash_checks import Findings, Ledger, examine, leftovers, old_or_new
 from crash_watch import Kill
-from crash_work import OLD, UNDER_WAY, Kitchen, Work
+from crash_work import OLD, Kitchen, Work
 
 from agenteval.testing import Server
 
@@ -37,7 +37,7 @@ class Storm:
     def __init__(self, kitchen: Kitchen, server: Server, work: Work, rng: random.Random) -> None:
         self.kitchen, self.server, self.work, self.rng = kitchen, server, work, rng
         self.tally = Tally(work.name)
-        self._units = 0
+        self._partials: set[Path] = set()  # temporary files that earlier kills have left
 
     def run(self, kills: int, *, first: Kill | None = None) -> Tally:
         """Until there were so many kills, and the last store is finished; `first` comes first."""
@@ -92,10 +92,9 @@ class Storm:
     def _count(self, folder: Path, in_commit: int) -> None:
         self.tally.kills += 1
         self.tally.in_commits += in_commit
-        made = [p for p in leftovers(folder) if not p.parent.name.endswith(".locks")]
-        new = set(made) - getattr(self, "_known", set())
-        self._known = set(made)
-        self.tally.in_files += bool(new)
+        made = {p for p in leftovers(folder) if not p.parent.name.endswith(".locks")}
+        self.tally.in_files += bool(made - self._partials)
+        self._partials = made
 
     def _files(self, folder: Path, about: str) -> None:
         places = [
@@ -134,10 +133,3 @@ class Storm:
         at = rng.randint(1, min(8, max(2, self._counts["commits"] - 1)))
         share = rng.choice((0, 0.3, 0.7, 1))
         return Kill(moment, at=at, write=round(2 ** rng.uniform(0, 4)), share=share)
-
-    @property
-    def bound(self) -> int:
-        """Calls that each kill may cost."""
-        return UNDER_WAY
-
-

@@ -7,6 +7,7 @@ for such tests), whole files by `os.fsync` and `os.replace`, units by the writer
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import json
@@ -18,12 +19,12 @@ import signal
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-MOMENTS = ("time", "before", "write", "after", "any_write", "file", "step", "held")
 STATE_BYTES = 32  # one byte: in a commit; then the counters below, four bytes each
 COUNTERS = ("commits", "writes", "file_steps", "steps", "held")
 
@@ -34,7 +35,7 @@ class Kill:
     the `at`-th commit. `write`: within that commit, at its `write`-th write, of which the share
     `share` of the bytes is still written. `any_write`: the `at`-th write of the process to any
     file of the database. `file`: the `at`-th point before or after an fsync or a replace. `step`:
-    the `at`-th call of a function of agenteval. `held`: when it holds its experiment."""
+    the `at`-th call of a function of agenteval."""
 
     moment: str
     at: int = 0
@@ -105,7 +106,7 @@ def install(watch: Watch, log: Path, hold: Path | None) -> None:
     _watch_units(log)
     if watch.kill is not None and watch.kill.moment == "step":
         _watch_steps(watch)
-    if hold is not None or (watch.kill is not None and watch.kill.moment == "held"):
+    if hold is not None:
         _watch_lock(watch, hold)
     random.seed()
 
@@ -130,8 +131,8 @@ def _watch_commits(watch: Watch) -> None:
                 watch.die()
             return None
 
-    plain = sqlite3.connect
-    sqlite3.dbapi2.connect = functools.partial(plain, factory=Watched)  # type: ignore[attr-defined]
+    driver: Any = sqlite3.dbapi2
+    driver.connect = functools.partial(sqlite3.connect, factory=Watched)
 
 
 _POINTER = ctypes.c_void_p
@@ -226,27 +227,22 @@ def _watch_steps(watch: Watch) -> None:
     sys.setprofile(step)
 
 
-def _watch_lock(watch: Watch, hold: Path | None) -> None:
+def _watch_lock(watch: Watch, hold: Path) -> None:
     """Say that the experiment is held, and go on when the file `hold` appears."""
-    import contextlib
-    import time
-    from collections.abc import Iterator
-
     from agenteval.store import store
 
-    plain = store.experiment_lock
+    module: Any = store
+    plain = module.experiment_lock
 
     @contextlib.contextmanager
     def held(path: Path, experiment: str) -> Iterator[None]:
         with plain(path, experiment):
             watch.count("held")
-            if watch.due("held", 0):
-                watch.die()
-            while hold is not None and not hold.exists():
+            while not hold.exists():
                 time.sleep(0.005)
             yield
 
-    store.experiment_lock = held
+    module.experiment_lock = held
 
 
 _TABLE = re.compile(r"\b(?:INTO|UPDATE)\s+(\w+)", re.I)
@@ -258,19 +254,20 @@ def _watch_units(log: Path) -> None:
     The line is one write(2), so it is there whenever the process ends.
     """
     from agenteval.store import schema
-    from agenteval.store.writer import GroupWriter
+    from agenteval.store import writer
 
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     keys = {
         name: [c.name for c in table.primary_key.columns]
         for name, table in schema.metadata.tables.items()
     }
-    plain = GroupWriter.submit
+    group_writer: Any = writer.GroupWriter
+    plain = group_writer.submit
 
     def say(kind: str, unit: str, rows: Any = None) -> None:
         os.write(descriptor, (json.dumps([kind, unit, rows]) + "\n").encode())
 
-    def submit(self: GroupWriter, writes: Any) -> Any:
+    def submit(self: Any, writes: Any, *more: Any) -> Any:
         unit = f"{os.getpid()}-{watch_number()}"
         rows = [
             [table, {k: row[k] for k in keys[table]}]
@@ -280,12 +277,12 @@ def _watch_units(log: Path) -> None:
             if all(k in row for k in keys[table])
         ]
         say("S", unit, rows)
-        future = plain(self, writes)
+        future = plain(self, writes, *more)
         future.add_done_callback(lambda done: None if done.exception() else say("A", unit))
         return future
 
     watch_number = functools.partial(next, iter(range(1, 1 << 60)))
-    GroupWriter.submit = submit  # type: ignore[method-assign]
+    group_writer.submit = submit
 
 
 def _table_of(statement: Any) -> str:

@@ -119,8 +119,13 @@ class Zygote:
             self._take()
         code, seconds = self._ended[number]
         out, err, state, _ = self.paths(number)
-        texts = [p.read_text("utf-8", "replace") if p.exists() else "" for p in (out, err)]
-        return Ended(code, seconds, *texts, read_state(state))
+        said, told = (p.read_text("utf-8", "replace") if p.exists() else "" for p in (out, err))
+        return Ended(code, seconds, said, told, read_state(state))
+
+    def kill(self, number: int) -> None:
+        """Send SIGKILL to a command that has not ended; `wait` tells how it did end."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"kill": number}) + "\n")
 
     def first_to_end(self, numbers: Sequence[int]) -> int:
         """The number of the first of these commands that has ended."""
@@ -199,12 +204,21 @@ def main() -> int:
                 return 0
             *lines, waiting = (waiting + read).split(b"\n")
             for line in lines:
-                _fork(json.loads(line), scratch, children)
+                _obey(json.loads(line), scratch, children)
         _look_after(children)
 
 
 def _say(value: dict[str, Any]) -> None:
     os.write(1, (json.dumps(value) + "\n").encode())
+
+
+def _obey(line: dict[str, Any], scratch: Path, children: dict[int, _Child]) -> None:
+    if "kill" not in line or "argv" in line:
+        _fork(line, scratch, children)
+        return
+    for pid, child in children.items():
+        if child.number == line["kill"]:
+            os.kill(pid, signal.SIGKILL)
 
 
 def _fork(job: dict[str, Any], scratch: Path, children: dict[int, _Child]) -> None:

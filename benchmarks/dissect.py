@@ -20,14 +20,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import math
 import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
 from itertools import permutations
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from outcome import Row, finish
 
 from agenteval.agents import System
 from agenteval.evaluators.planning.case import Case, OrderRule
@@ -221,7 +224,7 @@ async def run(options: argparse.Namespace) -> dict[str, Any]:
         print(f"{'x ' if extended else '  '}{agent:10} passed {one['passed']} of {one['cases']}, "
               f"expected {one['expected']:.1f} ± {one['sd']:.1f}, {one['ms_per_case']:.1f} ms"
               f" a case with its synthesis{'' if one['met'] else '  MISSED'}")  # fmt: skip
-    return {"benchmark": "dissect", "draws": options.draws, "rows": rows, "rates": rates}
+    return {"draws": options.draws, "faults": rows, "rates": rates}
 
 
 def main() -> int:
@@ -234,8 +237,22 @@ def main() -> int:
     parser.add_argument("--draws", type=int, default=8)
     parser.add_argument("--only", nargs="+", default=[], metavar="TEXT")
     result = asyncio.run(run(parser.parse_args()))
-    print(json.dumps(result, ensure_ascii=False))
-    return 0 if all(one["met"] for one in [*result["rows"], *result["rates"]]) else 1
+    return finish("dissect", figures(result["faults"], result["rates"]), **result)
+
+
+def figures(faults: list[dict[str, Any]], rates: list[dict[str, Any]]) -> list[Row]:
+    """Planted causes found, and how the planners with a known rate fare."""
+    rows = []
+    if faults:
+        found = sum(one["met"] for one in faults)
+        rows.append(Row("kinds of planted faults whose cause is found as it must", f"{found}",
+                        f"{len(faults)}", found == len(faults)))  # fmt: skip
+    return rows + [
+        Row(f"{one['agent']} planner{', extended cases' if one['extended'] else ''}: passed",
+            f"{one['passed']} of {one['cases']}", f"{one['expected']:.1f} ± {3.3 * one['sd']:.1f}",
+            one["met"])
+        for one in rates
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -74,6 +74,7 @@ from embedded_scores import (
     score,
     wanted,
 )
+from outcome import Row, finish
 
 from agenteval.evaluators.utility.arithmetic import check_arithmetic
 from agenteval.evaluators.utility.calibration import Kind, load_calibration
@@ -340,7 +341,7 @@ def print_arithmetic(items: Sequence[Item]) -> None:
         print(f"arithmetic, {key}: {flagged} of {len(reports)} texts flagged, {checked} checked")
 
 
-def print_judged(items: Sequence[Item], values: dict[Key, TokenLogprobs]) -> None:
+def print_judged(items: Sequence[Item], values: dict[Key, TokenLogprobs]) -> list[Row]:
     """What the judge's own values do: one repeat, and the mean of as many as there are prompts.
 
     Every repeat resamples sentences and changes the paraphrase, as in the evaluator.
@@ -348,10 +349,12 @@ def print_judged(items: Sequence[Item], values: dict[Key, TokenLogprobs]) -> Non
     calibration = load_calibration(CONSTANTS)
     mine = [item for item in items if item["half"] == "print"]
     pairs = {"completeness": "drop", "coherence": "shuffle", "clarity": "shuffle"}
+    found = []
     for name, op in pairs.items():
         kind = calibration.kinds[name]
         if not kind.supported:
             print(f"{name}: unsupported, {kind.reason}")
+            found.append(Row(f"{name} by the embedded judge", "unsupported"))
             continue
         rows = [
             [repeats(kind, values, item, text) for text in (item["good"], copies(item)[op][0])]
@@ -364,6 +367,11 @@ def print_judged(items: Sequence[Item], values: dict[Key, TokenLogprobs]) -> Non
             f"{name} as judged, original above {op} copy: {one / n:.2f} with one repeat,"
             f" {mean / n:.2f} with {len(INSTRUCTIONS)} (n = {n}); means {good:.2f}, {bad:.2f}"
         )
+        found.append(
+            Row(f"{name} by the embedded judge: original above its {op} copy",
+                f"{one / n:.2f} with one repeat, {mean / n:.2f} with {len(INSTRUCTIONS)} (n = {n})")
+        )  # fmt: skip
+    return found
 
 
 def repeats(kind: Kind, values: dict[Key, TokenLogprobs], item: Item, text: str) -> list[float]:
@@ -376,7 +384,7 @@ def repeats(kind: Kind, values: dict[Key, TokenLogprobs], item: Item, text: str)
     return found
 
 
-def main() -> None:
+def main() -> int:
     """Score what is missing, print the tables, and with --write freeze the constants."""
     parser = argparse.ArgumentParser(description="Measure the embedded likelihood judge.")
     parser.add_argument("--half", choices=["choose", "print"], default="print")
@@ -394,8 +402,8 @@ def main() -> None:
             )
     print_tables(read_half(items, options.half, values), options.half)
     print_arithmetic([item for item in items if item["half"] == options.half])
-    print_judged(items, values)
+    return finish("embedded", print_judged(items, values), half=options.half)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -26,7 +26,7 @@ from benchmarks.faults_operations import (
     noting,
 )
 
-_PAGE = 4096  # bytes by which the largest file allowed grows from try to try
+_PAGE = 4096  # bytes
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,14 @@ def _kind(where: str, call: str, error: int, how: str = "once") -> Kind:
 
     def under(n: int) -> tuple[NthCall, AbstractContextManager[None]]:
         fault = NthCall(n, error, lasting=how == "lasting", half=how == "half")
-        return fault, module.failing(**{call: fault})
+        return fault, module.failing({call: fault})
 
     return Kind(f"{where} {call} {errno.errorcode[error]} {how}", under)
 
 
 def _limited(n: int) -> tuple[NthCall, AbstractContextManager[None]]:
-    return NthCall(0), faulty_disk.file_limit(n * _PAGE)
+    # 1, 3, 6, 10 … pages: a page of HTML has hundreds
+    return NthCall(0), faulty_disk.file_limit(n * (n + 1) // 2 * _PAGE)
 
 
 KINDS = (
@@ -77,7 +78,7 @@ KINDS = (
 )
 
 
-@dataclass
+@dataclass(slots=True)
 class Tally:
     """What the tries of one operation with one kind of fault came to."""
 
@@ -109,14 +110,14 @@ def undisturbed(template: Path, work: Path, operation: Operation) -> Reference:
             raise RuntimeError(f"{operation.name} fails by itself: {ran.err}")
         if missing := lost(folder / STORE, said) or unsaid(folder / STORE, said, operation):
             raise RuntimeError(f"{operation.name}: what is acknowledged cannot be told: {missing}")
-        found.append(_outcome(folder, operation))
+        found.append(outcome(folder, operation))
         shutil.rmtree(folder)
     if found[0] != found[1]:
         raise RuntimeError(f"{operation.name}: two undisturbed runs differ")
     return found[0]
 
 
-def attempt(
+def attempt(  # noqa: PLR0913  what a try is made of
     template: Path, folder: Path, operation: Operation, kind: Kind, n: int, expected: Reference,
     tally: Tally,
 ) -> bool:  # fmt: skip
@@ -131,12 +132,16 @@ def attempt(
         return False
     where = f"n = {n}: "
     tally.tried += 1
-    tally.wrong += [f"{w[0]}: {where}{w[1]}" for w in _judged(folder, operation, ran, said, tally)]
+    tally.survived += ran.code == 0
+    tally.clean += ran.clean
+    tally.wrong += [
+        f"{w[0]}: {where}{w[1]}" for w in _judged(folder, operation, ran, said, expected)
+    ]
     again = call(folder, *operation.command)
     if again.code != 0:
         tally.wrong.append(f"stuck: {where}{again.code} {again.err.strip()[-300:]}")
-    elif (outcome := _outcome(folder, operation)) != expected:
-        what = "table" if outcome.table != expected.table else "outputs"
+    elif (found := outcome(folder, operation)) != expected:
+        what = "table" if found.table != expected.table else "outputs"
         tally.wrong.append(f"differing: {where}{what} after {ran.code} {ran.err.strip()[-200:]}")
     if left := leftovers(folder):
         tally.wrong.append(f"leftover: {where}{', '.join(left)}")
@@ -145,15 +150,11 @@ def attempt(
 
 
 def _judged(
-    folder: Path, operation: Operation, ran: Ran, said: Acknowledged, tally: Tally
+    folder: Path, operation: Operation, ran: Ran, said: Acknowledged, expected: Reference
 ) -> list[tuple[str, str]]:
     """What is wrong with how it ended and what it left, by the words of BAD."""
     found = []
-    if ran.code == 0:
-        tally.survived += 1
-    elif ran.clean:
-        tally.clean += 1
-    else:
+    if ran.code != 0 and not ran.clean:
         found.append(("unclear", f"{ran.code} {ran.err.strip()[-300:]}"))
     # on a copy: the way back must start from what the fault has left
     copy = folder.with_name(f"{folder.name}.copy")
@@ -162,13 +163,13 @@ def _judged(
         found += [("corrupt", w) for w in damage(copy / STORE)]
         if not found:
             found += [("lost", w) for w in lost(copy / STORE, said)]
-            found += [("half", w) for w in half(copy, operation)]
+            found += [("half", w) for w in half(copy, operation, expected)]
     finally:
         shutil.rmtree(copy)
     return found
 
 
-def _outcome(folder: Path, operation: Operation) -> Reference:
+def outcome(folder: Path, operation: Operation) -> Reference:
     outputs = tuple((folder / name).read_bytes() for name in operation.outputs)
     return Reference(operation.table(folder), outputs)
 
@@ -199,7 +200,7 @@ def lost(path: Path, said: Acknowledged) -> list[str]:
         for table, row in said:
             keys = [c.name for c in metadata.tables[table].primary_key]
             where = " AND ".join(f"{key} = ?" for key in keys)
-            query = f"SELECT count(*) FROM {table} WHERE {where}"  # noqa: S608  names of ours
+            query = f"SELECT count(*) FROM {table} WHERE {where}"
             if db.execute(query, [row[key] for key in keys]).fetchone() != (1,):
                 missing.append(f"{table} {[row[key] for key in keys]}")
     return missing
@@ -212,23 +213,23 @@ def unsaid(path: Path, said: Acknowledged, operation: Operation) -> list[str]:
     blind = []
     with contextlib.closing(sqlite3.connect(path)) as db:
         for table in ("cells", "calls", "trials", "replies"):
-            (count,) = db.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
+            (count,) = db.execute(f"SELECT count(*) FROM {table}").fetchone()
             if count != sum(name == table for name, _ in said):
                 blind.append(table)
     return blind
 
 
-def half(folder: Path, operation: Operation) -> list[str]:
+def half(folder: Path, operation: Operation, expected: Reference) -> list[str]:
     """Calls with some of their results only, outputs neither old nor whole, torn recordings."""
     found = []
     store = folder / STORE
-    if operation.cells and store.exists():
-        found += _half_calls(store, operation.cells)
-    for name in operation.outputs:
-        text = (folder / name).read_text(encoding="utf-8") if (folder / name).exists() else ""
-        ends = (OLD, "}\n", "</html>\n", "\r\n", "]\n", "</html>")
-        if not text.endswith(ends):
-            found.append(f"{name} ends with {text[-40:]!r}")
+    if operation.cells:
+        found += store_halves(store, operation.cells)
+    for name, new in zip(operation.outputs, expected.outputs, strict=True):
+        path = folder / name
+        text = path.read_bytes() if path.exists() else b""
+        if text not in (OLD.encode(), new):
+            found.append(f"{name} is neither old nor new: {len(text)} bytes")
     recorded = folder / "recorded.jsonl"
     if recorded.exists() and recorded.stat().st_size:
         try:
@@ -238,7 +239,10 @@ def half(folder: Path, operation: Operation) -> list[str]:
     return found
 
 
-def _half_calls(store: Path, cells: int) -> list[str]:
+def store_halves(store: Path, cells: int) -> list[str]:
+    """Stored calls with another number of results than `cells`."""
+    if not store.exists():
+        return []
     with contextlib.closing(sqlite3.connect(store)) as db:
         if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'calls'").fetchall():
             return []

@@ -22,9 +22,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+sys.path.insert(0, str(Path(__file__).parent))
+from outcome import Row, finish
+
 from agenteval.errors import ReplyError
 from agenteval.evaluators.workflows.equality import Equality, Question
-from agenteval.evaluators.workflows.flowbench_rows import toolbox
+from agenteval.evaluators.workflows.flowbench_toolbox import toolbox
 from agenteval.evaluators.workflows.rates import Rate, Resampling
 from agenteval.evaluators.workflows.reference import sessions, turns
 from agenteval.evaluators.workflows.reference.turns import ERROR, ReferenceTurn
@@ -196,8 +199,8 @@ def shown(value: float | None) -> str:
     return "-0" if str(value) == "-0.0" else f"{float(value):.3g}"
 
 
-def printed(title: str, columns: str, rows: Sequence[tuple[str, ...]]) -> bool:
-    """Print a table; whether all is reproduced and explained."""
+def printed(title: str, columns: str, rows: Sequence[tuple[str, ...]]) -> Row:
+    """Print a table; what it says, met when all is reproduced and explained."""
     table = Table(title=title, title_justify="left", caption=f"figures: {columns}",
                   caption_justify="left")  # fmt: skip
     for column in ("case", "reference", "reproduced", "strict", "why it differs"):
@@ -207,7 +210,9 @@ def printed(title: str, columns: str, rows: Sequence[tuple[str, ...]]) -> bool:
     Console(width=130).print(table)
     good = sum(row[2] == "yes" for row in rows)
     print(f"{good} of {len(rows)} reproduced, {sum(bool(row[4]) for row in rows)} differ\n")
-    return good == len(rows) and not any("NOT" in row[4] for row in rows)
+    explained = not any("NOT" in row[4] for row in rows)
+    return Row(f"recorded {title.lower()} reproduced, every difference explained",
+               f"{good}", f"{len(rows)}", good == len(rows) and explained)  # fmt: skip
 
 
 def main() -> int:
@@ -221,7 +226,7 @@ def main() -> int:
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
         print(f"no {missing[0]} in {folder}: name its folder with --reference")
-        return 0
+        return finish("flow_golden", [Row("recorded cases", "not here: nothing compared")])
     data = [json.loads((folder / name).read_text("utf-8")) for name in names]
     first = printed(
         "Turns", "tool P, tool R, parameters P, parameters R", asyncio.run(turn_rows(data[0]))
@@ -230,7 +235,7 @@ def main() -> int:
         "Sessions", "right, gold, generated calls, success, progress",
         asyncio.run(session_rows(data[1])),
     )  # fmt: skip
-    return 0 if first and second else 1
+    return finish("flow_golden", [first, second])
 
 
 if __name__ == "__main__":

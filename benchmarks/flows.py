@@ -27,6 +27,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import outcome
 
 from agenteval.evaluators.workflows.cases import SessionCase, open_role, session_cases
 from agenteval.evaluators.workflows.folder import find_role, role_folders
@@ -108,21 +112,31 @@ async def at_once(
     return *spent, text
 
 
-def show(rows: dict[str, Row]) -> bool:
-    """Print the table; whether the targets are met."""
+def show(rows: dict[str, Row]) -> None:
+    """Print the table."""
     print(f"{'behaviour':<16}{'planted cause':<40}{'users':>6}{'no place':>9}{'found':>7}"
           f"{'first':>7}{'follows chart':>15}{'success':>9}{'agree':>7}")  # fmt: skip
-    met = True
     for name, row in rows.items():
         n = row.users or 1
         planted = ", ".join(f"{cause} {k}" for cause, k in row.planted.most_common())
         print(f"{name:<16}{planted:<40}{row.users:>6}{row.no_place:>9}"
               f"{row.found / n:>7.2f}{row.first / n:>7.2f}{row.conforms / n:>15.2f}"
               f"{row.success / n:>9.2f}{row.agree / n:>7.2f}")  # fmt: skip
-        met &= row.found == row.users and not row.lost
-        if name == "perfect":
-            met &= row.success == row.users and row.conforms == row.users
-    return met
+
+
+def figures(rows: dict[str, Row]) -> list[outcome.Row]:
+    """The targets of the table."""
+    found, users = (sum(getattr(row, name) for row in rows.values()) for name in ("found", "users"))
+    lost = sum(row.lost.total() for row in rows.values())
+    perfect = rows["perfect"]
+    sound = min(perfect.success, perfect.conforms)
+    return [
+        outcome.Row("planted causes found, or none where none is", f"{found}", f"{users}",
+                    found == users),
+        outcome.Row("sessions lost", f"{lost}", "0", lost == 0),
+        outcome.Row("perfect assistant: succeeds and follows the chart", f"{sound}",
+                    f"{perfect.users}", sound == perfect.users),
+    ]  # fmt: skip
 
 
 def main() -> int:
@@ -137,14 +151,19 @@ def main() -> int:
     names = options.roles or list(role_folders())
     cases = session_cases([open_role(find_role(name)) for name in names])
     print(f"{len(names)} roles, {len(cases)} users")
-    met = show(asyncio.run(table(cases, options.seed)))
+    rows = asyncio.run(table(cases, options.seed))
+    show(rows)
     first = asyncio.run(at_once(cases, options.sessions, options.seed))
     second = asyncio.run(at_once(cases, options.sessions, options.seed))
     same = first[2] == second[2]
     print(f"{options.sessions} sessions at once: {options.sessions / first[0]:.0f} per second, "
           f"{1000 * first[1] / options.sessions:.1f} ms of CPU each; "
           f"twice the same logs: {'yes' if same else 'no'}")  # fmt: skip
-    return 0 if met and same else 1
+    same_row = outcome.Row("logs of two runs with the same seed", "equal" if same else "DIFFERENT",
+                           "equal", same)  # fmt: skip
+    speed = outcome.Row(f"{options.sessions} sessions at once",
+                        f"{options.sessions / first[0]:.0f} per second")  # fmt: skip
+    return outcome.finish("flows", [*figures(rows), same_row, speed])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The probes of traces and workflows: locator, judges of replies, sessions and values, simulators."""
+"""The probes of traces and workflows: locator, judges, simulators, conversion."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def others() -> list[Probe]:
     """All probes of traces and workflows."""
     seen, blind = examiner(obeys=False), examiner(obeys=True)
     equal = '{{"reason": "r", "equal": {}}}'
-    found = [
+    return [
         Probe("locator", located(), seen, blind),
         Probe("locator, by areas", located(mode="areas"), seen, blind),
         Probe("locator, repair", located(), examiner(obeys=False, unreadable=True), blind),
@@ -255,4 +255,3 @@ def others() -> list[Probe]:
               first_malformed('{"is_free": true}', "no: "), fixed('{"is_free": false}')),
         Probe("conversion", converted, fixed(CHART), fixed("flowchart TD\nXX000(No)\n")),
     ]  # fmt: skip
-    return found

@@ -146,7 +146,10 @@ def levels(chosen: str) -> Says:
         for path, entry in request.schema["properties"].items():
             labels = entry["properties"]["label"]["enum"]
             rank = 2 if chosen == "best" else 1 if arrived else 0
-            body[path] = {"explanation": "by rule", "label": labels[::-1 if backwards else 1][rank]}
+            body[path] = {
+                "explanation": "by rule",
+                "label": labels[:: -1 if backwards else 1][rank],
+            }
         return json.dumps(body)
 
     return says
@@ -176,6 +179,20 @@ def quantified(
             for o in outcomes
             for r in o.results
         ]
+
+    return verdict
+
+
+def controlled(change: Callable[[Quantifier], None]) -> Callable[[Client, Say], Awaitable[Verdict]]:
+    """As `quantified`, with something changed about the quantifier."""
+
+    async def verdict(client: Client, say: Say) -> Verdict:
+        run = run_of_messages(say)
+        evaluator = Quantifier(client, task(say))
+        change(evaluator)
+        unit = Unit(run, make_view(run, with_reference=True), criteria(say))
+        outcome = await judge(evaluator, unit)
+        return [(r.status, r.value if isinstance(r, Score) else None) for r in outcome.results]
 
     return verdict
 

@@ -13,17 +13,21 @@ the pool through the real client, quantifier and store in the tests (tests/test_
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parent))
+from outcome import Row, finish
 
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.verifier import verify
@@ -165,15 +169,21 @@ def main() -> int:
     rates = {name: wrong(name, counts) for name, (counts, _) in found.items()}
     judged = DISTRUSTED | {"perfect"}
     missed = sorted(name for name in judged if rates[name] > MOST_WRONG)
-    result = {
-        "benchmark": "judges", "simulations": options.simulations, "cases": options.cases,
+    result: dict[str, Any] = {
+        "simulations": options.simulations, "cases": options.cases,
         "repeats": options.repeats, "seconds": round(time.perf_counter() - start, 1),
         "verdicts": {name: dict(counts) for name, (counts, _) in found.items()},
         "false": rates, "most_false": MOST_WRONG, "missed": missed,
     }  # fmt: skip
     print("target met" if not missed else f"target MISSED: {', '.join(missed)}")
-    print(json.dumps(result))
-    return 1 if missed else 0
+    trusted = max(DISTRUSTED, key=lambda name: rates[name])
+    rows = [
+        Row(f"false trust, most often in the judge {trusted!r}", f"{rates[trusted]:.1%}",
+            f"<= {MOST_WRONG:.0%}", rates[trusted] <= MOST_WRONG),
+        Row("false distrust in the perfect judge", f"{rates['perfect']:.1%}",
+            f"<= {MOST_WRONG:.0%}", rates["perfect"] <= MOST_WRONG),
+    ]  # fmt: skip
+    return finish("judges", rows, **result)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,12 @@ import resource
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+from outcome import Row, finish
 
 from agenteval.evaluators.utility.merge import merge_criteria
 from agenteval.models.embeddings import Embedder, make_embedder
@@ -176,8 +180,19 @@ def main() -> int:
     print(f"  {seconds:.1f} s, of which embedding {embedder.seconds:.1f} s (target {SECONDS} s)")
     print(f"  peak memory {peak:.2f} GB (target {GIGABYTES:g} GB)")
     print(f"  {checked} pairs inside clusters checked, least cosine {least:.4f}")
-    sound = kept == options.n and checked > 0 and least >= tau - 1e-6
-    return 0 if sound and seconds <= SECONDS and peak <= GIGABYTES else 1
+    rows = [
+        Row(f"seconds to merge {options.n:,} criteria", f"{seconds:.1f} s", f"<= {SECONDS} s",
+            seconds <= SECONDS),
+        Row("peak memory", f"{peak:.2f} GB", f"<= {GIGABYTES:g} GB", peak <= GIGABYTES),
+        Row("criteria kept, themselves or as an alias", f"{kept:,}", f"{options.n:,}",
+            kept == options.n),
+        Row("least cosine of a pair inside a cluster", f"{least:.4f} ({checked} pairs)",
+            f">= {tau:g}", checked > 0 and least >= tau - 1e-6),
+    ]  # fmt: skip
+    return finish(
+        "merge", rows, n=options.n, embedder=embedder.name, tau=tau, merged=len(merged),
+        seconds=round(seconds, 1), embedding_s=round(embedder.seconds, 1), peak_gb=round(peak, 2),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -48,14 +48,13 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from merge_embedders import MERGED, N_GRAMS, ceiling, in_form, labels, n_grams
@@ -80,6 +79,7 @@ from merge_print import (
     row,
 )
 from merge_unique import ModeCurves, mode_curves, propose, recorded
+from outcome import Row, finish
 
 from agenteval.evaluators.utility.bank import Concept, load_bank
 from agenteval.models.embeddings import Embedder, make_embedder
@@ -244,7 +244,7 @@ def unique(
     return curves
 
 
-def main() -> None:
+def main() -> int:
     """Measure, print, draw; the last line is JSON."""
     wanted = options()
     start = time.perf_counter()
@@ -267,8 +267,7 @@ def main() -> None:
     print_together("whole bank, both halves", whole)
     draw_quality(results, default, OUT / "merge_quality.png")
     curves = unique(wanted, embedder, taus)
-    done = {
-        "benchmark": "merge_quality",
+    done: dict[str, Any] = {
         "concepts": {"choose": choose.n, "print": shown.n},
         "tau": verdict,
         "methods": [row(r) for r in results],
@@ -276,8 +275,26 @@ def main() -> None:
         "curves": {mode: curve_row(c) for mode, c in curves.items()},
         "seconds": round(time.perf_counter() - start, 1),
     }
-    print(json.dumps(done, ensure_ascii=False, allow_nan=False))
+    return finish("merge_quality", figures(results, default), **done)
+
+
+def figures(results: Sequence[Result], default: float) -> list[Row]:
+    """The default embedder at its threshold, and the best baseline at the one chosen for it."""
+    own, others = results[0], [r for r in results if r.method.name in N_GRAMS]
+    at = min(own.table, key=lambda tau: abs(tau - default))
+    rows = [_quality_row(f"{own.method.name} at {at:g}", own.table[at])]
+    chosen = [(r, r.table[r.chosen]) for r in others if r.chosen is not None]
+    if chosen:
+        best, quality = max(chosen, key=lambda pair: pair[1].f1.value or 0.0)
+        rows.append(_quality_row(f"best baseline, {best.method.name} at {best.chosen:g}", quality))
+    return rows
+
+
+def _quality_row(what: str, found: Quality) -> Row:
+    shares = (found.precision, found.recall, found.f1)
+    precision, recall, f1 = ("-" if s.value is None else f"{s.value:.2f}" for s in shares)
+    return Row(f"merging by {what}", f"precision {precision}, recall {recall}, F1 {f1}")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -70,7 +70,9 @@ def _one(browser: Any, page: str, file: Path) -> Seen:
     seen.title, seen.wide = told["title"], told["wide"]
     seen.executed += int(told["ran"]) + told["handlers"]
     # the page itself, and figures inside of it
-    seen.requests = [r for r in seen.requests if r != file.as_uri() and not r.startswith("data:image/png")]
+    seen.requests = [
+        r for r in seen.requests if r != file.as_uri() and not r.startswith("data:image/png")
+    ]
     context.close()
     return seen
 

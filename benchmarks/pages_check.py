@@ -105,14 +105,22 @@ def _words(value: Any) -> Iterator[str]:
 def unseen(hostile: Parsed, benign: Parsed, pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Payloads that are not shown as text where the harmless text in their place is. `pairs` are
     (payload, harmless text); only beginnings are looked for, since long texts are cut."""
-    told, plain = hostile.text, benign.text
+    told, plain = re.sub("\ufffd+", "\ufffd", hostile.text), benign.text
     return [
         bad for bad, good in pairs
         if len(good) > 6 and one_spaced(good[:_BEGIN]) in plain
-        and as_seen(bad[:_BEGIN]) not in told
-        # the store keeps UTF-8, where a half character is U+FFFD
-        and as_seen(_HALF.sub("\ufffd", bad[:_BEGIN])) not in told
+        and not any(form in told for form in _forms(bad[:_BEGIN]))
     ]  # fmt: skip
+
+
+def _forms(text: str) -> Iterator[str]:
+    """How it may stand on a page: as it is, with an escape or U+FFFD for half a character where it
+    was kept as UTF-8, and as the JSON of a parameter."""
+    escaped = text.encode("utf-8", "backslashreplace").decode()
+    for form in (text, _HALF.sub("\ufffd", text), escaped):
+        yield as_seen(form)
+        yield as_seen(form.replace("_", " "))  # names of grades and operators
+        yield as_seen(json.dumps(form, ensure_ascii=False)[1:-1])
 
 
 def one_spaced(text: str) -> str:
@@ -125,7 +133,9 @@ def changed_nodes(hostile: Parsed, benign: Parsed) -> list[str]:
     found = []
     for what in ("tags", "names", "classes"):
         a, b = getattr(hostile, what), getattr(benign, what)
-        found += [f"{what} {k!r}: {a[k]} instead of {b[k]}" for k in sorted({*a, *b}) if a[k] != b[k]]
+        found += [
+            f"{what} {k!r}: {a[k]} instead of {b[k]}" for k in sorted({*a, *b}) if a[k] != b[k]
+        ]
     if hostile.others != benign.others:
         found.append(f"{hostile.others} comments instead of {benign.others}")
     return found
@@ -143,7 +153,9 @@ def faults(page: Parsed) -> list[str]:
     found += [f"url( in {n}" for _, n, v in page.attributes
               if "url(" in v and not re.fullmatch(r"url\(#[\w.-]+\)", v) and n not in ("class",)
               and n.startswith(("fill", "stroke", "clip", "mask", "filter", "style"))]  # fmt: skip
-    found += [f"figure holds {tag}" for tag in page.figure & {"script", "style", "foreignobject", "a"}]
+    found += [
+        f"figure holds {tag}" for tag in page.figure & {"script", "style", "foreignobject", "a"}
+    ]
     ids = Counter(v for _, name, v in page.attributes if name == "id")
     found += [f"id {v!r} stands {n} times" for v, n in ids.items() if n > 1]
     for tag, _, value in page.attributes:
@@ -194,8 +206,12 @@ def hidden_in(text: str) -> set[str]:
 
 
 def _emoji_tag(char: str) -> bool:
-    return False if 0xE0000 <= ord(char) <= 0xE007F else unicodedata.name(char, "").startswith(
-        ("ARABIC NUMBER", "ARABIC END", "SYRIAC", "KAITHI", "EGYPTIAN", "MUSICAL", "SHORTHAND")
+    return (
+        False
+        if 0xE0000 <= ord(char) <= 0xE007F
+        else unicodedata.name(char, "").startswith(
+            ("ARABIC NUMBER", "ARABIC END", "SYRIAC", "KAITHI", "EGYPTIAN", "MUSICAL", "SHORTHAND")
+        )
     )
 
 

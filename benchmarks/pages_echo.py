@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 STATUSES = (200, 400, 401, 403, 404, 422, 429, 500, 503)
+_HEADERS = ("authorization", "api-key", "x-api-key", "proxy-authorization")
 MODES = (*(str(s) for s in STATUSES), "cut", "slow", "html", "no-json", "error200", "redirect")
 
 
@@ -45,7 +46,9 @@ class _Handler(BaseHTTPRequestHandler):
         if mode == "redirect" and self.server.other:
             self._send(307, b"", "text/plain", [("Location", f"{self.server.other}/200/v1/x")])
         elif mode == "cut":
-            self.wfile.write(f"HTTP/1.1 200 OK\r\nX-Told: {told}\r\nContent-Length: 9999\r\n\r\n{{".encode())
+            self.wfile.write(
+                f"HTTP/1.1 200 OK\r\nX-Told: {told}\r\nContent-Length: 9999\r\n\r\n{{".encode()
+            )
             self.close_connection = True
         elif mode == "slow":
             time.sleep(3)
@@ -55,7 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(mode, told)
 
-    do_GET = do_POST
+    do_GET = do_POST  # noqa: N815
 
     def _answer(self, mode: str, told: str) -> None:
         status = int(mode) if mode.isdigit() else 200
@@ -68,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _credentials(self) -> str:
         """Headers that hold keys, the Basic one decoded as well, and the path with its query."""
         kept = [f"{k}: {v}" for k, v in self.headers.items()
-                if k.lower() in ("authorization", "api-key", "x-api-key", "x-canary", "proxy-authorization")]  # fmt: skip
+                if k.lower() in _HEADERS]  # fmt: skip
         scheme, _, given = self.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "basic":
             kept.append(base64.b64decode(given).decode("utf-8", "replace"))
@@ -78,7 +81,11 @@ class _Handler(BaseHTTPRequestHandler):
         self, status: int, body: bytes, kind: str, more: list[tuple[str, str]] | None = None
     ) -> None:
         self.send_response(status)
-        for name, value in [("Content-Type", kind), ("Content-Length", str(len(body))), *(more or [])]:
+        for name, value in [
+            ("Content-Type", kind),
+            ("Content-Length", str(len(body))),
+            *(more or []),
+        ]:
             self.send_header(name, value)
         self.send_header("X-Request-Id", self._credentials()[:200])
         self.end_headers()

@@ -19,13 +19,17 @@ from benchmarks.pages_echo import MODES, Echo, echo
 
 ROOT = Path(__file__).parents[1]
 KEY, USER, QUERY, HEADER = (
-    "sk-canary-7f3e9a1b2c4d", "canaryuser55d1:canary/pass+81f2", "canaryquery6621ab", "canaryheader9917cd"
+    "sk-canary-7f3e9a1b2c4d", "canaryuser55d1:canary/pass+81f2", "canaryquery6621ab",
+    "canaryheader9917cd",
 )  # fmt: skip
 PROXY = "proxyuser31aa:proxypass77bb"
 # Every root logger at DEBUG, so that all libraries log all they can.
 _LOUD = (
-    "import logging, sys; logging.basicConfig(level=logging.DEBUG, force=True); "
-    "from agenteval.cli.main import main; main(sys.argv[1:])"
+    "import json, logging, sys; logging.basicConfig(level=logging.DEBUG, force=True)\n"
+    "from agenteval.cli.main import main\n"
+    "for command in json.loads(sys.argv[1]):\n"
+    "    try: main(command)\n"
+    "    except SystemExit: pass\n"
 )
 _LIMITS = ("--timeout", "1", "--repeats", "1", "--limit", "1", "-j", "1")
 
@@ -53,15 +57,18 @@ _ALL = {s for secret in (KEY, USER, QUERY, HEADER, PROXY) for s in spellings(sec
 }  # fmt: skip
 
 
-def secrets(folder: Path, modes: Sequence[str] = MODES, *, workers: int = 2) -> Secrets:
-    """Run every path in a folder of its own and look through what it left."""
+def secrets(
+    folder: Path, modes: Sequence[str] = MODES, *, only: Sequence[str] = (), workers: int = 2
+) -> Secrets:
+    """Run every path (with `only`, those of these names) in a folder of its own and look through
+    what it left."""
     total = Secrets()
     with echo() as (own, other), ThreadPoolExecutor(workers) as pool:
-        plans = list(_plans(own, modes))
+        plans = [p for p in _plans(own, modes) if not only or p[0] in only]
         done = list(pool.map(lambda p: _one(folder / str(p[0]), *p[1:]), enumerate_plans(plans)))
-        if not any(KEY in told for told in own.heard):
-            total.found.append("the endpoint never got the key: nothing was tested")
-        total.elsewhere = [t for t in other.heard if any(s.decode() in t for s in _ALL)]
+        if not any(_tells(told) for told in own.heard):
+            total.found.append("the endpoint never got a key: nothing was tested")
+        total.elsewhere = [told for told in other.heard if _tells(told)]
     for files, found in done:
         total.paths += 1
         total.files += files
@@ -69,10 +76,16 @@ def secrets(folder: Path, modes: Sequence[str] = MODES, *, workers: int = 2) -> 
     return total
 
 
+def _tells(text: str) -> bool:
+    return any(s.decode() in text for s in _ALL)
+
+
 Plan = tuple[str, dict[str, str], list[str], dict[str, str]]
 
 
-def enumerate_plans(plans: Sequence[Plan]) -> list[tuple[int, str, dict[str, str], list[str], dict[str, str]]]:
+def enumerate_plans(
+    plans: Sequence[Plan],
+) -> list[tuple[int, str, dict[str, str], list[str], dict[str, str]]]:
     """The plans with their numbers, which name their folders."""
     return [(i, *plan) for i, plan in enumerate(plans)]
 
@@ -107,9 +120,19 @@ def _unreachable(user: str, env: dict[str, str]) -> Iterator[Plan]:
         "brackets": f"http://{user}@[::1/v1?key={QUERY}",
     }.items():
         yield name, env, ["--base-url", url], {}
-    proxy = {**env, "HTTP_PROXY": f"http://{PROXY}@127.0.0.1:{port}", "NO_PROXY": "", "no_proxy": ""}
+    proxy = {
+        **env,
+        "HTTP_PROXY": f"http://{PROXY}@127.0.0.1:{port}",
+        "NO_PROXY": "",
+        "no_proxy": "",
+    }
     yield "proxy", proxy, ["--base-url", "http://example.invalid/v1"], {}
-    yield "key with a line end in it", {"OPENAI_API_KEY": f"{KEY}\nx"}, ["--base-url", "http://127.0.0.1:1/v1"], {}
+    yield (
+        "key with a line end in it",
+        {"OPENAI_API_KEY": f"{KEY}\nx"},
+        ["--base-url", "http://127.0.0.1:1/v1"],
+        {},
+    )
 
 
 def _component(url: str, mode: str) -> str:
@@ -146,13 +169,12 @@ def _one(
     ]
     if "environment" not in name and "component" not in name:
         commands = commands[:3]
-    for i, command in enumerate(commands):
-        done = subprocess.run(
-            [sys.executable, "-c", _LOUD, *command], cwd=folder, capture_output=True, check=False,
-            env=_environment(env), timeout=120,
-        )  # fmt: skip
-        (folder / f"out-{i}").write_bytes(done.stdout)
-        (folder / f"err-{i}").write_bytes(done.stderr)
+    done = subprocess.run(
+        [sys.executable, "-c", _LOUD, json.dumps(commands)], cwd=folder, capture_output=True,
+        check=False, env=_environment(env), timeout=300,
+    )  # fmt: skip
+    (folder / "out").write_bytes(done.stdout)
+    (folder / "err").write_bytes(done.stderr)
     (folder / "given.json").unlink(missing_ok=True)
     left = [p for p in folder.rglob("*") if p.is_file()]
     found = [
@@ -169,12 +191,19 @@ def _prepare(folder: Path) -> None:
     (folder / "criteria.json").write_text(json.dumps([
         {"name": "Clarity", "description": "Easy to follow?", "accepted_values": ["no", "yes"]}
     ]))  # fmt: skip
-    run = {"id": "a", "task": "sums", "system": "s", "input": "1 + 1?", "output": "It is 2, since 1 and 1 are 2."}
+    run = {
+        "id": "a",
+        "task": "sums",
+        "system": "s",
+        "input": "1 + 1?",
+        "output": "It is 2, since 1 and 1 are 2.",
+    }
     (folder / "runs.jsonl").write_text(json.dumps(run) + "\n")
 
 
 def _environment(more: dict[str, str]) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items()
             if k in ("PATH", "HOME", "LANG", "VIRTUAL_ENV", "TMPDIR")}  # fmt: skip
-    return {**kept, "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1,localhost", "OPENAI_LOG": "debug",
+    return {**kept, "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1,localhost",
+            "OPENAI_LOG": "debug",
             "NO_COLOR": "1", **more}  # fmt: skip

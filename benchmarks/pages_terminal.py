@@ -9,7 +9,7 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,13 @@ from benchmarks.pages_check import hidden_in
 from benchmarks.pages_payloads import Swap, payloads
 from benchmarks.pages_worlds import flows_material, planning_material, utility_store
 
-_BLANK = "".join(
-    chr(c) for c in (*range(0x21), *range(0x7F, 0xA1), *range(0x200B, 0x2010), 0x2028, 0x2029, 0x202F)
-) + "\u2060\ufeff\u3000"
+_BLANK = (
+    "".join(
+        chr(c)
+        for c in (*range(0x21), *range(0x7F, 0xA1), *range(0x200B, 0x2010), 0x2028, 0x2029, 0x202F)
+    )
+    + "\u2060\ufeff\u3000"
+)
 _RUNS = "=+-@\uff1d\uff0b\uff0d\uff20"
 
 
@@ -35,9 +39,15 @@ class Terminal:
     formulas: list[str] = field(default_factory=list)  # cells that a spreadsheet would run
     cells: int = 0
 
+    def add(self, other: Terminal) -> None:
+        """Count the other's as well."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
 
-def terminal(turn: int, folder: Path) -> Terminal:
-    """Every command that shows stored or given data, on one turn of the payloads."""
+
+def terminal(turn: int, folder: Path, errors: Sequence[str] | None = None) -> Terminal:
+    """Every command that shows stored or given data, on one turn of the payloads; and errors about
+    files and runs named so (names of payloads; None for all)."""
     found = Terminal()
     swap = Swap(turn, hostile=True)
     store = folder / "a.db"
@@ -55,29 +65,30 @@ def terminal(turn: int, folder: Path) -> Terminal:
             _command(found, "show", "--run", run, *at, *more)
         _tables(found, turn, as_json=bool(more))
     _command(found, "show", "--levels", *at)
-    _command(found, "report", *at, "-o", str(folder / "r.html"))
+    if errors is None:  # the page itself is looked at elsewhere
+        _command(found, "report", *at, "-o", str(folder / "r.html"))
     _well_formed(found, folder / "gates.xml")
     for kind in ("jsonl", "csv", "parquet"):
         _command(found, "export", str(folder / f"all.{kind}"), *at)
     _exports(found, folder)
-    _refused(found, swap, folder)
+    _refused(found, folder, errors)
     _traces(found, turn, folder)
     return found
 
 
 def _command(found: Terminal, *words: str) -> None:
-    """Run one; its output must be text that acts on no terminal, and JSON where it was asked for."""
+    """Run one; its output must act on no terminal, and be JSON where it was asked for."""
     from agenteval.cli.console import Verbosity
     from agenteval.cli.main import main
 
     Verbosity.level = 0
     with _captured() as (out, err):
         try:
-            main([w.encode("utf-8", "replace").decode() for w in words])
+            main([_utf8(w) for w in words])
             code: Any = 0
         except SystemExit as ended:
             code = ended.code
-        except BaseException as error:
+        except Exception as error:  # noqa: BLE001  a crash is what is counted
             code = None
             found.broken.append(f"{words[0]}: {type(error).__name__}: {error}"[:200])
     _judge(found, " ".join(words[:2]), out.getvalue(), err.getvalue())
@@ -154,10 +165,11 @@ def _exports(found: Terminal, folder: Path) -> None:
         for name in ("run_id", "system", "label", "explanation"):
             plain = _utf8(row[name] or "")
             if named[name] not in (plain, f"'{plain}"):
-                found.broken.append(f"CSV {name}: {ascii(named[name][:60])}")
+                found.broken.append(f"CSV {name}: {named[name][:60]!a}")
 
 
 def _utf8(text: str) -> str:
+    """As the store keeps it: half characters become escapes."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -169,10 +181,11 @@ def runs_in_spreadsheet(cell: str) -> bool:
     return bare[:1] in (*_RUNS, "|") and not re.fullmatch(r"[-+]?[\d.]+(e-?\d+)?", bare)
 
 
-def _refused(found: Terminal, swap: Swap, folder: Path) -> None:
+def _refused(found: Terminal, folder: Path, errors: Sequence[str] | None) -> None:
     """Errors that name files, options and ids of somebody else."""
     for name, text in payloads().items():
-        if "\0" in text or len(text) > 200 or name.startswith("surrogate"):
+        unfit = "\0" in text or len(text) > 200 or name.startswith("surrogate")
+        if unfit or (errors is not None and name not in errors):
             continue
         bad = "x" + text.replace("/", "_")
         path = folder / f"{bad}.jsonl"
@@ -180,10 +193,11 @@ def _refused(found: Terminal, swap: Swap, folder: Path) -> None:
         _command(found, "show", "--store", str(folder / "a.db"), "--run", bad)
         with contextlib.suppress(OSError):
             path.write_text('{"id": "a", "output": ' + json.dumps(text) + "}\n{no json\n")
-            _command(found, "quantify", str(path), "--task", "math", "--dry-run", "--model", "embedded")
+            _command(
+                found, "quantify", str(path), "--task", "math", "--dry-run", "--model", "embedded"
+            )
             _command(found, "report", "--scores", str(path), "-o", str(folder / "s.html"))
             path.unlink()
-    assert swap.given
 
 
 def _traces(found: Terminal, turn: int, folder: Path) -> None:

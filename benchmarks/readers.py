@@ -15,6 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
+from outcome import Row, finish
+
 SENTENCE = "The tank holds 240 litres and loses 3 litres an hour, so it lasts 80 hours. "
 
 
@@ -71,8 +74,9 @@ def child(what: str, path: Path) -> dict[str, float]:
     return result
 
 
-def main(count: int) -> None:
-    """Print one row per kind of record."""
+def main(count: int) -> int:
+    """Print one row per kind of record; 1 when records are missing."""
+    rows, kinds = [], {}
     print(f"{'records':14} {'runs':>8} {'MB':>7} {'seconds':>8} {'ratio':>6} {'peak MB':>8}")
     for name, make in (("short", short_record), ("conversation", conversation)):
         with tempfile.TemporaryDirectory() as folder:
@@ -85,11 +89,18 @@ def main(count: int) -> None:
             size = path.stat().st_size / 1e6
         runs, ratio, peak = int(last["runs"]), ours / plain, last["peak"]
         print(f"{name:14} {runs:8,} {size:7.1f} {ours:8.2f} {ratio:6.1f} {peak:8.0f}")
+        kinds[name] = {"runs": runs, "mb": size, "seconds": ours, "ratio": ratio, "peak_mb": peak}
+        rows += [
+            Row(f"{name} records read", f"{runs:,} in {ours:.2f} s, {peak:.0f} MB", f"{count:,}",
+                runs == count),
+            Row(f"{name} records, time over bare json.loads", f"{ratio:.1f} times"),
+        ]  # fmt: skip
     print("ratio: read_runs over bare json.loads of the same lines, best of 3 each")
+    return finish("readers", rows, kinds=kinds)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--measure"]:
         measure(sys.argv[2], Path(sys.argv[3]))
     else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000)
+        sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000))

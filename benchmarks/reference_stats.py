@@ -24,6 +24,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import outcome
+from outcome import finish
 from reference_counts import count_figures
 from reference_ratings import rating_figures
 from reference_spec import spec_figures
@@ -123,6 +125,7 @@ def main() -> int:
     options = parser.parse_args()
     if not (options.reference / FILES["stats"]).exists():
         print(f"no reference data in {options.reference}", file=sys.stderr)
+        finish("reference_stats", [outcome.Row("published figures", "not here: nothing compared")])
         return 2
     rows = table(options.reference)
     for row in rows:
@@ -131,8 +134,14 @@ def main() -> int:
             print(f"{row.name:78s} {ours:>12s} {row.reference:12.7g}  {row.status}  {row.how}")
     counts = Counter(row.status for row in rows)
     own = sum(r.status == "ok" and r.how in ("numpy", "scikit-learn") for r in rows)
-    print(json.dumps({"benchmark": "reference_stats", **counts, "ok_without_package": own}))
-    return 1 if counts["DIFFERS"] else 0
+    compared = counts["ok"] + counts["DIFFERS"]
+    found = [
+        outcome.Row("published figures reproduced", f"{counts['ok']} of {compared}",
+                    f"{compared}", not counts["DIFFERS"]),
+        outcome.Row("of these, without another package", f"{own}"),
+        outcome.Row("published figures whose data is not at hand", f"{counts['no inputs here']}"),
+    ]  # fmt: skip
+    return finish("reference_stats", found, **counts, ok_without_package=own)
 
 
 if __name__ == "__main__":

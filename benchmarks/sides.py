@@ -144,11 +144,14 @@ async def in_flight(
 
 
 async def side_bare(job: Job) -> Measured:
-    """The openai client alone."""
+    """The openai client alone, as it comes or over aiohttp."""
     import openai
 
     bodies = [openai_body(r) for r in requests(job, job.runs + job.concurrency)]
-    async with openai.AsyncOpenAI(base_url=job.url, api_key="none", max_retries=0) as client:
+    pool = openai.DefaultAioHttpClient() if job.side == "bare_aiohttp" else None
+    async with openai.AsyncOpenAI(
+        base_url=job.url, api_key="none", max_retries=0, http_client=pool
+    ) as client:
 
         async def ask(body: dict[str, Any]) -> None:
             await client.chat.completions.create(**body)
@@ -267,6 +270,7 @@ def autogen_config(url: str) -> dict[str, Any]:
 SIDES: dict[str, Callable[[Job], Awaitable[Measured]]] = {
     "bare": side_bare,
     "quantify": side_pipeline,
+    "bare_aiohttp": side_bare,
     "autogen_bare": side_autogen_bare,
     "autogen": side_pipeline,
 }

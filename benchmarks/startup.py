@@ -10,15 +10,18 @@ heavy one (HEAVY) is among them; times are shown beside the target and never dec
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parent))
+from outcome import Row, finish
 
 HEAVY = frozenset(
     {"autogen", "autogen_agentchat", "autogen_core", "autogen_ext", "datasets", "matplotlib"}
@@ -79,8 +82,14 @@ def main() -> int:
     console.print("slowest imports of --help: " + ", ".join(f"{k} {v:.0f} ms" for k, v in slowest))
     met = "met" if median["help"] <= TARGET else "missed"
     console.print(f"target: --help within {TARGET} s: {met}; no heavy import")
-    result = {
-        "benchmark": "startup",
+    rows = [
+        Row("agenteval --help, median", f"{1000 * median['help']:.0f} ms",
+            f"{1000 * TARGET:.0f} ms (shown, not judged)"),
+        Row("import agenteval, over a bare interpreter", f"{ratio['import']:.1f} times"),
+        Row("heavy packages loaded", ", ".join(sorted(set().union(*heavy.values()))) or "none",
+            "none", not any(heavy.values())),
+    ]  # fmt: skip
+    result: dict[str, Any] = {
         "n": n,
         "median_s": {k: round(v, 4) for k, v in median.items()},
         "ratio": {k: round(v, 2) for k, v in ratio.items()},
@@ -88,8 +97,7 @@ def main() -> int:
         "heavy": heavy,
         "slowest_ms": {k: round(v, 1) for k, v in slowest},
     }
-    print(json.dumps(result))
-    return 1 if any(heavy.values()) else 0
+    return finish("startup", rows, **result)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Statistics of many stored scores: seconds and peak memory.
 
-    python benchmarks/statistics_scale.py [--scores 1000000]
+    python benchmarks/statistics_scale.py [--scores 1000000] [--quick]
 
 A store is filled with scores of 10 criteria, 5 repeats and 3 systems on as many cases as it takes,
 originals and one perturbed copy each; then one new process loads it into columns, computes every
@@ -20,6 +20,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+from outcome import Row, finish
 
 CRITERIA, REPEATS, SYSTEMS = 10, 5, 3
 SECONDS, GIGABYTES = 60, 1.0
@@ -101,15 +104,17 @@ def main() -> int:
     """Fill, then compute in a process of its own; 1 when the target is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--scores", type=int, default=1_000_000)
+    parser.add_argument("--quick", action="store_true", help="20,000 scores")
     parser.add_argument("--compute", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.compute:
         print(json.dumps(compute(options.compute)))
         return 0
+    asked = 20_000 if options.quick else options.scores
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store.db"
         start = time.perf_counter()
-        fill(path, options.scores)
+        fill(path, asked)
         print(f"store of {path.stat().st_size / 2**20:,.0f} MB filled in "
               f"{time.perf_counter() - start:.0f} s")  # fmt: skip
         command = [sys.executable, __file__, "--compute", str(path)]
@@ -120,8 +125,16 @@ def main() -> int:
     print(f"{found['scores']:,} scores: {found['load_s']} s to load, {found['verify_s']} s to "
           f"verify, {found['peak_gb']} GB; target {SECONDS} s, {GIGABYTES:g} GB: "
           f"{'met' if met else 'MISSED'}")  # fmt: skip
-    print(json.dumps({"benchmark": "statistics_scale", **found, "met": met}))
-    return 0 if met else 1
+    rows = [
+        Row("scores loaded and verified", f"{found['scores']:,}", f"{asked:,}",
+            found["scores"] == asked),
+        Row(f"seconds for {found['scores']:,} scores",
+            f"{seconds:.1f} s ({found['load_s']} to load, {found['verify_s']} to verify)",
+            f"<= {SECONDS} s", seconds <= SECONDS),
+        Row("peak memory", f"{found['peak_gb']} GB", f"<= {GIGABYTES:g} GB",
+            found["peak_gb"] <= GIGABYTES),
+    ]  # fmt: skip
+    return finish("statistics_scale", rows, **found, met=met)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+sys.path.insert(0, str(Path(__file__).parent))
+from outcome import Row, finish
+
 from agenteval.evaluators.traces.condense import LEGEND, Options, condense
 from agenteval.evaluators.traces.detectors import detect
 from agenteval.evaluators.traces.locator import Locator
@@ -228,9 +231,30 @@ def main() -> int:
     show(rows, exponents)
     wrong = wrong_with(rows, exponents)
     print("targets: " + ("missed: " + "; ".join(wrong) if wrong else "met"))
-    result = {"benchmark": "traces", "sizes": rows, "growth": exponents, "wrong": wrong}
-    print(json.dumps(result))
-    return 1 if wrong else 0
+    table = figures(rows, exponents)
+    return finish("traces", table, sizes=rows, growth=exponents, wrong=wrong)
+
+
+def figures(rows: list[dict[str, Any]], exponents: dict[str, float]) -> list[Row]:
+    """The targets over all sizes and stages."""
+    peak = max(row[stage]["peak_mb"] for row in rows for stage in STAGES)
+    kept_, facts, located, planted, others, failed = (
+        sum(values) for values in zip(*(
+            (row["facts_kept"], row["facts"], row["located"], row["planted"], row["not_planted"],
+             row["locate"]["failed"]) for row in rows
+        ), strict=True)
+    )  # fmt: skip
+    found = [
+        Row("most memory of a stage", f"{peak:,.0f} MB", f"< {MEGABYTES:,} MB", peak < MEGABYTES),
+        Row("planted sentences that survive condensing", f"{kept_}", f"{facts}", kept_ >= facts),
+        Row("misquoted figures located, and others", f"{located}, {others} others, {failed} failed",
+            f"{planted}, 0, 0", located >= planted and not others and not failed),
+    ]  # fmt: skip
+    if exponents:
+        most = max(exponents.values())
+        found.append(Row("CPU grows as size to the power", f"{most:.2f}", f"< {EXPONENT:g}",
+                         most < EXPONENT))  # fmt: skip
+    return found
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agenteval.agents.conversation import Exchange, arguments_text, in_words
-from agenteval.models.wire import WireMessage
+from agenteval.models.wire import WireMessage, printable
 from agenteval.records import Message, ToolCall
 
 _MARK = r"^[ \t>*_#`-]*{}(?:[ \t]+\d+)?[ \t*_`]*:[ \t*_]*"
@@ -46,7 +46,7 @@ class Step:
 
 def read_step(reply: str) -> Step:
     """The first step in a reply, whatever the model has added to it."""
-    text = _THINKING.sub("", reply).strip()
+    text = _THINKING.sub("", printable(reply)).strip()
     action, final = _ACTION.search(text), _FINAL.search(text)
     if final and not (action and action.start() < final.start()):
         answer = text[final.end() :]

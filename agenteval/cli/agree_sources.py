@@ -93,6 +93,7 @@ def _labels(asked: Asked, known: tuple[Criterion, ...]) -> dict[str, ScoreTable]
 
 
 def _from_files(asked: Asked, known: tuple[Criterion, ...]) -> dict[str, ScoreTable]:
+    from agenteval.filenames import same_file
     from agenteval.readers.scores import read_scores
 
     found: dict[str, ScoreTable] = {}
@@ -103,7 +104,7 @@ def _from_files(asked: Asked, known: tuple[Criterion, ...]) -> dict[str, ScoreTa
         else:
             wanted = [r for r in asked.sources if r in there]
         chosen = wanted or ([] if asked.sources else there)
-        same = asked.labels is not None and path.resolve() == asked.labels.resolve()
+        same = asked.labels is not None and same_file(path, asked.labels)
         if same:
             own: set[str | None] = set(asked.raters) or set(there)
             if set(wanted) & own:

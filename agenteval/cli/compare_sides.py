@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.errors import InputError
+from agenteval.filenames import same_file
 
 if TYPE_CHECKING:
     from agenteval.comparison import PairBy
@@ -69,7 +70,7 @@ def _check(wanted: Wanted) -> None:
 
 
 def _same(a: Path, b: Path) -> bool:
-    return a.resolve() == b.resolve()
+    return same_file(a, b)
 
 
 def _pair_by(wanted: Wanted) -> PairBy:

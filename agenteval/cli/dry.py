@@ -47,7 +47,7 @@ def _describe_chat(
     from agenteval.store import Store, default_path
 
     client = make_client(choice, job.limits, None)
-    options = JudgeOptions(job.one_per_call, job.temperature, seed=job.seed)
+    options = JudgeOptions(job.one_per_call, job.temperature, seed=job.seed, datamark=job.datamark)
     evaluator = chat_judge(client, task, options)
     path = Path(job.store or default_path())
     with ExitStack() as stack:

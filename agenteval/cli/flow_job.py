@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -148,6 +147,8 @@ def run(
     job: FlowJob, campaign: Campaign, judgements: Path | None
 ) -> tuple[list[str], Ended | None]:
     """Keys of the systems, and how the last of them ended; None: interrupted."""
+    import asyncio
+
     from agenteval.flows import EVALUATORS
     from agenteval.store import Trials
 
@@ -251,6 +252,8 @@ def _write(path: Path, verdicts: Verdicts) -> None:
 
 def say_dry(job: FlowJob, campaign: Campaign, tokens: Callable[[Case, Format], int]) -> None:
     """What would be run and cost. `tokens` estimates the agent's prompts in a trial of a case."""
+
+    import asyncio
 
     async def said() -> None:
         with opened_store(job, dry=True) as store:

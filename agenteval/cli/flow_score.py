@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -101,6 +100,8 @@ def score(
     quiet: options.Quiet = False,
 ) -> None:
     """Score predictions against gold: tools, parameters, nodes, replies; or whole sessions."""
+    import asyncio
+
     Verbosity.level = -1 if quiet else Verbosity.level
     if published and not reference:
         raise InputError("this is a way of counting as published; give --reference too",

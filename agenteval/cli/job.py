@@ -39,6 +39,7 @@ class Job:
     limits: Limits
     record: Path | None
     findings: Path | None = None  # of errors in the runs' traces, shown to the judge
+    datamark: bool = False  # a sign for every space of what is graded
 
 
 def make_limits(
@@ -128,12 +129,16 @@ def make_judge(job: Job, task: Task, store: Store) -> tuple[Evaluator, Client | 
     from agenteval.models.factory import choose_model
 
     choice = choose_model(job.model, job.base_url)
+    if choice.kind == "embedded" and job.datamark:
+        raise InputError("the embedded judge reads no instructions to be marked off", "--datamark")
     if choice.kind == "embedded":
         note("judge: the embedded model, since no other is configured" if job.model is None
              else "judge: the embedded model")  # fmt: skip
         return embedded_judge(choice, job.seed), None
     client = make_client(choice, job.limits, store, record=job.record)
-    judge_options = JudgeOptions(job.one_per_call, job.temperature, seed=job.seed)
+    judge_options = JudgeOptions(
+        job.one_per_call, job.temperature, seed=job.seed, datamark=job.datamark
+    )
     evaluator = chat_judge(client, task, judge_options)
     client.budget = job.limits.budget(store.usage(evaluator.source.sha256))
     return evaluator, client

@@ -6,12 +6,16 @@ unscored; 4 not enough data; 5 the judge is not trustworthy; 130 interrupted.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
+import os
 import sys
 import traceback
+import warnings
 from functools import cache
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 import typer
 
@@ -32,7 +36,7 @@ from agenteval.cli import (
     trace,
     verify,
 )
-from agenteval.errors import AgentevalError
+from agenteval.errors import AgentevalError, StoreError
 from agenteval.redact import guard_logs, redacted
 from agenteval.visible import visible
 
@@ -82,16 +86,54 @@ def _command() -> Any:
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the script `agenteval`; always ends in SystemExit."""
     guard_logs(visible)
+    warnings.showwarning = _warned
     sys.excepthook = _told
     # AutoGen logs every exception that passes it, a cancelled team's too; ours are told by us.
     logging.getLogger("autogen_core").addHandler(logging.NullHandler())
     try:
-        _command()(arguments)
+        try:
+            _command()(arguments)
+        finally:
+            sys.stdout.flush()  # what cannot be written is told here, not by Python at its end
     except AgentevalError as error:
         sys.stderr.write(f"agenteval: {_one_line(error)}\n")
         sys.exit(error.exit_code)
     except BrokenPipeError:
+        _drop_output()
         sys.exit(0)  # the reader of a pipe has seen enough
+    except OSError as error:
+        if error.errno is None or error.errno not in _OF_THE_MACHINE:
+            raise
+        _drop_output()
+        where = f"{error.filename}: " if error.filename else ""
+        told = StoreError(f"{where}{os.strerror(error.errno)}")
+        sys.stderr.write(f"agenteval: {_one_line(told)}\n")
+        sys.exit(told.exit_code)
+
+
+# No fault of the program or of what it was given: a full disk, a failing one, no descriptors left.
+_OF_THE_MACHINE = {
+    errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM,
+    getattr(errno, "EDQUOT", errno.ENOSPC),
+}  # fmt: skip
+
+
+def _drop_output() -> None:
+    """What is still to be written to standard output goes nowhere: Python would try it again at
+    its end, and say so (docs.python.org, library/signal, "Note on SIGPIPE")."""
+    with contextlib.suppress(OSError, ValueError):  # no file below it, as in tests
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _warned(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int,
+    file: TextIO | None = None, line: str | None = None,
+) -> None:  # fmt: skip
+    """A warning of a library as Python prints it; it may repeat what an endpoint said."""
+    text = warnings.formatwarning(message, category, filename, lineno, line)
+    (file or sys.stderr).write(visible(redacted(text)))
 
 
 def _told(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -95,6 +94,8 @@ def _run(
     job: PlanJob, how: DissectOptions, suite: Path, limit: int | None, shrink: int,
     *, dry_run: bool, as_json: bool,
 ) -> int:  # fmt: skip
+    import asyncio
+
     from agenteval.campaign import EVALUATOR
     from agenteval.cli.plan_table import print_dissections
     from agenteval.dissections import evaluator_name, load_dissections
@@ -185,6 +186,8 @@ def _shrunk(
     job: PlanJob, store: Store, cases: Sequence[Case], how: DissectOptions, *, as_json: bool
 ) -> int:
     """Shrink and show; exit code. With --json the requests go to standard error."""
+    import asyncio
+
     try:
         asyncio.run(_shrink(job, store, cases, how, err() if as_json else out()))
     except KeyboardInterrupt:

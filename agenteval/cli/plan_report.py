@@ -9,6 +9,7 @@ import typer
 
 from agenteval.cli import options, plan_job
 from agenteval.cli.console import Verbosity, note
+from agenteval.cli.outputs import refuse_input
 from agenteval.cli.plan_run import Lexicon
 from agenteval.errors import InputError
 
@@ -40,6 +41,7 @@ def report(
     from agenteval.store import Store, default_path
 
     Verbosity.level = -1 if quiet else Verbosity.level
+    refuse_input(output, [suite, lexicon, store])
     rules = plan_job.make_rules(180.0, 50, strict=strict).check
     words = read_lexicon(lexicon)[0]
     keys = None if suite is None else [case.sha256 for case in read_suite(suite, words)]

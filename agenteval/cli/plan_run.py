@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -94,6 +93,8 @@ def run_agent(
 
 def run_suite(job: PlanJob, cases: Sequence[Case]) -> tuple[list[Attempt], Ended | None]:
     """The system's trials at these cases, after running what was missing; None: interrupted."""
+    import asyncio
+
     from agenteval.campaign import EVALUATOR, load_attempts
     from agenteval.store import Store, Trials, default_path
 

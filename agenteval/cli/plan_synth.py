@@ -12,6 +12,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, clean_lines, json_text, note, out
+from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def synth(
     from agenteval.evaluators.planning.suite import case_line, write_suite
 
     Verbosity.level = -1 if quiet else Verbosity.level
+    refuse_input(output, [lexicon])
     shape = make_shape(n, constraints, words, times, extended=extended)
     if invent is not None:
         from agenteval.cli.plan_invent import invent_lexicon

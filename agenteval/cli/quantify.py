@@ -41,6 +41,10 @@ def quantify(
         Path | None,
         typer.Option(help="Show the judge errors found in the traces (a folder of findings)."),
     ] = None,
+    datamark: Annotated[
+        bool,
+        typer.Option("--datamark", help="Mark what is graded word by word, against injection."),
+    ] = False,
     limit: Annotated[int | None, typer.Option(help="Only the first N runs.", min=1)] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Ask again where a reply was not in form.")
@@ -67,7 +71,7 @@ def quantify(
         None if temperature is None or temperature < 0 else temperature, with_reference, limit,
         retry_failed, max_unscored,
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout), record,
-        findings,
+        findings, datamark,
     )  # fmt: skip
     code = run_job(job, dry_run=dry_run, as_json=as_json)
     raise typer.Exit(code)
@@ -103,6 +107,7 @@ def _finish(
     job: Job, plan: Plan, ended: Ended | None, store: Store, evaluator: Evaluator, as_json: bool
 ) -> int:
     from agenteval.analysis import load_ratings
+    from agenteval.cli.flags import flags_of
     from agenteval.cli.table import Report, print_table, table_json
 
     ratings = load_ratings(
@@ -114,7 +119,7 @@ def _finish(
     )
     report = Report(
         evaluator.source, plan.criteria, tuple(ratings), store.usage(evaluator.source.sha256),
-        str(store.path),
+        str(store.path), flags_of(plan.items),
     )  # fmt: skip
     if ratings:
         print_json(table_json(report)) if as_json else print_table(report)

@@ -9,6 +9,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, warn_list
+from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def report(
     from agenteval.report import render
 
     Verbosity.level = -1 if quiet else Verbosity.level
+    refuse_input(output, [runs, criteria, scores, store])
     chosen = _criteria(criteria)
     thresholds = VerifyOptions(min_cases=min_cases)
     if scores is not None:

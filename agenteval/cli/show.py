@@ -49,6 +49,7 @@ def show(
 def stored_report(opened: Any, key: str, record: Source) -> Any:
     """The report over everything a source has judged in the store."""
     from agenteval.analysis import load_ratings
+    from agenteval.cli.flags import stored_flags
     from agenteval.cli.table import Report
 
     ratings = load_ratings(opened, key)
@@ -60,6 +61,7 @@ def stored_report(opened: Any, key: str, record: Source) -> Any:
         ratings=tuple(ratings),
         usage=opened.usage(key),
         store=str(opened.path),
+        flags=stored_flags(opened, {r.run_id for r in ratings}, key),
     )
 
 
@@ -94,6 +96,7 @@ def _list_sources(opened: Any, known: list[tuple[str, Source]], as_json: bool) -
 
 def _show_run(opened: Any, key: str, run: str, as_json: bool) -> None:
     from agenteval.analysis import load_ratings
+    from agenteval.cli.flags import stored_flags
 
     ratings = [r for r in load_ratings(opened, key) if r.run_id == run]
     if not ratings:
@@ -108,8 +111,12 @@ def _show_run(opened: Any, key: str, run: str, as_json: bool) -> None:
         print_json([r.model_dump(mode="json") for r in results.values()])
         return
     first = ratings[0]
+    flags = stored_flags(opened, {run}, key)
     label = {True: "success", False: "failed", None: "success unknown"}[first.success]
     out().print(f"[bold]{clean(run)}[/bold]  system {clean(first.system)}  {label}")
+    for flag in flags.found:
+        signs = ", ".join(flag.signs)
+        out().print(f"[yellow]its text seems to talk to the judge: {clean(signs)}[/yellow]")
     for rating in sorted(ratings, key=lambda r: (r.criterion_id, r.repeat)):
         result = results[rating.criterion_id, rating.repeat]
         value = "" if rating.value is None else f"{rating.value:.2f}"

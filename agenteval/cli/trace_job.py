@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +84,8 @@ def make_finder(
 
 def run_job(job: LocateJob, store: Store, cases: Sequence[TraceCase]) -> tuple[str, Ended | None]:
     """Key of the finder, and how it ended; None when it was interrupted."""
+    import asyncio
+
     from agenteval.figures.text import plural
     from agenteval.locating import EVALUATOR, finder_key, open_traces
     from agenteval.store import Trials

@@ -11,6 +11,7 @@ import typer
 
 from agenteval.cli import options, trace_job
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn
+from agenteval.cli.flags import Flags, printed, trace_flags
 from agenteval.cli.job import make_limits
 from agenteval.cli.trace_files import Paths, TaxonomyFile, read_cases, read_taxonomy
 from agenteval.cli.trace_job import LocateJob
@@ -92,7 +93,7 @@ def locate(
         _dry(job, cases)
         return
     found, ended = _locate(job, cases)
-    _show(job, found, as_json=as_json)
+    _show(job, found, trace_flags(cases), as_json=as_json)
     if output is not None:
         _write(output, found)
     raise typer.Exit(_code(ended) or _gate(cases, found, max_unscored))
@@ -120,10 +121,12 @@ def _locate(job: LocateJob, cases: Sequence[TraceCase]) -> tuple[list[Stored], E
     return sorted(found, key=lambda one: order[one.trace_key]), ended
 
 
-def _show(job: LocateJob, found: Sequence[Stored], *, as_json: bool) -> None:
+def _show(job: LocateJob, found: Sequence[Stored], flags: Flags, *, as_json: bool) -> None:
     if as_json:
+        signs = {flag.run: list(flag.signs) for flag in flags.found}
         print_json([
-            {"finder": one.finder, **one.findings.model_dump(mode="json")} for one in found
+            {"finder": one.finder, "signs": signs.get(one.findings.trace, []),
+             **one.findings.model_dump(mode="json")} for one in found
         ])  # fmt: skip
         return
     if not found:
@@ -136,6 +139,8 @@ def _show(job: LocateJob, found: Sequence[Stored], *, as_json: bool) -> None:
     finder = Finder(found[0].finder, {one.findings.trace: one.findings for one in found})
     for table in plain_tables(Material({}, [finder], job.taxonomy)):
         print_table(table)
+    if line := printed(flags):
+        out().print(line)
     for one in found:
         if one.findings.status is not None:
             warn(f"{one.findings.trace}: {one.findings.status}: {one.findings.message}")

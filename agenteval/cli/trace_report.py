@@ -10,6 +10,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, note
+from agenteval.cli.outputs import refuse_input
 from agenteval.cli.trace_files import (
     FindingsDirs,
     TaxonomyFile,
@@ -53,6 +54,7 @@ def report(
     from agenteval.cli.console import print_json
 
     Verbosity.level = -1 if quiet else Verbosity.level
+    refuse_input(output, [*(paths or ()), gold, taxonomy, store])
     labels = read_taxonomy(taxonomy)
     material = _material(paths or [], findings or [], gold, labels, store)
     if as_json:

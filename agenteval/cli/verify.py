@@ -11,10 +11,12 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
 from agenteval.cli.job import Job, make_judge, make_limits, read_items, run_plan, say_plan
+from agenteval.cli.outputs import refuse_input
 from agenteval.cli.verify_rounds import propose_next
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
+    from agenteval.cli.flags import Flags
     from agenteval.evaluators.utility.probes.result import Probe
     from agenteval.evaluators.utility.verify.options import VerifyOptions
     from agenteval.pipeline import Item
@@ -102,6 +104,7 @@ def verify(
     from agenteval.evaluators.utility.verify.options import VerifyOptions
 
     Verbosity.level = -1 if quiet else Verbosity.level
+    refuse_input(output, [runs, criteria, scores, store])
     how = _How(
         tuple(perturb or ()), drop, VerifyOptions(min_cases=min_cases, seed=seed), output, gate,
         as_json, probes, rounds,
@@ -185,6 +188,7 @@ def _material(job: Job, how: _How, items: list[Item], criteria: tuple[Criterion,
 
 def _round(job: Job, how: _How, task: Task, material: Material) -> tuple[int, VerifiedSet | None]:
     """Judge and verify once: the exit code, and the result unless it had to stop."""
+    from agenteval.cli.flags import flags_of
     from agenteval.cli.probes import run_probes
     from agenteval.pipeline import experiment_of
     from agenteval.store import Store, default_path
@@ -211,7 +215,8 @@ def _round(job: Job, how: _How, task: Task, material: Material) -> tuple[int, Ve
         f"{source.model} ({source.evaluator}, seed {job.seed}): {len(material.items)} runs and "
         f"{material.texts - len(material.items)} perturbed copies × {job.repeats} repeats"
     ]
-    return _show(result, material.criteria, about, how, probed), result
+    flags = flags_of(material.items)
+    return _show(result, material.criteria, about, how, probed, flags), result
 
 
 def _copies(
@@ -253,18 +258,23 @@ def _dry(job: Job, material: Material, how: _How) -> int:
 
 def _show(
     result: VerifiedSet, criteria: tuple[Criterion, ...], about: list[str], how: _How,
-    probes: tuple[Probe, ...] = (),
+    probes: tuple[Probe, ...] = (), flags: Flags | None = None,
 ) -> int:  # fmt: skip
+    from agenteval.cli.flags import printed
     from agenteval.cli.probes import print_probes, probes_json
     from agenteval.cli.verify_table import print_verified, verified_json
 
     if how.as_json:
         more = {"probes": probes_json(probes)} if how.probes else {}
+        if flags is not None:
+            more["flagged"] = flags.json()
         print_json(verified_json(result, {"about": about, **more}))
     else:
         print_verified(result, {c.id: c.name for c in criteria}, about)
         if how.probes:
             print_probes(probes)
+        if flags is not None and flags.found:
+            out().print(printed(flags))
     codes = {"trustworthy": 0, "not enough data": 4, "not trustworthy": 5}
     return codes[result.judge.verdict] if how.gate else 0
 

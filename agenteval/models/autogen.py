@@ -40,7 +40,7 @@ from agenteval.models.autogen_wire import (
 from agenteval.models.client import Client, estimate_tokens
 from agenteval.models.wire import Reply, Request, hide, one_line, printable
 from agenteval.records import Usage, content_hash
-from agenteval.redact import keep_secret, public_url, url_secrets
+from agenteval.redact import keep_secret, public_url, url_secrets, without_known
 
 _FINISH = {"stop": "stop", "length": "length", "content_filter": "content_filter",
            "function_calls": "tool_calls"}  # fmt: skip
@@ -61,6 +61,7 @@ class AutogenTransport:
         self._client = client
         self._secrets = tuple(_secrets(config or {}))
         keep_secret(self._secrets)
+        _keep_to_its_host(client)
         self.model = name
         self.endpoint = f"autogen:{type(client).__name__}"
         if config is not None:
@@ -103,7 +104,7 @@ class AutogenTransport:
             raise
         except Exception as error:  # noqa: BLE001  each client raises its own SDK's
             raise _sorted_error(error, self._secrets) from None  # the cause may hold the key
-        text = result.content if isinstance(result.content, str) else ""
+        text = without_known(result.content) if isinstance(result.content, str) else ""
         return Reply(
             text=printable(text),
             finish=_FINISH.get(result.finish_reason, "unknown"),
@@ -122,6 +123,15 @@ class AutogenTransport:
     async def close(self) -> None:
         """Close the wrapped client."""
         await self._client.close()
+
+
+def _keep_to_its_host(client: Any) -> None:
+    """Follow no redirect where the client is one of an SDK on httpx: that library takes the
+    Authorization header off for another host, but leaves other headers with keys on."""
+    sdk = getattr(client, "_client", None)
+    http: Any = getattr(sdk, "_client", None)
+    if http is not None and hasattr(http, "follow_redirects"):
+        http.follow_redirects = False
 
 
 def _without_retries(config: Any) -> Any:

@@ -96,6 +96,7 @@ class Client:
         self.recorder = recorder
         self._sleep = sleep
         self._clock = clock
+        self._barred: str | None = None  # why the endpoint refused the key
         self._jitter = random.Random(seed)  # noqa: S311  spreads retries, guards nothing
 
     @property
@@ -153,6 +154,8 @@ class Client:
             await self._sleep(pause)
 
     async def _attempt(self, request: Request, effort: _Effort, slot: Slot) -> Reply:
+        if self._barred is not None:  # whoever waited for a slot meanwhile
+            raise Unauthorized(self._barred)
         held = await self.budget.hold(effort.prompt, effort.completion)
         began = self._clock()
         if effort.started is None:
@@ -164,8 +167,10 @@ class Client:
             usage = reply.usage
             effort.latency = self._clock() - began
             return reply
-        except (Unauthorized, BadRequest, Simplified):
+        except (Unauthorized, BadRequest, Simplified) as error:
             charged = False
+            if isinstance(error, Unauthorized):
+                self._barred = str(error)
             raise
         except Transient as error:
             charged = not error.overload

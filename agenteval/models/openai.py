@@ -7,7 +7,6 @@ whose answers are not quite in form.
 
 from __future__ import annotations
 
-import email.utils
 import importlib
 import json
 import logging
@@ -16,7 +15,6 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
 from typing import Any, NoReturn
 
 from agenteval.errors import (
@@ -27,6 +25,7 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
+from agenteval.models.waiting import retry_after
 from agenteval.models.wire import (
     Reply,
     Request,
@@ -36,7 +35,7 @@ from agenteval.models.wire import (
     printable,
 )
 from agenteval.records import Usage, canonical_json
-from agenteval.redact import keep_secret, public_url, url_secrets
+from agenteval.redact import keep_secret, public_url, spellings, url_secrets
 
 _MODES = ("json_schema", "json_object", "text")
 _RETRYABLE = {408, 409, 425, 429}
@@ -87,7 +86,8 @@ class OpenAITransport:
             raise InputError("the API key holds characters that no key has", self.endpoint)
         self._secrets = (self._key, *url_secrets(url))
         keep_secret(self._secrets)
-        self._bytes = tuple(s.encode() for s in self._secrets if len(s) >= 8)
+        told = {s.encode() for secret in self._secrets for s in spellings(secret)}
+        self._bytes = sorted(told, key=len, reverse=True)  # a whole before its parts
         self._mode = 0
         self._refused: set[str] = set()
         self._bad_schemas: set[str] = set()
@@ -371,34 +371,3 @@ def _sorted(status: int, message: str, headers: Mapping[str, str]) -> ModelError
             message += f"; it asks to wait {wait:.0f} s"
         return Transient(message, retry_after=wait, overload=status == 429)
     return BadRequest(message)
-
-
-def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
-    """Seconds the endpoint asks to wait; the largest of its hints, None when it gives none.
-
-    Reads `retry-after-ms`, and `retry-after` as seconds or as an HTTP date (in UTC when it names
-    no zone); negative, infinite and unreadable hints count as none.
-    """
-    hints = []
-    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        text = (headers.get(name) or "").strip()
-        try:
-            hints.append(float(text) * scale)
-        except ValueError:
-            date = _date(text)
-            if date is not None:
-                hints.append(date - (time.time() if now is None else now))
-    usable = [h for h in hints if math.isfinite(h) and h >= 0]
-    return max(usable) if usable else None
-
-
-def _date(text: str) -> float | None:
-    """Seconds since 1970 of an HTTP date, or None."""
-    parts = email.utils.parsedate_tz(text)
-    if parts is None:
-        return None
-    try:
-        zone = timezone(timedelta(seconds=parts[9] or 0))
-        return datetime(*parts[:6], tzinfo=zone).timestamp()
-    except (ValueError, OverflowError):
-        return None

@@ -34,11 +34,11 @@ _ROLE_TAG = re.compile(
     re.I,
 )
 # Zero-width, bidirectional, filler, tag and variation characters and controls: invisible to
-# people, read by models. U+FE0F stays: it makes the emoji of honest text.
+# people, read by models; a carriage return alone hides a line. U+FE0F stays: it makes emoji.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb"
-    "\U000e0000-\U000e01ef]"
+    "\U000e0000-\U000e01ef]|\r(?!\n)"
 )
 _NON_JOINER, _JOINER = "\u200c", "\u200d"
 # Scripts that are spelled with the two: Arabic to N'Ko, Devanagari to Sinhala, Khmer, Mongolian.
@@ -59,7 +59,9 @@ def neutralise(text: str) -> str:
         text = _MARKER.sub(_parted, text)
     elif "<<" in text or "->>" in text:
         text = _MARKER.sub(_parted, text)
-    return _ROLE_TAG.sub(lambda m: m.group() + " ", text)
+    if "<" in text or "[" in text:
+        text = _ROLE_TAG.sub(lambda m: m.group() + " ", text)
+    return text
 
 
 def _parted(found: re.Match[str]) -> str:
@@ -80,8 +82,7 @@ def _spells(sign: str, before: str, after: str) -> bool:
     if sign == _JOINER and _is_emoji(after) and (before == "\ufe0f" or _is_emoji(before)):
         return True
     return all(
-        any(low <= ord(c) <= high for low, high in _JOINING)
-        and unicodedata.category(c)[0] in "LM"
+        any(low <= ord(c) <= high for low, high in _JOINING) and unicodedata.category(c)[0] in "LM"
         for c in (before, after)
     )
 
@@ -92,7 +93,7 @@ def _is_emoji(character: str) -> bool:
 
 
 def one_line(text: object) -> str:
-    """Untrusted text for one line of a prompt: neutralised, every stretch of white space a space."""
+    """Untrusted text for one line of a prompt: neutralised, with single spaces."""
     return neutralise(" ".join(str(text).split()))
 
 

@@ -16,7 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agenteval.errors import BadRequest, InputError, StoreError
+from agenteval.errors import BadRequest, InputError
+from agenteval.files import refused
 from agenteval.intake import LINES, decoded, read_bytes
 from agenteval.models.wire import Reply, Request, one_line
 
@@ -151,7 +152,7 @@ class FileRecorder:
     """Appends each fresh reply to a recording; one complete line per reply.
 
     A request that the file already answers is not recorded again. Raises InputError for a file
-    that cannot be appended to.
+    that cannot be appended to, StoreError when the disk is full or fails.
     """
 
     def __init__(self, path: Path) -> None:
@@ -165,7 +166,7 @@ class FileRecorder:
             self._file = path.open("ab", buffering=0)
             self._mend(data)
         except OSError as error:
-            raise InputError(f"cannot write the recording ({error})", str(path)) from error
+            raise refused(error, path, "cannot write the recording") from error
 
     def _mend(self, data: bytes) -> None:
         """End the last line, or take it out when it is one of ours that broke off."""
@@ -208,7 +209,7 @@ class FileRecorder:
         except OSError as error:
             with contextlib.suppress(OSError):  # the next line, or the next session, tries again
                 self._untear()
-            raise StoreError(f"{self._path}: cannot write the recording ({error})") from error
+            raise refused(error, self._path, "cannot write the recording") from error
 
     def _untear(self) -> None:
         """Take out what was half written, so that nothing is appended behind it."""

@@ -25,7 +25,8 @@ from agenteval.models.thinking import behind_thinking, thinking_in, within
 from agenteval.models.wire import printable
 
 _FENCE_OPEN = re.compile(r"```[\w+-]*\s*\Z")
-_OPENING = re.compile(r"[{\[]")
+# A brace before anything else opens no object in any dialect: passed over without reading on.
+_OPENING = re.compile(r"""\[|\{(?=\s*+(?:["'}/#\w]|\Z))""")
 _LINE_OPENING = re.compile(r"^[{\[]", re.M)
 # What opens like this was meant as JSON, whatever is wrong with the rest of it.
 _MEANT = re.compile(r"""\{\s*(?:["'][^"'\n]{0,200}["']|\w{1,50})\s*:|\[\s*[{\["']""")

@@ -69,7 +69,8 @@ class Decoder:
         try:
             value = self._json.decode(text)
         except json.JSONDecodeError as error:
-            at = f"{name}:{line or error.lineno}:{error.colno}"
+            column = error.colno if line is None else error.pos + 1  # a line end is no new line
+            at = f"{name}:{line or error.lineno}:{column}"
             raise InputError(f"broken JSON: {error.msg}", at) from None
         except RecursionError:
             raise InputError(self._too_deep(), place) from None

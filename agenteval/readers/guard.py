@@ -94,8 +94,7 @@ def _repetition(text: str) -> str | None:
         return None
     words = text.split()
     solid = "".join(words)
-    _, count = Counter(solid).most_common(1)[0]
-    if count > _SHARE * len(solid):
+    if max(map(solid.count, set(solid))) > _SHARE * len(solid):
         return "one character repeated"
     word, count = max(Counter(words).items(), key=lambda pair: pair[1] * len(pair[0]))
     if count > 1 and count * len(word) > _SHARE * len(solid):

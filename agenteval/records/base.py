@@ -26,14 +26,17 @@ class Record(BaseModel):
         return copied
 
 
+_canonical = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+).encode
+
+
 def canonical_json(value: Any) -> str:
     """One text per value: sorted keys, no spaces, no NaN.
 
     Raises ValueError for NaN or infinity and TypeError for values JSON does not know.
     """
-    return json.dumps(
-        value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
-    )
+    return _canonical(value)
 
 
 def content_hash(value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from agenteval.readers.injection import texts_signs
 from agenteval.report.diff import edits
 from agenteval.report.material import Material, RunTexts, Said
 from agenteval.report.runs import OUTCOMES, RunLine
@@ -101,6 +102,7 @@ def _block(
         "problem": cut(texts.problem, MOST_TEXT),
         "trajectory": original,
         "reference": texts.reference_shown,
+        "signs": [s.name for s in texts_signs((texts.problem, texts.trajectory))],
         "copies": [
             [table.variant.code(variant), edits(original, cut(text, MOST_TEXT))]
             for variant, text in sorted(texts.copies.items())

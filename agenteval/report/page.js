@@ -181,6 +181,11 @@
     byId("detail-title").textContent = run.id;
     const label = run.outcome === "unknown" ? "success unknown" : run.outcome;
     body.replaceChildren(make("p", [run.system, label, `case ${run.case}`].filter(Boolean).join(" · "), "quiet"));
+    if (run.signs && run.signs.length) {
+      const flags = make("p", "This text seems to talk to the judge: ", "signs");
+      for (const sign of run.signs) add(flags, make("span", sign, "badge drop"), " ");
+      add(body, flags);
+    }
     if (run.problem !== undefined) {
       add(body, make("h3", "Problem"), text(run.problem || "(empty)"), make("h3", "What the judge saw of the run"), text(run.trajectory || "(empty)"));
       if (run.reference) add(body, make("p", "The judge was shown the reference answer as well.", "quiet"));

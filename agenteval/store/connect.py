@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import time
@@ -13,9 +14,13 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 
-from agenteval.errors import InputError, StoreError
+from agenteval.errors import InputError, StoreError, StoreRefused
 
 BUSY_SECONDS = 30  # how long a writer waits for another process's transaction
+# What `explain` says when the file, not the machine, is in the way.
+_OF_THE_FILE = (
+    "not an agenteval store", "damaged (", "must not be written", "cannot be opened (",
+)  # fmt: skip
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.]+:/")
 
 
@@ -26,7 +31,10 @@ def store_path(path: str | Path) -> Path:
     """
     if _URL.match(str(path)):
         raise InputError("the store is an SQLite file; give a path", str(path))
-    return Path(path).expanduser().resolve()
+    try:
+        return Path(path).expanduser().resolve()
+    except (RuntimeError, ValueError) as error:  # a NUL character; before 3.13 a circle of links
+        raise InputError(f"names no file ({' '.join(str(error).split())})", str(path)) from error
 
 
 def make_engine(path: Path) -> Engine:
@@ -56,7 +64,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
         with engine.connect() as connection:
             yield connection
     except SQLAlchemyError as error:
-        raise StoreError(explain(error, engine)) from error
+        raise store_error(error, engine) from error
 
 
 @contextmanager
@@ -78,7 +86,7 @@ def use_wal(engine: Engine) -> None:
         # store at once would fail.
         while (error := _switched(raw)) is not None:
             if "locked" not in str(error) or time.monotonic() > deadline:
-                raise StoreError(explain(error, engine)) from error
+                raise store_error(error, engine) from error
             time.sleep(0.02)
     finally:
         raw.close()
@@ -92,6 +100,13 @@ def _switched(raw: Any) -> sqlite3.Error | None:
     return None
 
 
+def store_error(error: BaseException, engine: Engine) -> StoreError:
+    """What to raise for a database error: StoreRefused where the file itself is not as it must be,
+    else StoreError. The cause is left to the caller."""
+    text = explain(error, engine)
+    return StoreRefused(text) if any(words in text for words in _OF_THE_FILE) else StoreError(text)
+
+
 def explain(error: BaseException, engine: Engine) -> str:
     """One line for a person from a database error."""
     cause = getattr(error, "orig", None) or error
@@ -103,5 +118,22 @@ def explain(error: BaseException, engine: Engine) -> str:
         return f"{place}: another process has been writing for {BUSY_SECONDS} s; try again later"
     if "file is not a database" in text:
         return f"{place}: not an agenteval store ({text})"
-    known = isinstance(error, SQLAlchemyError | OSError)
+    if "malformed" in text:
+        return f"{place}: damaged ({text}); put a whole copy in its place or use another --store"
+    if "readonly database" in text:
+        return f"{place}: must not be written ({text})"
+    if "unable to open database file" in text and (why := _why_closed(Path(place))):
+        return f"{place}: cannot be opened ({why})"
+    known = isinstance(error, SQLAlchemyError | OSError | sqlite3.Error)
     return f"{place}: {text}" if known else f"{place}: cannot store this ({text})"
+
+
+def _why_closed(path: Path) -> str | None:
+    """Why a file cannot be opened, as far as the path itself tells."""
+    if path.is_dir():
+        return "it is a folder"
+    if path.exists() and not os.access(path, os.R_OK):
+        return "it must not be read"
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        return "its folder must not be written"
+    return None

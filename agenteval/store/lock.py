@@ -7,7 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -44,7 +44,9 @@ def experiment_lock(store: Path, experiment: str) -> Iterator[None]:
     finally:
         # The lock file itself stays: removing it while a third process waits would split the lock.
         try:
-            owner_file.unlink(missing_ok=True)
+            # A name that stays names nobody once the lock is free; the next holder replaces it.
+            with suppress(OSError):
+                owner_file.unlink(missing_ok=True)
         finally:
             lock.release()
 

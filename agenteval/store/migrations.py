@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from pathlib import Path
 
 from sqlalchemy import Connection, Engine, insert, inspect, select, text, update
 
-from agenteval.errors import StoreError
+from agenteval.errors import InputError, StoreRefused
 from agenteval.store.connect import use_wal, writing
+from agenteval.store.recognise import must_write, recognise
 from agenteval.store.schema import SCHEMA_VERSION, meta, metadata
 
+NO_STORE = "there is no store here yet; run `agenteval quantify` first"
 
-def prepare(engine: Engine) -> bytes:
+
+def prepare(engine: Engine, *, create: bool = True) -> bytes:
     """Create, check or bring up to date; returns the store's secret (32 bytes, for nonces).
 
-    A database that is not ours is left as it is. Raises StoreError for one, and for a store that
-    a newer version wrote.
+    Raises InputError without `create` when there is nothing yet, and StoreRefused for a file that
+    is no store, damaged, of a newer version, or with `create` not to be written: it is left as it
+    is. Raises StoreError when the machine is in the way.
     """
-    with engine.connect() as connection:
-        empty = not inspect(connection).get_table_names()
-        if not empty:
-            _recognise(connection, engine)
+    path = Path(str(engine.url.database))
+    empty = recognise(engine) is None
+    if create:
+        must_write(path)
+    elif empty:
+        raise InputError(NO_STORE, str(path))
     use_wal(engine)
     if empty:
         with writing(engine) as connection:
@@ -29,8 +36,8 @@ def prepare(engine: Engine) -> bytes:
             if not inspect(connection).get_table_names():
                 _create(connection)
     _upgrade(engine)
+    recognise(engine)  # a newer program may have been faster
     with engine.connect() as connection:
-        _recognise(connection, engine)
         return _value(connection, "secret")
 
 
@@ -116,27 +123,8 @@ def _create(connection: Connection) -> None:
     )
 
 
-def _recognise(connection: Connection, engine: Engine) -> None:
-    place = engine.url.database
-    tables = inspect(connection)
-    names = set(tables.get_table_names())
-    if not {"meta", "cells"} <= names or {c["name"] for c in tables.get_columns("meta")} != {
-        "key",
-        "value",
-    }:
-        raise StoreError(f"{place}: this database is not an agenteval store")
-    raw = _value(connection, "version")
-    if not raw.isdigit():
-        raise StoreError(f"{place}: this database is not an agenteval store (version {raw!r})")
-    if int(raw) > SCHEMA_VERSION:
-        raise StoreError(
-            f"{place}: written by a newer agenteval (store version {int(raw)}; this "
-            f"one reads up to {SCHEMA_VERSION}); update agenteval or use another --store"
-        )
-
-
 def _value(connection: Connection, key: str) -> bytes:
     value = connection.execute(select(meta.c.value).where(meta.c.key == key)).scalar_one_or_none()
     if not isinstance(value, bytes):
-        raise StoreError(f"the store lacks its {key}; it was not written by agenteval")
+        raise StoreRefused(f"the store lacks its {key}; it was not written by agenteval")
     return value

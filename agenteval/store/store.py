@@ -20,51 +20,17 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import func, literal_column, select
-from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import SQLAlchemyError
 
-from agenteval.errors import InputError, StoreError
+from agenteval.errors import AgentevalError, InputError, StoreError
 from agenteval.records import CallRecord, Criterion, Result, Run, Source, Usage, View
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.store import rows, schema
-from agenteval.store.connect import explain, make_engine, reading, store_path
+from agenteval.store import rows, schema, statements
+from agenteval.store.connect import make_engine, reading, store_error, store_path
 from agenteval.store.lock import experiment_lock
-from agenteval.store.migrations import prepare
-from agenteval.store.writer import GroupWriter, Writes
+from agenteval.store.migrations import NO_STORE, prepare
+from agenteval.store.writer import GroupWriter, Waiter, Writes
 
-_ADD_RUN = insert(schema.runs)
-_ADD_RUN = _ADD_RUN.on_conflict_do_update(
-    index_elements=["run_key"],
-    # Labels may be mended later without asking a judge again.
-    set_={c: _ADD_RUN.excluded[c] for c in ("task", "system", "success", "used")},
-)
-_ADD_CRITERION = insert(schema.criteria)
-_ADD_CRITERION = _ADD_CRITERION.on_conflict_do_update(
-    index_elements=["criterion_key"],
-    # What does not reach the judge (provenance, expected directions) follows the last file used.
-    set_={c: _ADD_CRITERION.excluded[c] for c in ("record", "used")},
-)
-_ADD_SOURCE = insert(schema.sources)
-_ADD_SOURCE = _ADD_SOURCE.on_conflict_do_update(
-    index_elements=["source_key"], set_={"used": _ADD_SOURCE.excluded.used}
-)
-_ADD_CALL = insert(schema.calls)
-_ADD_CELL = insert(schema.cells)
-_ADD_CELL = _ADD_CELL.on_conflict_do_update(
-    index_elements=["source_key", "run_key", "variant", "criterion_key", "repeat"],
-    set_={
-        **{
-            c: _ADD_CELL.excluded[c]
-            for c in ("status", "label", "value", "detail", "attempt", "call_id")
-        },
-        "tries": schema.cells.c.tries + 1,
-    },
-    where=schema.cells.c.status.contains(":"),  # a Failure may be replaced, a Score never
-)
-_ADD_REPLY = insert(schema.replies)
-_ADD_REPLY = _ADD_REPLY.on_conflict_do_update(
-    index_elements=["key"], set_={"reply": _ADD_REPLY.excluded.reply}
-)
 # Asked before every request, in the event loop's thread: 10 times faster without the query layer.
 _GET_REPLY = "SELECT reply FROM replies WHERE key = ?"
 _CHUNK = 1000  # runs registered in one transaction, so that memory stays bounded
@@ -95,25 +61,24 @@ class CellState:
 class Store:
     """Open with a path (created when absent). Close it, or use it as a context manager.
 
-    Raises StoreError when the file cannot be opened or is not a store, InputError for a URL, or
-    with `create=False` when there is no file.
+    Raises StoreRefused for a file that is no store, damaged, of a newer version or (unless
+    `create=False`) not to be written, StoreError when it cannot be opened, InputError for a URL,
+    or with `create=False` when there is no store yet.
     """
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = store_path(path)
         if not create and not self.path.is_file():
-            raise InputError(
-                "there is no store here yet; run `agenteval quantify` first", str(path)
-            )
+            raise InputError(NO_STORE, str(path))
         self.engine = make_engine(self.path)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.secret = prepare(self.engine)
+            self.secret = prepare(self.engine, create=create)
             self._reader = self.engine.raw_connection()
-        except (SQLAlchemyError, OSError) as error:
+        except (SQLAlchemyError, sqlite3.Error, OSError) as error:
             self.engine.dispose()
-            raise StoreError(explain(error, self.engine)) from error
-        except StoreError:
+            raise store_error(error, self.engine) from error
+        except AgentevalError:
             self.engine.dispose()
             raise
         self._gate = threading.Lock()
@@ -145,14 +110,17 @@ class Store:
         """Hold an experiment for this process; StoreLocked when another holds it."""
         return experiment_lock(self.path, experiment)
 
-    def submit(self, writes: Writes) -> Future[None]:
-        """Queue rows that belong together; the future resolves when they are durable, or raises."""
+    def submit(self, writes: Writes, waiter: Waiter | None = None) -> Future[None]:
+        """Queue rows that belong together; the future resolves when they are durable, or raises.
+
+        So does `waiter`, in its own event loop.
+        """
         with self._gate:
             if self._closed:
                 raise StoreError(f"{self.path}: the store is closed")
             if self._writer is None:
                 self._writer = GroupWriter(self.engine)
-            return self._writer.submit(writes)
+            return self._writer.submit(writes, waiter)
 
     # -- what is judged, on what, by whom -------------------------------------------------------
 
@@ -162,13 +130,13 @@ class Store:
         """Make runs, criteria and source known; waits until it is durable."""
         now = time.time()
         known: Writes = [
-            (_ADD_CRITERION, [rows.criterion_row(c, now) for c in criteria]),
-            (_ADD_SOURCE, [rows.source_row(source, now)]),
+            (statements.ADD_CRITERION, [rows.criterion_row(c, now) for c in criteria]),
+            (statements.ADD_SOURCE, [rows.source_row(source, now)]),
         ]
         self.submit(known).result()
         left = iter(runs)
         while chunk := [rows.run_row(run, view, now) for run, view in islice(left, _CHUNK)]:
-            self.submit([(_ADD_RUN, chunk)]).result()
+            self.submit([(statements.ADD_RUN, chunk)]).result()
 
     def states(self, source: Source) -> dict[tuple[str, str, str, int], CellState]:
         """Status of every cell of a source, by (run, variant, criterion, repeat)."""
@@ -208,7 +176,9 @@ class Store:
 
         Whoever is cancelled while waiting here loses nothing: what was queued is written.
         """
-        await asyncio.wrap_future(self.commit_soon(results, call, attempt=attempt))
+        waiter: Waiter = asyncio.get_running_loop().create_future()
+        self._submit_call(results, call, attempt, waiter)
+        await waiter
 
     def commit_soon(
         self, results: Sequence[Result], call: CallRecord, *, attempt: int = 0
@@ -218,6 +188,15 @@ class Store:
         `attempt` is that of the unit. Raises StoreError when a reply queued earlier was refused,
         ValueError for results that are not of one call.
         """
+        return self._submit_call(results, call, attempt)
+
+    def _submit_call(
+        self,
+        results: Sequence[Result],
+        call: CallRecord,
+        attempt: int,
+        waiter: Waiter | None = None,
+    ) -> Future[None]:
         if self._lost_reply is not None:
             raise self._lost_reply
         if not results:
@@ -226,14 +205,14 @@ class Store:
         if any(_call_of(r) != _call_of(results[0]) for r in results):
             raise ValueError("results of several calls; commit each with its own record")
         call_id = uuid.uuid4().hex
-        writes = [
-            (_ADD_CALL, [rows.call_row(call_id, key, call)]),
-            (_ADD_CELL, [rows.cell_row(call_id, r, attempt) for r in results]),
+        writes: Writes = [
+            (statements.ADD_CALL, [rows.call_row(call_id, key, call)]),
+            (statements.ADD_CELL, [rows.cell_row(call_id, r, attempt) for r in results]),
         ]
         fresh = [row for k in call.replies if (row := self._fresh.pop(k, None)) is not None]
         if not fresh:
-            return self.submit(writes)
-        unit = self.submit([(_ADD_REPLY, fresh), *writes])
+            return self.submit(writes, waiter)
+        unit = self.submit([(statements.ADD_REPLY, fresh), *writes], waiter)
         unit.add_done_callback(lambda done: self._rescue(done, fresh))
         return unit
 
@@ -339,7 +318,7 @@ class Store:
         try:
             found = self._reader.cursor().execute(_GET_REPLY, (key,)).fetchall()
         except sqlite3.Error as error:
-            raise StoreError(explain(error, self.engine)) from error
+            raise store_error(error, self.engine) from error
         if not found:
             return None
         try:
@@ -368,13 +347,13 @@ class Store:
 
     def _queue_reply(self, key: str) -> None:
         if (row := self._fresh.pop(key, None)) is not None:
-            self.submit([(_ADD_REPLY, [row])]).add_done_callback(self._kept)
+            self.submit([(statements.ADD_REPLY, [row])]).add_done_callback(self._kept)
 
     def _rescue(self, done: Future[None], replies: list[dict[str, str]]) -> None:
         """Results that were refused do not take paid replies with them."""
         if done.exception() is not None:
             with contextlib.suppress(StoreError):  # closed meanwhile; the refusal itself is told
-                self.submit([(_ADD_REPLY, replies)]).add_done_callback(self._kept)
+                self.submit([(statements.ADD_REPLY, replies)]).add_done_callback(self._kept)
 
     def _kept(self, done: Future[None]) -> None:
         error = done.exception()

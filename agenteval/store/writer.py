@@ -13,14 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Engine, Insert
+from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.sql.dml import UpdateBase
 
 from agenteval.errors import StoreError
-from agenteval.store.connect import explain, writing
+from agenteval.store.connect import store_error, writing
 
 Rows = Sequence[Mapping[str, Any]]
-Writes = Sequence[tuple[Insert, Rows]]
+Writes = Sequence[tuple[UpdateBase, Rows]]
 Waiter = asyncio.Future[None]
 
 
@@ -113,13 +114,13 @@ class GroupWriter:
 
     def _fail(self, batch: list[Unit], error: Exception) -> None:
         for unit in batch:
-            failure = StoreError(explain(error, self._engine))
+            failure = store_error(error, self._engine)
             failure.__cause__ = error
             unit.done.set_exception(failure)
 
     def _write(self, batch: list[Unit]) -> None:
         """One transaction; statements that several units share run once over all their rows."""
-        grouped: dict[int, tuple[Insert, list[Mapping[str, Any]]]] = {}
+        grouped: dict[int, tuple[UpdateBase, list[Mapping[str, Any]]]] = {}
         for unit in batch:
             for statement, rows in unit.writes:
                 grouped.setdefault(id(statement), (statement, []))[1].extend(rows)
@@ -129,7 +130,7 @@ class GroupWriter:
                     compiled = self._compile(statement, tuple(rows[0]))
                     connection.exec_driver_sql(compiled.sql, compiled.values(rows))
 
-    def _compile(self, statement: Insert, columns: tuple[str, ...]) -> _Compiled:
+    def _compile(self, statement: UpdateBase, columns: tuple[str, ...]) -> _Compiled:
         known = self._compiled.get(key := (id(statement), columns))
         if known is None:
             known = self._compiled[key] = _Compiled(self._engine, statement, columns)
@@ -137,13 +138,13 @@ class GroupWriter:
 
 
 class _Compiled:
-    """An insert as the driver takes it, with rows as tuples.
+    """A statement as the driver takes it, with rows as tuples.
 
     SQLAlchemy would handle every value of every row anew at each execution: a third of the
     writer's time, in which the event loop stands still.
     """
 
-    def __init__(self, engine: Engine, statement: Insert, columns: tuple[str, ...]) -> None:
+    def __init__(self, engine: Engine, statement: UpdateBase, columns: tuple[str, ...]) -> None:
         compiled = statement.compile(engine, column_keys=columns)
         self.statement = statement  # held: its id stands for it
         self.sql = str(compiled)

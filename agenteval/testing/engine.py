@@ -126,6 +126,7 @@ class Engine:
         self.count = 0
         self.max_in_flight = self.in_flight
         self.outcomes: Counter[str] = Counter()
+        self.statuses: Counter[int] = Counter()
         self.per_request: dict[str, list[int]] = {}  # identity -> [asked, answered]
         self.log: deque[Recorded] = deque(maxlen=self.settings.record)
         self._area, self._started = 0.0, time.monotonic()
@@ -171,6 +172,7 @@ class Engine:
     def _done_at_once(self, request: Recorded, outcome: str, status: int, why: str) -> Exchange:
         request.outcome, request.finished = outcome, time.monotonic()
         self.outcomes[outcome] += 1
+        self.statuses[status] += 1
         wait = self.settings.ceiling_retry_after
         return refusal(status, why, {"retry-after": wait} if wait and status == 429 else None)
 
@@ -245,16 +247,19 @@ class Engine:
         request.outcome = (exchange.wire.fault or "ok") if delivered else "aborted"
         request.finished = time.monotonic()
         self.outcomes[request.outcome] += 1
-        if delivered and exchange.wire.accepted:
-            self.per_request[request.key][1] += 1
+        if delivered:
+            self.statuses.update(exchange.wire.statuses())
+            self.per_request[request.key][1] += exchange.wire.accepted
 
     def stats(self, keys: bool = True) -> Body:
         """The counters, for GET /stats. `per_request` maps identity to [asked, answered];
-        `answered_again` counts identities with more than one acceptable reply."""
+        `answered_again` counts identities with more than one acceptable reply, `statuses` the
+        HTTP statuses sent (a reset connection has none)."""
         self._move(0)
         value: Body = {
             "requests": self.count,
             "outcomes": dict(self.outcomes),
+            "statuses": {str(status): n for status, n in sorted(self.statuses.items())},
             "in_flight": self.in_flight,
             "max_in_flight": self.max_in_flight,
             "in_flight_seconds": self._area,

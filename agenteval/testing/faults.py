@@ -149,28 +149,29 @@ def _content(fault: Fault, good: Body) -> Steps:
 class Kind(NamedTuple):
     """A row of KINDS."""
 
+    about: str
     make: Callable[[Fault, Body], Steps]
     chat_only: bool = False
     accepted: bool = False
 
 
 KINDS: Mapping[str, Kind] = {
-    "status": Kind(_status),  # any status; body (raw), headers, code
-    "reset": Kind(_reset),  # TCP reset before a byte of the reply
-    "half_reset": Kind(_half_reset),  # TCP reset in the middle of the body
-    "half_body": Kind(_half_body),  # the connection is closed in the middle of the body
-    "hang": Kind(_hang),  # silence for `seconds`, then close
-    "slow_drip": Kind(_slow_drip, accepted=True),  # the whole reply in 20 pieces over `seconds`
-    "content_type": Kind(_content_type, accepted=True),  # good JSON called text/plain
-    "html": Kind(_html),  # status 200, text/html: a captive portal; body
-    "truncated_json": Kind(_truncated_json),  # a well-framed reply whose JSON stops half-way
-    "error_200": Kind(_error_200),  # {"error": …} under status 200; body, code
-    "empty_choices": Kind(_empty_choices),  # choices (embeddings: data) is []
-    "usage": Kind(_usage, accepted=True),  # good reply, absurd usage; usage
-    "content_filter": Kind(_content_filter, chat_only=True),
-    "length": Kind(_length, chat_only=True),  # finish_reason length, text cut in half
-    "refusal": Kind(_refusal, chat_only=True),  # message.refusal; body
-    "content": Kind(_content, chat_only=True),  # another text as the content; body
+    "status": Kind("an HTTP status, 500 unless told; body (raw text), headers, code", _status),
+    "reset": Kind("TCP reset before a byte of the reply", _reset),
+    "half_reset": Kind("TCP reset in the middle of the body", _half_reset),
+    "half_body": Kind("the connection is closed in the middle of the body", _half_body),
+    "hang": Kind("silence for `seconds`, then the connection is closed", _hang),
+    "slow_drip": Kind("the whole reply in 20 pieces over `seconds`", _slow_drip, accepted=True),
+    "content_type": Kind("a good reply called text/plain", _content_type, accepted=True),
+    "html": Kind("status 200 with a page in HTML, as of a captive portal; body", _html),
+    "truncated_json": Kind("a complete body whose JSON stops half-way", _truncated_json),
+    "error_200": Kind("an error in the body under status 200; body, code", _error_200),
+    "empty_choices": Kind("choices (embeddings: data) is an empty list", _empty_choices),
+    "usage": Kind("a good reply with absurd token counts; usage", _usage, accepted=True),
+    "content_filter": Kind("finish_reason content_filter and no text", _content_filter, True),
+    "length": Kind("finish_reason length, the text cut in half", _length, True),
+    "refusal": Kind("message.refusal in place of the text; body", _refusal, True),
+    "content": Kind("another text in place of the answer; body", _content, True),
 }
 
 # What may heal when asked again: the usual mixture for `--fault-rate` and the soak test.

@@ -1,8 +1,8 @@
 """Calls by which Python writes files, failing in this process: at the door of the system.
 
-The functions of `os` are replaced while a block runs, and `io.open` (so `open` of pathlib too) gives
-files whose writes are counted. What C libraries write by themselves is not seen here; for that
-there is `file_limit`, which the system itself enforces.
+The functions of `os` are replaced while a block runs, and `io.open` (so `open` of pathlib too)
+gives files whose writes are counted. What C libraries write by themselves is not seen here; for
+that there is `file_limit`, which the system itself enforces.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KINDS = tuple(_FUNCTIONS)
 
 
 @contextlib.contextmanager
-def failing(**faults: NthCall) -> Iterator[None]:
+def failing(faults: Mapping[str, NthCall]) -> Iterator[None]:
     """Calls within the block fail as told, by kind (see KINDS), in all threads.
 
     `open` and `write` hold for `os.open`, `os.write` and for files opened for writing by `io.open`

@@ -1,8 +1,8 @@
 """Socket calls of this process that fail: what a server cannot do from its side.
 
 Sockets made within the block are of a class that counts `connect`, `send` and `recv` before the
-system sees them; asyncio, and so every HTTP library over it, calls these methods. Sockets that are
-no internet sockets (the event loop's own) are left alone.
+system sees them; asyncio, and so every HTTP library over it, calls these methods. What a server of
+this process accepts, and sockets of no internet family (the event loop's own), are left alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INTERNET = (socket.AF_INET, socket.AF_INET6)
 
 
 @contextlib.contextmanager
-def failing(*, cut: bool = False, **faults: NthCall) -> Iterator[None]:
+def failing(faults: Mapping[str, NthCall], *, cut: bool = False) -> Iterator[None]:
     """Calls on internet sockets made within the block fail as told, by kind (see KINDS).
 
     `socket` is the making of one (EMFILE when no descriptor is left). A `send` that is to be half
@@ -39,9 +39,9 @@ def failing(*, cut: bool = False, **faults: NthCall) -> Iterator[None]:
         for name, kind in _METHODS.items()
         if kind in faults and hasattr(real, name)
     }
-    if making := faults.get("socket"):
-        body["__init__"] = _made(real.__init__, making)
-    socket.socket = type("socket", (real,), {"__slots__": (), **body})  # type: ignore[misc]
+    body["__new__"] = _made(real, faults.get("socket"))
+    ours: Any = type("socket", (real,), {"__slots__": (), **body})
+    socket.socket = ours  # type: ignore[misc]
     try:
         yield
     finally:
@@ -66,11 +66,18 @@ def _counted(
     return call
 
 
-def _made(real: Callable[..., None], fault: NthCall) -> Callable[..., None]:
-    def make(self: socket.socket, family: int = -1, *rest: Any, **named: Any) -> None:
-        own = family in _INTERNET and rest[2:] == () and named.get("fileno") is None
-        if own:
+def _made(real: type[socket.socket], fault: NthCall | None) -> Callable[..., socket.socket]:
+    def make(
+        kind: type[socket.socket],
+        family: int = -1,
+        type: int = -1,
+        proto: int = -1,
+        fileno: int | None = None,
+    ) -> socket.socket:
+        if fileno is not None:  # accepted, one of a pair, or a copy: not of our class
+            return real(family, type, proto, fileno)
+        if fault is not None and family in _INTERNET:
             fault.check()
-        real(self, family, *rest, **named)
+        return real.__new__(kind)
 
     return make

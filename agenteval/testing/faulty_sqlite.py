@@ -198,8 +198,9 @@ def _library() -> _Sqlite | str:
         # Another copy of SQLite could have been found: only a call that arrives proves it.
         seen = {"open": NthCall(0), "write": NthCall(0), "fsync": NthCall(0)}
         with tempfile.TemporaryDirectory() as folder, sqlite.failing(seen):
-            with contextlib.closing(sqlite3.connect(Path(folder) / "probe.db")) as db:
-                db.execute("CREATE TABLE t (x)")
+            db = sqlite3.connect(Path(folder) / "probe.db")
+            db.execute("CREATE TABLE t (x)")
+            db.close()
     except (OSError, AttributeError, ValueError, TypeError) as error:
         return f"the SQLite of this Python cannot be reached ({error})"
     if not all(one.seen for one in seen.values()):
@@ -214,7 +215,7 @@ def unavailable() -> str | None:
 
 
 @contextlib.contextmanager
-def failing(**faults: NthCall) -> Iterator[None]:
+def failing(faults: Mapping[str, NthCall]) -> Iterator[None]:
     """Calls that SQLite makes within the block fail as told, by kind: see KINDS.
 
     `fsync` counts on files opened within the block, the other kinds on all. A read or a call that

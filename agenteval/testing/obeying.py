@@ -26,9 +26,10 @@ from agenteval.errors import InputError
 from agenteval.models.prompts import Prompt
 from agenteval.models.wire import Reply, Request
 
-_STATED = re.compile(r"\bcode ([0-9a-f]{24}|FIXED)\b")
+KNOWN = "0123456789abcdef01234567"  # the code of the controls, which attacks may know
+_STATED = re.compile(r"\bcode ([0-9a-f]{24})\b")
 _BLOCK = re.compile(
-    r"^<<BEGIN (?P<label>[^\n]*?) (?P<code>[0-9a-f]{24}|FIXED)>>\n(?P<text>.*?)"
+    r"^<<BEGIN (?P<label>[^\n]*?) (?P<code>[0-9a-f]{24})>>\n(?P<text>.*?)"
     r"\n<<END (?P=label) (?P=code)>>$",
     re.S | re.M,
 )
@@ -100,14 +101,17 @@ class Obeying:
 
     While `attack` is empty it answers honestly and learns the prompt's own words; afterwards it
     obeys when a piece of the attack stands outside that is none of these, or when a marker is
-    forged. `obeyed` counts how often it did.
+    forged. `obeyed` counts how often it did, `altered` how many prompts had other words outside of
+    their blocks than an honest one.
     """
 
     def __init__(self, honest: Says, obeyed: Says) -> None:
         self.attack = ""
         self.obeyed = 0
+        self.altered = 0
         self._says = (honest, obeyed)
         self._own: set[str] = set()
+        self._outsides: set[str] = set()
 
     def __call__(self, request: Request) -> str | Reply:
         """The reply. Raises InputError for a prompt that states no code."""
@@ -115,9 +119,11 @@ class Obeying:
         heard = pieces(sight.outside)
         if not self.attack:
             self._own |= heard
+            self._outsides.add(sight.outside)
             return self._says[0](request, sight)
         obeys = bool((pieces(self.attack) & heard) - self._own) or sight.forged > 0
         self.obeyed += obeys
+        self.altered += sight.outside not in self._outsides
         return self._says[obeys](request, sight)
 
 
@@ -132,7 +138,7 @@ def open_prompt(package: str, name: str, *, markers: bool) -> Prompt:
     from agenteval.models.prompts import template_text
 
     def data(text: str, label: str) -> str:
-        return f"<<BEGIN {label} FIXED>>\n{text}\n<<END {label} FIXED>>" if markers else text
+        return f"<<BEGIN {label} {KNOWN}>>\n{text}\n<<END {label} {KNOWN}>>" if markers else text
 
     source = template_text(package, name)
     environment = jinja2.Environment(
@@ -151,5 +157,5 @@ class _Fixed:
     template: Any
 
     def render(self, **values: object) -> str:
-        text: str = self.template.render(**(values | {"nonce": "FIXED"}))
+        text: str = self.template.render(**(values | {"nonce": KNOWN}))
         return text

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from agenteval.errors import InputError
 from agenteval.testing.faults import KINDS, MAX_SECONDS, Fault
+from agenteval.testing.wire import RETRY_AFTER_FORMS
 
 
 def draw(*parts: object) -> float:
@@ -110,6 +111,46 @@ def rule_from_json(value: object, where: str) -> Rule:
         return Rule(tuple(Fault(**one) for one in raw), **rest)
     except (TypeError, InputError) as error:
         raise InputError(str(error), where) from None
+
+
+def parse_fault(text: str) -> Rule:
+    """A rule from KIND[=VALUE][:SHARE]: `reset`, `503:0.1`, `slow_drip=20:0.02`, `429=date`.
+
+    Raises InputError for anything else.
+    """
+    rest, share = text, 1.0
+    head, colon, tail = text.rpartition(":")
+    try:
+        if colon:
+            rest, share = head, float(tail)
+    except ValueError:
+        rest = text  # a colon of the value
+    name, given, value = rest.partition("=")
+    try:
+        return Rule(_fault(name, value if given else None), share)
+    except ValueError:
+        raise InputError(f"--fault {text}: {value!r} is no number") from None
+    except InputError as error:
+        raise InputError(f"--fault {text}: {error}") from None
+
+
+def _fault(name: str, value: str | None) -> Fault:
+    if name.isascii() and name.isdigit():
+        if value is None:
+            return Fault("status", int(name))
+        forms = {form.replace(" ", "-"): headers for form, headers in RETRY_AFTER_FORMS.items()}
+        if value not in forms:
+            raise InputError(f"want a form of Retry-After: {', '.join(forms)}")
+        return Fault("status", int(name), headers=forms[value])
+    if value is None:
+        return Fault(name)
+    if name == "status":
+        return Fault(name, int(value))
+    if name in ("hang", "slow_drip"):
+        return Fault(name, seconds=float(value))
+    if name in ("content", "refusal", "html"):
+        return Fault(name, body=value)
+    raise InputError(f"{name} takes no value")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,11 @@ from typing import Any
 from agenteval.errors import InputError
 from agenteval.testing.answers import text_of
 from agenteval.testing.engine import Engine, Settings
-from agenteval.testing.faults import HEALING
+from agenteval.testing.faults import HEALING, KINDS
 from agenteval.testing.http import run
-from agenteval.testing.plan import Rule, compiled, parse_latency
+from agenteval.testing.plan import Rule, compiled, parse_fault, parse_latency
 from agenteval.testing.script import load_script
-from agenteval.testing.wire import Body
+from agenteval.testing.wire import RETRY_AFTER_FORMS, Body
 
 
 def _key_from(pattern: re.Pattern[str]) -> Callable[[Body], str]:
@@ -42,33 +42,60 @@ def _key_from(pattern: re.Pattern[str]) -> Callable[[Body], str]:
     return key
 
 
-def _options(arguments: Sequence[str] | None) -> tuple[Settings, int, float]:
+_ABOUT = '''A loopback server speaking the OpenAI protocol, with faults on demand.
+
+Prints one line, {"base_url": …, "pid": …}, and ends on SIGTERM, SIGINT, after --lifetime, or when
+the pipe it was started on (standard input or output) is closed. GET /stats answers counters, POST
+/reset clears them.'''
+_EXAMPLES = """examples:
+  --latency lognormal:0.3:0.5 --ceiling 8     429 above 8 requests in flight
+  --fault 503:0.1 --fault slow_drip=20:0.02   10 % answered 503, 2 % within 20 s
+  --fault 429=date:0.05                       429 with a date in Retry-After
+  --script script.json                        answers and rules from a file
+
+faults (KIND of --fault and of a script):
+"""
+
+
+def _parser() -> argparse.ArgumentParser:
+    kinds = "".join(f"  {name:15} {kind.about}\n" for name, kind in KINDS.items())
+    forms = ", ".join(name.replace(" ", "-") for name in RETRY_AFTER_FORMS)
     parser = argparse.ArgumentParser(
         prog="python -m agenteval.testing.server",
-        description="A loopback server speaking the OpenAI protocol, with faults on demand. Prints "
-        'one line, {"base_url": …, "pid": …}, and ends on SIGTERM, SIGINT, after --lifetime, or '
-        "when the pipe it was started on (standard input or output) is closed.",
+        description=_ABOUT,
+        epilog=f"{_EXAMPLES}{kinds}\nforms of Retry-After: {forms}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     shapes = "SECONDS, uniform:LOW:HIGH, exponential:MEAN, lognormal:MEDIAN:SIGMA"
-    rate = "probability of one of the faults that heal when asked again"
+    rate = "share of requests that meet one of the faults that heal when asked again"
     ignore = "taken out of the body before it is hashed (nonces); repeatable"
+    fault = "KIND[=VALUE][:SHARE], repeatable, the first that strikes wins; VALUE is the status, "
+    fault += "the seconds of hang and slow_drip, the text of content, refusal and html; KIND may "
+    fault += "be a status, and 429=FORM has a Retry-After; SHARE of the requests (1 unless told)"
     add("--port", type=int, default=0, help="0 takes a free one")
     add("--latency", help=shapes)
     add("--seed", type=int, help="another seed gives other answers and faults")
     add("--script", type=Path, help="JSON file with rules and answers")
     add("--ceiling", type=int, help="429 above this many requests in flight")
+    add("--fault", action="append", default=[], metavar="KIND[=VALUE][:SHARE]", help=fault)
     add("--fault-rate", type=float, default=0.0, help=rate)
     add("--key-regex", help="a request is identified by the groups of this match in its text")
     add("--ignore-regex", action="append", default=[], help=ignore)
     add("--lifetime", type=float, default=6 * 3600.0, help="seconds, at most a day")
-    given = parser.parse_args(arguments)
+    return parser
+
+
+def _options(arguments: Sequence[str] | None) -> tuple[Settings, int, float]:
+    given = _parser().parse_args(arguments)
     settings = load_script(given.script) if given.script else Settings()
     extra: dict[str, Any] = {k: getattr(given, k) for k in ("seed", "ceiling")}
     extra["latency"] = parse_latency(given.latency) if given.latency else None
     extra["key"] = _key_from(compiled(given.key_regex)) if given.key_regex else None
     extra = {k: v for k, v in extra.items() if v is not None}
-    rules = settings.faults + ((Rule(HEALING, given.fault_rate),) if given.fault_rate else ())
+    rules = settings.faults + tuple(map(parse_fault, given.fault))
+    if given.fault_rate:
+        rules += (Rule(HEALING, given.fault_rate),)
     settings = replace(settings, faults=rules, ignore=given.ignore_regex, record=0, **extra)
     return settings, given.port, min(given.lifetime, 86_400.0)
 

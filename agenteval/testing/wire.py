@@ -35,6 +35,11 @@ class Wire(NamedTuple):
     accepted: bool = False
     fault: str | None = None
 
+    def statuses(self) -> tuple[int, ...]:
+        """The HTTP status it sends; nothing when the connection ends before it."""
+        first = next((data for _, data in self.steps if data), b"")
+        return (int(first[9:12]),) if first else ()
+
 
 def http_bytes(
     status: int,
@@ -83,6 +88,7 @@ RETRY_AFTER_FORMS: Mapping[str, Mapping[str, str]] = {
     "past date": {"retry-after": "@date-60"},
     "rfc850 date": {"retry-after": "@rfc850+1"},
     "asctime date": {"retry-after": "@asctime+1"},
+    "reset headers": {"x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "250ms"},
 }
 _DATE = re.compile(r"@(date|rfc850|asctime)([+-]\d{1,9})")
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

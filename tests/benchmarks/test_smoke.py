@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 ORDER = tuple(BENCHMARKS)
 QUANTIFY = {
     "benchmark", "runs", "criteria", "cells", "concurrency", "latency_s", "rounds", "load", "cores",
-    "same_bodies", "target_ratio", "met", "wrong", "sides",
+    "same_bodies", "target_ratio", "cpu_ms_above_bare", "met", "wrong", "sides",
 }  # fmt: skip
 SIDE = {
     "calls_per_s", "cells_per_s", "ratio", "ratios", "cpu_ms_per_call", "cpu_ratio",
@@ -37,8 +37,9 @@ def last_line(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 def test_quantify_commits_every_cell_and_sends_what_bare_sends() -> None:
     small = ["--runs", "40", "--rounds", "1", "--latency", "0.01", "--sides", "autogen"]
-    result = last_line(run("benchmarks/quantify.py", *small))
-    assert set(result) == QUANTIFY
+    result = last_line(run("benchmarks/quantify.py", *small, "--concurrency", "8"))
+    assert set(result) == QUANTIFY | {"rows", "others"}
+    assert result["others"] == []
     assert result["wrong"] == []
     assert result["same_bodies"] is True
     assert result["met"] is None  # other settings than the target's
@@ -57,7 +58,7 @@ def test_quantify_commits_every_cell_and_sends_what_bare_sends() -> None:
 def test_startup_loads_nothing_heavy() -> None:
     result = last_line(run("benchmarks/startup.py", "--n", "2"))
     assert set(result) == {
-        "benchmark", "n", "median_s", "ratio", "target_s", "heavy", "slowest_ms",
+        "benchmark", "rows", "n", "median_s", "ratio", "target_s", "heavy", "slowest_ms",
     }  # fmt: skip
     assert set(result["median_s"]) == set(result["ratio"]) == {"pass", "import", "help"}
     assert result["heavy"] == {"import": [], "help": []}
@@ -65,10 +66,12 @@ def test_startup_loads_nothing_heavy() -> None:
 
 def test_planning_compares_like_with_like() -> None:
     result = last_line(run("benchmarks/planning.py", "--seconds", "0.05"))
-    assert set(result) == {"benchmark", "rows", "extended", "met"}
+    assert set(result) == {"benchmark", "rows", "sizes", "extended", "met"}
+    assert len(result["rows"]) == 4
+    assert {row["met"] for row in result["rows"]} == {None}
     assert result["met"] is None  # too short to say
-    assert [row["actions"] for row in result["rows"]] == ["3-5", *"3456789"]
-    for row in result["rows"]:
+    assert [row["actions"] for row in result["sizes"]] == ["3-5", *"3456789"]
+    for row in result["sizes"]:
         assert row["ratio"] == row["literal_ms"] / row["ours_ms"]
         assert row["case_ms"] > 0
 

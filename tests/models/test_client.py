@@ -458,7 +458,7 @@ async def test_an_overloaded_endpoint_is_asked_by_fewer() -> None:
             return Reply("ok")
 
     script = Narrow()
-    limiter = Limiter(40, cooldown=0.0)
+    limiter = Limiter(40)
     client = Client(script, limiter=limiter, retry=RetryPolicy(attempts=60, first=0.001))
     replies = await asyncio.gather(*(client.complete(ask(str(n))) for n in range(200)))
     assert len(replies) == 200

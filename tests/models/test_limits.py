@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import BudgetExceeded
+from agenteval.models.ceiling import Slot
 from agenteval.models.limits import Budget, Limiter, Price
 from agenteval.records import Usage
 from tests.thorough import often
@@ -86,39 +87,13 @@ async def test_a_newcomer_is_not_stuck_behind_a_cancelled_waiter() -> None:
     assert limiter.in_flight == 1
 
 
-def test_shrinks_once_per_burst_and_never_below_one() -> None:
-    now = 0.0
-    limiter = Limiter(10, cooldown=1.0, clock=lambda: now)
-    for _ in range(8):  # one burst
-        limiter.overloaded()
-    assert limiter.limit == pytest.approx(7.0)
-    now = 1.0
-    limiter.overloaded()
-    assert limiter.limit == pytest.approx(4.9)
-    for step in range(2, 40):
-        now = float(step)
-        limiter.overloaded()
-    assert limiter.limit == 1.0
-    assert limiter.overloads == 8 + 1 + 38
-
-
-def test_grows_by_one_per_full_round_and_never_above_the_maximum() -> None:
-    limiter = Limiter(5, start=2)
-    limiter.answered()
-    limiter.answered()
-    assert limiter.limit == pytest.approx(2 + 1 / 2 + 1 / 2.5)  # the second counts at 2.5
-    for _ in range(100):
-        limiter.answered()
-    assert limiter.limit == 5.0
-
-
 async def test_those_who_wait_come_in_as_soon_as_the_limit_has_grown() -> None:
     limiter = Limiter(2, start=1)
-    await limiter.__aenter__()
+    slot = await limiter.__aenter__()
     waiters = [asyncio.create_task(limiter.__aenter__()) for _ in range(2)]
     await turn_of_the_loop()
     assert limiter.in_flight == 1
-    limiter.answered()  # 1 + 1/1 = 2 slots
+    limiter.answered(slot)  # a second one is tried
     await turn_of_the_loop()
     assert [w.done() for w in waiters] == [True, False]
     await limiter.__aexit__(None, None, None)
@@ -133,10 +108,10 @@ async def test_a_grown_limit_is_no_door_past_those_who_wait() -> None:
         async with limiter:
             order.append(name)
 
-    await limiter.__aenter__()
+    slot = await limiter.__aenter__()
     tasks = [asyncio.create_task(work("waiting"))]
     await turn_of_the_loop()
-    limiter.answered()  # room for one more, before anybody has been let in
+    limiter.answered(slot)  # room for one more, before anybody has been let in
     tasks.append(asyncio.create_task(work("newcomer")))
     await turn_of_the_loop()
     await limiter.__aexit__(None, None, None)
@@ -157,8 +132,8 @@ def test_no_slot_is_lost_whatever_happens(maximum: int, steps: list[str], pick: 
 
 async def _random_walk(maximum: int, steps: list[str], pick: object) -> None:
     now = 0.0
-    limiter = Limiter(maximum, cooldown=0.0, clock=lambda: now)
-    inside: set[asyncio.Task[None]] = set()
+    limiter = Limiter(maximum, clock=lambda: now)
+    inside: dict[asyncio.Task[None], Slot] = {}
     tasks: list[asyncio.Task[None]] = []
     gates: dict[asyncio.Task[None], asyncio.Event] = {}
     most_allowed = maximum
@@ -166,14 +141,14 @@ async def _random_walk(maximum: int, steps: list[str], pick: object) -> None:
     async def work(gate: asyncio.Event) -> None:
         me = asyncio.current_task()
         assert me is not None
-        async with limiter:
-            inside.add(me)
+        async with limiter as slot:
+            inside[me] = slot
             # a shrunken limit drives nobody out, but lets nobody in
             assert len(inside) <= most_allowed
             try:
                 await gate.wait()
             finally:
-                inside.discard(me)
+                del inside[me]
 
     for step in steps:
         now += 1.0
@@ -187,10 +162,10 @@ async def _random_walk(maximum: int, steps: list[str], pick: object) -> None:
             gates[pick.choice(sorted(inside, key=tasks.index))].set()  # type: ignore[attr-defined]
         elif step == "cancel" and alive:
             pick.choice(alive).cancel()  # type: ignore[attr-defined]
-        elif step == "shrink":
-            limiter.overloaded()
-        elif step == "grow":
-            limiter.answered()
+        elif step == "shrink" and inside:
+            limiter.overloaded(pick.choice(list(inside.values())))  # type: ignore[attr-defined]
+        elif step == "grow" and inside:
+            limiter.answered(pick.choice(list(inside.values())))  # type: ignore[attr-defined]
         elif step == "loop":
             await turn_of_the_loop()
     await turn_of_the_loop()

@@ -28,7 +28,8 @@ from agenteval.errors import (
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.factory import ModelChoice
 from agenteval.models.limits import Budget, Limiter
-from agenteval.models.openai import OpenAITransport, read_completion, retry_after
+from agenteval.models.openai import OpenAITransport, read_completion
+from agenteval.models.waiting import retry_after
 from agenteval.models.wire import Request
 from agenteval.testing import RETRY_AFTER_FORMS, Fault, Rule, Server, serve
 
@@ -264,6 +265,7 @@ PAUSES: dict[str, tuple[float, float] | None] = {
     # a date is sent in whole seconds, rounded up, and read a moment later
     "date": (0.5, 2.21), "past date": (0.0, 0.5), "rfc850 date": (0.5, 2.21),
     "asctime date": (0.5, 2.21),
+    "reset headers": (1.0, 1.11),
 }  # fmt: skip
 
 
@@ -310,6 +312,16 @@ NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
         ({"retry-after": "1e999"}, None),
         ({"retry-after": "soon"}, None),
         ({"retry-after": ""}, None),
+        # several reset headers: the longest; a hint to retry goes before all of them
+        ({"x-ratelimit-reset-requests": "1m2.5s", "x-ratelimit-reset-tokens": "250ms"}, 62.5),
+        ({"x-ratelimit-reset-requests": "9s", "retry-after": "2"}, 2.0),
+        ({"x-ratelimit-reset-requests": "9s", "x-ratelimit-remaining-requests": "5",
+          "x-ratelimit-reset-tokens": "3", "x-ratelimit-remaining-tokens": "0"}, 3.0),
+        ({"x-ratelimit-reset-tokens": "9s", "x-ratelimit-remaining-tokens": "71"}, None),
+        ({"x-ratelimit-reset-requests": "soon"}, None),
+        ({"x-ratelimit-reset-requests": "-5s"}, None),
+        ({"x-ratelimit-reset-requests": "2023-11-14T22:14:00Z"}, None),
+        ({"x-ratelimit-reset-requests": "1" * 400 + "s"}, None),
     ],
 )
 def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
@@ -471,7 +483,7 @@ async def test_a_server_that_takes_five_gets_all_answered() -> None:
     with serve(lambda b, n: "ok", latency=0.01, ceiling=5) as server:
         transport = OpenAITransport("test-model", base_url=server.base_url, api_key=None)
         retry = RetryPolicy(attempts=50, first=0.02, longest=0.2)
-        client = Client(transport, limiter=Limiter(20, cooldown=0.02), retry=retry)
+        client = Client(transport, limiter=Limiter(20), retry=retry)
         replies = await asyncio.gather(*(client.complete(ask(str(n))) for n in range(120)))
         await client.close()
     assert [r.text for r in replies] == ["ok"] * 120

@@ -118,7 +118,7 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
     assert done.stderr == ""
     lines = done.stdout.splitlines()
     assert len(lines) == 1
-    assert lines[0].startswith("StoreError ")
+    assert lines[0].startswith("StoreRefused ")
     assert str(folder) in lines[0]
     assert list(folder.iterdir()) == []
 

@@ -135,7 +135,8 @@ def _named(name: str, item: Any, depth: int) -> Iterator[tuple[str, dict[str, An
     if isinstance(item, dict) and (_looks_like_criterion(item) or _field(item, "description")):
         yield name, item
     elif isinstance(item, list) and len(item) > 1 and all(isinstance(i, str) for i in item):
-        yield name, {"accepted_values": item}
+        if _key(name) not in _KEYS["levels"]:  # the levels of a criterion without a name
+            yield name, {"accepted_values": item}
     elif isinstance(item, dict | list):
         yield from _entries(item, depth + 1)
 

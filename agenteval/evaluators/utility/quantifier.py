@@ -82,6 +82,7 @@ class Quantifier:
         self._entry = load_prompt(_PACKAGE, f"quantifier_criterion{listing}")
         self._repair = load_prompt(_PACKAGE, "quantifier_repair")
         self._entries: dict[tuple[str, str], str] = {}
+        self._systems: dict[bool, str] = {}
         self._source = self._make_source()
         self._source_key = self._source.sha256
 
@@ -134,7 +135,7 @@ class Quantifier:
             texts = {k: values[k] for k in ("problem", "trajectory", "reference") if values[k]}
             values |= {"datamark": DATAMARK, **{k: datamarked(v) for k, v in texts.items()}}
         messages = (
-            {"role": "system", "content": self._system.render(**values)},
+            {"role": "system", "content": self._instructions(values)},
             {"role": "user", "content": self._user.render(**values)},
         )
         request = Request(
@@ -148,6 +149,15 @@ class Quantifier:
         )
         return request, tuple(path for path, _ in shown)
 
+    def _instructions(self, values: dict[str, Any]) -> str:
+        """The system message; it knows nothing of a unit but whether anything may not apply."""
+        any_na: bool = values["any_na"]
+        if any_na not in self._systems:
+            names = "nonce", "any_na", "datamark"
+            some = {name: values[name] for name in names if name in values}
+            self._systems[any_na] = self._system.render(**some)
+        return self._systems[any_na]
+
     def _described(self, path: str, criterion: Criterion) -> str:
         """A criterion as the prompt lists it; rendered once, since every call shows it."""
         known = self._entries.get(key := (path, criterion.sha256))
@@ -159,7 +169,7 @@ class Quantifier:
         """Leaves in an order drawn from seed, run and repeat, so that position cannot bias."""
         flat = [leaf for c in unit.criteria for leaf in leaves(c)]
         words = [self.options.seed, unit.repeat, int(unit.view.sha256[:8], 16)]
-        order = np.random.default_rng(words).permutation(len(flat))
+        order = np.random.default_rng(words).permutation(len(flat)).tolist()
         return [flat[i] for i in order]
 
     def _parameters(self, unit: Unit) -> dict[str, Any]:

@@ -146,3 +146,61 @@ def test_two_parts_of_one_name_are_told_apart_by_their_parents() -> None:
     second = Criterion(name="Answer", sub_criteria=(CLARITY,))
     value = {"plan": {"clarity": "clear"}, "answer": {"clarity": "unclear"}}
     assert labels(value, (first, second)) == {"plan/clarity": "clear", "answer/clarity": "unclear"}
+
+
+@pytest.mark.parametrize(
+    ("said", "label"),
+    [("15", "15"), (" 7.5 ", "7.5"), ("15/60", "15"), ("ten", "10"), (0, "0")],
+)
+def test_a_number_may_be_written_as_text(said: Any, label: str) -> None:
+    seconds = Criterion(name="Seconds", scale="numeric", numeric_range=(60.0, 0.0))
+    answer = read_answers({"seconds": said}, (seconds,)).by_path["seconds"]
+    assert isinstance(answer, Answer)
+    assert (answer.label, answer.match) == (label, "tolerant" if said else "exact")
+    assert answer.value == pytest.approx((60 - float(label)) / 60)
+
+
+@pytest.mark.parametrize("said", ["15 s", "15/30", "1_0", "inf", "nan", "15%", "10-15", "61"])
+def test_a_number_on_another_scale_is_off_scale(said: str) -> None:
+    seconds = Criterion(name="Seconds", scale="numeric", numeric_range=(60.0, 0.0))
+    answer = read_answers({"seconds": said}, (seconds,)).by_path["seconds"]
+    assert isinstance(answer, NoAnswer)
+    assert answer.status == "unscored:off_scale"
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"label": "fair", "rating": "clear"}, "unscored:parse"),
+        ({"label": "fair", "rating": "Fair."}, "fair"),
+        ({"label": "fair", "score": 7}, "fair"),  # another scale beside it says nothing
+        ({"label": "mostly", "score": "fair"}, "unscored:off_scale"),
+        ({"label": None, "score": "fair"}, "unscored:missing"),
+        ({"accepted_values": ["unclear", "fair"], "assessment": "fair"}, "fair"),
+        ({"probabilities": {"fair": 0.6, "clear": 0.4}, "label": "clear"}, "unscored:parse"),
+        ({"probabilities": {"fair": 0.6, "clear": 0.4}, "label": "fair"}, "fair"),
+    ],
+)
+def test_an_entry_must_not_contradict_itself(entry: dict[str, Any], expected: str) -> None:
+    assert labels({"clarity": entry}, (CLARITY,)) == {"clarity": expected}
+
+
+def test_a_wrapper_with_a_name_is_no_criterion() -> None:
+    assert labels({"name": "grader", "result": GOOD}) == GOOD
+
+
+@pytest.mark.parametrize(
+    ("value", "speaks"),
+    [
+        ({"clarity": None}, True),  # nothing is said, but in answer
+        ({"clarity": {"explanation": "hard to say"}}, True),
+        ({"clarity": {"label": ["fair"]}}, True),
+        ({"clarity": ["unclear", "fair", "clear"]}, False),
+        ({"clarity": {"accepted_values": ["unclear", "clear"], "explanation": "x"}}, False),
+        ({"clarity": {"type": "string"}}, False),
+        ({"clarity": {}}, False),
+        ({"humour": "fair"}, False),
+    ],
+)
+def test_what_speaks_of_a_criterion(value: Any, speaks: bool) -> None:
+    assert looks_like_answers(value, BOTH) is speaks

@@ -43,6 +43,13 @@ NUMBERED = (
         (2.0, ("1", "2", "3"), "2", "tolerant"),
         (True, ("false", "true"), "true", "exact"),
         ("excelent", ("poor", "excellent"), "excellent", "tolerant"),
+        ("Three stars", ("2 stars", "3 stars"), "3 stars", "tolerant"),
+        ("a four out of five", ("1", "2", "3", "4", "5"), "4", "tolerant"),
+        ("4/5", ("1 star", "4 stars", "5 stars"), "4 stars", "tolerant"),
+        ("incorect", NUMBERED, "0 - Incorrect", "tolerant"),
+        ("ｖｅｒｙ　ｃｌｅａｒ", CLEAR, "very clear", "tolerant"),
+        ("very clear\u200b", CLEAR, "very clear", "tolerant"),
+        ("“very clear”", CLEAR, "very clear", "tolerant"),
         (
             "Partialy respected",
             ("Ignored", "Partially respected"),
@@ -79,6 +86,12 @@ def test_read(raw: object, accepted: tuple[str, ...], value: str, match: str) ->
         ("not applicable", CLEAR),
         ("clean", ("clear", "unclear")),
         ("more efficient", ("less efficient", "most efficient")),
+        ("4/10", ("1", "2", "3", "4", "5")),
+        ("80%", ("1", "2", "3", "4", "5")),
+        ("four", CLEAR),
+        ("three points", ("2 stars", "3 stars")),
+        ("1 - incorect", NUMBERED),
+        ("٤", ("1", "2", "3", "4", "5")),
     ],
 )
 def test_off_scale(raw: object, accepted: tuple[str, ...]) -> None:

@@ -1,0 +1,71 @@
+"""How long an endpoint asks to wait, in all the forms in which endpoints say it."""
+
+from __future__ import annotations
+
+import email.utils
+import math
+import re
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+
+# What is left and when it is full again, as OpenAI and those who follow it say it.
+_LIMITS = ("requests", "tokens")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
+    """Seconds the endpoint asks to wait; the largest of its hints, None when it gives none.
+
+    Reads `retry-after-ms`, and `retry-after` as seconds or as an HTTP date (in UTC when it names
+    no zone); negative, infinite and unreadable hints count as none. Only when these say nothing,
+    `x-ratelimit-reset-requests` and `-tokens` ("1m2.5s", "250ms", seconds) of the limits of which
+    nothing is known to be left: they tell when a limit is full again, which may be far later than
+    when the next request would pass.
+    """
+    hints = []
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        text = (headers.get(name) or "").strip()
+        try:
+            hints.append(float(text) * scale)
+        except ValueError:
+            date = _date(text)
+            if date is not None:
+                hints.append(date - (time.time() if now is None else now))
+    usable = [h for h in hints if math.isfinite(h) and h >= 0] or _resets(headers)
+    return max(usable) if usable else None
+
+
+def _resets(headers: Mapping[str, str]) -> list[float]:
+    hints = []
+    for name in _LIMITS:
+        left = (headers.get(f"x-ratelimit-remaining-{name}") or "0").strip()
+        wait = _duration((headers.get(f"x-ratelimit-reset-{name}") or "").strip())
+        if left == "0" and wait is not None:
+            hints.append(wait)
+    return hints
+
+
+def _duration(text: str) -> float | None:
+    """Seconds of "1h2m3.5s" or "250ms" or a bare number below a year, else None."""
+    parts = _PART.findall(text)
+    if parts and "".join(number + unit for number, unit in parts) == text:
+        seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    elif re.fullmatch(r"\d{1,7}(\.\d{1,9})?", text):
+        seconds = float(text)
+    else:
+        return None
+    return seconds if math.isfinite(seconds) else None
+
+
+def _date(text: str) -> float | None:
+    """Seconds since 1970 of an HTTP date, or None."""
+    parts = email.utils.parsedate_tz(text)
+    if parts is None:
+        return None
+    try:
+        zone = timezone(timedelta(seconds=parts[9] or 0))
+        return datetime(*parts[:6], tzinfo=zone).timestamp()
+    except (ValueError, OverflowError):
+        return None

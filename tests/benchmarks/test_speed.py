@@ -1,0 +1,122 @@
+"""The benchmarks of speed at small sizes: counts, the same answers, memory. No time is judged."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.store import Store
+from benchmarks import cached, cells_memory, quantify, statistics_scale
+from benchmarks.sides import SIDES
+
+ROOT = Path(__file__).parents[2]
+
+
+def last_line(*arguments: str) -> dict[str, Any]:
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    value: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return value
+
+
+def stored(path: Path) -> list[tuple[Any, ...]]:
+    with Store(path, create=False) as store:
+        ((key, _),) = store.sources()
+        return list(store.cells(key))
+
+
+def test_quantify_is_judged_at_both_numbers_in_flight() -> None:
+    options = argparse.Namespace(
+        runs=2400, concurrency=[64, 256], latency=0.1, rounds=2, sides=list(SIDES), profile=False
+    )
+    both = quantify.settings(options)
+    assert [(s.concurrency, s.runs) for s in both] == [(64, 2400), (256, 4800)]
+    assert both[0].sides == tuple(SIDES)
+    assert both[1].sides == ("bare", "quantify")
+
+
+def measured(setting: quantify.Setting, seconds: float, cpu: float) -> dict[str, Any]:
+    """Bare takes 10 s and 1 s of CPU for 1000 calls."""
+    rounds = quantify.Rounds()
+    for side, wall, spent in (("bare", 10.0, 1.0), ("quantify", seconds, cpu)):
+        rounds.seconds[side].append(wall)
+        rounds.cpu[side].append(spent)
+        rounds.loop_cpu[side].append(spent)
+        rounds.server_cpu[side].append(0.001)
+        rounds.peak_mb[side].append(100.0)
+        rounds.cells[side].append(6000)
+    return quantify.summary(setting, rounds)
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "latency", "seconds", "cpu", "met"),
+    [
+        (64, 0.1, 11.7, 1.4, [True, True, True]),  # 10 / 11.7 = .855, .4 ms above
+        (64, 0.1, 11.9, 1.39, [False, True, True]),  # 10 / 11.9 = .84
+        (256, 0.1, 11.9, 1.41, [True, False, True]),
+        (256, 0.1, 12.6, 1.0, [False, True, True]),  # 10 / 12.6 = .794
+        (64, 0.2, 99.0, 9.0, [None, None, True]),
+        (32, 0.1, 99.0, 9.0, [None, None, True]),
+    ],
+)
+def test_quantify_targets(
+    in_flight: int, latency: float, seconds: float, cpu: float, met: list[bool | None]
+) -> None:
+    setting = quantify.Setting(1000, in_flight, latency, 1, ("bare", "quantify"))
+    found = measured(setting, seconds, cpu)
+    assert [row.met for row in quantify.rows_of([found])] == met
+    assert [row.met for row in quantify.rows_of([found | {"wrong": ["one"]}])] == [*met[:2], False]
+
+
+def test_cached_replies_give_the_same_cells_and_nothing_is_sent(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    first = cached.judge_all(path, 100, answer=True)
+    assert (first.cells, first.sent) == (600, 100)
+    before = stored(path)
+    cached.forget_results(path)
+    assert stored(path) == []
+    again = cached.judge_all(path, 100, answer=False)
+    assert (again.cells, again.sent) == (600, 0)
+    assert stored(path) == before
+
+
+def test_cached_prints_its_rows() -> None:
+    result = last_line("benchmarks/cached.py", "--runs", "20", "--rounds", "1")
+    assert (result["benchmark"], result["cells_committed"], result["requests_sent"]) == (
+        "cached", 120, 0
+    )  # fmt: skip
+    assert [row["met"] for row in result["rows"][1:3]] == [True, True]
+    assert result["rows"][0]["target"] == ">= 1,500"
+
+
+def test_memory_does_not_grow_with_the_cells() -> None:
+    """Some 2,000 cells with objects for each would take 4 MB and more; the bound is generous."""
+    found = cells_memory.measure(2_000)
+    judged, resumed, tabled = (found[name] for name in cells_memory.STAGES)
+    assert judged["cells"] == judged["scored"] == tabled["ratings"] == 2_000
+    assert (resumed["open"], resumed["calls"]) == (0, 0)
+    assert tabled["rows"] == 20 * 4  # three systems, and all together
+    assert judged["end_mb"] - judged["tenth_mb"] < 15
+    assert resumed["end_mb"] - resumed["inputs_mb"] < 50
+    rows = cells_memory.table(found)
+    assert [row.met for row in rows[:3]] == [True, True, True]
+
+
+def test_memory_that_grows_misses_its_target() -> None:
+    judged = {"cells": 100, "scored": 100, "tenth_mb": 80.0, "end_mb": 131.0, "seconds": 1.0}
+    resumed = {"inputs_mb": 80.0, "end_mb": 130.5, "seconds": 1.0, "open": 0}
+    tabled = {"ratings": 99, "seconds": 61.0, "end_mb": 200.0}
+    rows = cells_memory.table({"judging": judged, "resuming": resumed, "tabling": tabled})
+    assert [row.met for row in rows] == [False, False, False, False, None]
+
+
+def test_statistics_see_every_score(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    statistics_scale.fill(path, 3_000)
+    assert statistics_scale.compute(path)["scores"] == 3_000

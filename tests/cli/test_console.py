@@ -1,0 +1,44 @@
+"""Text of others on the terminal: it is seen, and it acts on nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from rich.console import Console
+
+from agenteval.cli.console import clean, clean_lines, json_text, print_json
+from benchmarks.pages_check import hidden_in
+from benchmarks.pages_payloads import payloads
+
+
+def printed(text: str) -> str:
+    console = Console(width=100_000, highlight=False, emoji=False, force_terminal=False)
+    with console.capture() as captured:
+        console.print(text, soft_wrap=True)
+    return captured.get()
+
+
+@pytest.mark.parametrize("name", sorted(payloads()))
+def test_payloads_are_text_on_one_line(name: str) -> None:
+    text = payloads()[name]
+    shown = printed(f"[bold]{clean(text)}[/bold]")
+    assert not hidden_in(shown)
+    assert shown.count("\n") == 1
+    assert shown.encode()
+    if text.isascii() and text.isprintable():
+        assert shown == text + "\n"  # markup, emoji codes and formulas as they are
+
+
+def test_several_lines() -> None:
+    assert clean_lines("a\nb\x1b[red]") == "a\nb[U+001B]\\[red]"
+    assert clean("a\nb\r\nc\td") == "a ⏎ b ⏎ c d"
+
+
+def test_json_is_the_same_value_and_acts_on_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    value = {text: [text] for text in payloads().values()}
+    print_json(value)
+    out = capsys.readouterr().out
+    assert json.loads(out) == value
+    assert not hidden_in(out)
+    assert json_text('"\U000e0041"') == '"\\udb40\\udc41"\n'

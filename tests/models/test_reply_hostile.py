@@ -1,0 +1,122 @@
+"""The ladder against texts made to break it: properties, and work in proportion to the length."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import agenteval.models
+from agenteval.errors import ReplyError
+from agenteval.models.reply import meant_as_json, parse_reply
+from benchmarks.fuzz_arcs import Arcs
+from tests.thorough import often
+
+FOLDER = Path(agenteval.models.__file__).parent
+ARCS = Arcs([FOLDER / f"{name}.py" for name in ("reply", "jsonish", "thinking")])
+PIECES = st.sampled_from(
+    ["{", "}", "[", "]", "(", ")", '"', "'", ":", ",", "\\", "\\ud800", "1", "-", ".5", "1e999",
+     "True", "null", "range(1, 5)", "//", "#", "/*", "*/", "\n", " ", "```", "```json\n", '"a"', '"a": ',
+     '{"a": 1}', "{'b': 'c'}", "NaN", "\ufeff", "\ud800", "\x00", "é", "<think>", "</think>", "{a:"]
+)  # fmt: skip
+TEXTS = st.lists(PIECES, max_size=40).map("".join) | st.text(max_size=60)
+
+
+@settings(max_examples=often(150, 5000), deadline=None)
+@given(TEXTS, st.booleans())
+@example('"{\\"a\\": 1}"', True)
+@example("[[1,]", False)
+def test_a_value_that_can_be_stored_and_is_its_own_json_or_an_error(
+    text: str, last_counts: bool
+) -> None:
+    try:
+        value = parse_reply(text, last_counts=last_counts).value
+    except ReplyError:
+        return
+    for ascii_only in (True, False):
+        written = json.dumps(value, allow_nan=False, ensure_ascii=ascii_only)
+        written.encode("utf-8")
+        again = parse_reply(written)
+        assert (repr(again.value), again.rung) == (repr(value), "json")
+
+
+FAMILIES: dict[str, Callable[[int], str]] = {
+    piece: lambda n, piece=piece: piece * (n // len(piece))  # type: ignore[misc]
+    for piece in ("{", "[", '"', "'", "\\", "```json\n", " ", "range(", "list(", '{"a":', "[{",
+                  '{"a": 1} ', '{"a" ', "<think>", "</think>", "//", "#", "/*", "{/*", "{a: ", "(",
+                  '{"a": NaN}', "['", "1,", '<think>{"a": 1}</think>', '"\\')
+} | {
+    "deep, then long": lambda n: "[" * 64 + "1," * (n // 2) + "x]",
+    "one open string": lambda n: '{"a": "' + "x{" * (n // 2),
+    "a long object": lambda n: "{" + ", ".join(f'"{i}": 1' for i in range(n // 8)) + ", x}",
+    "answers after a broken one": lambda n: '{"a": oops}' + '\n{"a": 1}' * (n // 9),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_twice_the_length_takes_about_twice_the_steps(family: str) -> None:
+    def steps(length: int) -> int:
+        ARCS.run(tried, FAMILIES[family](length))
+        return ARCS.steps
+
+    short, long = steps(1500), steps(3000)
+    assert long <= 2.2 * short + 200
+    assert long <= 60 * 3000
+
+
+def tried(text: str) -> Any:
+    try:
+        return parse_reply(text)
+    except ReplyError:
+        return None
+
+
+def test_the_measure_sees_more_than_twice_the_steps() -> None:
+    def pairs(text: str) -> int:
+        return sum(1 for _ in text for _ in text)
+
+    here = Arcs([Path(__file__)])
+    here.run(pairs, "x" * 20)
+    short = here.steps
+    here.run(pairs, "x" * 40)
+    assert here.steps > 3 * short
+
+
+GOOD, POOR = '{"clarity": "good"}', '{"clarity": "poor"}'
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ['{"clarity": oops}', "{// note\n'clarity': oops}", '{"clarity": NaN}', "{clarity: good}",
+     '{"clarity": "good", "clarity": "poor"}', '{"clarity": "good"]', '[{"clarity": "good"}; ]',
+     '{"clarity": ' + "9" * 5000 + "}", '{"clarity": ' + "[" * 70 + "]" * 70 + "}"],
+)  # fmt: skip
+def test_a_draft_is_not_taken_for_the_broken_answer_behind_it(broken: str) -> None:
+    with pytest.raises(ReplyError):
+        parse_reply(f"{POOR}\nNo: {broken}")
+    assert parse_reply(f"{POOR}\nNo: {broken}", last_counts=False).value == {"clarity": "poor"}
+    assert parse_reply(f"{broken}\nNo: {GOOD}").value == {"clarity": "good"}
+
+
+def test_json_as_text_in_json_is_read_once() -> None:
+    assert parse_reply(json.dumps(GOOD)).rung == "loose"
+    assert parse_reply(json.dumps(GOOD)).value == {"clarity": "good"}
+    assert parse_reply(json.dumps('{"clarity": "good",}')).value == {"clarity": "good"}
+    assert parse_reply(json.dumps('{"clarity": "good", "depth": "f')).rung == "salvaged"
+    for text in (json.dumps(json.dumps(GOOD)), '"good"', '"{"', json.dumps("say: " + GOOD)):
+        with pytest.raises(ReplyError):
+            parse_reply(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [(GOOD, True), ("{a: 1", True), ("[{", True), ("['", True), ("{x | x > 0}", False),
+     ("[1] and (2)", False), ("clarity: good", False), ("", False)],
+)  # fmt: skip
+def test_what_was_meant_as_json(text: str, meant: bool) -> None:
+    assert meant_as_json(text) is meant

@@ -1,0 +1,80 @@
+"""Thinking is no answer: which part of a reply it is, with tags missing, quoted and nested."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.errors import ReplyError
+from agenteval.models.reply import parse_reply
+from agenteval.models.thinking import behind_thinking, thinking_in, within
+
+GOOD, POOR = '{"clarity": "good"}', '{"clarity": "poor"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<think>{POOR}</think>{GOOD}",
+        f"<think>\n{POOR}\n</think>\n\n{GOOD}",
+        f"<THINKING>{POOR}</THINKING>{GOOD}",
+        f"<reasoning>{POOR}</reasoning>{GOOD}",
+        f"{POOR}\n</think>\n{GOOD}",  # the opening tag stood in the prompt
+        f"Well. <think>{POOR}</think>{GOOD}",
+        f"{GOOD}\n<think>or {POOR}?</think>",
+        f"{GOOD}\n<think>or {POOR}",
+        f"<think>a</think> b <think>{POOR}</think> {GOOD}",
+        f"<think>{POOR}</think>{POOR}</think>{GOOD}",
+        f"[THINK]{POOR}[/THINK]{GOOD}",
+        f"◁think▷{POOR}◁/think▷{GOOD}",
+        f'<think>{{"clarity": </think>{GOOD}',
+        GOOD,
+    ],
+)
+def test_the_answer_is_what_stands_outside(text: str) -> None:
+    assert parse_reply(text).value == {"clarity": "good"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"<think>{POOR}", f"<think>{POOR}</think>", f"{POOR}</think>", f"{POOR}</think> I pass.",
+     f"Well. <think>{POOR}", "<think>", f"<think>{POOR} <think> {POOR}",
+     f"<think>{POOR}</think> so <think>{POOR}</think>"],
+)  # fmt: skip
+def test_a_draft_alone_is_no_answer(text: str) -> None:
+    with pytest.raises(ReplyError):
+        parse_reply(text)
+
+
+def test_a_tag_in_an_answer_is_quoted() -> None:
+    quoted = '{"clarity": "good", "note": "it writes </think> and <think>"}'
+    for text in (quoted, f"So: {quoted}.", f"<think>{POOR}</think>```json\n{quoted}\n```"):
+        assert parse_reply(text).value["clarity"] == "good"
+    assert parse_reply(f"[analysis] as follows: {GOOD}").value == {"clarity": "good"}
+
+
+def test_offsets() -> None:
+    assert thinking_in("a<think>b</think>c", []) == [(1, 17)]
+    assert thinking_in("b</think>c", []) == [(0, 9)]
+    assert thinking_in("a<think>b", []) == [(1, 9)]
+    assert thinking_in("<think>a</think>b<think>c</think>", []) == [(0, 16), (17, 33)]
+    assert thinking_in("a<think>b</think>c", [(0, 9)]) == [(0, 17)]  # the opening one is quoted
+    assert [within(at, [(1, 3), (5, 6)]) for at in range(7)] == [
+        False, True, True, False, False, True, False,
+    ]  # fmt: skip
+    assert behind_thinking("<think>a</think>b") == "b"
+    assert behind_thinking("a</think>b") == "a</think>b"
+
+
+@given(st.lists(st.sampled_from(["<think>", "</think>", "a", "{"]), max_size=12).map("".join))
+def test_spans_are_in_order_apart_and_end_with_a_tag_or_the_text(text: str) -> None:
+    spans = thinking_in(text, [])
+    flat = [at for span in spans for at in span]
+    assert flat == sorted(flat)
+    for start, end in spans:
+        assert start == 0 or text.startswith("<think>", start)
+        assert text[:end].endswith("</think>") or end == len(text)
+    outside = "".join(c for i, c in enumerate(text) if not within(i, spans))
+    assert "<think>" not in outside
+    assert "</think>" not in outside

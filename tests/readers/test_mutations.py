@@ -1,0 +1,185 @@
+"""A valid file of every kind, mutated: it is read, or an InputError names it; nothing else.
+
+Cut off after every byte (small ones), bytes changed, keys taken away, values of another type.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agenteval.errors import InputError
+from agenteval.evaluators.planning.suite import read_suite
+from agenteval.evaluators.planning.synthesis.topics import read_words
+from agenteval.evaluators.traces.annotation_files import read_folder
+from agenteval.evaluators.traces.taxonomy import built_in, load_taxonomy
+from agenteval.evaluators.traces.worksheet import read_worksheet
+from agenteval.evaluators.utility.criteria_file import load_criteria
+from agenteval.evaluators.workflows.chart.parse import parse_chart
+from agenteval.evaluators.workflows.flowbench_rows import read_rows
+from agenteval.evaluators.workflows.folder import read_role, read_tools
+from agenteval.intake import read_text
+from agenteval.models.replay import ReplayTransport
+from agenteval.readers import read_runs
+from agenteval.readers.scores import read_scores
+from agenteval.readers.tasks import load_task
+from agenteval.readers.tracing import read_traces
+from benchmarks.hostile_doors import world
+from tests.thorough import often
+
+
+def role_around(path: Path) -> object:
+    """The role whose folder holds this file, as its commands read it."""
+    return read_role(next(p for p in path.parents if (p / "role.yaml").exists()))
+
+
+# what is read: (clean file, how it is read)
+LOADERS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "runs": ("runs.jsonl", read_runs),
+    "trace": ("trace.json", read_traces),
+    "trace, as runs": ("trace.json", read_runs),
+    "spans": ("trace.jsonl", read_traces),
+    "criteria": ("criteria.json", load_criteria),
+    "task": ("t/task.yaml", load_task),
+    "taxonomy": ("small.json", load_taxonomy),
+    "taxonomy in YAML": ("small.yaml", load_taxonomy),
+    "words": ("words.json", read_words),
+    "suite": ("suite.jsonl", lambda path: list(read_suite(path))),
+    "ratings": ("scores.csv", read_scores),
+    "ratings as lines": ("scores.jsonl", read_scores),
+    "rows": ("rows.jsonl", read_rows),
+    "rows as a list": ("rows.json", read_rows),
+    "tools": ("desk/lend_book/tools.json", read_tools),
+    "profiles": ("desk/lend_book/profiles.yaml", role_around),
+    "scenario": ("desk/lend_book/scenario.yaml", role_around),
+    "chart": ("desk/lend_book/workflow.mmd", lambda p: parse_chart(read_text(p), str(p))),
+    "recording": ("recording.jsonl", ReplayTransport),
+    "annotations": ("found/x.json", read_folder),
+    "sheet": ("sheets/x.yaml", lambda p: read_worksheet(read_text(p), str(p), built_in())),
+}
+LEAF = {"name": "Rude", "area": "a", "group": "g", "definition": "d"}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mutations")
+    world(folder)
+    for name in ("found", "sheets"):
+        (one,) = (folder / name).iterdir()
+        one.rename(one.with_stem("x"))
+    small = {"name": "x", "leaves": [LEAF, {**LEAF, "name": "Late", "aliases": ["tardy"]}]}
+    for name in ("small.json", "small.yaml"):
+        (folder / name).write_text(json.dumps(small))
+    entry = {"run": "r0", "repeat": 0, "text": "fine", "role": "judge"}
+    (folder / "recording.jsonl").write_text(json.dumps(entry) + "\n")
+    return folder
+
+
+def outcome(kind: str, folder: Path, data: bytes) -> str:
+    """ "read" or "refused"; anything else fails."""
+    name, load = LOADERS[kind]
+    path = folder / name
+    clean = path.read_bytes()
+    try:
+        path.write_bytes(data)
+        load(path)
+    except InputError as error:
+        line = str(error)
+        assert "\n" not in line, line
+        assert len(line) < 5000
+        assert str(path.parent) in line, line
+        return "refused"
+    finally:
+        path.write_bytes(clean)
+    return "read"
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+def test_the_clean_file_is_read(files: Path, kind: str) -> None:
+    assert outcome(kind, files, (files / LOADERS[kind][0]).read_bytes()) == "read"
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+def test_cut_off_anywhere(files: Path, kind: str) -> None:
+    """After every byte of a small file, in the thorough profile; else after every n-th."""
+    clean = (files / LOADERS[kind][0]).read_bytes()
+    step = max(1, len(clean) // often(20, 2000))
+    found = {outcome(kind, files, clean[:end]) for end in range(0, len(clean), step)}
+    assert "refused" in found or kind in ("annotations", "chart")
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+def test_bytes_changed(files: Path, kind: str) -> None:
+    clean = (files / LOADERS[kind][0]).read_bytes()
+    dice = random.Random(kind)
+    for _ in range(often(20, 2000)):
+        data = bytearray(clean)
+        for _ in range(dice.randint(1, 3)):
+            at = dice.randrange(len(data))
+            change = dice.randrange(4)
+            if change == 0:
+                data[at] ^= 1 << dice.randrange(8)
+            elif change == 1:
+                data[at] = dice.randrange(256)
+            elif change == 2:
+                data[at : at + dice.randint(1, 40)] = b""
+            else:
+                data[at:at] = dice.choice((b'"', b"{", b"[", b"\n", b"\0", b"-", b"&a ", b"\xff"))
+        outcome(kind, files, bytes(data))
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every (container, key) of a value."""
+    if isinstance(value, dict | list):
+        for key in list(value) if isinstance(value, dict) else range(len(value)):
+            yield value, key
+            yield from places(value[key])
+
+
+OTHERS = (None, True, -1, 1.5, 10**400, "", "x", "\u2028", [], {}, [None], [[]], {"": None}, ["x"])
+JSON_KINDS = [kind for kind, (name, _) in LOADERS.items() if Path(name).suffix != ".csv"
+              and Path(name).suffix != ".mmd"]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", JSON_KINDS)
+@settings(max_examples=often(12, 500), suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_keys_gone_and_values_of_another_type(files: Path, kind: str, data: st.DataObject) -> None:
+    """Changed at up to three places; files of YAML are written as JSON, which YAML is."""
+    import yaml
+
+    text = (files / LOADERS[kind][0]).read_text()
+    value = yaml.safe_load(text.split("\n")[0] if LOADERS[kind][0].endswith("l") and
+                           not LOADERS[kind][0].endswith("yaml") else text)  # fmt: skip
+    for _ in range(data.draw(st.integers(1, 3))):
+        found = list(places(value))
+        if not found:
+            break
+        container, key = data.draw(st.sampled_from(found))
+        change = data.draw(st.sampled_from(["delete", "replace", "double"]))
+        if change == "delete":
+            del container[key]
+        elif change == "replace" or isinstance(container, dict):
+            container[key] = deepcopy(data.draw(st.sampled_from(OTHERS)))
+        else:
+            container.append(deepcopy(container[key]))
+    outcome(kind, files, json.dumps(value, ensure_ascii=False).encode() + b"\n")
+
+
+def test_no_reader_takes_long(files: Path) -> None:
+    """Fifty thousand of one sign in front of a clean file."""
+    began = time.process_time()
+    for kind, (name, _) in LOADERS.items():
+        clean = (files / name).read_bytes()
+        for sign in (b"[", b"{", b'"', b"-", b"(", b" ", b"&", b"\\", b"0"):
+            outcome(kind, files, sign * 50_000 + clean)
+    assert time.process_time() - began < 60

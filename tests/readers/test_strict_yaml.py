@@ -1,0 +1,156 @@
+"""YAML that two programs would read differently is refused with the line; the rest is as always."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.errors import InputError
+from agenteval.readers.strict_yaml import load_yaml, read_yaml
+
+
+def refused(text: str) -> str:
+    with pytest.raises(InputError) as caught:
+        load_yaml(text, "f.yaml")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a: 1\nb: no", 'f.yaml:2: not valid YAML (no: some programs read it as true or false; '
+         'write true or false, or "no" for the text)'),
+        ("- Yes", "true or false"), ("on: 1", "true or false"), ("- OFF", "true or false"),
+        ("- 12:30", "of base 60"), ("- 12:30:45.5", "of base 60"), ("- 010", "another number"),
+        ("- 0b11", "another number"), ("- 0o17", "another number"), ("- 0x1F", "another number"),
+        ("- 1_000", "another number"), ("- 1e3", "1e3: some programs read it as a text"),
+        ("- 1.5E3", "as a text"), ("- .inf", "no number of JSON"), ("- .NaN", "no number of JSON"),
+        ("- " + "9" * 5000, "too large for a number"), ("- 1.0e+999", "too large for a number"),
+        ("a: 1\n\na: 2", "f.yaml:3: not valid YAML (the key 'a' stands twice in the mapping at"
+         " line 1)"),
+        ("1: x\n1: y", "the key 1 stands twice"), ("true: x\nTrue: y", "the key True stands twice"),
+        ("a: &x [1]\nb: *x", "f.yaml:2: not valid YAML (aliases"), ("<<: {a: 1}", "merge keys"),
+        ("a: !!python/object/apply:os.system ['true']", "tags are not allowed"),
+        ("a: !!int x", "tags are not allowed"), ("a: !mine x", "tags are not allowed"),
+        ("? [a]\n: 1", "a list or a mapping is no key"), ("{a: 1}: 2", "is no key"),
+        ("a: 1\n---\nb: 2", "f.yaml:2: not valid YAML (a second document begins here"),
+        ("\ta: 1", "f.yaml:1:1: not valid YAML"), ("a: [1, 2", "not valid YAML"),
+        ('a: "\\ud800"', "not valid YAML"), ("a: \x01", "not valid YAML"),
+        ("%YAML 9.9\n---\na", "not valid YAML"),
+    ],
+)  # fmt: skip
+def test_refused_with_its_line(text: str, says: str) -> None:
+    assert says in refused(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", None), ("# nothing", None), ("a:\nb: ~\nc: null", {"a": None, "b": None, "c": None}),
+        ("- 'no'\n- \"12:30\"\n- '010'", ["no", "12:30", "010"]),
+        ("- 09:30\n- 08\n- 0733902715\n- 2024-01-31", ["09:30", "08", "0733902715", "2024-01-31"]),
+        ("- true\n- False", [True, False]), ("- 7\n- -1\n- +2\n- 0", [7, -1, 2, 0]),
+        ("- 1.5\n- -.5\n- 2.\n- 1.5e+3", [1.5, -0.5, 2.0, 1500.0]),
+        ("- nope\n- once\n- 1e\n- 12:x\n- 1.2.3", ["nope", "once", "1e", "12:x", "1.2.3"]),
+        ("a: |\n  no\n  010\n", {"a": "no\n010\n"}), ("a: {b: [1, {c: d}]}",
+                                                      {"a": {"b": [1, {"c": "d"}]}}),
+        ("- &x a\n- b", ["a", "b"]), ("\ufeffa: 1", {"a": 1}),
+    ],
+)  # fmt: skip
+def test_read_as_written(text: str, value: Any) -> None:
+    assert load_yaml(text, "f") == value
+    assert repr(load_yaml(text, "f")) == repr(value)  # 1 is not True
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(max_size=8),
+    lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(max_size=5), x, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(plain)
+def test_what_pyyaml_writes_is_read_as_it_was(value: Any) -> None:
+    """Or refused: of what PyYAML leaves without quotes, some is text to it and a number to us."""
+    text = yaml.safe_dump(value, allow_unicode=True)
+    try:
+        found = load_yaml(text, "f")
+    except InputError as error:
+        told = str(error)
+    else:
+        assert found == value
+        return
+    assert "some programs read it" in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, "a:\n  " + "- " * 100_000, '{"a":' * 100_000, "? " * 100_000, "[" * 65],
+)
+def test_depth(text: str) -> None:
+    assert "nested deeper than 64 levels" in refused(text)
+
+
+def test_sixty_four_levels_are_read() -> None:
+    value = load_yaml("[" * 64 + "]" * 64, "f")
+    for _ in range(63):
+        (value,) = value
+    assert value == []
+
+
+def test_many_keys_take_time_in_proportion() -> None:
+    """Twenty times as many keys take less than a hundred times as long: no square of them."""
+
+    def seconds(keys: int) -> float:
+        text = "".join(f"k{i}: v\n" for i in range(keys))
+        began = time.process_time()
+        assert len(load_yaml(text, "f")) == keys
+        return time.process_time() - began
+
+    few = max(min(seconds(1000) for _ in range(3)), 1e-3)
+    assert seconds(20_000) < 100 * few
+
+
+def test_too_many_values() -> None:
+    assert "more than 500,000 values" in refused("[" + "1," * 500_001 + "]")
+
+
+def test_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "f.yaml"
+    path.write_bytes(b"\xef\xbb\xbfa: 1\r\nb: [x, y]\r\n")
+    assert read_yaml(path) == {"a": 1, "b": ["x", "y"]}
+    path.write_bytes(b"a: caf\xe9\n")
+    with pytest.raises(InputError, match=r"f\.yaml:1: not UTF-8 at byte offset 6"):
+        read_yaml(path)
+
+
+def test_without_the_fast_parser_all_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [
+        "a: [1, {b: no}]",
+        "a: [1, {b: c}]",
+        "[" * 100,
+        "a: *x",
+        "k: 'x'\nk: y",
+        'a: "\\ud800"',
+    ]
+
+    def all_of_them() -> list[str]:
+        found = []
+        for text in texts:
+            try:
+                found.append(repr(load_yaml(text, "f")))
+            except InputError as error:
+                found.append(type(error).__name__)
+        return found
+
+    fast = all_of_them()
+    monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    assert all_of_them() == fast
