@@ -85,7 +85,7 @@ def measure(*, quick: bool, seed: int) -> Measured:
     """Run all parts in a folder of their own, which is kept when something is wrong."""
     scratch = Path(tempfile.mkdtemp(prefix="agenteval-crash-"))
     scratch.chmod(0o755)
-    sizes = Sizes(8, 2, 1, 6, 1) if quick else Sizes()
+    sizes = Sizes(8, 2, 1, 6, 1, pages=False) if quick else Sizes()
     rounds = 2 if quick else 50
     with (
         serve(answer=critic, latency=LATENCY, ignore=[NONCE], record=0) as server,
@@ -97,6 +97,7 @@ def measure(*, quick: bool, seed: int) -> Measured:
             rng = random.Random(f"{seed} {name}")
             storm = Storm(kitchen, server, works(sizes)[name], rng)
             tallies.append(storm.run(kills, first=FIRST.get(name) if quick else None))
+            print(f"{name}: {tallies[-1].kills} kills", file=sys.stderr, flush=True)
         small = Sizes(4, 1, 1, 3, 1)
         pairs = run_pairs(Kitchen(scratch / "pairs", zygote, server.base_url, small), rounds)
         cases = Kitchen(scratch / "files", zygote, server.base_url, small)

@@ -35,7 +35,7 @@ class Files:
 
 
 def run_files(kitchen: Kitchen, *, quick: bool) -> Files:
-    """All cases; the quick size takes two commands a case and every fifth write."""
+    """All cases; the quick size takes two commands a case and every eleventh write."""
     files = Files()
     full = _full_store(kitchen)
     writing = ("quantify", "verify", "criteria", "plan test")
@@ -54,8 +54,8 @@ def run_files(kitchen: Kitchen, *, quick: bool) -> Files:
             _refuse(kitchen, files, command, "a file that may not be written", folder, bound=True)
     _without_log(kitchen, files)
     for version in OLD_VERSIONS:
-        _upgrade(kitchen, files, version, every=5 if quick else 1)
-    _create(kitchen, files, every=13 if quick else 1)
+        _upgrade(kitchen, files, version, every=11 if quick else 1)
+    _create(kitchen, files, every=25 if quick else 1)
     return files
 
 
@@ -209,7 +209,10 @@ def _without_log(kitchen: Kitchen, files: Files) -> None:
     """
     work = works(kitchen.sizes)["quantify"]
     folder = kitchen.folder(work)
-    kitchen.zygote.run(kitchen.job(work, folder, kill=Kill("after", at=5)))
+    ended = kitchen.zygote.run(kitchen.job(work, folder, kill=Kill("after", at=4)))
+    if not ended.killed:
+        files.wrong.append(f"a store without its log: ended with {ended.code}")
+        return
     (folder / "s.db-wal").unlink()
     (folder / "s.db-shm").unlink()
     with copied(folder / "s.db") as copy, closing(sqlite3.connect(copy)) as db:

@@ -253,8 +253,7 @@ def _watch_units(log: Path) -> None:
 
     The line is one write(2), so it is there whenever the process ends.
     """
-    from agenteval.store import schema
-    from agenteval.store import writer
+    from agenteval.store import schema, writer
 
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     keys = {

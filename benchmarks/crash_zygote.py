@@ -8,6 +8,7 @@ child sets the hooks of `crash_watch`, calls `agenteval.cli.main.main` and ends 
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -28,8 +29,9 @@ from crash_watch import Kill, Watch, install, read_state
 
 IMPORTS = (
     "agenteval.cli.main", "openai.resources.chat.completions", "sqlalchemy.dialects.sqlite",
-    "scipy.stats", "matplotlib.backends.backend_svg", "jinja2", "rich.progress",
-    "agenteval.pipeline", "agenteval.verification", "agenteval.proposals", "agenteval.campaign",
+    "scipy.stats", "matplotlib.backends.backend_svg", "matplotlib.figure", "jinja2",
+    "rich.progress", "agenteval.pipeline", "agenteval.verification",
+    "agenteval.proposals", "agenteval.campaign",
     "agenteval.report", "agenteval.models.openai", "agenteval.readers.formats",
     "agenteval.evaluators.planning.scripted", "agenteval.cli.plan_run", "agenteval.cli.table",
     "agenteval.cli.verify_table", "agenteval.cli.progress", "agenteval.analysis",
@@ -191,6 +193,8 @@ def main() -> int:
     threads = Path("/proc/self/task")
     if threads.exists() and len(list(threads.iterdir())) != 1:
         raise RuntimeError("an import has started a thread; a fork would lose it")
+    gc.collect()
+    gc.freeze()  # else the first collection of each child copies all pages
     _say({"kind": "ready"})
     children: dict[int, _Child] = {}
     waiting = b""

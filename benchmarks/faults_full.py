@@ -1,7 +1,8 @@
 """A disk that is full, for `faults.py`: a small tmpfs, a limit on the size of files, `/dev/full`.
 
-The commands run as processes of their own, the way back within this one. Run as a program, this is the part that may mount: it
-needs a mount namespace (`unshare`), so that nothing is mounted for anybody else.
+The commands run as processes of their own, the way back within this one. Run as a program, this is
+the part that may mount: it needs a mount namespace (`unshare`), so that nothing is mounted for
+anybody else.
 """
 
 from __future__ import annotations

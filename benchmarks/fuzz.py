@@ -66,8 +66,8 @@ class Fuzz:
 
         What the readers keep from one call to the next is made before anything is counted.
         """
-        for target in self.targets.values():
-            target(_WARM)
+        for call in self.targets.values():
+            call(_WARM)
         for target, text in seeds:
             if go_on():
                 self.run(target, text)

@@ -12,6 +12,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,12 @@ def inputs(clean: bytes, kind: str) -> Iterator[Hostile]:
         yield from _traces()
 
 
-def _bytes(family: str, name: str, data: bytes, outcome: str = "either") -> Hostile:
-    return Hostile(family, name, lambda path: _write(path, data), outcome)
+def _bytes(
+    family: str, name: str, data: bytes | Callable[[], bytes], outcome: str = "either"
+) -> Hostile:
+    return Hostile(
+        family, name, lambda path: _write(path, data() if callable(data) else data), outcome
+    )
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -74,7 +79,7 @@ def _encodings(clean: bytes) -> Iterator[Hostile]:
     def spliced(extra: bytes) -> bytes:
         return clean[:cut] + extra + clean[cut:]
 
-    def one(name: str, data: bytes, outcome: str) -> Hostile:
+    def one(name: str, data: bytes | Callable[[], bytes], outcome: str) -> Hostile:
         return _bytes("encodings", name, data, outcome)
 
     yield one("BOM", b"\xef\xbb\xbf" + clean, "clean")
@@ -92,9 +97,9 @@ def _encodings(clean: bytes) -> Iterator[Hostile]:
     yield one("control characters", spliced(b"\x1b[2J\x07\x08"), "either")
     for name, data in (("empty", b""), ("blank", b" \r\n\t\n"), ("only a BOM", b"\xef\xbb\xbf")):
         yield one(name, data, "refused")
-    yield one("gzip", gzip.compress(clean), "refused")
-    yield one("a gzip bomb", gzip.compress(bytes(2**20)), "refused")
-    yield one("zip", _zip(clean), "refused")
+    yield one("gzip", lambda: gzip.compress(clean), "refused")
+    yield one("a gzip bomb", lambda: gzip.compress(bytes(2**20)), "refused")
+    yield one("zip", lambda: _zip(clean), "refused")
     yield one("random bytes", bytes(range(256)) * 16, "refused")
     yield one("half", clean[: len(clean) // 2], "either")
 
@@ -144,8 +149,12 @@ def _long_line(path: Path, kind: str) -> None:
 def _json(clean: bytes, kind: str) -> Iterator[Hostile]:
     first = json.loads(clean.splitlines()[0] if kind == "lines" else clean)
 
-    def one(family: str, name: str, text: str, outcome: str = "either") -> Hostile:
-        return _bytes(family, name, text.encode("utf-8") + b"\n", outcome)
+    def one(
+        family: str, name: str, text: str | Callable[[], str], outcome: str = "either"
+    ) -> Hostile:
+        return _bytes(
+            family, name, lambda: (text() if callable(text) else text).encode() + b"\n", outcome
+        )
 
     body = json.dumps(first)
     opened = body[:-1] + ", " if isinstance(first, dict) and first else None
@@ -167,12 +176,16 @@ def _json(clean: bytes, kind: str) -> Iterator[Hostile]:
         yield one("JSON", f"the number {number[:12]}", f'{opened}"x": {number}}}')
     for text in (r"\ud800", r"\udfff x", r"\ud83d\ude00", r"\u0000", r"\u2028", "\u2028", r"\x"):
         yield one("JSON", f"the text {text!a}", f'{opened}"x": "{text}"}}')
-    keys = ", ".join(f'"k{i}": {i}' for i in range(200_000))
-    yield one("JSON", "200,000 keys", f"{opened}{keys}}}")
-    yield one("JSON", "1,000,000 items", f'{opened}"x": [{"0," * 999_999}0]}}')
-    yield one("JSON", "a text of 10 MB", f'{opened}"x": "{"y" * 10**7}"}}')
-    yield one("JSON", "a key of 10 MB", f'{opened}"{"y" * 10**7}": 1}}')
-    yield one("JSON", "a key of 10 MB twice", f'{opened}"{"y" * 10**7}": 1, "{"y" * 10**7}": 1}}')
+    long = "y" * 10**7
+    large: dict[str, Callable[[], str]] = {
+        "200,000 keys": lambda: ", ".join(f'"k{i}": {i}' for i in range(200_000)),
+        "1,000,000 items": lambda: f'"x": [{"0," * 999_999}0]',
+        "a text of 10 MB": lambda: f'"x": "{long}"',
+        "a key of 10 MB": lambda: f'"{long}": 1',
+        "a key of 10 MB twice": lambda: f'"{long}": 1, "{long}": 1',
+    }
+    for name, rest in large.items():
+        yield one("JSON", name, lambda rest=rest: f"{opened}{rest()}}}")  # type: ignore[misc]
     if isinstance(first, dict):
         yield from _fields(first)
 
@@ -181,8 +194,9 @@ def _fields(first: dict[str, Any]) -> Iterator[Hostile]:
     """Every field missing, doubled, of every other type; ids that mean harm as names of files."""
 
     def one(name: str, value: Any) -> Hostile:
-        data = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        return _bytes("fields", name, data + b"\n")
+        return _bytes(
+            "fields", name, lambda: json.dumps(value, ensure_ascii=False).encode() + b"\n"
+        )
 
     for key, item in first.items():
         yield one(f"no {key}", {k: v for k, v in first.items() if k != key})
@@ -198,11 +212,12 @@ def _fields(first: dict[str, Any]) -> Iterator[Hostile]:
         yield one(f"unknown field {name[:12]}", {**first, name: {"x": 1}})
 
 
-def _yaml(clean: bytes) -> Iterator[Hostile]:
+@cache
+def _yaml_texts() -> dict[str, str]:
     laughs = "\n".join(
         f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9) if i else 'ha'}]" for i in range(9)
     )
-    texts = {
+    return {
         "a billion laughs": laughs,
         "an alias": "a: &x [1]\nb: *x",
         "a merge key": "<<: {a: 1}",
@@ -227,8 +242,11 @@ def _yaml(clean: bytes) -> Iterator[Hostile]:
         "100,000 commas": "[" + "," * 100_000,
         "100,000 quotes": "k: '" + "''" * 100_000,
     }
+
+
+def _yaml(clean: bytes) -> Iterator[Hostile]:
     doubtful = ("no", "Yes", "ON", "off", "1e3", "010", "12:30:45", "1_000", "0b11", "0o17")
-    for name, text in texts.items():
+    for name, text in _yaml_texts().items():
         yield _bytes("YAML", name, (text + "\n").encode())
         yield _bytes("YAML", f"{name}, after the clean", clean + (text + "\n").encode())
     for word in doubtful:
@@ -292,7 +310,7 @@ def _traces() -> Iterator[Hostile]:
     """Spans in circles, in one long chain, at absurd times, with attributes of every type."""
 
     def spans(name: str, made: list[dict[str, Any]]) -> Hostile:
-        return _bytes("traces", name, json.dumps({"spans": made}).encode() + b"\n")
+        return _bytes("traces", name, lambda: json.dumps({"spans": made}).encode() + b"\n")
 
     def span(id: str, parent: str | None = None, **more: Any) -> dict[str, Any]:
         return {"trace_id": "t" * 32, "span_id": id, "parent_span_id": parent, "name": "n", **more}

@@ -22,13 +22,17 @@ from benchmarks.hostile_doors import Door
 from benchmarks.hostile_inputs import Hostile
 
 PATIENCE = 120.0  # seconds of the clock after which a command hangs; one that waits has no end
+_COMPARING = ("compare", "agree")
+# VmHWM is of this program alone; what getrusage gives begins with the parent's memory.
 _CHILD = """
-import resource, sys
+import sys
 from agenteval.cli.main import main
 try:
     main(sys.argv[1:])
 finally:
-    sys.stderr.write(f"\\npeak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}\\n")
+    with open("/proc/self/status") as status:
+        peak = next(line.split()[1] for line in status if line.startswith("VmHWM"))
+    sys.stderr.write(f"\\npeak {peak}\\n")
 """
 
 
@@ -147,10 +151,12 @@ def problem(door: Door, one: Hostile, told: Told, clean: Told, left: list[str]) 
         return "hangs"
     if told.crash:
         return "traceback: " + told.crash.strip().splitlines()[-1][:200]
-    if door.lenient and told.code == 3 and not told.lines:
-        return ""  # too little could be read: a result, told as one
+    if door.lenient and told.code in (2, 3) and not told.lines and told.out:
+        return ""  # too little could be read: a result, told in the table
+    if told.lines and (told.code, told.lines) == (clean.code, clean.lines):
+        return ""  # the file is read; what the command lacks besides is another matter
     if told.code in (2, 3) and not (told.code in door.fine and not told.lines):
-        return _refusal(door, told, left)
+        return _refusal(door, one, told, left)
     if told.code not in {0, 1, 4, 5, *door.fine}:
         return f"exit code {told.code}"
     if one.outcome == "refused" and not door.lenient and 2 not in door.fine:
@@ -160,15 +166,18 @@ def problem(door: Door, one: Hostile, told: Told, clean: Told, left: list[str]) 
     return ""
 
 
-def _refusal(door: Door, told: Told, left: list[str]) -> str:
+def _refusal(door: Door, one: Hostile, told: Told, left: list[str]) -> str:
     if len(told.lines) != 1:
         return f"{len(told.lines)} lines of error: {told.err[-300:]!r}"
     line = told.lines[0]
     if len(line) > 3000:
         return f"a line of {len(line):,} characters"
     path = Path(door.target)
-    named = path.name in line or path.parent.name in line or "--" in line
-    if not named and not door.lenient:  # these may say that nothing is left, of several files
+    names = {path.name, path.parent.name, "--"} - {""}
+    named = any(name in line for name in names)
+    # Of files that can be read, the line may say that they have nothing in common.
+    about_both = door.command in _COMPARING and one.outcome == "either"
+    if not named and not door.lenient and not about_both:
         return f"the line does not name the file: {line[:200]}"
     if left:
         return f"left behind: {', '.join(left)}"

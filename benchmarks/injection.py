@@ -36,12 +36,21 @@ from agenteval.readers.injection import find_signs, view_signs
 from agenteval.testing.obeying import Obeying, open_prompt
 from agenteval.testing.scripted import ScriptedTransport
 from benchmarks.injection_judges import others
-from benchmarks.injection_probes import Place, Probe, Verdict, controlled, levels, utility
+from benchmarks.injection_probes import (
+    EVERY_SLOT,
+    Place,
+    Probe,
+    Verdict,
+    controlled,
+    levels,
+    utility,
+)
 from benchmarks.outcome import Row, finish
 
 ROOT = Path(__file__).resolve().parents[1]
 ATTACKS = ROOT / "tests" / "data" / "injection" / "attacks.jsonl"
 _FIFTIETH = 50
+_HARMLESS = "a_name_of_nothing, {said} by nobody"
 _PART = 23  # of the controls, since few attacks know the code
 
 
@@ -63,6 +72,8 @@ async def attacked(
     judge = Obeying(probe.honest, probe.obeyed)
     plain = Place()
     honest = await probe.run(_client(judge), plain)
+    # An odd text may have a reply repaired that an honest one does not: those words are ours, too.
+    await probe.run(_client(judge), Place(EVERY_SLOT, _HARMLESS))
     runs, changed = 0, []
     for i, slot in enumerate(plain.seen):
         for j, text in enumerate(texts):

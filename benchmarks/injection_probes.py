@@ -35,6 +35,7 @@ from agenteval.testing.obeying import Says, Sight
 
 STEPS = "Step 1: 3 packs hold 12 eggs.\nStep 2: so 5 packs hold 20 eggs.\nThe answer is 20 eggs."
 KNOWN = ("Step 1: 3 packs hold 12 eggs.", "The answer is 20 eggs.")  # the verdict rests on these
+EVERY_SLOT = "*"
 Say = Callable[[str, str], str]
 Verdict = Any
 
@@ -51,7 +52,7 @@ class Probe:
 
 @dataclass
 class Place:
-    """Puts an attack into one slot and notes which slots there are."""
+    """Puts an attack into one slot, or into every one, and notes which slots there are."""
 
     slot: str = ""
     attack: str = ""
@@ -61,7 +62,7 @@ class Place:
 
     def __call__(self, slot: str, text: str) -> str:
         self.seen[slot] = None
-        if slot != self.slot or not self.attack:
+        if self.slot not in (slot, EVERY_SLOT) or not self.attack:
             return text
         return f"{text}\n{self.attack}\n{text}" if text else self.attack
 

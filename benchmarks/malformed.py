@@ -39,6 +39,10 @@ from outcome import finish
 
 from agenteval.records import Criterion, Failure
 
+__all__ = [
+    "corpus", "differences", "malformed_readers", "read", "read_corpus", "read_generated",
+    "read_others", "read_repaired", "replies", "serve_rows",
+]  # fmt: skip
 GENERATED, QUICK = 50_000, 1000
 Reader = Callable[[str, Sequence[Criterion], str], tuple[dict[str, str], str | None]]
 

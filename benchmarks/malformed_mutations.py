@@ -137,7 +137,7 @@ def _extra(draft: Draft, rng: random.Random) -> None:
 def _names(draft: Draft, rng: random.Random) -> None:
     for path in draft.paths:
         if "/" not in path:
-            draft.names[path] = rng.choice([str.upper, str.title, str])(draft.leaf[path].name)
+            draft.names[path] = rng.choice((str.upper, str.title, str.strip))(draft.leaf[path].name)
 
 
 @mutation("another order", "harmless", 1, "order")

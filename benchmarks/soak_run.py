@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from agenteval.evaluators.base import Evaluator
     from agenteval.pipeline import Ended, Item, Plan
-    from agenteval.records import Criterion
     from agenteval.store import Store
 
 WARM = 10.0  # seconds in which the ceiling may be searched for
@@ -39,7 +38,7 @@ class Size:
     ceiling: int
     latency: str
     timeout: float
-    again: int  # runs of the second run, on a store of its own
+    again: int  # runs of the second run, on a store of its own: the last so many
 
     @property
     def calls(self) -> int:
@@ -59,7 +58,14 @@ def script(size: Size) -> dict[str, Any]:
     meets status 500 each time, 3 a reply that takes longer than the timeout (its first attempt,
     where the size is small).
     """
-    plain = {"status": 500, "body": None, "headers": {}, "code": None, "seconds": 1.0, "usage": None}
+    plain: dict[str, Any] = {
+        "status": 500,
+        "body": None,
+        "headers": {},
+        "code": None,
+        "seconds": 1.0,
+        "usage": None,
+    }
     healing = [{k: v for k, v in asdict(f).items() if v != plain.get(k)} for f in HEALING]
     drip: dict[str, Any] = {"kind": "slow_drip", "seconds": 3 * size.timeout}
     first = {} if size.runs > 1000 else {"first": 1}
@@ -170,7 +176,7 @@ async def judge_all(
         return _judged(plan, ended, again, store, evaluator, client.retry.attempts)
 
 
-def _judged(  # noqa: PLR0913  what a run leaves behind
+def _judged(
     plan: Plan, ended: Ended, again: Plan, store: Store, evaluator: Evaluator, attempts: int
 ) -> Judged:
     from sqlalchemy import text
@@ -204,7 +210,6 @@ def export(path: Path, runs: Sequence[Item]) -> bytes:
         export_cells(store, table)
     with table.open("rb") as lines:
         return b"".join(line for line in lines if json.loads(line)["run_id"] in wanted)
-
 
 
 __all__ = ["Judged", "Size", "Watch", "export", "items", "judge_all", "script"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import stat
@@ -12,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.errors import InputError
+from agenteval.errors import InputError, StoreError
 from agenteval.files import replacing, write_atomically
+from agenteval.testing import faulty_disk
+from agenteval.testing.faulty import NthCall
 from tests.store.making import FORK
 
 
@@ -85,7 +88,7 @@ def _limited(path: Path, pipe: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     try:
         write_atomically(path, "n" * 5000)
-    except InputError as error:
+    except StoreError as error:
         pipe.send(str(error))
 
 
@@ -96,7 +99,8 @@ def test_no_room_leaves_the_old_file(tmp_path: Path) -> None:
     ours, theirs = FORK.Pipe(duplex=False)
     child = FORK.Process(target=_limited, args=(path, theirs))
     child.start()
-    assert "cannot write" in ours.recv()
+    theirs.close()
+    assert "free some space and run the command again" in ours.recv()
     child.join(20)
     assert path.read_text() == "old"
     assert names(tmp_path) == ["a.txt"]
@@ -110,18 +114,141 @@ def _write_for_ever(path: Path, pipe: Connection) -> None:
         write_atomically(path, f"{n}\n" * 20_000)
 
 
-def test_kill_9_leaves_one_version_whole(tmp_path: Path) -> None:
+def test_kill_9_leaves_one_version_whole_and_no_litter(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
+    litter = 0
     for i in range(20):
         ours, theirs = FORK.Pipe(duplex=False)
         child = FORK.Process(target=_write_for_ever, args=(path, theirs))
         child.start()
+        theirs.close()
         ours.recv()
         time.sleep(0.003 + 0.0013 * i)
         child.kill()
         child.join(20)
+        litter += len(partial(tmp_path))
         if path.exists():
             lines = path.read_text().split("\n")
             assert len(lines) == 20_001
             assert len(set(lines[:-1])) == 1
-    assert path.exists()
+        write_atomically(path, "0\n" * 20_000)
+        assert names(tmp_path) == ["a.txt"]
+    assert litter  # some were killed within a write
+
+
+# ---- leftovers -----------------------------------------------------------------------------------
+
+
+def partial(folder: Path) -> list[str]:
+    return [name for name in names(folder) if name.endswith(".partial")]
+
+
+def leave(path: Path) -> Path:
+    """A temporary file as a killed writer leaves it: nobody holds its lock any more."""
+    with replacing(path) as temporary:
+        pass
+    path.unlink()
+    temporary.write_text("half")
+    return temporary
+
+
+def test_the_next_write_removes_what_the_dead_left(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    mine, other = leave(path), leave(tmp_path / "a.txt.gz")
+    foreign = [
+        tmp_path / f".a.txt.{'0' * 8}-{'1' * 12}.partial",  # of another host
+        tmp_path / f".a.txt.{mine.name.split('.')[3].split('-')[0]}-1.partial",
+        tmp_path / ".a.txt.partial",
+        tmp_path / f"{mine.name}.bak",
+    ]
+    for file in foreign:
+        file.write_text("not ours")
+    write_atomically(path, "new")
+    assert not mine.exists()
+    assert other.exists()  # of another file: its next write sees to it
+    assert all(file.read_text() == "not ours" for file in foreign)
+    write_atomically(tmp_path / "a.txt.gz", "new")
+    assert not other.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no flock")
+def test_a_living_writer_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    with replacing(path) as first:
+        first.write_text("first")
+        with replacing(path) as second:
+            assert first.exists()
+            second.write_text("second")
+        assert path.read_text() == "second"
+        assert first.read_text() == "first"
+    assert path.read_text() == "first"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_name_of_many_bytes_has_room(tmp_path: Path) -> None:
+    path = tmp_path / ("\N{EURO SIGN}" * 83)  # 249 bytes
+    write_atomically(path, "x")
+    assert names(tmp_path) == [path.name]
+    leave(path)
+    write_atomically(path, "y")
+    assert names(tmp_path) == [path.name]
+
+
+def test_a_folder_that_cannot_be_listed_is_written_all_the_same(tmp_path: Path) -> None:
+    with faulty_disk.failing({"list": NthCall(1, errno.EACCES, lasting=True)}):
+        write_atomically(tmp_path / "a.txt", "x")
+    assert names(tmp_path) == ["a.txt"]
+
+
+# ---- failing calls -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["open", "write", "fsync", "rename", "mkdir", "chmod"])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_the_nth_call_fails_until_none_does(tmp_path: Path, kind: str, number: int) -> None:
+    path = tmp_path / "a.txt"
+    failures = 0
+    for n in range(1, 20):
+        path.write_text("old")
+        fault = NthCall(n, number)
+        said = None
+        try:
+            with faulty_disk.failing({kind: fault}):
+                write_atomically(path, "new")
+        except StoreError as error:
+            said = str(error)
+        if said is None:
+            assert path.read_text() == "new"
+        else:
+            failures += 1
+            assert os.strerror(number) in said
+            assert ("free some space" in said) is (number == errno.ENOSPC)
+            # the last ones are of the folder, behind the new name
+            assert path.read_text() in ("old", "new")
+        assert names(tmp_path) == ["a.txt"]
+        if not fault.fired:
+            break
+    assert failures >= (kind != "mkdir")  # a folder that is there is no error
+    assert n > 1
+
+
+def test_an_unlink_that_fails_hides_no_error_and_is_made_good(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    faults = {"write": NthCall(1, errno.ENOSPC), "unlink": NthCall(1, errno.EIO)}
+    with faulty_disk.failing(faults), pytest.raises(StoreError, match="No space left"):
+        write_atomically(path, "new")
+    assert path.read_text() == "old"
+    assert len(partial(tmp_path)) == 1
+    write_atomically(path, "new")
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_half_a_write_is_completed(tmp_path: Path) -> None:
+    with faulty_disk.failing({"write": NthCall(1, half=True)}), pytest.raises(StoreError):
+        write_atomically(tmp_path / "a.txt", "12345678")
+    assert names(tmp_path) == []
+    fault = NthCall(2, half=True)  # nothing fails behind it: there is no second call
+    with faulty_disk.failing({"write": fault}):
+        write_atomically(tmp_path / "a.txt", "12345678")
+    assert (tmp_path / "a.txt").read_text() == "12345678"

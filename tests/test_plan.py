@@ -16,6 +16,7 @@ from agenteval.plan import Plan, joined, make_plan
 from agenteval.records import Criterion, FailureStatus
 from agenteval.store import Store
 from tests.store.making import ScriptedJudge, criteria, failures, items, scores
+from tests.thorough import often
 
 RUNS, WIDTH, REPEATS = 3, 2, 2
 CELLS = [(r, c, p) for r in range(RUNS) for c in range(WIDTH) for p in range(REPEATS)]
@@ -32,10 +33,10 @@ def put(store: Store, judge: ScriptedJudge, cell: tuple[int, int, int], state: s
     done = scores(unit, judge.source)
     if state is not None:
         done = failures(unit, judge.source, state)  # type: ignore[arg-type]
-    store.commit_soon(done.results, done.call).result(5)
+    store.commit_soon(done.results, done.call)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=often(20, 200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     known=st.dictionaries(st.sampled_from(CELLS), st.sampled_from(STATES)),
     retry=st.booleans(),
@@ -52,6 +53,7 @@ def test_the_units_are_the_missing_cells(
         store.register(items(RUNS), criteria(WIDTH), judge.source)
         for cell, state in known.items():
             put(store, judge, cell, state)
+        store.register([], [], judge.source)  # all of them are durable now
         plan = make_plan(
             judge, items(RUNS), criteria(WIDTH), store, repeats=REPEATS, retry_failed=retry
         )
@@ -108,6 +110,7 @@ def test_a_run_named_twice_is_two_calls_and_counts_twice(tmp_path: Path) -> None
         assert [u.run.id for u in plan.units] == ["run-0", "run-0", "run-1"]
         store.register(items(2), criteria(2), judge.source)
         put(store, judge, (0, 0, 0), None)
+        store.register([], [], judge.source)
         plan = make_plan(judge, twice, criteria(2), store, repeats=1)
         assert (plan.cells, plan.done, plan.open, len(plan.units)) == (6, 2, 4, 3)
 

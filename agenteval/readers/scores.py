@@ -11,6 +11,7 @@ from typing import Any, get_args
 from agenteval.errors import InputError
 from agenteval.intake import text_lines
 from agenteval.readers.decode import decode_line
+from agenteval.readers.problems import shown
 from agenteval.records import Criterion
 from agenteval.records.score import FailureStatus, ScoreStatus
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
@@ -164,10 +165,12 @@ def _value(
     if given is not None and given != "":
         try:
             number = float(given) if not isinstance(given, bool) else math.nan
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):  # an integer above any float
             number = math.nan
         if not 0 <= number <= 1:
-            raise InputError(f"value {given!r} is not a number from 0 (worst) to 1 (best)", where)
+            raise InputError(
+                f"value {shown(given)} is not a number from 0 (worst) to 1 (best)", where
+            )
         return number
     if label is None or criterion is None:
         if label is not None:

@@ -22,6 +22,7 @@ from agenteval.intake import SMALL, read_text
 from agenteval.readers.limits import HAND_WRITTEN
 
 _LONGEST_NUMBER = 400  # characters
+_LONGEST_DOUBT = 100  # what is longer was meant as a text
 
 _WORDS = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -47,7 +48,7 @@ _DOUBTFUL = (
         _PLAIN_DIGITS,
     ),
     (
-        re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+"),
+        re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+"),
         "some programs read it as a text; write it in plain digits",
     ),
     (re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"), "no number of JSON; leave it out"),
@@ -162,7 +163,7 @@ def _number(word: str, event: yaml.ScalarEvent) -> Any:
                 raise _YamlError(f"{word[:20]}... is too large for a number", event)
             return make(word)
     for pattern, problem in _DOUBTFUL:
-        if pattern.fullmatch(word):
+        if len(word) <= _LONGEST_DOUBT and pattern.fullmatch(word):
             shown = word if len(word) <= 40 else word[:37] + "..."
             raise _YamlError(f'{shown}: {problem}, or "{shown}" for the text', event)
     return word

@@ -120,15 +120,15 @@ class GroupWriter:
 
     def _write(self, batch: list[Unit]) -> None:
         """One transaction; statements that several units share run once over all their rows."""
-        grouped: dict[int, tuple[UpdateBase, list[Mapping[str, Any]]]] = {}
+        grouped: dict[int, tuple[_Compiled, list[Mapping[str, Any]]]] = {}
         for unit in batch:
             for statement, rows in unit.writes:
-                grouped.setdefault(id(statement), (statement, []))[1].extend(rows)
-        with writing(self._engine) as connection:
-            for statement, rows in grouped.values():
                 if rows:
                     compiled = self._compile(statement, tuple(rows[0]))
-                    connection.exec_driver_sql(compiled.sql, compiled.values(rows))
+                    grouped.setdefault(id(compiled), (compiled, []))[1].extend(rows)
+        with writing(self._engine) as connection:
+            for compiled, rows in grouped.values():
+                connection.exec_driver_sql(compiled.sql, compiled.values(rows))
 
     def _compile(self, statement: UpdateBase, columns: tuple[str, ...]) -> _Compiled:
         known = self._compiled.get(key := (id(statement), columns))
@@ -145,11 +145,13 @@ class _Compiled:
     """
 
     def __init__(self, engine: Engine, statement: UpdateBase, columns: tuple[str, ...]) -> None:
-        compiled = statement.compile(engine, column_keys=columns)
+        compiled: Any = statement.compile(engine, column_keys=columns)
         self.statement = statement  # held: its id stands for it
         self.sql = str(compiled)
         self._order: tuple[str, ...] = tuple(compiled.positiontup or ())
         self._constants = {n: v for n, v in compiled.params.items() if n not in columns}
+        for column in compiled.insert_prefetch:  # what the table's definition fills in
+            self._constants[column.key] = column.default.arg
 
     def values(self, rows: Rows) -> list[tuple[Any, ...]]:
         """The rows in the order of the statement's places. Raises KeyError for another form."""

@@ -42,11 +42,11 @@ def _key_from(pattern: re.Pattern[str]) -> Callable[[Body], str]:
     return key
 
 
-_ABOUT = '''A loopback server speaking the OpenAI protocol, with faults on demand.
+_ABOUT = """A loopback server speaking the OpenAI protocol, with faults on demand.
 
 Prints one line, {"base_url": …, "pid": …}, and ends on SIGTERM, SIGINT, after --lifetime, or when
 the pipe it was started on (standard input or output) is closed. GET /stats answers counters, POST
-/reset clears them.'''
+/reset clears them."""
 _EXAMPLES = """examples:
   --latency lognormal:0.3:0.5 --ceiling 8     429 above 8 requests in flight
   --fault 503:0.1 --fault slow_drip=20:0.02   10 % answered 503, 2 % within 20 s

@@ -71,7 +71,6 @@ def test_an_attack_in_an_open_slot_is_found_by_its_name() -> None:
     plain = Place()
     asyncio.run(bare.run(_honest(bare), plain))
     assert reported >= set(plain.seen) - hidden
-    assert not reported & {"run id", "system name", "file name", "metadata"}
 
 
 def _honest(probe: Any) -> Any:

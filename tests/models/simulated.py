@@ -18,7 +18,7 @@ from agenteval.models.wire import Reply, Request
 TRIP = 0.001  # seconds to the endpoint, and back
 
 
-class _Skip(selectors.DefaultSelector):  # type: ignore[name-defined,misc]
+class _Skip(selectors.DefaultSelector):
     """Sleeps by moving the clock."""
 
     def __init__(self) -> None:

@@ -315,8 +315,15 @@ NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
         # several reset headers: the longest; a hint to retry goes before all of them
         ({"x-ratelimit-reset-requests": "1m2.5s", "x-ratelimit-reset-tokens": "250ms"}, 62.5),
         ({"x-ratelimit-reset-requests": "9s", "retry-after": "2"}, 2.0),
-        ({"x-ratelimit-reset-requests": "9s", "x-ratelimit-remaining-requests": "5",
-          "x-ratelimit-reset-tokens": "3", "x-ratelimit-remaining-tokens": "0"}, 3.0),
+        (
+            {
+                "x-ratelimit-reset-requests": "9s",
+                "x-ratelimit-remaining-requests": "5",
+                "x-ratelimit-reset-tokens": "3",
+                "x-ratelimit-remaining-tokens": "0",
+            },
+            3.0,
+        ),
         ({"x-ratelimit-reset-tokens": "9s", "x-ratelimit-remaining-tokens": "71"}, None),
         ({"x-ratelimit-reset-requests": "soon"}, None),
         ({"x-ratelimit-reset-requests": "-5s"}, None),

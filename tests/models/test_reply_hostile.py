@@ -21,8 +21,9 @@ FOLDER = Path(agenteval.models.__file__).parent
 ARCS = Arcs([FOLDER / f"{name}.py" for name in ("reply", "jsonish", "thinking")])
 PIECES = st.sampled_from(
     ["{", "}", "[", "]", "(", ")", '"', "'", ":", ",", "\\", "\\ud800", "1", "-", ".5", "1e999",
-     "True", "null", "range(1, 5)", "//", "#", "/*", "*/", "\n", " ", "```", "```json\n", '"a"', '"a": ',
-     '{"a": 1}', "{'b': 'c'}", "NaN", "\ufeff", "\ud800", "\x00", "é", "<think>", "</think>", "{a:"]
+     "True", "null", "range(1, 5)", "//", "#", "/*", "*/", "\n", " ", "```", "```json\n", '"a"',
+     '"a": ', '{"a": 1}', "{'b': 'c'}", "NaN", "\ufeff", "\ud800", "\x00", "é", "<think>",
+     "</think>", "{a:"]
 )  # fmt: skip
 TEXTS = st.lists(PIECES, max_size=40).map("".join) | st.text(max_size=60)
 
@@ -46,7 +47,7 @@ def test_a_value_that_can_be_stored_and_is_its_own_json_or_an_error(
 
 
 FAMILIES: dict[str, Callable[[int], str]] = {
-    piece: lambda n, piece=piece: piece * (n // len(piece))  # type: ignore[misc]
+    piece: lambda n, piece=piece: piece * (n // len(piece))
     for piece in ("{", "[", '"', "'", "\\", "```json\n", " ", "range(", "list(", '{"a":', "[{",
                   '{"a": 1} ', '{"a" ', "<think>", "</think>", "//", "#", "/*", "{/*", "{a: ", "(",
                   '{"a": NaN}', "['", "1,", '<think>{"a": 1}</think>', '"\\')

@@ -112,7 +112,7 @@ def test_the_clean_file_is_read(files: Path, kind: str) -> None:
 def test_cut_off_anywhere(files: Path, kind: str) -> None:
     """After every byte of a small file, in the thorough profile; else after every n-th."""
     clean = (files / LOADERS[kind][0]).read_bytes()
-    step = max(1, len(clean) // often(20, 2000))
+    step = max(1, len(clean) // often(12, 2000))
     found = {outcome(kind, files, clean[:end]) for end in range(0, len(clean), step)}
     assert "refused" in found or kind in ("annotations", "chart")
 
@@ -121,7 +121,7 @@ def test_cut_off_anywhere(files: Path, kind: str) -> None:
 def test_bytes_changed(files: Path, kind: str) -> None:
     clean = (files / LOADERS[kind][0]).read_bytes()
     dice = random.Random(kind)
-    for _ in range(often(20, 2000)):
+    for _ in range(often(12, 2000)):
         data = bytearray(clean)
         for _ in range(dice.randint(1, 3)):
             at = dice.randrange(len(data))
@@ -145,13 +145,28 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from places(value[key])
 
 
-OTHERS = (None, True, -1, 1.5, 10**400, "", "x", "\u2028", [], {}, [None], [[]], {"": None}, ["x"])
+OTHERS: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    1.5,
+    10**400,
+    "",
+    "x",
+    "\u2028",
+    [],
+    {},
+    [None],
+    [[]],
+    {"": None},
+    ["x"],
+)
 JSON_KINDS = [kind for kind, (name, _) in LOADERS.items() if Path(name).suffix != ".csv"
               and Path(name).suffix != ".mmd"]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", JSON_KINDS)
-@settings(max_examples=often(12, 500), suppress_health_check=list(HealthCheck))
+@settings(max_examples=often(8, 500), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_keys_gone_and_values_of_another_type(files: Path, kind: str, data: st.DataObject) -> None:
     """Changed at up to three places; files of YAML are written as JSON, which YAML is."""
@@ -176,10 +191,10 @@ def test_keys_gone_and_values_of_another_type(files: Path, kind: str, data: st.D
 
 
 def test_no_reader_takes_long(files: Path) -> None:
-    """Fifty thousand of one sign in front of a clean file."""
+    """Thousands of one sign in front of a clean file."""
     began = time.process_time()
     for kind, (name, _) in LOADERS.items():
         clean = (files / name).read_bytes()
-        for sign in (b"[", b"{", b'"', b"-", b"(", b" ", b"&", b"\\", b"0"):
-            outcome(kind, files, sign * 50_000 + clean)
-    assert time.process_time() - began < 60
+        for sign in (b"[", b'"', b"-", b"(", b"&", b"0"):
+            outcome(kind, files, sign * often(20_000, 100_000) + clean)
+    assert time.process_time() - began < 40

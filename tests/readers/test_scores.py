@@ -80,6 +80,7 @@ BAD: list[tuple[Any, str]] = [
     ({**BASE, "label": "splendid"}, "'splendid' is not an accepted value of clarity: 'unclear'"),
     ({**BASE, "value": 1.5}, "not a number from 0"),
     ({**BASE, "value": "NaN"}, "not a number from 0"),
+    ({**BASE, "value": 10**400}, "a number of more than 60 digits is not a number from 0"),
     ({**BASE, "value": True}, "not a number from 0"),
     ({**BASE}, "needs a label or a value"),
     ({**BASE, "status": "unscored:parse", "value": 0}, "exclude each other"),

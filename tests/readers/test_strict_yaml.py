@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
+from agenteval.readers.limits import Limits
 from agenteval.readers.strict_yaml import load_yaml, read_yaml
 
 
@@ -119,8 +120,10 @@ def test_many_keys_take_time_in_proportion() -> None:
     assert seconds(20_000) < 100 * few
 
 
-def test_too_many_values() -> None:
-    assert "more than 500,000 values" in refused("[" + "1," * 500_001 + "]")
+def test_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agenteval.readers.strict_yaml.HAND_WRITTEN", Limits(max_values=1000))
+    assert len(load_yaml("[" + "1," * 999 + "]", "f")) == 999
+    assert "more than 1,000 values" in refused("[" + "1," * 1000 + "]")
 
 
 def test_a_file(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.errors import AgentevalError, InputError, StoreError
+from agenteval.errors import AgentevalError, InputError, StoreError, StoreRefused
 from agenteval.store import Store
 from tests.store.making import FORK, ScriptedJudge, check_file, criteria, items
 
@@ -80,6 +81,140 @@ def test_a_newer_store_is_refused_with_advice(tmp_path: Path) -> None:
     text = one_line(caught.value, path)
     assert "store version 7" in text
     assert "update agenteval" in text
+
+
+def log_of(path: Path, statement: str) -> None:
+    """Change the store as a writer does that is killed before its log is in the file."""
+    aside = path.with_name("aside.db")
+    path.rename(aside)
+    db = sqlite3.connect(aside, isolation_level=None)
+    db.execute(statement)
+    for end in ("", "-wal"):
+        shutil.copyfile(f"{aside}{end}", f"{path}{end}")
+    db.close()
+    aside.unlink()
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Every file but the memory that readers share."""
+    found = [p for p in folder.iterdir() if p.is_file() and not p.name.endswith("-shm")]
+    return {p.name: p.read_bytes() for p in found}
+
+
+def filled(path: Path, runs: int = 50) -> Path:
+    with Store(path) as store:
+        store.register(items(runs), criteria(3), ScriptedJudge().source)
+    return path
+
+
+NEWER = "UPDATE meta SET value = x'3939' WHERE key = 'version'"
+
+
+@pytest.mark.parametrize("create", [True, False])
+@pytest.mark.parametrize("logged", [True, False])
+def test_a_newer_store_keeps_every_byte_and_its_log(
+    tmp_path: Path, create: bool, logged: bool
+) -> None:
+    path = filled(tmp_path / "new.db")
+    if logged:
+        log_of(path, NEWER)
+    else:
+        with sqlite3.connect(path) as db:
+            db.execute(NEWER)
+        db.close()
+    before = files_of(tmp_path)
+    assert ("new.db-wal" in before) == logged
+    with pytest.raises(StoreRefused, match=r"store version 99.*update agenteval") as caught:
+        Store(path, create=create)
+    assert caught.value.exit_code == 2
+    one_line(caught.value, path)
+    assert files_of(tmp_path) == before
+
+
+def test_the_log_of_a_killed_writer_is_used(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db")
+    log_of(path, "INSERT INTO replies VALUES ('late', '{}')")
+    with Store(path, create=False) as store:
+        assert store.get_reply("late") == {}
+
+
+@pytest.mark.parametrize("cut", [1, 1500, 4096, 20_000])
+@pytest.mark.parametrize("create", [True, False])
+def test_a_store_that_lacks_its_end_is_refused(tmp_path: Path, cut: int, create: bool) -> None:
+    """SQLite itself opens one that lacks a part of its last page, and writes on."""
+    path = filled(tmp_path / "s.db", 200)
+    os.truncate(path, path.stat().st_size - cut)
+    before = files_of(tmp_path)
+    with pytest.raises(StoreRefused, match=f"damaged .{cut:,} bytes are missing") as caught:
+        Store(path, create=create)
+    one_line(caught.value, path)
+    assert files_of(tmp_path) == before
+
+
+def test_a_log_may_hold_what_the_file_lacks(tmp_path: Path) -> None:
+    """A writer killed while it brings its log into the file leaves the file short, not damaged."""
+    path = filled(tmp_path / "s.db", 200)
+    with sqlite3.connect(path) as db:
+        want = db.execute("SELECT count(*) FROM runs").fetchone()
+        db.execute("UPDATE runs SET used = used + 1")
+        db.execute("UPDATE criteria SET used = used + 1")
+        db.execute("UPDATE sources SET used = used + 1")
+        db.commit()
+        shutil.copyfile(f"{path}-wal", tmp_path / "log")
+    db.close()
+    whole = path.read_bytes()
+    shutil.copyfile(tmp_path / "log", f"{path}-wal")
+    pages = len(whole) // 4096
+    held = {int.from_bytes(f[:4], "big") for f in frames((tmp_path / "log").read_bytes())}
+    lost = next(n for n in range(pages, 0, -1) if n not in held)  # the last that must be there
+    assert lost < pages
+    os.truncate(path, lost * 4096)
+    with Store(path) as store:
+        assert len(store.runs()) == want[0]
+    check_file(path)
+
+
+def frames(log: bytes) -> list[bytes]:
+    """The frames of a write-ahead log: sqlite.org/fileformat2.html, section 4.1."""
+    size = 24 + 4096
+    return [log[at : at + size] for at in range(32, len(log), size)]
+
+
+def test_noise_behind_the_first_page_is_damage(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db")
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * (path.stat().st_size - 4096))
+    before = files_of(tmp_path)
+    with pytest.raises(StoreRefused, match=r"damaged .*use another --store") as caught:
+        Store(path)
+    one_line(caught.value, path)
+    assert files_of(tmp_path) == before
+
+
+def test_nothing_in_the_file_is_no_store_for_a_reader(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    path.touch()
+    with pytest.raises(InputError, match="no store here yet"):
+        Store(path, create=False)
+    assert files_of(tmp_path) == {"s.db": b""}
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA journal_mode=WAL")  # as a process leaves it that was killed here
+    db.close()
+    before = files_of(tmp_path)
+    assert before["s.db"]
+    with pytest.raises(InputError, match="no store here yet"):
+        Store(path, create=False)
+    assert files_of(tmp_path) == before
+    Store(path).close()
+    check_file(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StoreRefused, match="not a file of the disk"):
+        Store(tmp_path / "pipe")
 
 
 def test_a_folder_and_a_path_below_a_file(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ _IMPACTS = ("HIGH", "MEDIUM", "LOW")
 _KEYS = ("trace_id", "errors", "scores", "spans")
 _DEEPEST = 12  # levels that indent in the list of spans
 _WIDE = 160
+_MOST_VALUES = 20_000  # of a sheet; an error has ten
 
 
 @dataclass(frozen=True)
@@ -134,12 +135,20 @@ def _comment(text: str) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """Without aliases: a few lines of them stand for gigabytes."""
+    """Without aliases: a few lines of them stand for gigabytes. With no more than people write."""
+
+    _values = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            event = self.peek_event()  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "aliases are not read", event.start_mark)
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        self._values += 1
+        problem = ""
+        if isinstance(event, yaml.AliasEvent):
+            problem = "aliases are not read"
+        elif self._values > _MOST_VALUES:
+            problem = f"more than {_MOST_VALUES:,} values in a sheet"
+        if problem:
+            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
         return super().compose_node(parent, index)
 
 

@@ -42,8 +42,8 @@ def read_text(
         return _unread(_why(text, error, finish), criteria), None
     answers = read_answers(parsed.value, criteria)
     if parsed.rung == "salvaged" and all(map(_is_missing, answers.by_path.values())):
-        error = ReplyError("the reply broke off before its first answer was complete")
-        return _unread(_why(text, error, finish), criteria), None
+        early = ReplyError("the reply broke off before its first answer was complete")
+        return _unread(_why(text, early, finish), criteria), None
     return answers, parsed.rung
 
 

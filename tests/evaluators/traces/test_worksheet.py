@@ -128,6 +128,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         ("- just\n- a list", "has the keys"),
         ("", "has the keys"),
         ("a: &x [1, 2]\nb: *x", "f:2: .*aliases are not read"),
+        ("- x\n" * 20_000, "f:20000: .*more than 20,000 values in a sheet"),
     ],
 )
 def test_what_is_no_sheet_is_one_line(text: str, says: str) -> None:

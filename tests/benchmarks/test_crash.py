@@ -1,0 +1,160 @@
+"""The crash benchmark at its small size finds nothing wrong, and would find what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agenteval.store import Store
+from tests.store.making import ScriptedJudge, criteria, items, scores
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import crash  # type: ignore[import-not-found,unused-ignore]
+import crash_checks as checks  # type: ignore[import-not-found,unused-ignore]
+import crash_watch as watching  # type: ignore[import-not-found,unused-ignore]
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks and counts threads")
+
+
+def test_five_kills_and_two_pairs_of_either_kind() -> None:
+    command = [sys.executable, str(BENCHMARKS / "crash.py"), "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    last = json.loads(done.stdout.splitlines()[-1])
+    assert last["wrong"] == []
+    rows = {row["what"]: row["measured"] for row in last["rows"]}
+    assert rows["kills by SIGKILL"] == "5"
+    assert rows["fewest kills of a command"] == "1"
+    assert int(rows["kills within COMMIT"]) >= 1
+    nothing = ["databases corrupt", "acknowledged rows lost", "half units", "half output files",
+               "tables that differ after resume", "temporary files left"]  # fmt: skip
+    assert [rows[name] for name in nothing] == ["0"] * 6
+    assert rows["pairs on different experiments, both finish"] == "2 of 2"
+    assert rows["pairs on the same experiment, one is refused"] == "2 of 2"
+    assert rows["locks of killed holders taken over"] == "1 of 1"
+    assert all(row["met"] is not False for row in last["rows"])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store with four calls of two results."""
+    from agenteval.evaluators.base import Unit
+
+    path, judge = tmp_path / "s.db", ScriptedJudge()
+    with Store(path) as opened:
+        opened.register(items(4), criteria(2), judge.source)
+        for run, view in items(4):
+            unit = Unit(run, view, tuple(criteria(2)), 0, "original", 0)
+            outcome = scores(unit, judge.source)
+            opened.commit_soon(outcome.results, outcome.call).result(20)
+    return path
+
+
+def examined(store: Path, units: list[list[object]]) -> checks.Findings:
+    found = checks.Findings()
+    log = store.with_name("units")
+    log.write_text("".join(json.dumps(line) + "\n" for line in units))
+    checks.examine(store, log, checks.Ledger(), found, "here")
+    return found
+
+
+def runs_of(store: Path) -> list[list[object]]:
+    with closing(sqlite3.connect(store)) as db:
+        return [["runs", {"run_key": key}] for (key,) in db.execute("SELECT run_key FROM runs")]
+
+
+def test_a_whole_store_is_whole(store: Path) -> None:
+    there = runs_of(store)
+    assert examined(store, [["S", "1", there], ["A", "1", None]]).all() == []
+    absent = [["runs", {"run_key": "absent"}]]
+    assert examined(store, [["S", "1", absent]]).all() == []  # nobody was told that it is there
+
+
+def test_what_was_acknowledged_and_is_not_there_is_lost(store: Path) -> None:
+    absent = [["runs", {"run_key": "absent"}]]
+    found = examined(store, [["S", "1", absent], ["A", "1", None]])
+    assert (len(found.lost), len(found.all())) == (1, 1)
+
+
+def test_a_part_of_a_unit_is_half_a_unit(store: Path) -> None:
+    found = examined(store, [["S", "1", [runs_of(store)[0], ["runs", {"run_key": "absent"}]]]])
+    assert found.half_units == ["here: 1 of 2 rows of a unit"]
+    with closing(sqlite3.connect(store)) as db, db:
+        db.execute("DELETE FROM cells WHERE rowid = (SELECT min(rowid) FROM cells)")
+    assert [line[-14:] for line in examined(store, []).half_units] == ["1 of 2 results"]
+
+
+def _garble(store: Path) -> None:
+    with store.open("r+b") as file:
+        file.seek(3 * 4096)
+        file.write(os.urandom(4096))
+
+
+def _drop(store: Path) -> None:
+    with closing(sqlite3.connect(store)) as db:
+        db.execute("DROP TABLE trials")
+
+
+def _orphan(store: Path) -> None:
+    with closing(sqlite3.connect(store)) as db, db:
+        db.execute("DELETE FROM runs")
+
+
+@pytest.mark.parametrize("spoil", [_garble, _drop, _orphan])
+def test_damage_is_seen(store: Path, spoil: Callable[[Path], None]) -> None:
+    spoil(store)
+    assert examined(store, []).corrupt
+
+
+def test_half_a_file_is_neither_old_nor_new(tmp_path: Path) -> None:
+    found = checks.Findings()
+    file = tmp_path / "out.csv"
+    for content, wrong in ((b"old", 0), (b"new", 0), (b"ne", 1), (b"", 2)):
+        file.write_bytes(content)
+        checks.old_or_new([(file, b"old", b"new")], found, "here")
+        assert len(found.half_files) == wrong
+
+
+def test_a_kill_within_a_commit_leaves_a_part_of_its_log(tmp_path: Path) -> None:
+    """In a process of its own: the second commit's fourth write is cut in the middle."""
+    code = f"""
+import sqlite3, sys
+from pathlib import Path
+sys.path.insert(0, {str(BENCHMARKS)!r})
+import crash_watch as w
+w._watch_commits(watch := w.Watch(Path("state"), w.Kill("write", at=2, write=4, share=0.5)))
+w._watch_writes(watch)
+db = sqlite3.dbapi2.connect("s.db", isolation_level=None)
+db.execute("PRAGMA journal_mode=WAL")
+for n in (1, 2):
+    db.execute("BEGIN IMMEDIATE")
+    db.execute(f"CREATE TABLE t{{n}} (x)")
+    db.execute(f"INSERT INTO t{{n}} VALUES (zeroblob(20000))")
+    db.commit()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, timeout=60, check=False)
+    assert done.returncode == -9
+    state = watching.read_state(tmp_path / "state")
+    assert (state["in_commit"], state["commits"]) == (1, 2)
+    frame = 24 + 4096
+    assert (tmp_path / "s.db-wal").stat().st_size % frame not in (0, 32)
+    with closing(sqlite3.connect(tmp_path / "s.db")) as db:
+        assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("t1",)]
+
+
+def test_a_missed_target_ends_with_one(capsys: pytest.CaptureFixture[str]) -> None:
+    tally = crash.Tally("quantify", kills=1)
+    tally.found.lost.append("a row")
+    measured = crash.Measured((tally,), crash.Pairs(), crash.Files(), 0)
+    rows = crash.rows_of(measured, quick=True)
+    assert {row.what for row in rows if row.met is False} >= {"acknowledged rows lost"}
+    assert crash.wrong(measured) == ["a row"]
