@@ -104,7 +104,7 @@ def test_bad_input_is_one_line(cli: Cli, project: Path) -> None:
     for arguments, said in (
         ((), "say which runs"),
         (("runs.jsonl", "--perturb", "nonsense"), "unknown operator 'nonsense'"),
-        (("--scores", "none.jsonl"), "cannot be read"),
+        (("--scores", "none.jsonl"), "cannot read"),
     ):
         result = cli("verify", *arguments)
         assert result.code == 2
