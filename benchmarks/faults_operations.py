@@ -57,10 +57,14 @@ class Ran:
 
     @property
     def clean(self) -> bool:
-        """A failure as promised: one line that says why, and exit code 3; 2 where it is a file of
-        the user's that cannot be read."""
+        """A failure as promised: one line that says why, and exit code 3, or 2 for the file.
+
+        SQLite takes a read that fails for a damaged file, and, where no descriptor is left to open
+        one for writing, opens it for reading only.
+        """
         said = [line for line in self.err.splitlines() if line.startswith("agenteval: ")]
-        expected = 2 if said and "cannot read" in said[0] else 3
+        of_the_file = ("cannot read (", ": damaged (", ": must not be written (")
+        expected = 2 if said and any(words in said[0] for words in of_the_file) else 3
         return self.code == expected and len(said) == 1 and "Traceback" not in self.err
 
 

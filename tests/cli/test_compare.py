@@ -281,7 +281,7 @@ def test_hostile_names_stay_text(cli: Cli, tmp_path: Path) -> None:
                  "--junit", "j.xml")  # fmt: skip
     assert result.code == 1
     assert "\x1b" not in result.out
-    assert "[bold]x�[31m</testcase>&" in result.out
+    assert "[bold]x[U+001B][31m</testcase>&" in result.out
     case = Et.parse(tmp_path / "j.xml").getroot().find("testsuite/testcase")
     assert case is not None
     assert case.get("name") == "[bold]x�[31m</testcase>&"
