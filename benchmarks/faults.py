@@ -9,11 +9,12 @@ full (a tmpfs in a mount namespace of its own, where that is allowed; a limit on
 /dev/full), each command as a process; writers killed with SIGKILL; recordings cut at every byte.
 
 Counted, after each failure: *clean* (exit code 3, or 2 where the file itself is to blame, and one
-line that says why), *survived* (the run ended well all the same); and what must not be: *unclear* (any
-other end, a traceback), *corrupt* (`integrity_check`, `foreign_key_check`), *lost* (rows that the
-store had acknowledged), *half* (calls with some of their results, outputs neither old nor new, torn
-recordings), *differing* (the same command without faults gives another final table or output than
-an undisturbed run, byte for byte), *leftover* (temporary files after that), *stuck* (it fails).
+line that says why), *survived* (the run ended well all the same); and what must not be: *unclear*
+(any other end, a traceback), *corrupt* (`integrity_check`, `foreign_key_check`), *lost* (rows that
+the store had acknowledged), *half* (calls with some of their results, outputs neither old nor new,
+torn recordings), *differing* (the same command without faults gives another final table or output
+than an undisturbed run, byte for byte), *leftover* (temporary files after that), *stuck* (it
+fails).
 
 Targets: none of the seven, ever. `--quick` takes every 7th n, fewer kinds, kills and operations.
 At full size about 8 minutes on two quiet cores; operations run beside each other (`--workers`).

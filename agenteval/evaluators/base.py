@@ -12,6 +12,7 @@ from agenteval.errors import (
     Filtered,
     ReplyError,
     RequestTimeout,
+    StoreError,
     TooLong,
     Transient,
     Unauthorized,
@@ -102,13 +103,13 @@ def fail_all(
 async def judge(evaluator: Evaluator, unit: Unit) -> Outcome:
     """Evaluate one unit; whatever goes wrong comes back as Failures of the kind it is.
 
-    A refused key (Unauthorized) is raised: it would fail every further unit alike. So are
-    KeyboardInterrupt and cancellation.
+    A refused key (Unauthorized) is raised: it would fail every further unit alike. So are a store
+    or recording that cannot be used (StoreError), KeyboardInterrupt and cancellation.
     """
     source_key = evaluator.source.sha256
     try:
         return await evaluator.evaluate(unit)
-    except Unauthorized:
+    except (Unauthorized, StoreError):
         raise
     except Exception as error:  # noqa: BLE001  the one place where a crash becomes a record
         status, message = classify(error)

@@ -13,6 +13,7 @@ from agenteval.errors import (
     Filtered,
     ReplyError,
     RequestTimeout,
+    StoreError,
     Transient,
     Unauthorized,
 )
@@ -85,6 +86,14 @@ async def test_one_result_per_criterion_and_no_failure_has_a_value(name: str, ca
 async def test_a_refused_key_stops_everything(name: str) -> None:
     evaluator = EVALUATORS[name](lambda _: Unauthorized("401"))
     with pytest.raises(Unauthorized):
+        await judge(evaluator, UNIT)
+
+
+@pytest.mark.parametrize("name", EVALUATORS)
+async def test_a_store_that_fails_stops_everything(name: str) -> None:
+    """No answer was missing: the disk was."""
+    evaluator = EVALUATORS[name](lambda _: StoreError("disk I/O error"))
+    with pytest.raises(StoreError):
         await judge(evaluator, UNIT)
 
 
