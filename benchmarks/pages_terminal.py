@@ -48,21 +48,24 @@ class Terminal:
 def terminal(turn: int, folder: Path, errors: Sequence[str] | None = None) -> Terminal:
     """Every command that shows stored or given data, on one turn of the payloads; and errors about
     files and runs named so (names of payloads; None for all)."""
+    from agenteval.models.wire import printable
+
     found = Terminal()
     swap = Swap(turn, hostile=True)
     store = folder / "a.db"
     utility_store(store, swap)
-    runs = [swap.given[f"run {i}"] for i in range(9)]
-    systems = [swap.given[f"system {i}"] for i in range(3)]
+    runs = [printable(swap.given[f"run {i}"]) for i in range(9)]
+    systems = [printable(swap.given[f"system {i}"]) for i in range(3)]
     at = ("--store", str(store))
     for more in ((), ("--json",)):
         _command(found, "show", *at, *more)
         _command(found, "show", "--sources", *at, *more)
-        _command(found, "compare", systems[0], systems[1], *at, *more, "--fail-on-regression",
-                 "--junit", str(folder / "gates.xml"))  # fmt: skip
+        gates = ("--fail-on-regression", "--junit", str(folder / "gates.xml"))
+        # a name may begin as an option does
+        _command(found, "compare", *at, *more, *gates, "--", systems[0], systems[1])
         _command(found, "agree", "--audit", *at, *more)
         for run in runs[::3]:
-            _command(found, "show", "--run", run, *at, *more)
+            _command(found, "show", f"--run={run}", *at, *more)
         _tables(found, turn, as_json=bool(more))
     _command(found, "show", "--levels", *at)
     if errors is None:  # the page itself is looked at elsewhere

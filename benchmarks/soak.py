@@ -17,7 +17,10 @@ RetryPolicy); memory of this process at the end against a tenth of the work (at 
 CPU per request; of the time after the first 10 seconds, while there is work for all, the mean of
 requests in flight against the ceiling (at least 80 %) and the share of 429s (at most 2 %, the
 scripted ones included). A resume plans what failed for the infrastructure, and nothing else. A
-second run of a part of it, on a fresh store and with another concurrency, exports the same bytes.
+second run of a part of it, on a fresh store and with another concurrency, exports the same bytes
+(the message of cells that were never answered left out: their last attempt may meet the ceiling).
+A client that is not let run for longer than its timeout pays for replies twice: run this while the
+machine has nothing else to do.
 The figures of time and load need more seconds than `--quick` takes and are not judged there.
 """
 
@@ -45,8 +48,8 @@ from soak_run import Judged, Size, Watch, export, items, judge_all, script
 
 OUT = Path(__file__).parent / "out"
 NONCE = "[0-9a-f]{24}"  # a function of the store's secret; no part of a request's identity
-FULL = Size(5000, 10, 2, 64, 32, "lognormal:0.12:0.5", 10.0, again=500)
-QUICK = Size(50, 10, 4, 16, 8, "lognormal:0.02:0.5", 8.0, again=25)
+FULL = Size(5000, 10, 2, 64, 32, "lognormal:0.12:0.5", 30.0, drips=True, again=500)
+QUICK = Size(50, 10, 4, 16, 8, "lognormal:0.02:0.5", 60.0, drips=False, again=25)
 MOST_GROWTH, MOST_CPU, LEAST_USE, MOST_429 = 50.0, 5.0, 0.8, 0.02
 
 

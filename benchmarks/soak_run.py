@@ -38,6 +38,7 @@ class Size:
     ceiling: int
     latency: str
     timeout: float
+    drips: bool
     again: int  # runs of the second run, on a store of its own: the last so many
 
     @property
@@ -55,8 +56,8 @@ def script(size: Size) -> dict[str, Any]:
     """About 10 % faults, drawn by request and attempt; some runs fail for ever, by their number.
 
     A run ending in 13 is refused, in 29 answered with prose, in 41 filtered; 7 (and 777, 1777 …)
-    meets status 500 each time, 3 a reply that takes longer than the timeout (its first attempt,
-    where the size is small).
+    meets status 500 each time; where there is time for it, the first attempt at 3 meets a reply
+    that takes longer than the timeout.
     """
     plain: dict[str, Any] = {
         "status": 500,
@@ -67,15 +68,15 @@ def script(size: Size) -> dict[str, Any]:
         "usage": None,
     }
     healing = [{k: v for k, v in asdict(f).items() if v != plain.get(k)} for f in HEALING]
-    drip: dict[str, Any] = {"kind": "slow_drip", "seconds": 3 * size.timeout}
-    first = {} if size.runs > 1000 else {"first": 1}
+    drip: dict[str, Any] = {"kind": "slow_drip", "seconds": 2 * size.timeout}
     for_ever: list[dict[str, Any]] = [
         {"fault": {"kind": "refusal"}, "match": r"Copy \d*13\."},
         {"fault": {"kind": "content", "body": "It is hard to say."}, "match": r"Copy \d*29\."},
         {"fault": {"kind": "content_filter"}, "match": r"Copy \d*41\."},
         {"fault": {"kind": "status", "status": 500}, "match": r"Copy (7|\d*777)\."},
-        {"fault": drip, "match": r"Copy 3\.", **first},
     ]
+    if size.drips:
+        for_ever.append({"fault": drip, "match": r"Copy 3\.", "first": 1})
     by_chance = [
         (healing, 0.045),
         ({"kind": "slow_drip", "seconds": 0.5}, 0.01),
@@ -197,8 +198,12 @@ def _judged(
     return Judged(plan.open, ended, statuses, len(again.units), len(broken), over)
 
 
-def export(path: Path, runs: Sequence[Item]) -> bytes:
-    """The exported table of a store, lines of other runs left out."""
+def export(path: Path, runs: Sequence[Item]) -> str:
+    """The exported table of a store, lines of other runs left out.
+
+    So is what the last of all failed attempts at an unreachable cell met: whether that was the
+    ceiling depends on who else was in flight.
+    """
     import json
 
     from agenteval.store import Store
@@ -208,8 +213,14 @@ def export(path: Path, runs: Sequence[Item]) -> bytes:
     table = path.with_suffix(".jsonl")
     with Store(path, create=False) as store:
         export_cells(store, table)
-    with table.open("rb") as lines:
-        return b"".join(line for line in lines if json.loads(line)["run_id"] in wanted)
+    kept = []
+    with table.open(encoding="utf-8", newline="") as lines:
+        for line in lines:
+            row = json.loads(line)
+            if row["run_id"] in wanted:
+                left_out = row["message"] if row["status"] in NEVER else ""
+                kept.append(line.replace(json.dumps(left_out, ensure_ascii=False), '""'))
+    return "".join(kept)
 
 
 __all__ = ["Judged", "Size", "Watch", "export", "items", "judge_all", "script"]

@@ -22,5 +22,4 @@ def test_two_thousand_cells_against_a_faulty_server(tmp_path: Path) -> None:
     assert results["unscored:refusal"] >= 80
     assert sum(results.values()) == 2000
     assert results["scored"] >= 1700
-    assert about["outcomes"]["aborted"] >= 10  # the replies that drip beyond the timeout
     assert found["calls a resume makes"] == "10"
