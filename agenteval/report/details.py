@@ -38,6 +38,7 @@ class Details:
     lines: list[RunLine] = field(default_factory=list)
     without_room: int = 0
     shortened: int = 0  # runs with a text that was cut
+    flagged: list[str] = field(default_factory=list)  # runs that seem to talk to the judge
 
 
 def details(material: Material, lines: Sequence[RunLine]) -> Details:
@@ -52,7 +53,8 @@ def details(material: Material, lines: Sequence[RunLine]) -> Details:
     made = Details(json_block(names))
     size = 0
     for line, texts, rows in _each(material, lines):
-        block = json_block(_block(table, line, texts, rows))
+        found = _block(table, line, texts, rows)
+        block = json_block(found)
         if made.without_room or size + len(block) > MOST_BYTES:
             made.without_room += 1
             continue
@@ -60,6 +62,8 @@ def details(material: Material, lines: Sequence[RunLine]) -> Details:
         made.blocks.append(block)
         made.lines.append(line)
         made.shortened += texts is not None and _too_long(texts)
+        if found.get("signs"):
+            made.flagged.append(line.run)
     return made
 
 

@@ -21,6 +21,7 @@ _SAID = {
     "undecided": "the data do not tell",
     "drop": "should not be used",
 }
+_FLAGGED = "seem to talk to the judge"  # of the runs that can be opened
 _MOST_MISSING = 0.2  # share without a result from which a criterion is named
 
 
@@ -63,7 +64,7 @@ def summary(material: Material, made: Details, left_out: list[str]) -> Summary:
         tuple(map(shown, reasons)),
         tuple(map(shown, warnings)),
         _groups(material),
-        _figures(material),
+        (*_figures(material), (f"{len(made.flagged):,}", _FLAGGED)),
         tuple(_measured(material)),
         (*_missing(material), *_cut(material, made), *map(shown, left_out)),
     )
