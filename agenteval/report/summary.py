@@ -21,7 +21,7 @@ _SAID = {
     "undecided": "the data do not tell",
     "drop": "should not be used",
 }
-_FLAGGED = "seem to talk to the judge"  # of the runs that can be opened
+_FLAGGED = "address the judge"  # as it seems, of the runs that can be opened
 _MOST_MISSING = 0.2  # share without a result from which a criterion is named
 
 

@@ -37,6 +37,6 @@ def test_they_stand_above_the_texts(open_page: Open, page_of: Page) -> None:
 
 
 def test_the_head_counts_them(page_of: Page) -> None:
-    tile = "<dt>seem to talk to the judge</dt><dd>{}</dd>"
+    tile = "<dt>address the judge</dt><dd>{}</dd>"
     assert tile.format(2) in page_of(EVIL)
     assert tile.format(0) in page_of(Shape(runs=4, criteria=1, repeats=1, copies=False))
