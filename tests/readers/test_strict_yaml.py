@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
@@ -82,6 +82,7 @@ plain = st.recursive(
 def test_what_pyyaml_writes_is_read_as_it_was(value: Any) -> None:
     """Or refused: of what PyYAML leaves without quotes, some is text to it and a number to us."""
     text = yaml.safe_dump(value, allow_unicode=True)
+    assume(yaml.safe_load(text) == value)  # it does not read back every line end it writes
     try:
         found = load_yaml(text, "f")
     except InputError as error:
