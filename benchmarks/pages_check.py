@@ -115,12 +115,13 @@ def unseen(hostile: Parsed, benign: Parsed, pairs: Iterable[tuple[str, str]]) ->
 
 def _forms(text: str) -> Iterator[str]:
     """How it may stand on a page: as it is, with an escape or U+FFFD for half a character where it
-    was kept as UTF-8, and as the JSON of a parameter."""
+    was kept as UTF-8, and quoted: as the JSON of a parameter, or as a name in a message."""
     escaped = text.encode("utf-8", "backslashreplace").decode()
     for form in (text, _HALF.sub("\ufffd", text), escaped):
         yield as_seen(form)
         yield as_seen(form.replace("_", " "))  # names of grades and operators
         yield as_seen(json.dumps(form, ensure_ascii=False)[1:-1])
+        yield as_seen(repr(form)[1:-1])
 
 
 def one_spaced(text: str) -> str:

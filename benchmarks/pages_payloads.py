@@ -10,6 +10,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
+from agenteval.models.wire import printable
+
 CORPUS = Path(__file__).parents[1] / "tests/data/payloads.json"
 # Words that stand in fields of free text and decide what is drawn.
 _WORDS = frozenset({"", "error", "ok", "unset", "original"})
@@ -33,7 +35,8 @@ class Swap:
     """
 
     def __init__(self, turn: int, *, hostile: bool) -> None:
-        self._texts = list(payloads().values())
+        # records refuse half characters: readers and clients put U+FFFD in their place
+        self._texts = [printable(text) for text in payloads().values()]
         self._turn = turn
         self._hostile = hostile
         self.given: dict[str, str] = {}

@@ -48,14 +48,12 @@ class Terminal:
 def terminal(turn: int, folder: Path, errors: Sequence[str] | None = None) -> Terminal:
     """Every command that shows stored or given data, on one turn of the payloads; and errors about
     files and runs named so (names of payloads; None for all)."""
-    from agenteval.models.wire import printable
-
     found = Terminal()
     swap = Swap(turn, hostile=True)
     store = folder / "a.db"
     utility_store(store, swap)
-    runs = [printable(swap.given[f"run {i}"]) for i in range(9)]
-    systems = [printable(swap.given[f"system {i}"]) for i in range(3)]
+    runs = [swap.given[f"run {i}"] for i in range(9)]
+    systems = [swap.given[f"system {i}"] for i in range(3)]
     at = ("--store", str(store))
     for more in ((), ("--json",)):
         _command(found, "show", *at, *more)

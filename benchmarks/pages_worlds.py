@@ -16,61 +16,56 @@ RUNS, CRITERIA = 9, 4
 def utility_store(path: Path, swap: Swap) -> None:
     """A store of judged runs and copies, failures among them, filled as `quantify` fills it."""
     from agenteval.evaluators.base import Outcome, Unit, cell_key
-    from agenteval.models.wire import printable
     from agenteval.pipeline import execute
     from agenteval.plan import joined, make_plan
     from agenteval.records import CallRecord, Criterion, Message, Run, Score, Usage, View
     from agenteval.store import Store
     from tests.store.making import ScriptedJudge, failures
 
-    def put(text: str) -> str:
-        """As readers and clients do: half a character becomes U+FFFD."""
-        return printable(swap(text))
-
-    levels = tuple(put(f"level {i}") for i in range(5))
+    levels = tuple(swap(f"level {i}") for i in range(5))
     criteria = [
         Criterion(
-            id=f"quality-{i}", name=put(f"quality {i}"), description=put(f"how good {i}"),
+            id=f"quality-{i}", name=swap(f"quality {i}"), description=swap(f"how good {i}"),
             accepted_values=levels, order="worst_to_best",
             expect={"drop_sentences": "lower", "whitespace": "none"},
         )
         for i in range(CRITERIA)
     ]  # fmt: skip
-    task = put("the task")
+    task = swap("the task")
     items = []
     for i in range(RUNS):
         run = Run(
-            id=f"run {i}", task=task, system=put(f"system {i % 3}"),
-            input=put(f"input {i // 3}"), output=put(f"output {i}"), success=i % 2 == 0,
-            messages=(Message(role="assistant", content=put(f"message {i}")),),
-            reference=put("reference"), metadata={put("meta"): put(f"meta {i}")},
+            id=f"run {i}", task=task, system=swap(f"system {i % 3}"),
+            input=swap(f"input {i // 3}"), output=swap(f"output {i}"), success=i % 2 == 0,
+            messages=(Message(role="assistant", content=swap(f"message {i}")),),
+            reference=swap("reference"), metadata={swap("meta"): swap(f"meta {i}")},
         )  # fmt: skip
         # Readers refuse ids with control characters; a store of other hands may hold them.
-        run = run.model_copy(update={"id": put(run.id)})
+        run = run.model_copy(update={"id": swap(run.id)})
         items.append((run, View(run_id=run.id, problem=run.input, trajectory=run.output)))
 
     numbers = {run.id: i for i, (run, _) in enumerate(items)}
 
     def script(unit: Unit) -> Outcome:
         if unit.run.id == items[-1][0].id:
-            return failures(unit, judge.source, "unscored:parse", put("no reply"))
+            return failures(unit, judge.source, "unscored:parse", swap("no reply"))
         # a function of numbers alone: the same verdicts whatever the texts are
         number = numbers[unit.run.id] + 2 * unit.repeat + len(unit.variant)
-        said = {"quote": put(f"quote {unit.run.id}"), put("part"): 1}
+        said = {"quote": swap(f"quote {unit.run.id}"), swap("part"): 1}
         results = tuple(
             Score(
                 key=cell_key(unit, c, judge.source.sha256), criterion_id=c.id, evidence=said,
                 label=levels[(number + i) % 5], value=(number + i) % 5 / 4,
-                explanation=put(f"why {unit.run.id} {c.id}"),
+                explanation=swap(f"why {unit.run.id} {c.id}"),
             )
             for i, c in enumerate(unit.criteria)
         )  # fmt: skip
-        call = CallRecord(raw=put(f"raw {unit.run.id}"), usage=Usage(requests=1))
+        call = CallRecord(raw=swap(f"raw {unit.run.id}"), usage=Usage(requests=1))
         return Outcome(results, call)
 
-    judge = ScriptedJudge(script=script, model=put("model"), prompt=put("prompt"))
+    judge = ScriptedJudge(script=script, model=swap("model"), prompt=swap("prompt"))
     judge._source = judge.source.model_copy(
-        update={"parameters": {put("parameter"): put("value")}, "evaluator": put("evaluator")}
+        update={"parameters": {swap("parameter"): swap("value")}, "evaluator": swap("evaluator")}
     )
     with Store(path) as store:
         plans = [make_plan(judge, items, criteria, store, repeats=2)]

@@ -133,7 +133,8 @@ def print_trace(seen: Outline, said: list[tuple[str, Findings]], *, most: int, c
         for finding in one.findings:
             at[finding.span].append((finder, finding))
     drawn = forest(seen.spans, set(at), Bounds(spans=most))
-    head = f"[bold]trace {_safe(seen.trace)}[/bold]  {seen.total:,} spans ({kinds_of(seen.kinds)})"
+    kinds = _safe(kinds_of(seen.kinds))
+    head = f"[bold]trace {_safe(seen.trace)}[/bold]  {seen.total:,} spans ({kinds})"
     if seen.tokens is not None:
         head += f", {seen.tokens:,} tokens reported"
     if seen.errors:
@@ -162,14 +163,14 @@ def _rest(branch: Tree, hidden: dict[str, int]) -> None:
 
     if hidden:
         count = plural(sum(hidden.values()), "more span")
-        branch.add(f"[dim]… {count} ({kinds_of(hidden)})[/dim]")
+        branch.add(f"[dim]… {count} ({_safe(kinds_of(hidden))})[/dim]")
 
 
 def _span_line(span: OutlineSpan, chars: int) -> str:
     from agenteval.report.traces_trees import facts_of
 
     colour = _COLOURS.get(span.kind, "dim")
-    parts = [f"[{colour}]{span.kind}[/{colour}] [bold]{_short(span.name, _NAME)}[/bold]"]
+    parts = [f"[{colour}]{_safe(span.kind)}[/{colour}] [bold]{_short(span.name, _NAME)}[/bold]"]
     if facts := facts_of(span):
         parts.append(f"[dim]{facts}[/dim]")
     if span.status == "error":

@@ -109,7 +109,7 @@ def facts_of(span: OutlineSpan) -> str:
 
 def kinds_of(kinds: Mapping[str, int]) -> str:
     """Counts as in "3 llm, 2 tool", the most frequent first."""
-    return ", ".join(f"{n:,} {kind}" for kind, n in Counter(kinds).most_common() if n)
+    return ", ".join(f"{n:,} {shown(kind)}" for kind, n in Counter(kinds).most_common() if n)
 
 
 def _node(drawn: Drawn, cards: Mapping[str, Sequence[Card]]) -> Node:

@@ -30,6 +30,11 @@ def test_pages_of_trials_and_traces() -> None:
     assert missed(rows(shown, Terminal(), Secrets())) == []
 
 
+def test_every_payload_in_every_text_of_traces() -> None:
+    shown, _ = write_pages(range(0, len(payloads()), 3), ("traces",))
+    assert missed(rows(shown, Terminal(), Secrets())) == []
+
+
 def test_tables_and_exports_of_a_hostile_store(tmp_path: Path) -> None:
     found = terminal(3, tmp_path, errors=("osc-52", "bidi-override", "rich-link"))
     assert found.commands > 30
