@@ -4,7 +4,8 @@
 
 Pages. A corpus (tests/data/payloads.json) is put into every free text of judged runs, planning
 trials, traces and workflow sessions, one payload per text, and every kind of page is written. A
-turn moves all payloads on by one text; the full size makes 12 turns, nine apart, the quick one 2.
+turn moves all payloads on by one text; the full size makes 8 turns, 14 apart (of
+traces, whose page has no figures, every turn), the quick one 2.
 Beside each page stands the same one with harmless letters. Counted: elements, attribute names and
 classes whose number differs; handlers, addresses, foreign scripts, a weak policy; payloads not
 shown as text; hidden characters left in the page. Headless Chromium opens each page and unfolds
@@ -45,7 +46,7 @@ from benchmarks.pages_secrets import Secrets, secrets
 from benchmarks.pages_terminal import Terminal, terminal
 from benchmarks.pages_worlds import PAGES
 
-_STEP = 9  # turns apart, so that long payloads do not gather
+_STEP = 14  # turns apart, so that long payloads do not gather
 
 
 @dataclass
@@ -63,6 +64,13 @@ class Shown:
     requests: list[str] = field(default_factory=list)
     dialogs: list[str] = field(default_factory=list)
     console: list[str] = field(default_factory=list)
+
+    def add(self, other: Shown) -> None:
+        """Count pages that are not opened in the browser as well."""
+        self.pages += other.pages
+        self.texts += other.texts
+        for name in ("nodes", "faults", "unseen", "hidden"):
+            getattr(self, name).extend(getattr(other, name))
 
 
 def write_pages(
@@ -148,11 +156,13 @@ def main() -> int:
     modes = ("200", "401", "500", "redirect", "error200") if quick else MODES
     began = time.monotonic()
     shown, made = write_pages(turns)
+    if not quick:
+        shown.add(write_pages(range(len(payloads())), ("traces",))[0])
     if path := browser_path():
         open_pages(shown, made, path)
     with tempfile.TemporaryDirectory() as folder:
         printed = Terminal()
-        for turn in turns[:: 1 if quick else 7]:
+        for turn in turns[:: 1 if quick else 4]:
             (place := Path(folder) / str(turn)).mkdir()
             printed.add(terminal(turn, place))
         kept = secrets(Path(folder) / "secrets", modes)
