@@ -36,7 +36,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks import faults_files, faults_full, faults_sockets
-from benchmarks.faults_operations import OPERATIONS, answer, environment, prepare
+from benchmarks.faults_operations import OPERATIONS, alone, answer, prepare
 from benchmarks.faults_tries import BAD, KINDS, Tally, attempt, undisturbed
 from benchmarks.outcome import Row, finish
 
@@ -50,9 +50,9 @@ LIMITS = (0, 40_000, 80_000, 120_000, 200_000, 300_000)
 Found = dict[str, Tally]
 
 
+@alone()
 def loop(name: str, template: Path, work: Path, stride: int, kinds: Sequence[str]) -> Found:
     """All kinds of fault under one operation; tallies by kind."""
-    environment()
     operation = next(o for o in OPERATIONS if o.name == name)
     expected = undisturbed(template, work, operation)
     found = {}
@@ -69,9 +69,9 @@ def loop(name: str, template: Path, work: Path, stride: int, kinds: Sequence[str
     return found
 
 
+@alone()
 def sockets(template: Path, work: Path, stride: int) -> Found:
     """The n-th socket call of the model client."""
-    environment()
     from agenteval.testing import serve
 
     with serve(answer) as server:
@@ -79,9 +79,9 @@ def sockets(template: Path, work: Path, stride: int) -> Found:
     return {f"quantify: {kind}": tally for kind, tally in found.items()}
 
 
+@alone()
 def full(template: Path, work: Path, sizes: Sequence[int]) -> tuple[Found, list[str]]:
     """A full disk under `quantify` and `export`; the tallies, and what could not be had."""
-    environment()
     found, skipped = {}, []
     for operation in (OPERATIONS[0], OPERATIONS[3]):
         expected = undisturbed(template, work, operation)
@@ -98,11 +98,11 @@ def full(template: Path, work: Path, sizes: Sequence[int]) -> tuple[Found, list[
     return found, skipped
 
 
+@alone()
 def measure(work: Path, *, quick: bool, workers: int) -> tuple[Found, list[str]]:
     """Everything, in `work`; tallies by operation and kind, and what was skipped and why."""
     from agenteval.testing import faulty_sqlite
 
-    environment()
     template = work / "template"
     template.mkdir()
     prepare(template)

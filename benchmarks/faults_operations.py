@@ -237,8 +237,19 @@ def noting() -> Iterator[Acknowledged]:
             module.Store = Store  # type: ignore[attr-defined]
 
 
-def environment() -> None:
-    """No model, store or key of the user's in what follows, and no word on torn recordings."""
-    logging.getLogger("agenteval.models.replay").setLevel(logging.ERROR)
-    for name in [n for n in os.environ if n.startswith(("AGENTEVAL_", "OPENAI_"))]:
-        del os.environ[name]
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """No model, store or key of the user's in what follows, and no word on torn recordings.
+
+    Also a decorator. What it changes is put back, since tests call this within their own process.
+    """
+    log = logging.getLogger("agenteval.models.replay")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    names = [n for n in os.environ if n.startswith(("AGENTEVAL_", "OPENAI_"))]
+    hidden = {name: os.environ.pop(name) for name in names}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+        log.setLevel(level)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import signal
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -42,3 +47,27 @@ def _name_group(item: pytest.Item) -> None:
         from _pytest.nodes import coerce_node_id
 
         item._id = coerce_node_id(f"{item.nodeid}@{mark.args[0]}")
+
+
+def _process() -> dict[str, object]:
+    """What tests share because it belongs to the process."""
+    loggers = logging.root.manager.loggerDict.items()
+    levels = {f"level of the logger {n}": v.level for n, v in loggers if hasattr(v, "level")}
+    set_levels = {name: level for name, level in levels.items() if level}
+    signals = {f"handler of {s.name}": signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
+    # pytest itself changes this one from test to test.
+    environ = {f"${k}": v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+    others = {"root level": logging.root.level, "disabled up to": logging.root.manager.disable}
+    return {**set_levels, **signals, **environ, **others, "folder": os.getcwd()}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _leaves_the_process_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a module leaves behind decides whether another one passes, by the order of workers."""
+    before = _process()
+    yield
+    after = _process()
+    changed = [name for name in before.keys() | after.keys() if before.get(name) != after.get(name)]
+    # Packages set levels of their own loggers when they are imported for the first time.
+    ours = [n for n in changed if "logger" not in n or "agenteval" in n or n in before]
+    assert not ours, f"{request.node.nodeid} leaves changed: {', '.join(sorted(ours))}"
