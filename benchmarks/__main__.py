@@ -13,15 +13,12 @@ import json
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
 
-sys.path.insert(0, str(Path(__file__).parent))
-from results import RESULTS, Result, load_results, save_results, table
-
-FOLDER = Path(__file__).parent
+from benchmarks.folders import ROOT, module
+from benchmarks.results import RESULTS, Result, load_results, save_results, table
 
 
 class Benchmark(NamedTuple):
@@ -65,9 +62,9 @@ GROUPS = tuple(dict.fromkeys(b.group for b in BENCHMARKS.values()))
 def run(name: str, quick: bool) -> Result:
     """Run one; its output passes through. A crash or a missing last line is `failed`."""
     arguments = BENCHMARKS[name].quick if quick else ()
-    command = [sys.executable, str(FOLDER / f"{name}.py"), *arguments]
+    command = module(name, *arguments)
     began, last = time.monotonic(), ""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
             print(line, end="", flush=True)

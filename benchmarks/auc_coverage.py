@@ -1,6 +1,6 @@
 """Coverage of the 95 % interval of the AUC: 30 + 30 cases (and other sizes), 4,000 experiments.
 
-`python benchmarks/auc_coverage.py [--experiments 4000] [--sizes 30,30 13,7]`. Ratings are normal,
+`python -m benchmarks.auc_coverage [--experiments 4000] [--sizes 30,30 13,7]`. Ratings are normal,
 or the same cut into five levels; failed cases spread as much as successes, or three times as much.
 The last line is JSON: the rows, and whether every cell at 30 + 30 reaches .93.
 """
@@ -12,17 +12,14 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-sys.path.insert(0, str(Path(__file__).parent))
-from outcome import Row, finish
-
 from agenteval.stats import discrimination
+from benchmarks.outcome import Row, finish
 
 AREAS = (0.5, 0.7, 0.9, 0.98)
 SPREADS = (1.0, 3.0)

@@ -1,6 +1,6 @@
 """Stored cells per second when every answer comes from the reply cache.
 
-    python benchmarks/cached.py [--runs 5000] [--rounds 3] [--quick] [--profile]
+    python -m benchmarks.cached [--runs 5000] [--rounds 3] [--quick] [--profile]
 
 A store holds the replies to all requests but neither cells nor calls, as when the second half of a
 store was lost, or results are thrown away to be read anew. One process then does what `agenteval
@@ -29,16 +29,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-from instant import IN_FLIGHT, Instant, instant_judge, peak_mb, reply_text, scored
-from outcome import Row, finish
-from sides import CRITERIA, EXPLANATION, criteria, items
-
 from agenteval.pipeline import execute, make_plan
 from agenteval.store import Store
+from benchmarks.folders import OUT, module
+from benchmarks.instant import IN_FLIGHT, Instant, instant_judge, peak_mb, reply_text, scored
+from benchmarks.outcome import Row, finish
+from benchmarks.sides import CRITERIA, EXPLANATION, criteria, items
 
 TARGET = 1500
-OUT = Path(__file__).parent / "out"
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,7 @@ def main() -> int:
     rounds = []
     for _ in range(options.rounds):
         with tempfile.TemporaryDirectory(dir=OUT) as folder:
-            command = [sys.executable, __file__, "--runs", str(options.runs), "--child", folder]
+            command = module("cached", "--runs", str(options.runs), "--child", folder)
             command += ["--profile"] if options.profile else []
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         rounds.append(json.loads(done.stdout))

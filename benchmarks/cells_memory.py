@@ -1,6 +1,6 @@
 """Memory over a million cells: while they are judged, planned again, and put into the table.
 
-    python benchmarks/cells_memory.py [--cells 1000000] [--quick]
+    python -m benchmarks.cells_memory [--cells 1000000] [--quick]
 
 Runs × 20 criteria × 5 repeats are judged by the judge of `agenteval quantify` over a transport
 that answers at once, into a store on disk: what grows in memory is the program's own. Peak memory
@@ -25,18 +25,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-from instant import IN_FLIGHT, Instant, instant_judge, peak_mb, reply_text, scored
-from outcome import Row, finish
-
 from agenteval.analysis import load_ratings, summarize
 from agenteval.pipeline import Item, Progress, execute, make_plan
 from agenteval.records import Criterion, Run, View
 from agenteval.store import Store
+from benchmarks.folders import OUT, module
+from benchmarks.instant import IN_FLIGHT, Instant, instant_judge, peak_mb, reply_text, scored
+from benchmarks.outcome import Row, finish
 
 CRITERIA, REPEATS = 20, 5
 GROWTH_MB, TABLE_S, TABLE_MB = 50, 60, 1024
-OUT = Path(__file__).parent / "out"
 LEVELS = ("wrong", "weak", "fair", "good", "excellent")
 
 
@@ -117,7 +115,7 @@ def measure(cells: int) -> dict[str, dict[str, Any]]:
     found = {}
     with tempfile.TemporaryDirectory(dir=OUT) as folder:
         for name in STAGES:
-            command = [sys.executable, __file__, "--cells", str(cells), "--stage", name]
+            command = module("cells_memory", "--cells", str(cells), "--stage", name)
             command += ["--store", str(Path(folder) / "store.db")]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
             found[name] = json.loads(done.stdout)

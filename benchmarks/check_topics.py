@@ -1,6 +1,6 @@
 """Rules for the activity lists of the planning tests: what a program can check of them.
 
-    python benchmarks/check_topics.py FILE...
+    python -m benchmarks.check_topics FILE...
 
 A FILE is {"topics": [{"role": "Waiter", "activities": ["table seven bread delivery", ...]}, ...]}.
 Give all files at once: roles and tool names must be unique over all of them. Prints one line per

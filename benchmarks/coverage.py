@@ -1,6 +1,6 @@
 """Coverage of the intervals: how often a 95 % interval holds the truth, on stated grids.
 
-    python benchmarks/coverage.py [--experiments 4000] [--seed 1]
+    python -m benchmarks.coverage [--experiments 4000] [--seed 1]
 
 Means: 3 repeats per case, normal (between cases sd 1, within a case sd .5) or five levels (the
 same, cut at -1.2, -.4, .4 and 1.2), `mean_interval` with the cases as clusters; a lenient judge
@@ -24,16 +24,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-
-sys.path.insert(0, str(Path(__file__).parent))
-from outcome import Row, finish
 
 from agenteval.stats import (
     Bootstrap,
@@ -46,6 +42,7 @@ from agenteval.stats import (
 from agenteval.stats.bootstrap import BootstrapMethod
 from agenteval.stats.discrimination import discrimination
 from agenteval.stats.proportion import ProportionMethod
+from benchmarks.outcome import Row, finish
 
 Floats = NDArray[np.float64]
 CASES = (5, 10, 20, 30, 60)

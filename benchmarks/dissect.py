@@ -1,6 +1,6 @@
 """Scripted agents whose fault is known, and the cause that `dissect` names for it.
 
-    python benchmarks/dissect.py [--cases 30] [--extended 10] [--seed 1] [--draws 8] [--only TEXT …]
+    python -m benchmarks.dissect [--cases 30] [--extended 10] [--seed 1] [--draws 8] [--only TEXT …]
 
 For every planted fault, cases (3 to 5 actions) are generated until the agent failed `--cases` of
 them (`--extended` of the extended ones); each is dissected in full, so that every stage has its
@@ -26,11 +26,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from itertools import permutations
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent))
-from outcome import Row, finish
 
 from agenteval.agents import System
 from agenteval.evaluators.planning.case import Case, OrderRule
@@ -49,6 +45,7 @@ from agenteval.evaluators.planning.substitute import Choices
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
 from agenteval.evaluators.planning.synthesis.topics import choose_topics
 from agenteval.stats.proportion import proportion_interval
+from benchmarks.outcome import Row, finish
 
 WORDS = ("P_prec/before", "P_succ/in the wake of", "VP_prec/precedes", "VP_none/is done",
          "SC_succ/once", "CONJ/, while")  # fmt: skip

@@ -1,6 +1,6 @@
 """The recorded cases of the published workflow scorer, counted as published and strictly.
 
-    python benchmarks/flow_golden.py [--reference FOLDER]
+    python -m benchmarks.flow_golden [--reference FOLDER]
 
 FOLDER holds golden_turn_cases.json and golden_session_cases.json: what the original returned with
 a judge of one answer. By default it is looked for beside the checkout; AGENTEVAL_REFERENCE names
@@ -22,9 +22,6 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parent))
-from outcome import Row, finish
-
 from agenteval.errors import ReplyError
 from agenteval.evaluators.workflows.equality import Equality, Question
 from agenteval.evaluators.workflows.flowbench_toolbox import toolbox
@@ -45,8 +42,10 @@ from agenteval.evaluators.workflows.turn_score import (
 )
 from agenteval.models.asking import Asked
 from agenteval.records import Usage
+from benchmarks.folders import ROOT
+from benchmarks.outcome import Row, finish
 
-FOLDER = Path(__file__).resolve().parents[2] / "shared/reference/workflows"
+FOLDER = ROOT.parent / "shared/reference/workflows"
 FIGURES = ("turn_call_pre", "turn_call_rec", "turn_params_pre", "turn_params_rec")
 HOW = Resampling(resamples=100)
 # Why strict counting says something else. Written down from the rules, one line each; a case that

@@ -1,6 +1,6 @@
 """Scripted assistants whose behaviour is known, served by every scripted user of every role.
 
-    python benchmarks/flows.py [--roles NAME ...] [--seed 0] [--sessions 200]
+    python -m benchmarks.flows [--roles NAME ...] [--seed 0] [--sessions 200]
 
 One row for each behaviour: users that offer it a place, how often the planted cause is among the
 deviations, and how often it is the first (a wrong branch that only leads past a step cannot be told
@@ -27,10 +27,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
-import outcome
 
 from agenteval.evaluators.workflows.cases import SessionCase, open_role, session_cases
 from agenteval.evaluators.workflows.folder import find_role, role_folders
@@ -40,6 +36,7 @@ from agenteval.evaluators.workflows.session import SessionLog
 from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
 from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
 from agenteval.evaluators.workflows.verdicts import Verdicts
+from benchmarks import outcome
 
 
 @dataclass
@@ -70,7 +67,8 @@ async def one(case: SessionCase, behaviour: Behaviour, seed: int) -> SessionLog 
 
 async def table(cases: Sequence[SessionCase], seed: int) -> dict[str, Row]:
     """All behaviours with all users."""
-    verdicts, rows = Verdicts(), {name: Row() for name in CAUSE}
+    verdicts = Verdicts()
+    rows: dict[str, Row] = {name: Row() for name in CAUSE}
     for case in cases:
         own = behaviours(case.of.role, case.profile, seed=seed, backend=case.of.backend)
         for name, row in rows.items():

@@ -7,7 +7,6 @@ import resource
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from agenteval.assemble import JudgeOptions, chat_judge
 from agenteval.evaluators.base import Evaluator
@@ -17,8 +16,8 @@ from agenteval.models.wire import Reply, Request
 from agenteval.readers.tasks import find_task
 from agenteval.records import Criterion, Usage
 from agenteval.store import Store
+from benchmarks.folders import ROOT
 
-ROOT = Path(__file__).parents[1]
 IN_FLIGHT = 64
 
 

@@ -1,6 +1,6 @@
 """Simulated judges with known parameters, and the verdict that `verify` gives each of them.
 
-    python benchmarks/judges.py [--simulations 500] [--cases 60] [--repeats 3] [--pool 240]
+    python -m benchmarks.judges [--simulations 500] [--cases 60] [--repeats 3] [--pool 240]
 
 A pool of runs whose true levels can be computed from their text is perturbed once. Every simulation
 draws `--cases` of them (without replacement), lets each judge rate originals and copies, and asks
@@ -18,16 +18,12 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-
-sys.path.insert(0, str(Path(__file__).parent))
-from outcome import Row, finish
 
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.verifier import verify
@@ -38,6 +34,7 @@ from agenteval.testing.judges import TOP, SimulatedJudge, family
 from agenteval.testing.world import criteria, make_runs
 from agenteval.testing.world_truth import CRITERIA
 from agenteval.verification import DEFAULT_OPERATORS, make_copies
+from benchmarks.outcome import Row, finish
 
 TRUSTED = {"perfect", "noisy", "lenient", "malformed", "drifting"}
 DISTRUSTED = {"random", "constant", "length_only", "position_only", "gullible"}

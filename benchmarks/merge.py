@@ -1,6 +1,6 @@
 """Merging many criteria: seconds, peak memory, and a check of the clusters.
 
-    python benchmarks/merge.py [--n 10000] [--tau 0.7] [--embed | --dense]
+    python -m benchmarks.merge [--n 10000] [--tau 0.7] [--embed | --dense]
 
 Without --embed the vectors are planted: a direction per concept and noise around it. With --embed
 the texts go through the default embedder, and its time counts. With --dense every name is distinct
@@ -18,16 +18,13 @@ import resource
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent))
-from outcome import Row, finish
 
 from agenteval.evaluators.utility.merge import merge_criteria
 from agenteval.models.embeddings import Embedder, make_embedder
 from agenteval.records import Criterion, Provenance
+from benchmarks.outcome import Row, finish
 
 SECONDS, GIGABYTES = 120, 2.0
 SAMPLE = 20_000  # pairs that are checked

@@ -5,7 +5,7 @@ K = 20 draws, sentences from the same random source; neither side renders text. 
 unmentioned and say what is implied, which ours may not. Then whole cases (words, request, tools,
 number of valid plans, the line of JSON) by number of actions, and extended cases.
 
-    python benchmarks/planning.py [--seconds 4]
+    python -m benchmarks.planning [--seconds 4]
 """
 
 from __future__ import annotations
@@ -15,20 +15,17 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import z3
-
-sys.path.insert(0, str(Path(__file__).parent))
-from outcome import Row, finish
 
 from agenteval.evaluators.planning.dsl.derive import demands
 from agenteval.evaluators.planning.suite import case_line
 from agenteval.evaluators.planning.synthesis.dice import Dice
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
 from agenteval.evaluators.planning.synthesis.grammar import Picker, Style, draw_part
+from benchmarks.outcome import Row, finish
 
 SENTENCES, TRIES = 4, 20
 SIZES = range(3, 10)

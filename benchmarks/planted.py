@@ -5,7 +5,7 @@ what is wrong in each trace, and where, is known; other runs look wrong and are 
 the counts, the recall per category (of the place and kind, and of the kind anywhere in the trace),
 and the precision over plants and negatives, with what was falsely found.
 
-    python benchmarks/planted.py [--seeds 3] [--negatives 6] [--systems NAME ...] [--keep FOLDER]
+    python -m benchmarks.planted [--seeds 3] [--negatives 6] [--systems NAME ...] [--keep FOLDER]
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from agenteval.evaluators.traces.plant import Harvest, Planted, plant_many, systems
 from agenteval.records.finding import Finding

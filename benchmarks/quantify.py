@@ -1,6 +1,6 @@
 """Throughput and CPU of `quantify` beside the bare openai client and the AutoGen path.
 
-    python benchmarks/quantify.py [--runs 2400] [--concurrency 64 256] [--latency 0.1] [--rounds 2]
+    python -m benchmarks.quantify [--runs 2400] [--concurrency 64 256] [--latency 0.1] [--rounds 2]
 
 A loopback server answers every request after `--latency` seconds with the same valid reply. One
 call judges one run on six criteria, so a call makes six cells. Sides, each in a fresh process, one
@@ -42,16 +42,14 @@ from rich.console import Console
 from rich.table import Table
 
 from agenteval.testing import Child, spawn
-
-sys.path.insert(0, str(Path(__file__).parent))
-from outcome import Row, finish
-from sides import CRITERIA, SIDES, fixed_reply
+from benchmarks.folders import OUT, module
+from benchmarks.outcome import Row, finish
+from benchmarks.sides import CRITERIA, SIDES, fixed_reply
 
 TARGETS, TARGET_LATENCY = {64: 0.85, 256: 0.8}, 0.1  # by requests in flight
 TARGET_CPU_MS = 0.4  # of quantify above bare, per call
 NONCE = "[0-9a-f]{24}"  # differs from store to store: left out when bodies are compared
 OTHER_BODIES = "bare and quantify did not send the same bodies"
-OUT = Path(__file__).parent / "out"
 
 
 @dataclass
@@ -84,9 +82,8 @@ def run_side(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """One side in a new process; what it measured, and the server's counters for it."""
     server.reset()
-    script = str(Path(__file__).with_name("sides.py"))
     with tempfile.TemporaryDirectory(dir=OUT) as folder:
-        command = [sys.executable, script, side, server.base_url, "--folder", folder]
+        command = module("sides", side, server.base_url, "--folder", folder)
         command += ["--runs", str(runs), "--concurrency", str(concurrency)]
         command += ["--profile"] if profile else []
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
@@ -123,7 +120,7 @@ def same_bodies(script: str) -> bool:
 def summary(options: Setting, rounds: Rounds) -> dict[str, Any]:
     """The line of JSON: medians over the rounds; ratios are taken within each round."""
     n, median = options.runs, statistics.median
-    sides = {}
+    sides: dict[str, dict[str, Any]] = {}
     for side, seconds in rounds.seconds.items():
         bare = rounds.seconds["bare"]
         stored = [c for c in rounds.cells[side] if c is not None]

@@ -1,4 +1,4 @@
-"""Reading 100,000 runs: `python benchmarks/readers.py [RUNS]`.
+"""Reading 100,000 runs: `python -m benchmarks.readers [RUNS]`.
 
 Prints, for short records and for conversations, the seconds that `read_runs` takes and the ratio to
 bare `json.loads` over the same lines (kept in a list, as the runs are). Every measurement runs in
@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-from outcome import Row, finish
+from benchmarks.folders import module
+from benchmarks.outcome import Row, finish
 
 SENTENCE = "The tank holds 240 litres and loses 3 litres an hour, so it lasts 80 hours. "
 
@@ -68,7 +68,7 @@ def measure(what: str, path: Path) -> None:
 
 def child(what: str, path: Path) -> dict[str, float]:
     """Result of `measure` in a new process."""
-    command = [sys.executable, __file__, "--measure", what, str(path)]
+    command = module("readers", "--measure", what, str(path))
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     result: dict[str, float] = json.loads(done.stdout)
     return result

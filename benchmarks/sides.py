@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.folders import ROOT
+
 if TYPE_CHECKING:
     from agenteval.assemble import Limits
     from agenteval.evaluators.base import Evaluator
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from agenteval.pipeline import Item
     from agenteval.records import Criterion
 
-ROOT = Path(__file__).parents[1]
 CRITERIA = 6
 MODEL = "test-model"
 EXPLANATION = (

@@ -1,6 +1,6 @@
 """Start-up: `agenteval --help` and `import agenteval` beside a Python that does nothing.
 
-    python benchmarks/startup.py [--n 15]
+    python -m benchmarks.startup [--n 15]
 
 The three commands take turns; the figures are medians of wall time and their ratios to the bare
 interpreter. Then `python -X importtime` says which packages were loaded. It ends with 1 when a
@@ -20,8 +20,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parent))
-from outcome import Row, finish
+from benchmarks.outcome import Row, finish
 
 HEAVY = frozenset(
     {"autogen", "autogen_agentchat", "autogen_core", "autogen_ext", "datasets", "matplotlib"}

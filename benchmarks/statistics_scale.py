@@ -1,6 +1,6 @@
 """Statistics of many stored scores: seconds and peak memory.
 
-    python benchmarks/statistics_scale.py [--scores 1000000] [--quick]
+    python -m benchmarks.statistics_scale [--scores 1000000] [--quick]
 
 A store is filled with scores of 10 criteria, 5 repeats and 3 systems on as many cases as it takes,
 originals and one perturbed copy each; then one new process loads it into columns, computes every
@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
-from outcome import Row, finish
+from benchmarks.folders import module
+from benchmarks.outcome import Row, finish
 
 CRITERIA, REPEATS, SYSTEMS = 10, 5, 3
 SECONDS, GIGABYTES = 60, 1.0
@@ -117,7 +117,7 @@ def main() -> int:
         fill(path, asked)
         print(f"store of {path.stat().st_size / 2**20:,.0f} MB filled in "
               f"{time.perf_counter() - start:.0f} s")  # fmt: skip
-        command = [sys.executable, __file__, "--compute", str(path)]
+        command = module("statistics_scale", "--compute", str(path))
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     found = json.loads(done.stdout)
     seconds = found["load_s"] + found["verify_s"]

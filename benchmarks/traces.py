@@ -1,6 +1,6 @@
 """Long traces: reading, condensing, detecting and locating at growing sizes.
 
-    python benchmarks/traces.py [--tokens 500000 1500000 5000000] [--rounds 2] [--seed 1]
+    python -m benchmarks.traces [--tokens 500000 1500000 5000000] [--rounds 2] [--seed 1]
 
 The generator (agenteval.testing.long_trace) writes one trace of each size; four bytes are a token.
 Each stage runs in a process of its own, whose peak memory is printed; what it needs from the stages
@@ -30,9 +30,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parent))
-from outcome import Row, finish
-
 from agenteval.evaluators.traces.condense import LEGEND, Options, condense
 from agenteval.evaluators.traces.detectors import detect
 from agenteval.evaluators.traces.locator import Locator
@@ -45,6 +42,8 @@ from agenteval.readers.tracing import read_traces
 from agenteval.records import Run
 from agenteval.testing.long_trace import LongTrace, write
 from agenteval.testing.scripted import ScriptedTransport
+from benchmarks.folders import module
+from benchmarks.outcome import Row, finish
 
 STAGES = ("read", "condense", "detect", "locate")
 EXPONENT = 1.15
@@ -128,7 +127,7 @@ def measure(stage: str, path: Path) -> None:
 
 def child(stage: str, path: Path, rounds: int) -> dict[str, Any]:
     """The fastest of some runs of `measure` in new processes."""
-    command = [sys.executable, __file__, "--measure", stage, str(path)]
+    command = module("traces", "--measure", stage, str(path))
     found: list[dict[str, Any]] = []
     for _ in range(rounds):
         done = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -49,14 +49,19 @@ def _name_group(item: pytest.Item) -> None:
         item._id = coerce_node_id(f"{item.nodeid}@{mark.args[0]}")
 
 
+# Of the environment, what the package, its commands and its terminal read. Others, such as torch's
+# own, are set by packages when they are imported.
+_READ = ("AGENTEVAL_", "OPENAI_", "HF_", "XDG_", "HOME", "PATH", "PYTHON", "NO_COLOR", "COLUMNS",
+         "TERM", "http", "HTTP", "NO_PROXY", "no_proxy", "SSL_", "MPL")  # fmt: skip
+
+
 def _process() -> dict[str, object]:
     """What tests share because it belongs to the process."""
     loggers = logging.root.manager.loggerDict.items()
     levels = {f"level of the logger {n}": v.level for n, v in loggers if hasattr(v, "level")}
     set_levels = {name: level for name, level in levels.items() if level}
     signals = {f"handler of {s.name}": signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
-    # pytest itself changes this one from test to test.
-    environ = {f"${k}": v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+    environ = {f"${k}": v for k, v in os.environ.items() if k.startswith(_READ)}
     others = {"root level": logging.root.level, "disabled up to": logging.root.manager.disable}
     return {**set_levels, **signals, **environ, **others, "folder": os.getcwd()}
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = ("docs/reliability.md", "docs/scoring-policy.md", "docs/grading-robustness.md")
 ROW = re.compile(r"^\| (?!promise |---)(?P<promise>.+?) \| (?P<shown>.+) \|$", re.M)
 TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
-BENCH = re.compile(r"`(benchmarks/\w+\.py)`")
+BENCH = re.compile(r"`(benchmarks/\w+(?:\.py)?)`")
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
@@ -43,7 +43,8 @@ def test_every_promise_names_a_test_that_exists(page: str) -> None:
             assert (ROOT / path).is_file(), f"{page}: {path}"
             assert not test or test in names_in(ROOT / path), f"{page}: {path}::{test}"
         for path in BENCH.findall(shown):
-            assert (ROOT / path).is_file(), f"{page}: {path}"
+            runs = ROOT / path if path.endswith(".py") else ROOT / path / "__main__.py"
+            assert runs.is_file(), f"{page}: {path}"
 
 
 @pytest.mark.parametrize("page", [*PAGES, "SECURITY.md", "README.md"])

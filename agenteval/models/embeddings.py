@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
-# all-MiniLM-L6-v2, benchmarks/merge_quality.py: at 0.70 no two concepts of the bank are joined, and
+# all-MiniLM-L6-v2, benchmarks/merge_quality: at 0.70 no two concepts of the bank are joined, and
 # four in ten freely worded paraphrases are. A lower cut joins more of both: kinds of correctness
 # reach .69, and a criterion told twice can be seen in the table, one swallowed cannot.
 MEASURED_TAU = {"all-minilm-l6-v2": 0.70}

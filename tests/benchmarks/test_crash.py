@@ -14,20 +14,20 @@ from pathlib import Path
 import pytest
 
 from agenteval.store import Store
+from benchmarks.crash import __main__ as crash
+from benchmarks.crash import checks
+from benchmarks.crash import watch as watching
 from tests.store.making import ScriptedJudge, criteria, items, scores
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import crash  # type: ignore[import-not-found,unused-ignore]
-import crash_checks as checks  # type: ignore[import-not-found,unused-ignore]
-import crash_watch as watching  # type: ignore[import-not-found,unused-ignore]
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks and counts threads")
 
 
 def test_five_kills_and_two_pairs_of_either_kind() -> None:
-    command = [sys.executable, str(BENCHMARKS / "crash.py"), "--quick"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    command = [sys.executable, "-m", "benchmarks.crash", "--quick"]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     last = json.loads(done.stdout.splitlines()[-1])
     assert last["wrong"] == []
@@ -129,8 +129,8 @@ def test_a_kill_within_a_commit_leaves_a_part_of_its_log(tmp_path: Path) -> None
     code = f"""
 import sqlite3, sys
 from pathlib import Path
-sys.path.insert(0, {str(BENCHMARKS)!r})
-import crash_watch as w
+sys.path.insert(0, {str(ROOT)!r})
+from benchmarks.crash import watch as w
 w._watch_commits(watch := w.Watch(Path("state"), w.Kill("write", at=2, write=4, share=0.5)))
 w._watch_writes(watch)
 db = sqlite3.dbapi2.connect("s.db", isolation_level=None)

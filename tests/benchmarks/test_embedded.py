@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest, mannwhitneyu
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import embedded  # type: ignore[import-not-found,unused-ignore]
-import embedded_scores  # type: ignore[import-not-found,unused-ignore]
+from benchmarks.embedded import __main__ as embedded
+from benchmarks.embedded import scores as embedded_scores
 
 OPERATORS = embedded_scores.OPERATORS
 N = 32

@@ -11,8 +11,12 @@ from pathlib import Path
 import pytest
 
 from agenteval.testing import faulty_sqlite, serve
-from benchmarks import faults, faults_files, faults_full, faults_sockets, faults_tries
-from benchmarks.faults_operations import (
+from benchmarks.faults import __main__ as faults
+from benchmarks.faults import files as faults_files
+from benchmarks.faults import full as faults_full
+from benchmarks.faults import sockets as faults_sockets
+from benchmarks.faults import tries as faults_tries
+from benchmarks.faults.operations import (
     OLD,
     OPERATIONS,
     STORE,
@@ -24,7 +28,7 @@ from benchmarks.faults_operations import (
     noting,
     prepare,
 )
-from benchmarks.faults_tries import KINDS, Reference, Tally
+from benchmarks.faults.tries import KINDS, Reference, Tally
 from tests.thorough import often
 
 QUANTIFY, EXPORT = OPERATIONS[0], OPERATIONS[3]

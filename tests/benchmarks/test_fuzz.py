@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import fuzz as module
-from benchmarks.fuzz import Fuzz, changed, fuzz, seeds
-from benchmarks.fuzz_arcs import Arcs
+from benchmarks.fuzz import __main__ as module
+from benchmarks.fuzz.__main__ import Fuzz, changed, fuzz, seeds
+from benchmarks.fuzz.arcs import Arcs
 from tests.thorough import often
 
 

@@ -10,10 +10,10 @@ import pytest
 from agenteval.cli.main import main
 from agenteval.errors import InputError
 from agenteval.files import write_atomically
-from benchmarks.hostile_doors import DOORS, Door, missing, world
-from benchmarks.hostile_files import rows, run
-from benchmarks.hostile_inputs import Hostile
-from benchmarks.hostile_run import Told, here, problem
+from benchmarks.hostile_files.__main__ import rows, run
+from benchmarks.hostile_files.doors import DOORS, Door, missing, world
+from benchmarks.hostile_files.inputs import Hostile
+from benchmarks.hostile_files.run import Told, here, problem
 from tests.thorough import often
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agenteval.evaluators.utility.likelihood_features import prompt as likelihood_prompt
-from benchmarks.injection import attacked, attacks, controls, measure
-from benchmarks.injection_judges import others
-from benchmarks.injection_probes import Place, utility
+from benchmarks.injection.__main__ import attacked, attacks, controls, measure
+from benchmarks.injection.judges import others
+from benchmarks.injection.probes import Place, utility
 from tests.thorough import often
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.records import Criterion, Failure, Score
-from benchmarks.malformed import (
+from benchmarks.malformed.__main__ import (
     corpus,
     differences,
     malformed_readers,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -16,17 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import merge_embedders  # type: ignore[import-not-found,unused-ignore]
-import merge_figures  # type: ignore[import-not-found,unused-ignore]
-import merge_pairs as mp  # type: ignore[import-not-found,unused-ignore]
-import merge_print  # type: ignore[import-not-found,unused-ignore]
-import merge_quality  # type: ignore[import-not-found,unused-ignore]
-import merge_unique  # type: ignore[import-not-found,unused-ignore]
-
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.merge import merge_criteria
 from agenteval.records import Criterion, Provenance
+from benchmarks.merge_quality import __main__ as merge_quality
+from benchmarks.merge_quality import embedders as merge_embedders
+from benchmarks.merge_quality import figures as merge_figures
+from benchmarks.merge_quality import pairs as mp
+from benchmarks.merge_quality import print as merge_print
+from benchmarks.merge_quality import unique as merge_unique
 
 ITEMS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=14)
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import operators as op  # type: ignore[import-not-found,unused-ignore]
+from benchmarks.embedded import operators as op
 
 TEXT = "First 12. Then 3.5 of 7.\nNow x1. So it ends at 9:40. The fifth is 480. We stop. Bye. End."
 WORDS = st.lists(st.sampled_from(["Go 1.", "We add 25.", "Stop!", "A b c?"]), max_size=12)

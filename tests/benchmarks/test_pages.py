@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.outcome import Row
-from benchmarks.pages import Shown, open_pages, rows, write_pages
-from benchmarks.pages_browser import browser_path, look
-from benchmarks.pages_check import Parsed, as_seen, changed_nodes, faults, hidden_in, unseen
-from benchmarks.pages_payloads import Swap, harmless, payloads, swapped
-from benchmarks.pages_secrets import Secrets, secrets
-from benchmarks.pages_terminal import Terminal, runs_in_spreadsheet, terminal
+from benchmarks.pages.__main__ import Shown, open_pages, rows, write_pages
+from benchmarks.pages.browser import browser_path, look
+from benchmarks.pages.check import Parsed, as_seen, changed_nodes, faults, hidden_in, unseen
+from benchmarks.pages.payloads import Swap, harmless, payloads, swapped
+from benchmarks.pages.secrets import Secrets, secrets
+from benchmarks.pages.terminal import Terminal, runs_in_spreadsheet, terminal
 
 SHARED = pytest.mark.xdist_group("browser")
 

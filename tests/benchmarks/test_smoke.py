@@ -24,9 +24,9 @@ SIDE = {
 }  # fmt: skip
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def last_line(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 def test_quantify_commits_every_cell_and_sends_what_bare_sends() -> None:
     small = ["--runs", "40", "--rounds", "1", "--latency", "0.01", "--sides", "autogen"]
-    result = last_line(run("benchmarks/quantify.py", *small, "--concurrency", "8"))
+    result = last_line(run("-m", "benchmarks.quantify", *small, "--concurrency", "8"))
     assert set(result) == QUANTIFY | {"rows", "others"}
     assert result["others"] == []
     assert result["wrong"] == []
@@ -56,7 +56,7 @@ def test_quantify_commits_every_cell_and_sends_what_bare_sends() -> None:
 
 
 def test_startup_loads_nothing_heavy() -> None:
-    result = last_line(run("benchmarks/startup.py", "--n", "2"))
+    result = last_line(run("-m", "benchmarks.startup", "--n", "2"))
     assert set(result) == {
         "benchmark", "rows", "n", "median_s", "ratio", "target_s", "heavy", "slowest_ms",
     }  # fmt: skip
@@ -65,7 +65,7 @@ def test_startup_loads_nothing_heavy() -> None:
 
 
 def test_planning_compares_like_with_like() -> None:
-    result = last_line(run("benchmarks/planning.py", "--seconds", "0.05"))
+    result = last_line(run("-m", "benchmarks.planning", "--seconds", "0.05"))
     assert set(result) == {"benchmark", "rows", "sizes", "extended", "met"}
     assert len(result["rows"]) == 4
     assert {row["met"] for row in result["rows"]} == {None}
@@ -81,45 +81,47 @@ def test_a_heavy_import_would_be_seen() -> None:
     assert not HEAVY & imported(["-c", "import json"]).keys()
 
 
-def folder_of_fakes(folder: Path, codes: dict[str, int]) -> str:
-    """The runner beside programs that print a row and end with a code; path of the runner."""
-    for name in ("__main__", "results"):
-        shutil.copy(ROOT / "benchmarks" / f"{name}.py", folder)
+def folder_of_fakes(folder: Path, codes: dict[str, int]) -> Path:
+    """The runner beside programs that print a row and end with a code; the folder of both."""
+    package = folder / "benchmarks"
+    package.mkdir()
+    for name in ("__init__", "__main__", "folders", "results"):
+        shutil.copy(ROOT / "benchmarks" / f"{name}.py", package)
     row = {"what": "a | b", "measured": "7", "target": "at least 8", "met": None}
     for name in ORDER:
         code = codes.get(name, 0)
         rows = [{**row, "met": code == 0}]
         line = json.dumps({"benchmark": name, "rows": rows})
         program = f"print('ran {name}'); print({line!r}); raise SystemExit({code})"
-        (folder / f"{name}.py").write_text(program if code != 9 else "raise SystemExit(9)")
-    return str(folder / "__main__.py")
+        (package / f"{name}.py").write_text(program if code != 9 else "raise SystemExit(9)")
+    return folder
 
 
 def test_all_go_on_past_a_failing_one(tmp_path: Path) -> None:
-    runner = folder_of_fakes(tmp_path, {"startup": 3, "readers": 1, "merge": 9})
-    done = run(runner)
+    folder = folder_of_fakes(tmp_path, {"startup": 3, "readers": 1, "merge": 9})
+    done = run("-m", "benchmarks", folder=folder)
     assert done.returncode == 1
     ran = [line for line in done.stdout.splitlines() if line.startswith("ran ")]
     assert ran == [f"ran {name}" for name in ORDER if name != "merge"]
     assert done.stderr.strip() == (
         "failed: startup (exit code 3), readers (exit code 1), merge (exit code 9, no figures)"
     )
-    page = (tmp_path / "results.md").read_text("utf-8")
+    page = (folder / "benchmarks" / "results.md").read_text("utf-8")
     assert "| soak | a \\| b | 7 | at least 8 | met |" in page
     assert "| startup | a \\| b | 7 | at least 8 | MISSED |" in page
     assert "| merge | failed | exit code 9, no figures | | FAILED |" in page
 
 
 def test_what_is_not_run_keeps_its_figures(tmp_path: Path) -> None:
-    runner = folder_of_fakes(tmp_path, {})
-    assert run(runner, "--only", "crash").returncode == 0
-    page = tmp_path / "results.md"
+    folder = folder_of_fakes(tmp_path, {})
+    assert run("-m", "benchmarks", "--only", "crash", folder=folder).returncode == 0
+    page = folder / "benchmarks" / "results.md"
     first = page.read_text("utf-8")
     assert "| crash | a" in first
     assert "Not measured yet: soak, faults," in first
-    assert run(runner, "--quick", "--only", "merge").returncode == 0
+    assert run("-m", "benchmarks", "--quick", "--only", "merge", folder=folder).returncode == 0
     assert page.read_text("utf-8") == first  # a quick run is no result
-    assert run(runner, "speed").returncode == 0
+    assert run("-m", "benchmarks", "speed", folder=folder).returncode == 0
     second = page.read_text("utf-8")
     assert second.index("| crash | a") < second.index("| quantify | a")
     assert "| merge | a" not in second

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.soak import QUICK, run
+from benchmarks.soak.__main__ import QUICK, run
 
 
 def test_two_thousand_cells_against_a_faulty_server(tmp_path: Path) -> None:

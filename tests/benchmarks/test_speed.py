@@ -87,7 +87,7 @@ def test_cached_replies_give_the_same_cells_and_nothing_is_sent(tmp_path: Path) 
 
 
 def test_cached_prints_its_rows() -> None:
-    result = last_line("benchmarks/cached.py", "--runs", "20", "--rounds", "1")
+    result = last_line("-m", "benchmarks.cached", "--runs", "20", "--rounds", "1")
     assert (result["benchmark"], result["cells_committed"], result["requests_sent"]) == (
         "cached", 120, 0
     )  # fmt: skip

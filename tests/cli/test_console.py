@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from agenteval.cli.console import clean, clean_lines, json_text, print_json
-from benchmarks.pages_check import hidden_in
-from benchmarks.pages_payloads import payloads
+from benchmarks.pages.check import hidden_in
+from benchmarks.pages.payloads import payloads
 
 
 def printed(text: str) -> str:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import agenteval.models
 from agenteval.errors import ReplyError
 from agenteval.models.reply import meant_as_json, parse_reply
-from benchmarks.fuzz_arcs import Arcs
+from benchmarks.fuzz.arcs import Arcs
 from tests.thorough import often
 
 FOLDER = Path(agenteval.models.__file__).parent

@@ -33,7 +33,7 @@ from agenteval.readers import read_runs
 from agenteval.readers.scores import read_scores
 from agenteval.readers.tasks import load_task
 from agenteval.readers.tracing import read_traces
-from benchmarks.hostile_doors import world
+from benchmarks.hostile_files.doors import world
 from tests.thorough import often
 
 

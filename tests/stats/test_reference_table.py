@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.reference_stats import FOLDER, Row, agrees, flatten, table
+from benchmarks.reference_stats.__main__ import FOLDER, Row, agrees, flatten, table
 
 reference = pytest.mark.skipif(
     not (FOLDER / "stats/reference.json").exists(), reason="reference data not present"

@@ -1,6 +1,6 @@
 """Frozen constants of the embedded judge: from a raw statistic to a value and an accepted value.
 
-`data/embedded_judge.json` is written by `benchmarks/embedded.py --write` from a development set
+`data/embedded_judge.json` is written by `benchmarks/embedded --write` from a development set
 that shares nothing with `tasks/`. So a stored value depends on the run, its problem, the seed and
 these constants only, never on the other runs of a file.
 """

@@ -2,7 +2,7 @@
 
 Asked for a label, such a model answers at random; how probable a text is under it does tell
 complete and ordered texts from damaged ones (GPTScore, arXiv 2302.04166, is the idea). Which
-statistic serves which kind of criterion is measured by `benchmarks/embedded.py` and frozen in
+statistic serves which kind of criterion is measured by `benchmarks/embedded` and frozen in
 `data/embedded_judge.json`; a kind without signal is a Failure, never a number. It judges structure,
 not truth.
 
@@ -124,7 +124,7 @@ class LikelihoodQuantifier:
         if calibration.model_sha256 != model.sha256 or calibration.prompt_sha256 != PROMPT_SHA256:
             raise ModelUnavailable(
                 f"the likelihood judge was measured with {calibration.model} only; for another"
-                " model its constants say nothing (benchmarks/embedded.py --write measures them)"
+                " model its constants say nothing (benchmarks/embedded --write measures them)"
             )
         self.model = model
         self.calibration = calibration

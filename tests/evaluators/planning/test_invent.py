@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +30,7 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.openai import OpenAITransport
 from agenteval.store import Store
 from agenteval.testing import Fault, Rule, serve
+from benchmarks.check_topics import _phrase_faults
 from tests.evaluators.planning.inventing import (
     KEEPER,
     RANGER,
@@ -306,19 +305,12 @@ def test_every_built_in_profession_passes_whole() -> None:
 
 def test_what_the_maintainers_check_refuses_is_refused_here() -> None:
     """The same verdict as benchmarks/check_topics.py, phrase by phrase."""
-    path = Path(__file__).parents[3] / "benchmarks" / "check_topics.py"
-    spec = importlib.util.spec_from_file_location("check_topics", path)
-    assert spec is not None
-    assert spec.loader is not None
-    other = importlib.util.module_from_spec(spec)
-    sys.modules["check_topics"] = other
-    spec.loader.exec_module(other)
     phrases = """nap|the lamp polish|lamp polish|Lamp polish|HR meeting|lamp polish.|lamps|lamp  oil
 bread and butter purchase|morning start routine|stair rails|bus wash|goose data|early bird feed
 final dish rinse of the kitchen floor|lens polish|follow-up call|six feet|box repair for kids
 time sheet review|weekend trip|ending scene|chess lesson|coffee-to-go order|crisis meeting"""
     for phrase in phrases.replace("\n", "|").split("|"):
-        assert any(phrase_faults(phrase)) == any(other._phrase_faults(phrase)), phrase
+        assert any(phrase_faults(phrase)) == any(_phrase_faults(phrase)), phrase
 
 
 @pytest.mark.parametrize(

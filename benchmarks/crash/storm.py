@@ -1,0 +1,134 @@
+"""Kill a command, look at what is left, start it again, until it is done; then compare."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agenteval.testing import Server
+from benchmarks.crash.checks import Findings, Ledger, examine, leftovers, old_or_new
+from benchmarks.crash.watch import Kill
+from benchmarks.crash.work import OLD, Kitchen, Work
+
+PER_STORE = 12  # kills after which the work is finished and compared
+
+
+@dataclass
+class Tally:
+    """One line of the table: what was done to a command, and what it did then."""
+
+    name: str
+    kills: int = 0
+    in_commits: int = 0
+    in_files: int = 0  # a temporary file was there: the output was being written
+    finished: int = 0  # stores that were brought to the end and compared
+    extra_calls: int = 0
+    most_extra: float = 0.0  # calls above the uninterrupted run's, for each kill of a store
+    found: Findings = field(default_factory=Findings)
+    differing: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+
+class Storm:
+    """Kills of one command. Its moments come from `rng`."""
+
+    def __init__(self, kitchen: Kitchen, server: Server, work: Work, rng: random.Random) -> None:
+        self.kitchen, self.server, self.work, self.rng = kitchen, server, work, rng
+        self.tally = Tally(work.name)
+        self._partials: set[Path] = set()  # temporary files that earlier kills have left
+
+    def run(self, kills: int, *, first: Kill | None = None) -> Tally:
+        """Until there were so many kills, and the last store is finished; `first` comes first."""
+        self._prepare()
+        planned = [first] if first is not None else []
+        while self.tally.kills < kills:
+            self._one_store(kills, planned)
+        return self.tally
+
+    def _prepare(self) -> None:
+        """An uninterrupted run: its tables, calls, seconds and steps."""
+        folder = self.kitchen.folder(self.work)
+        before = self.server.count
+        counting = Kill("step", at=0) if not self.work.commits else None  # counts, kills never
+        done = self.kitchen.zygote.run(self.kitchen.job(self.work, folder, kill=counting))
+        if done.code != 0:
+            raise RuntimeError(f"{self.work.name}: {done.code}: {done.err[-2000:]}")
+        self._calls = self.server.count - before
+        self._seconds, self._counts = done.seconds, done.state
+        self._new = {name: (folder / name).read_bytes() for name in self.work.files}
+        self._tables = self.kitchen.tables(self.work, folder, done)
+        if left := leftovers(folder):
+            raise RuntimeError(f"{self.work.name} leaves {left} when it is not interrupted")
+
+    def _one_store(self, kills: int, planned: list[Kill]) -> None:
+        folder = self.kitchen.folder(self.work)
+        ledger = Ledger()
+        calls, here = self.server.count, 0
+        done = None
+        while done is None and here < PER_STORE and self.tally.kills < kills:
+            kill = planned.pop() if planned else self._draw()
+            number = self.kitchen.zygote.start(self.kitchen.job(self.work, folder, kill=kill))
+            ended = self.kitchen.zygote.wait(number)
+            about = f"{self.work.name}, kill {self.tally.kills + 1} ({kill})"
+            if ended.killed:
+                here += 1
+                self._count(folder, ended.state["in_commit"])
+            elif ended.code != 0:
+                raise RuntimeError(f"{about}: exit code {ended.code}: {ended.err[-2000:]}")
+            else:
+                done = ended
+            units = self.kitchen.zygote.paths(number)[3]
+            examine(folder / "s.db", units, ledger, self.tally.found, about)
+            self._files(folder, about)
+        if done is None:
+            done = self.kitchen.finish(self.work, folder)
+        self._compare(folder, self.kitchen.tables(self.work, folder, done), here)
+        extra = self.server.count - calls - self._calls
+        self.tally.extra_calls += extra
+        self.tally.most_extra = max(self.tally.most_extra, extra / max(here, 1))
+
+    def _count(self, folder: Path, in_commit: int) -> None:
+        self.tally.kills += 1
+        self.tally.in_commits += in_commit
+        made = {p for p in leftovers(folder) if not p.parent.name.endswith(".locks")}
+        self.tally.in_files += bool(made - self._partials)
+        self._partials = made
+
+    def _files(self, folder: Path, about: str) -> None:
+        places = [
+            (folder / name, OLD, new.replace(b"FOLDER", str(folder).encode()))
+            for name, new in self._new.items()
+        ]
+        old_or_new(places, self.tally.found, about)
+
+    def _compare(self, folder: Path, tables: dict[str, bytes], kills: int) -> None:
+        self.tally.finished += 1
+        for name, content in self._tables.items():
+            if tables[name] != content:
+                self.tally.differing.append(f"{self.work.name} after {kills} kills: {name}")
+                for side, text in (("want", content), ("have", tables[name])):
+                    (folder / f"{side}-{name}").write_bytes(text)
+        self.tally.left += [str(p) for p in leftovers(folder)]
+
+    def _draw(self) -> Kill:
+        """A moment: at a random time, or at a random point of what matters for this command."""
+        rng = self.rng
+        if not self.work.commits:
+            moments = {"time": 6, "file": 8, "step": 0 if self.work.name == "report" else 6}
+        else:
+            moments = {"write": 10, "before": 1, "after": 2, "time": 4, "any_write": 1,
+                       "file": 2 if self.work.files else 0}  # fmt: skip
+        moment = rng.choices(list(moments), list(moments.values()))[0]
+        if moment == "time":
+            return Kill("time", seconds=rng.uniform(0, 0.6 * self._seconds))
+        if moment == "step":
+            return Kill("step", at=rng.randint(1, self._counts["steps"]))
+        if moment == "file":
+            return Kill("file", at=rng.randint(1, self._counts["file_steps"]))
+        if moment == "any_write":
+            most = max(2, self._counts["writes"] // 4)
+            return Kill("any_write", at=rng.randint(1, most), share=rng.choice((0, 0.5, 1)))
+        at = rng.randint(1, min(8, max(2, self._counts["commits"] - 1)))
+        share = rng.choice((0, 0.3, 0.7, 1))
+        return Kill(moment, at=at, write=round(2 ** rng.uniform(0, 4)), share=share)

@@ -1,0 +1,193 @@
+"""The commands that are killed: what they work on, how they are called, what they must give."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agenteval.testing import DEFAULT
+from agenteval.testing.engine import Default
+from benchmarks.crash.zygote import Ended, Job, Zygote
+
+CRITERIA = [
+    {"name": "Clarity", "description": "Is it easy to follow?",
+     "accepted_values": ["unclear", "partly clear", "clear"]},
+    {"name": "Accuracy", "description": "Is the result right?",
+     "accepted_values": ["incorrect", "partially correct", "correct"]},
+]  # fmt: skip
+CONCURRENCY = 4
+# Units begun and not yet durable: the pipeline has two workers for each request in flight.
+UNDER_WAY = 2 * CONCURRENCY
+OLD = b"the file as it was before\n"
+
+
+def critic(body: Mapping[str, Any], n: int) -> str | Default:
+    """A critic's reply that depends on the seed of the request alone; judges get the default."""
+    form = body.get("response_format") or {}
+    if "criteria" not in json.dumps(form.get("json_schema", {}).get("schema", {})):
+        return DEFAULT
+    rng = random.Random(int(body.get("seed") or 0))
+    names = rng.sample(["Clarity", "Accuracy", "Brevity", "Order", "Checking", "Units"], 3)
+    entries = [
+        {"name": name, "description": f"How good is the {name.lower()} of the answer?",
+         "scale": "ordinal", "accepted_values": ["poor", "fair", "good"],
+         "order": "worst_to_best", "numeric_range": None, "allow_na": False}
+        for name in names
+    ]  # fmt: skip
+    return json.dumps({"criteria": entries})
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much a command has to do before it is finished."""
+
+    runs: int = 24
+    repeats: int = 4
+    verify_repeats: int = 2
+    seeds: int = 16
+    trials: int = 3
+    pages: bool = True  # compare the report of each store as well, which takes a second or two
+
+    @property
+    def judged_cells(self) -> int:
+        return self.runs * self.repeats * len(CRITERIA)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One command. `files` are its whole-file outputs, `calls` what it asks of the server."""
+
+    name: str
+    argv: Callable[[str], tuple[str, ...]]  # by the base URL
+    files: tuple[str, ...] = ()
+    commits: bool = True
+    filled: bool = False  # works on a store that is full
+    judged: bool = False  # its store has results for `export`, `show` and `report`
+    calls: int = 0
+
+
+def works(sizes: Sizes) -> dict[str, Work]:
+    """The commands by name."""
+
+    def asks(*words: str) -> Callable[[str], tuple[str, ...]]:
+        model = ("--model", "openai:test-model", "--store", "s.db", "-j", str(CONCURRENCY))
+        return lambda url: (*words, *model, "--base-url", url)
+
+    def plain(*words: str) -> Callable[[str], tuple[str, ...]]:
+        return lambda _: (*words, "--store", "s.db")
+
+    n, repeats = str(sizes.repeats), str(sizes.verify_repeats)
+    verify = ("verify", "runs.jsonl", "--repeats", repeats, "--perturb", "drop_sentences",
+              "--perturb", "shuffle_sentences", "--json", "-o", "verified.json")  # fmt: skip
+    critics = ("criteria", "--task", "tasks/sums", "--seeds", str(sizes.seeds), "--tau", "1",
+               "-o", "proposed.json", "--json")  # fmt: skip
+    trials = ("plan", "test", "suite.jsonl", "--agent", "scripted:perfect", "--json", "-j", "2",
+              "--trials", str(sizes.trials), "--runs", "attempts.jsonl")  # fmt: skip
+    listed = [
+        Work("quantify", asks("quantify", "runs.jsonl", "--repeats", n, "--json"), judged=True,
+             calls=sizes.runs * sizes.repeats),
+        Work("verify", asks(*verify), ("verified.json",), judged=True),
+        Work("criteria", asks(*critics), ("proposed.json",), calls=sizes.seeds),
+        Work("export", plain("export", "results.csv"), ("results.csv",), commits=False,
+             filled=True),
+        Work("export jsonl", plain("export", "results.jsonl"), ("results.jsonl",), commits=False,
+             filled=True),
+        Work("export parquet", plain("export", "results.parquet"), ("results.parquet",),
+             commits=False, filled=True),
+        Work("report", plain("report", "-o", "report.html"), ("report.html",), commits=False,
+             filled=True),
+        Work("plan test", plain(*trials)),
+    ]  # fmt: skip
+    return {work.name: work for work in listed}
+
+
+class Kitchen:
+    """Makes the folders that commands work in, and runs them there."""
+
+    def __init__(self, scratch: Path, zygote: Zygote, url: str, sizes: Sizes) -> None:
+        self.scratch, self.zygote, self.url, self.sizes = scratch, zygote, url, sizes
+        self._made = 0
+        self._full: Path | None = None
+        self._template = self._make_template()
+
+    def _make_template(self) -> Path:
+        folder = self.scratch / "template"
+        task = folder / "tasks" / "sums"
+        task.mkdir(parents=True)
+        (task / "task.yaml").write_text(
+            "name: sums\ndescription: Add the numbers and explain the result.\n"
+        )
+        (folder / "criteria").mkdir()
+        (folder / "criteria" / "sums.json").write_text(json.dumps(CRITERIA))
+        lines = [json.dumps(_run(i)) + "\n" for i in range(self.sizes.runs)]
+        (folder / "runs.jsonl").write_text("".join(lines))
+        synth = ("plan", "synth", "--count", "12", "--seed", "1", "-o", "suite.jsonl")
+        done = self.zygote.run(Job(synth, str(folder)))
+        if done.code != 0:
+            raise RuntimeError(f"plan synth: {done.err}")
+        return folder
+
+    def folder(self, work: Work | None = None) -> Path:
+        """A new folder for a command; with a full store where it needs one."""
+        self._made += 1
+        folder = self.scratch / f"work{self._made}"
+        shutil.copytree(self._template, folder)
+        if work is not None and work.filled:
+            if self._full is None:
+                quantify = works(self.sizes)["quantify"]
+                self._full = self.folder(quantify)
+                self.finish(quantify, self._full)
+            shutil.copyfile(self._full / "s.db", folder / "s.db")
+        for name in work.files if work is not None else ():
+            (folder / name).write_bytes(OLD)
+        return folder
+
+    def job(self, work: Work, folder: Path, **more: Any) -> Job:
+        return Job(work.argv(self.url), str(folder), **more)
+
+    def finish(self, work: Work, folder: Path) -> Ended:
+        """Run to the end. Raises RuntimeError when that does not succeed."""
+        done = self.zygote.run(self.job(work, folder))
+        if done.code != 0:
+            raise RuntimeError(f"{work.name}: exit code {done.code}: {done.err[-2000:]}")
+        return done
+
+    def tables(self, work: Work, folder: Path, done: Ended) -> dict[str, bytes]:
+        """Everything a person gets from the finished work, without places and times."""
+        found = {"output": _plain(done.out.encode(), folder)}
+        for name in work.files:
+            found[name] = _plain((folder / name).read_bytes(), folder)
+        if not work.judged:
+            return found
+        views = [
+            (("export", "all.csv"), "all.csv"), (("export", "all.jsonl"), "all.jsonl"),
+            (("show", "--json"), ""), (("report", "-o", "all.html"), "all.html"),
+        ]  # fmt: skip
+        for words, name in views if self.sizes.pages else views[:3]:
+            shown = self.zygote.run(Job((*words, "--store", "s.db"), str(folder)))
+            if shown.code != 0:
+                raise RuntimeError(f"{words}: exit code {shown.code}: {shown.err[-2000:]}")
+            content = (folder / name).read_bytes() if name else shown.out.encode()
+            found[name or "show"] = _plain(content, folder)
+        return found
+
+
+def _run(i: int) -> dict[str, Any]:
+    """A run of one of two systems on a sum; every third one failed. No two read alike: a judge
+    would be asked about them once or twice, as it happens."""
+    a, b = i // 2, i // 2 + 3
+    steps = f"First I add {a} and {b}. That gives {a + b}. Then I add 7 to it. "
+    return {
+        "id": f"run-{i}", "task": "sums", "system": "ab"[i % 2], "success": i % 3 != 0,
+        "input": f"What is {a} and {b} and 7 together?",
+        "output": f"{steps}The sum is {a + b + 7}. I, system {'ab'[i % 2]}, checked it twice.",
+    }  # fmt: skip
+
+
+def _plain(content: bytes, folder: Path) -> bytes:
+    return content.replace(str(folder).encode(), b"FOLDER")

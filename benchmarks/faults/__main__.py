@@ -1,0 +1,183 @@
+"""The n-th write, fsync, rename or socket call fails, for n = 1, 2, 3 … until the run succeeds.
+
+Run: the real commands `quantify`, `verify`, `criteria`, `export`, `report` and `plan test`, in
+process, on tiny inputs with recorded replies, in a folder of their own each time. Under them one
+call fails: of SQLite (through its own table of system calls, and its xSync), of Python's files, or
+every write beyond a size of file that grows with n. The loop over n ends when a run meets no fault.
+Then `quantify` with real sockets whose n-th socket, connect, send or recv fails; a disk that is
+full (a tmpfs in a mount namespace of its own, where that is allowed; a limit on the size of files;
+/dev/full), each command as a process; writers killed with SIGKILL; recordings cut at every byte.
+
+Counted, after each failure: *clean* (exit code 3, or 2 where the file itself is to blame, and one
+line that says why), *survived* (the run ended well all the same); and what must not be: *unclear*
+(any other end, a traceback), *corrupt* (`integrity_check`, `foreign_key_check`), *lost* (rows that
+the store had acknowledged), *half* (calls with some of their results, outputs neither old nor new,
+torn recordings), *differing* (the same command without faults gives another final table or output
+than an undisturbed run, byte for byte), *leftover* (temporary files after that), *stuck* (it
+fails).
+
+Targets: none of the seven, ever. `--quick` takes every 7th n, fewer kinds, kills and operations.
+At full size about 8 minutes on two quiet cores; operations run beside each other (`--workers`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from benchmarks.faults import files as faults_files
+from benchmarks.faults import full as faults_full
+from benchmarks.faults import sockets as faults_sockets
+from benchmarks.faults.operations import OPERATIONS, alone, answer, prepare
+from benchmarks.faults.tries import BAD, KINDS, Tally, attempt, undisturbed
+from benchmarks.outcome import Row, finish
+
+MOST = 2000  # a loop that has not ended by then never will
+SMALL = {
+    "quantify": "sqlite fsync EIO once",
+    "export": "file",
+    "plan": "sqlite write ENOSPC lasting",
+}
+LIMITS = (0, 40_000, 80_000, 120_000, 200_000, 300_000)
+Found = dict[str, Tally]
+
+
+@alone()
+def loop(name: str, template: Path, work: Path, stride: int, kinds: Sequence[str]) -> Found:
+    """All kinds of fault under one operation; tallies by kind."""
+    operation = next(o for o in OPERATIONS if o.name == name)
+    expected = undisturbed(template, work, operation)
+    found = {}
+    for kind in KINDS:
+        if kind.name not in kinds:
+            continue
+        tally = found[f"{name}: {kind.name}"] = Tally()
+        n = 1
+        while attempt(template, work / "try", operation, kind, n, expected, tally):
+            n += stride
+            if n > MOST:
+                tally.wrong.append(f"stuck: still failing at n = {n}")
+                break
+    return found
+
+
+@alone()
+def sockets(template: Path, work: Path, stride: int) -> Found:
+    """The n-th socket call of the model client."""
+    from agenteval.testing import serve
+
+    with serve(answer) as server:
+        found = faults_sockets.tries(template, work, server.base_url, stride)
+    return {f"quantify: {kind}": tally for kind, tally in found.items()}
+
+
+@alone()
+def full(template: Path, work: Path, sizes: Sequence[int]) -> tuple[Found, list[str]]:
+    """A full disk under `quantify` and `export`; the tallies, and what could not be had."""
+    found, skipped = {}, []
+    for operation in (OPERATIONS[0], OPERATIONS[3]):
+        expected = undisturbed(template, work, operation)
+        limited = faults_full.limits(template, work, operation, expected, list(sizes))
+        found[f"{operation.name}: process with a file limit"] = limited
+        rooms = faults_full.in_namespace(template, work, operation, expected, list(sizes))
+        if isinstance(rooms, str):
+            skipped.append(f"{operation.name} on a full tmpfs: {rooms}")
+        else:
+            found[f"{operation.name}: process on a full tmpfs"] = rooms
+    if Path("/dev/full").exists():
+        shows = [("show",), ("show", "--json"), ("--help",)]
+        found["show: standard output full"] = faults_full.full_output(template, work, shows)
+    return found, skipped
+
+
+@alone()
+def measure(work: Path, *, quick: bool, workers: int) -> tuple[Found, list[str]]:
+    """Everything, in `work`; tallies by operation and kind, and what was skipped and why."""
+    from agenteval.testing import faulty_sqlite
+
+    template = work / "template"
+    template.mkdir()
+    prepare(template)
+    reason = faulty_sqlite.unavailable()
+    skipped = [reason] if reason else []
+    usable = [k.name for k in KINDS if not (reason and k.name.startswith("sqlite"))]
+    stride = 7 if quick else 1
+    context = multiprocessing.get_context("spawn")  # faults hold for a process
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        jobs = [
+            pool.submit(loop, o.name, template, work / o.name, stride,
+                        [k for k in usable if not quick or k.startswith(SMALL.get(o.name, "-"))])
+            for o in OPERATIONS if not quick or o.name in SMALL
+        ]  # fmt: skip
+        sizes = LIMITS[2:3] if quick else LIMITS
+        jobs.append(pool.submit(sockets, template, work / "sockets", 4 if quick else 1))
+        fullness = pool.submit(full, template, work / "full", sizes)
+        found: Found = {}
+        for job in jobs:
+            found |= job.result()
+        more, without = fullness.result()
+    found |= more
+    found["files: writer killed"] = faults_files.killed(work / "kill", 8 if quick else 200)
+    found["files: recording cut"] = faults_files.cut(work / "cut", 2 if quick else 4)
+    return found, skipped + without
+
+
+def table(found: Found) -> list[str]:
+    """The tallies as lines of text."""
+    width = max(map(len, found))
+    head = ("tried", "clean", "survived", *BAD)
+    lines = [" ".join([f"{'operation: what fails':{width}}", *(f"{h:>9}" for h in head)])]
+    for name, tally in found.items():
+        numbers = (tally.tried, tally.clean, tally.survived, *(count(tally, word) for word in BAD))
+        lines.append(" ".join([f"{name:{width}}", *(f"{n:9}" for n in numbers)]))
+    return lines
+
+
+def count(tally: Tally, word: str) -> int:
+    """How often a try went wrong in this way."""
+    return sum(text.startswith(f"{word}:") for text in tally.wrong)
+
+
+def rows_of(found: Found) -> list[Row]:
+    """The figures with their targets."""
+    total = sum(tally.tried for tally in found.values())
+    rows = [Row("failures made", str(total), "at least 1", total > 0)]
+    for word in BAD:
+        number = sum(count(tally, word) for tally in found.values())
+        rows.append(Row(f"faults: {word}", str(number), "0", number == 0))
+    return rows
+
+
+def main() -> int:
+    """Run it all; 1 when anything went wrong."""
+    parser = argparse.ArgumentParser(description="Faults, one call at a time; see the docstring.")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--workers", type=int, default=min(4, os.cpu_count() or 1))
+    options = parser.parse_args()
+    began = time.monotonic()
+    shared = Path("/dev/shm")  # what is tried is faults, not the speed of a disk
+    home = shared if os.access(shared, os.W_OK) else None
+    work = Path(tempfile.mkdtemp(prefix="faults-", dir=home))
+    try:
+        found, skipped = measure(work, quick=options.quick, workers=options.workers)
+    finally:
+        shutil.rmtree(work)
+    print("\n".join(table(found)))
+    for name, tally in found.items():
+        for text in tally.wrong[:5]:
+            print(f"{name}: {text}")
+    for reason in skipped:
+        print(f"skipped: {reason}")
+    return finish("faults", rows_of(found), skipped=skipped, seconds=time.monotonic() - began)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
