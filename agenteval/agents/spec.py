@@ -49,7 +49,8 @@ class AgentSettings:
     """What the adapters that run a model themselves are given; the others take no notice of it.
 
     `model` and `base_url` are read as everywhere (`choose_model`). `concurrency` is the number of
-    cases run at once. `budget` is shared by all cases.
+    cases run at once. `budget` is shared by all cases. Without `need_key` a hosted model may lack
+    its key: what is only planned asks nobody.
     """
 
     model: str | None = None
@@ -58,6 +59,7 @@ class AgentSettings:
     max_tokens: int | None = None
     concurrency: int = 64
     budget: Budget | None = None
+    need_key: bool = True
 
 
 def system(
@@ -291,7 +293,7 @@ def _endpoint(adapter: str, settings: AgentSettings) -> Endpoint:
     from agenteval.agents.endpoint import Endpoint
     from agenteval.models.factory import choose_model
 
-    choice = choose_model(settings.model, settings.base_url)
+    choice = choose_model(settings.model, settings.base_url, need_key=settings.need_key)
     if choice.kind != "chat" or choice.path is not None:
         raise InputError(
             f"the agent {adapter} needs a chat model: --model PROVIDER:MODEL or --base-url"

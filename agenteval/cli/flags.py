@@ -1,60 +1,26 @@
-"""Runs whose text seems to talk to the judge: one line under a table, and a list in JSON.
-
-Computed from the texts whenever a table is made, never stored: a score does not depend on it.
-"""
+"""Runs whose text seems to talk to the judge: where the commands find them, and how they say it."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agenteval.cli.console import clean
+from agenteval.cli.console import clean, out
+from agenteval.flagged import Flag, Flags
 
 if TYPE_CHECKING:
+    from agenteval.evaluators.traces.outline import Outline
+    from agenteval.evaluators.workflows.flowbench_rows import Rows
     from agenteval.locating import TraceCase
     from agenteval.records import Run, View
     from agenteval.store import Store
 
-_NAMED = 5  # runs in a line
+__all__ = [
+    "Flag", "Flags", "flags_of", "outline_flags", "printed", "row_flags", "run_flags", "say",
+    "stored_flags", "trace_flags",
+]  # fmt: skip
+
 _CHUNK = 200  # texts read from the store at a time
-
-
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """A run, and the names of the signs in what the judge sees of it."""
-
-    run: str
-    system: str
-    signs: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """What was found in `examined` runs."""
-
-    found: tuple[Flag, ...] = ()
-    examined: int = 0
-
-    @property
-    def line(self) -> str:
-        """`3 of 40 runs hold text that seems to talk to the judge: ...`, "" when there is none."""
-        if not self.found:
-            return ""
-        named = "; ".join(f"{f.run} ({', '.join(f.signs)})" for f in self.found[:_NAMED])
-        more = len(self.found) - _NAMED
-        systems = Counter(f.system for f in self.found)
-        split = ", ".join(f"{name} {n}" for name, n in sorted(systems.items()))
-        tail = f"; and {more} more" if more > 0 else ""
-        return (
-            f"{len(self.found)} of {self.examined} runs hold text that seems to talk to the judge "
-            f"(by system: {split}): {named}{tail}"
-        )
-
-    def json(self) -> list[dict[str, Any]]:
-        """One entry for each run with a sign."""
-        return [{"run": f.run, "system": f.system, "signs": list(f.signs)} for f in self.found]
 
 
 def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
@@ -71,9 +37,43 @@ def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
 
 def trace_flags(cases: Iterable[TraceCase]) -> Flags:
     """The flags of traces, from what came out of their spans; each is read once more for it."""
+    return run_flags(case.load() for case in cases)
+
+
+def run_flags(runs: Iterable[Run]) -> Flags:
+    """The flags of runs, from all that a judge would see of them."""
     from agenteval.readers import make_view
 
-    return flags_of((run, make_view(run)) for run in (case.load() for case in cases))
+    return flags_of((run, make_view(run)) for run in runs)
+
+
+def outline_flags(outlines: Iterable[Outline]) -> Flags:
+    """The flags of stored traces, as far as their excerpts tell: of inputs those of tools."""
+    from agenteval.readers.injection import texts_signs
+
+    found, examined = [], 0
+    for one in outlines:
+        examined += 1
+        texts = [one.task]
+        for span in one.spans:
+            texts += [span.input if span.kind == "tool" else "", span.output, span.note]
+        if signs := texts_signs(dict.fromkeys(filter(None, texts))):
+            found.append(Flag(one.trace, None, tuple(s.name for s in signs)))
+    return Flags(tuple(found), examined)
+
+
+def row_flags(rows: Rows) -> Flags:
+    """The flags of rows made elsewhere, from what a judge would read of a prediction or of the
+    generated conversation. What tells no prediction is not examined; no row names its system."""
+    from agenteval.readers.injection import texts_signs
+    from agenteval.report.flows_signs import row_texts
+
+    found, examined = [], 0
+    for name, texts in row_texts(rows):
+        examined += 1
+        if signs := texts_signs(texts):
+            found.append(Flag(name, None, tuple(s.name for s in signs)))
+    return Flags(tuple(found), examined)
 
 
 def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Flags:
@@ -109,3 +109,9 @@ def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Fla
 def printed(flags: Flags) -> str:
     """The line for a terminal, with its markup; "" when there is none."""
     return f"[yellow]{clean(flags.line)}[/yellow]" if flags.found else ""
+
+
+def say(flags: Flags) -> None:
+    """Print the line, if there is one."""
+    if flags.found:
+        out().print(printed(flags))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -49,6 +49,7 @@ class FlowJob:
     trials: int
     seed: int
     retry_failed: bool
+    dry: bool = False  # nothing is sent, so no key is needed
     # Scripted assistants by the key of their case: to make them they are rehearsed.
     made: dict[str, AssistantSystem | None] = field(default_factory=dict, compare=False)
 
@@ -63,6 +64,7 @@ class FlowJob:
             temperature=self.temperature,
             max_tokens=self.max_tokens,
             concurrency=self.limits.concurrency,
+            need_key=not self.dry,
         )
 
     def check(self) -> None:
@@ -75,7 +77,7 @@ class FlowJob:
         """The judge's model; None without a judge. Raises InputError."""
         if self.judge is None and self.judge_url is None:
             return None
-        return chat_choice(self.judge, self.judge_url, "--judge")
+        return chat_choice(self.judge, self.judge_url, "--judge", need_key=not self.dry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +105,14 @@ def opened_store(job: FlowJob, *, dry: bool) -> Iterator[Store]:
         yield stack.enter_context(Store(path))
 
 
-def chat_choice(model: str | None, base_url: str | None, option: str) -> ModelChoice:
+def chat_choice(
+    model: str | None, base_url: str | None, option: str, *, need_key: bool = True
+) -> ModelChoice:
     """The model of a judge or a simulator. Raises InputError for the embedded one, which cannot be
     asked, and as `choose_model`."""
     from agenteval.models.factory import choose_model
 
-    choice = choose_model(model, base_url)
+    choice = choose_model(model, base_url, need_key=need_key)
     if choice.kind == "embedded":
         raise InputError("this needs a chat model: PROVIDER:MODEL, or an endpoint's URL", option)
     return choice
@@ -250,9 +254,14 @@ def _write(path: Path, verdicts: Verdicts) -> None:
     note(f"{len(rows)} decisions on values written to {path}")
 
 
-def say_dry(job: FlowJob, campaign: Campaign, tokens: Callable[[Case, Format], int]) -> None:
-    """What would be run and cost. `tokens` estimates the agent's prompts in a trial of a case."""
-
+def say_dry(
+    job: FlowJob,
+    campaign: Campaign,
+    tokens: Callable[[Case, Format], int],
+    requests: Callable[[Sequence[Work]], Iterable[str]] = lambda _: (),
+) -> None:
+    """What would be run and cost. `tokens` estimates the agent's prompts in a trial of a case,
+    `requests` tells what is asked of others than agent and judge, in lines."""
     import asyncio
 
     async def said() -> None:
@@ -262,7 +271,8 @@ def say_dry(job: FlowJob, campaign: Campaign, tokens: Callable[[Case, Format], i
                     one = candidate(job, format, campaign.conditions)
                     work = _open(job, campaign, store, one, judges)
                     out().print(clean(f"{one.name}: {_plan(job, campaign, work)}"))
-                    for line in _cost(job, one, work, tokens):
+                    new = [w for w in work if w.stored is None]
+                    for line in (*_cost(job, one, new, tokens), *requests(new)):
                         out().print(f"  {line}")
 
     asyncio.run(said())
@@ -272,13 +282,12 @@ def say_dry(job: FlowJob, campaign: Campaign, tokens: Callable[[Case, Format], i
 
 
 def _cost(
-    job: FlowJob, one: Candidate, work: Sequence[Work], tokens: Callable[[Case, Format], int]
+    job: FlowJob, one: Candidate, new: Sequence[Work], tokens: Callable[[Case, Format], int]
 ) -> Iterator[str]:
     adapter: Any = one.assistant.parameters.get("adapter")
     if adapter in ("python", "command", "mcp", "scripted"):
         yield "cost of the agent: whatever it spends itself; none is counted here"
         return
-    new = [w for w in work if w.stored is None]
     prompt = sum(tokens(w.case, one.format) for w in new)
     yield f"prompt tokens of the agent, estimated: {prompt:,}"
     if job.limits.price is not None:

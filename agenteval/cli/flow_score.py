@@ -225,12 +225,15 @@ async def _published(rows: Rows, asked: _Asked, *, released: bool) -> Published:
 
 def _show(rows: Rows, scores: TurnScores | SessionScores, most: float, *, as_json: bool) -> int:
     from agenteval.cli import flow_score_table as tables
+    from agenteval.cli.flags import row_flags, say
 
+    flags = row_flags(rows)
     if as_json:
-        print_json(tables.scores_json(scores))
+        print_json({**tables.scores_json(scores), "flagged": flags.json()})
     else:
         for table in tables.score_tables(scores):
             tables.show(table)
+        say(flags)
     lost, of, what = tables.unscored(scores)
     if of and lost / of > most:
         warn(f"{lost} of {of} {what} are undecided or failed, more than --max-unscored allows")
@@ -240,12 +243,15 @@ def _show(rows: Rows, scores: TurnScores | SessionScores, most: float, *, as_jso
 
 def _show_published(rows: Rows, found: Published, most: float, *, as_json: bool) -> int:
     from agenteval.cli import flow_score_table as tables
+    from agenteval.cli.flags import row_flags, say
 
+    flags = row_flags(rows)
     if as_json:
-        print_json(tables.published_json(rows, found))
+        print_json({**tables.published_json(rows, found), "flagged": flags.json()})
     else:
         for table in tables.published_tables(rows, found):
             tables.show(table)
+        say(flags)
     asked = len(rows.turns) or len(rows.sessions)
     if found.open / asked > most:
         warn(

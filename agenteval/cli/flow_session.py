@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import flow_choice, flow_job, flow_options, options, plan_job
-from agenteval.cli.console import Verbosity, out
+from agenteval.cli.console import Verbosity
 from agenteval.cli.flow_agents import present
 from agenteval.cli.flow_job import Campaign, FlowJob
 from agenteval.cli.flow_stage import Players, Stage
@@ -94,10 +94,10 @@ def session(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
         max_tokens, flow_choice.make_formats(formats), judge, judge_url,
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, 120.0),
-        store, trials, seed, retry_failed,
+        store, trials, seed, retry_failed, dry_run,
     )  # fmt: skip
     job.check()
-    players = Players.of(user, tools, simulator, simulator_url)
+    players = Players.of(user, tools, simulator, simulator_url, need_key=not dry_run)
     opened = flow_choice.read_roles(roles, backend=players.backend)
     chosen = session_cases(opened, flow_choice.make_choice(kind, scenarios, profiles))[:limit]
     if not chosen:
@@ -108,9 +108,7 @@ def session(
     stage = Stage(players, opened, job.limits, settings)
     campaign = Campaign("session", cases, stage.conditions(), stage.opened)
     if dry_run:
-        flow_job.say_dry(job, campaign, stage.tokens)
-        if stage.asks:
-            out().print("simulators: one request for each reply of the agent, at least")
+        flow_job.say_dry(job, campaign, stage.tokens, stage.requests)
         return
     keys, ended = flow_job.run(job, campaign, judgements)
     with Store(store or default_path()) as found:

@@ -25,9 +25,11 @@ def show(
     brief: bool = True,
     counted: Counted | None = None,
 ) -> None:
-    """The tables of both levels, or every trial as JSON. `counted` are their tallies, where
-    somebody has them already."""
+    """The tables of both levels and the runs that seem to talk to the judge, or every trial as
+    JSON with its signs. `counted` are their tallies, where somebody has them already."""
+    from agenteval.cli.flags import say
     from agenteval.cli.plan_table import print_table
+    from agenteval.report.flows_signs import flow_flags
     from agenteval.report.flows_tables import session_sheets, turn_sheets
     from agenteval.report.sheet import plain_table
 
@@ -39,10 +41,12 @@ def show(
     of_sessions = session_sheets(sessions, brief=brief, counted=counted)
     for sheet in (*of_sessions, *turn_sheets(turns, brief=brief, counted=counted)):
         print_table(plain_table(sheet))
+    say(flow_flags(sessions, turns))
 
 
 def _row(result: SessionResult | TurnResult) -> dict[str, Any]:
     from agenteval.evaluators.workflows.results import SessionResult
+    from agenteval.report.flows_signs import flow_signs
 
     case, verdict = result.case, result.verdict
     row: dict[str, Any] = {
@@ -57,6 +61,8 @@ def _row(result: SessionResult | TurnResult) -> dict[str, Any]:
     else:
         did, row["grade"] = result.prediction, _dumped(result.grade)
         row["failures"] = list(result.failures)
+    signs = flow_signs(result)
+    row["signs"] = None if signs is None else list(signs)
     return {**row, "status": getattr(did, "status", "done"), "log": _dumped(did),
             "verdict": _dumped(verdict)}  # fmt: skip
 

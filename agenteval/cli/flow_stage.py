@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agenteval.evaluators.workflows.run_session import SessionSettings
     from agenteval.evaluators.workflows.scenario import Format
     from agenteval.evaluators.workflows.simulators.tools import ToolMode, ToolSimulator
-    from agenteval.flows import Sessions
+    from agenteval.flows import Sessions, Work
     from agenteval.models.client import Client
     from agenteval.models.factory import ModelChoice
     from agenteval.models.limits import Budget
@@ -32,7 +32,9 @@ class Players:
     choice: ModelChoice | None
 
     @classmethod
-    def of(cls, user: str, tools: str, model: str | None, url: str | None) -> Players:
+    def of(
+        cls, user: str, tools: str, model: str | None, url: str | None, *, need_key: bool = True
+    ) -> Players:
         """Raises InputError for a name that is none, and a model that is needed and not there."""
         from agenteval.evaluators.workflows.simulators.tools import ToolMode
 
@@ -47,7 +49,7 @@ class Players:
                 "a simulated user or tool on a model needs --simulator PROVIDER:MODEL or "
                 "--simulator-url; --user scripted needs none", "--simulator",
             )  # fmt: skip
-        choice = chat_choice(model, url, "--simulator") if given else None
+        choice = chat_choice(model, url, "--simulator", need_key=need_key) if given else None
         return cls(user, modes[tools], choice)
 
     @property
@@ -141,6 +143,29 @@ class Stage:
             return made[key]
 
         return tools
+
+    def requests(self, work: Sequence[Work]) -> list[str]:
+        """How often the simulators' model is asked at most in these sessions, in lines.
+
+        A user speaks before every reply of the agent and once after the last one."""
+        lines = []
+        settings = self._settings
+        if self.asks and self._players.user == "model":
+            words = sum(settings.turn_limit(w.case.profile) + 1 for w in work)
+            again = 2 * int(_user(self._unsent()).parameters["tries"]) - 1  # each with one repair
+            lines.append(
+                f"simulated user: at most {words:,} requests (up to {again} more for a reply out "
+                "of form)"
+            )
+        bare = sum(w.case.of.backend is None for w in work)
+        if self._asks_tools and bare:
+            # As published, the limit is looked at between the agent's turns only.
+            each = settings.calls + (settings.calls_per_turn - 1 if settings.published else 0)
+            lines.append(
+                f"simulated tools: at most {each * bare:,} requests (one more for a reply out of "
+                "form)"
+            )
+        return lines
 
     def tokens(self, case: Any, format: Format) -> int:
         """Prompt tokens of the agent in one session: instructions and tools at every request,

@@ -72,7 +72,7 @@ def turn(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
         max_tokens, flow_choice.make_formats(formats), judge, judge_url,
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, 120.0),
-        store, trials, seed, retry_failed,
+        store, trials, seed, retry_failed, dry_run,
     )  # fmt: skip
     if agent.startswith("scripted:"):
         raise InputError("scripted assistants lead whole sessions (flow session); they cannot take "

@@ -62,7 +62,7 @@ def capability(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, seconds),
         plan_job.make_rules(seconds, turns, strict=strict), store, trials,
-        max_tokens=max_tokens,
+        max_tokens=max_tokens, dry=dry_run,
     )  # fmt: skip
     first, last = plan_synth.span(n, "--n")
     if first > last or first < 2:

@@ -77,7 +77,7 @@ def dissect(
     job = PlanJob(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, seconds),
-        rules, store, 1, max_tokens=max_tokens,
+        rules, store, 1, max_tokens=max_tokens, dry=dry_run,
     )  # fmt: skip
     from agenteval.cli.plan_synth import read_lexicon
 

@@ -66,6 +66,7 @@ class PlanJob:
     trials: int
     retry_failed: bool = False
     max_tokens: int | None = None
+    dry: bool = False  # nothing is sent, so no key is needed
 
     @property
     def settings(self) -> AgentSettings:
@@ -78,6 +79,7 @@ class PlanJob:
             temperature=self.temperature,
             max_tokens=self.max_tokens,
             concurrency=self.limits.concurrency,
+            need_key=not self.dry,
         )
 
 

@@ -70,7 +70,7 @@ def run_agent(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, seconds),
         plan_job.make_rules(seconds, turns, strict=strict), store, trials, retry_failed,
-        max_tokens,
+        max_tokens, dry_run,
     )  # fmt: skip
     words = read_lexicon(lexicon)[0]
     cases = list(read_suite(suite, words))[:limit]

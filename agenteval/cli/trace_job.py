@@ -42,6 +42,7 @@ class LocateJob:
     store: Path | None
     retry_failed: bool
     record: Path | None
+    dry: bool = False  # nothing is sent, so no key is needed
 
 
 def make_finder(
@@ -62,7 +63,7 @@ def make_finder(
     from agenteval.evaluators.traces.locator_options import LocatorOptions
     from agenteval.models.factory import choose_model
 
-    choice = choose_model(job.model, job.base_url)
+    choice = choose_model(job.model, job.base_url, need_key=not job.dry)
     if choice.kind == "embedded":
         raise InputError(
             "locating needs a chat model: PROVIDER:MODEL, or --base-url; --detectors-only finds "

@@ -83,7 +83,7 @@ def locate(
         reply_tokens, repeats, budget, not no_hints,
         None if temperature is None or temperature < 0 else temperature, seed,
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout), store,
-        retry_failed, record,
+        retry_failed, record, dry_run,
     )  # fmt: skip
     trace_job.make_finder(job, None)  # options that cannot work are told before anything is read
     cases = read_cases(paths, limit)

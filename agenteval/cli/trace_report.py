@@ -10,6 +10,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, note
+from agenteval.cli.flags import outline_flags, run_flags, say
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.trace_files import (
     FindingsDirs,
@@ -21,6 +22,7 @@ from agenteval.cli.trace_files import (
     read_taxonomy,
 )
 from agenteval.errors import InputError
+from agenteval.flagged import Flag, Flags
 
 if TYPE_CHECKING:
     from agenteval.evaluators.traces.annotations import Annotation
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from agenteval.records import Findings, Span
     from agenteval.report.sheet import Sheet
     from agenteval.report.traces_material import Finder, Material
+
+_EXCERPTS = ("signs of talk to the judge", "looked for in the stored excerpts; name the files of "
+             "the traces to have all of their text looked through")  # fmt: skip
 
 
 def report(
@@ -65,12 +70,17 @@ def report(
 
         for table in plain_tables(material):
             print_table(table)
+        say(material.flags)
+        if material.flags.examined and not paths:
+            note(": ".join(_EXCERPTS))
     if output is not None:
         from agenteval.evaluators.traces.forest import Bounds
         from agenteval.files import write_atomically
         from agenteval.report.traces import traces_page
 
         facts = [("taxonomy", f"{labels.name}, version {labels.version}")]
+        if material.flags.examined and not paths:
+            facts.append(_EXCERPTS)
         page = traces_page(material, facts=facts, most_traces=most, bounds=Bounds(spans=spans))
         write_atomically(output, page)
         note(f"written: {output}")
@@ -85,7 +95,7 @@ def _material(
 ) -> Material:
     from agenteval.report.traces_material import Finder, Material
 
-    given, outlines = _given(paths)
+    given, outlines, flags = _given(paths)
     stored, more = _stored(store, given if paths else None, needed=not (folders or gold))
     outlines = {**more, **outlines}
     finders = list(stored)
@@ -99,19 +109,23 @@ def _material(
         scores = []
     if paths:
         finders = [_only(finder, outlines) for finder in finders]
-    return Material(outlines, finders, labels, scores)
+    if not paths:
+        flags = outline_flags(outlines.values())
+    return Material(outlines, finders, labels, scores, flags)
 
 
-def _given(paths: Sequence[str]) -> tuple[set[str], dict[str, Outline]]:
-    """Keys and outlines of the traces that were named."""
+def _given(paths: Sequence[str]) -> tuple[set[str], dict[str, Outline], Flags]:
+    """Keys, outlines and flags of the traces that were named."""
     from agenteval.evaluators.traces.outline import outline, trace_key
 
     keys: set[str] = set()
     outlines = {}
+    found: list[Flag] = []
     for run, _ in each_trace(paths) if paths else ():
         keys.add(trace_key(run))
         outlines[run.id] = outline(run)
-    return keys, outlines
+        found += [Flag(f.run, None, f.signs) for f in run_flags([run]).found]
+    return keys, outlines, Flags(tuple(found), len(outlines))
 
 
 def _stored(
@@ -187,11 +201,15 @@ def _spans(outlines: dict[str, Outline]) -> dict[str, tuple[Span, ...]]:
 
 
 def _as_json(material: Material) -> list[dict[str, object]]:
+    signs = {flag.run: list(flag.signs) for flag in material.flags.found}
     return [
         {
             "finder": finder.name,
             "gold": finder.gold,
-            "findings": [f.model_dump(mode="json") for f in finder.findings.values()],
+            "findings": [
+                {"signs": signs.get(f.trace, []), **f.model_dump(mode="json")}
+                for f in finder.findings.values()
+            ],
         }
         for finder in material.finders
     ]

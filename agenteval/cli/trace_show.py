@@ -10,6 +10,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json
+from agenteval.cli.flags import run_flags
 from agenteval.cli.trace_files import (
     FindingsDirs,
     TaxonomyFile,
@@ -68,13 +69,18 @@ def show(
         warn_unknown_spans(run, one)
     # all spans, so that a finding far down is drawn; texts only as long as they are shown
     seen = outline(run, most=len(run.spans), excerpt=max(chars, 200))
+    signs = [sign for flag in run_flags([run]).found for sign in flag.signs]
     if as_json:
         print_json({
             "trace": seen.model_dump(mode="json"),
+            "signs": signs,
             "findings": [{"finder": n, **f.model_dump(mode="json")} for n, f in said],
         })  # fmt: skip
         return
     print_trace(seen, said, most=spans, chars=chars)
+    if signs:
+        told = clean(", ".join(signs))
+        out().print(f"[yellow]its text seems to talk to the judge: {told}[/yellow]")
 
 
 def _chosen(path: str, trace: str | None) -> Run:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -105,6 +104,8 @@ def _print(found: list[Stats], *, each: bool) -> None:
         "LLM spans report them."
     ]
     if len(found) > 1:
+        from statistics import median
+
         tokens, spans = [one.tokens for one in found], [one.spans for one in found]
         notes.append(
             f"Of a trace {min(tokens):,} to {max(tokens):,} tokens, median {median(tokens):,.0f}; "

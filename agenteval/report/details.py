@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from agenteval.flagged import Flag, Flags
 from agenteval.readers.injection import texts_signs
 from agenteval.report.diff import edits
 from agenteval.report.material import Material, RunTexts, Said
+from agenteval.report.numbers import originals
 from agenteval.report.runs import OUTCOMES, RunLine
 from agenteval.report.text import cut, json_block, shown, variant_label
 from agenteval.stats.scores import ScoreTable
@@ -30,7 +32,8 @@ RATING = ("variant", "criterion", "repeat", "status", "label", "value", "explana
 class Details:
     """JSON texts of the runs that are on the page, and of the names that their codes mean.
 
-    `without_room` names runs left out because the page would have grown beyond `MOST_BYTES`.
+    `without_room` counts runs left out because the page would have grown beyond `MOST_BYTES`.
+    `flags` are of all runs that have texts, on the page or not.
     """
 
     names: str
@@ -38,7 +41,7 @@ class Details:
     lines: list[RunLine] = field(default_factory=list)
     without_room: int = 0
     shortened: int = 0  # runs with a text that was cut
-    flagged: list[str] = field(default_factory=list)  # runs that seem to talk to the judge
+    flags: Flags = Flags()  # noqa: RUF009  frozen
 
 
 def details(material: Material, lines: Sequence[RunLine]) -> Details:
@@ -50,11 +53,11 @@ def details(material: Material, lines: Sequence[RunLine]) -> Details:
         "statuses": [shown(n) for n in table.status.names],
         "rating": RATING,
     }
-    made = Details(json_block(names))
+    made = Details(json_block(names), flags=_flags(material))
+    signs = {flag.run: flag.signs for flag in made.flags.found}
     size = 0
     for line, texts, rows in _each(material, lines):
-        found = _block(table, line, texts, rows)
-        block = json_block(found)
+        block = json_block(_block(table, line, texts, rows, signs.get(line.run, ())))
         if made.without_room or size + len(block) > MOST_BYTES:
             made.without_room += 1
             continue
@@ -62,9 +65,19 @@ def details(material: Material, lines: Sequence[RunLine]) -> Details:
         made.blocks.append(block)
         made.lines.append(line)
         made.shortened += texts is not None and _too_long(texts)
-        if found.get("signs"):
-            made.flagged.append(line.run)
     return made
+
+
+def _flags(material: Material) -> Flags:
+    """The runs of the report that seem to talk to the judge."""
+    rated = set(originals(material).present("run"))
+    found, examined = [], 0
+    for run, texts in material.texts.judged():
+        if run in rated:
+            examined += 1
+            if signs := texts_signs(texts):
+                found.append(Flag(run, None, tuple(s.name for s in signs)))
+    return Flags(tuple(found), examined)
 
 
 def _each(
@@ -89,8 +102,9 @@ def _too_long(texts: RunTexts) -> bool:
 
 
 def _block(
-    table: ScoreTable, line: RunLine, texts: RunTexts | None, rows: Sequence[int]
-) -> dict[str, Any]:
+    table: ScoreTable, line: RunLine, texts: RunTexts | None, rows: Sequence[int],
+    signs: Sequence[str],
+) -> dict[str, Any]:  # fmt: skip
     said = texts.said if texts else {}
     block: dict[str, Any] = {
         "id": shown(line.run),
@@ -106,7 +120,7 @@ def _block(
         "problem": cut(texts.problem, MOST_TEXT),
         "trajectory": original,
         "reference": texts.reference_shown,
-        "signs": [s.name for s in texts_signs((texts.problem, texts.trajectory))],
+        "signs": list(signs),
         "copies": [
             [table.variant.code(variant), edits(original, cut(text, MOST_TEXT))]
             for variant, text in sorted(texts.copies.items())

@@ -16,6 +16,7 @@ from agenteval.evaluators.workflows.tallies import CauseShare, SessionTally
 from agenteval.evaluators.workflows.turn_score import TurnTable
 from agenteval.figures.text import plural
 from agenteval.report.flows_sessions import chosen, lost_sessions, shown_sessions
+from agenteval.report.flows_signs import flow_flags
 from agenteval.report.flows_tables import session_sheets, turn_sheets
 from agenteval.report.flows_turns import MOST_TURNS, WRONG, lost_turns, outcome_of, wrong_turns
 from agenteval.report.grid import percent
@@ -49,6 +50,7 @@ def flows_page(
     tallies of these results, where somebody has them already.
     """
     told = counted or Counted(sessions, turns)
+    flagged = flow_flags(sessions, turns)
     drawn, left_out = _pictures(told)
     some, known = chosen(sessions, most_sessions)
     wrong, wrong_in_all = wrong_turns(turns, MOST_TURNS)
@@ -61,7 +63,8 @@ def flows_page(
         title=shown(title),
         systems=_names(sessions, turns),
         headlines=headlines(sessions, turns, counted=told),
-        tiles=_tiles(sessions, turns),
+        tiles=[*_tiles(sessions, turns), *([flagged.tile] if flagged.examined else [])],
+        flagged=shown(flagged.line),
         left_out=left_out,
         pictures=[{"title": p.title, "caption": p.caption, "svg": raw(p.svg)} for p in drawn],
         sheets=[*session_sheets(sessions, counted=told), *turn_sheets(turns, counted=told)],

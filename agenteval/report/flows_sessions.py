@@ -14,6 +14,7 @@ from agenteval.evaluators.workflows.tallies import by_system
 from agenteval.figures.text import plural
 from agenteval.records import content_hash
 from agenteval.report.flows_chat import Item, Mark, heading, marks_of, talk
+from agenteval.report.flows_signs import flow_signs
 from agenteval.report.grid import Grid, Head, count, words
 from agenteval.report.text import cut
 
@@ -81,6 +82,7 @@ class ShownSession:
     differences: tuple[str, ...]
     state_note: str
     mistakes: tuple[tuple[str, str], ...]
+    signs: tuple[str, ...]  # that the text is meant for the judge
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,7 @@ def _shown(
             (heading(f"{m.who}: {m.kind}", f"turn {m.turn + 1}"), cut(m.text, _MOST_TEXT))
             for m in log.mistakes[:_MOST_LISTED]
         ),
+        signs=flow_signs(result) or (),
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from agenteval.evaluators.workflows.turn_score import TurnVerdict
 from agenteval.records import content_hash
 from agenteval.report.flows_chat import call_text, heading
 from agenteval.report.flows_sessions import Lost
+from agenteval.report.flows_signs import flow_signs
 from agenteval.report.text import cut
 
 MOST_TURNS = 100
@@ -45,6 +46,7 @@ class WrongTurn:
     predicted: str
     thought: str
     lines: tuple[str, ...]
+    signs: tuple[str, ...]  # that the text is meant for the judge
 
 
 def wrong_turns(results: Sequence[TurnResult], most: int) -> tuple[list[WrongTurn], int]:
@@ -86,6 +88,7 @@ def _shown(result: TurnResult, seen: Counter[str]) -> WrongTurn:
         predicted=_predicted(prediction),
         thought=cut(prediction.thought, _MOST_TEXT),
         lines=tuple(_lines(verdict, prediction, result.case.gold)),
+        signs=flow_signs(result) or (),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -45,6 +45,10 @@ class Texts(Protocol):
         """Texts by run id; a run without texts is left out."""
         ...
 
+    def judged(self) -> Iterator[tuple[str, tuple[str, str]]]:
+        """Run id, problem and trajectory of every original that has texts."""
+        ...
+
 
 class NoTexts:
     """Ratings made elsewhere come without texts."""
@@ -52,6 +56,10 @@ class NoTexts:
     def of(self, runs: Sequence[str]) -> dict[str, RunTexts]:
         """Nothing."""
         return {}
+
+    def judged(self) -> Iterator[tuple[str, tuple[str, str]]]:
+        """Nothing."""
+        return iter(())
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,12 @@ class StoredTexts:
             )
         return found
 
+    def judged(self) -> Iterator[tuple[str, tuple[str, str]]]:
+        """Run id, problem and trajectory of every original. Raises StoreError as `of`."""
+        runs = {key: run for run, key in self.originals.items()}
+        for row in self._texts(list(runs)):
+            yield runs[row.run_key], (row.problem, row.trajectory)
+
     def _texts(self, keys: Sequence[str]) -> Iterator[Any]:
         r = schema.runs.c
         with reading(self.store.engine) as connection:

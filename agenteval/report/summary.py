@@ -21,7 +21,6 @@ _SAID = {
     "undecided": "the data do not tell",
     "drop": "should not be used",
 }
-_FLAGGED = "address the judge"  # as it seems, of the runs that can be opened
 _MOST_MISSING = 0.2  # share without a result from which a criterion is named
 
 
@@ -64,7 +63,7 @@ def summary(material: Material, made: Details, left_out: list[str]) -> Summary:
         tuple(map(shown, reasons)),
         tuple(map(shown, warnings)),
         _groups(material),
-        (*_figures(material), (f"{len(made.flagged):,}", _FLAGGED)),
+        (*_figures(material), *([made.flags.tile] if made.flags.examined else [])),
         tuple(_measured(material)),
         (*_missing(material), *_cut(material, made), *map(shown, left_out)),
     )

@@ -41,6 +41,7 @@ def traces_page(
         headlines=headlines(material),
         tiles=_tiles(material),
         sheets=sheets(material),
+        flagged=shown(material.flags.line),
         trees=some,
         count=_count(len(some), len(ordered)),
         facts=[(shown(name), shown(text)) for name, text in facts],
@@ -92,7 +93,8 @@ def _tiles(material: Material) -> list[tuple[str, str]]:
         ("categories", len(material.categories())),
         ("failures", failed),
     ]
-    return [(f"{n:,}", name) for name, n in numbers]
+    tiles = [(f"{n:,}", name) for name, n in numbers]
+    return [*tiles, *([material.flags.tile] if material.flags.examined else [])]
 
 
 def _count(here: int, in_all: int) -> str:

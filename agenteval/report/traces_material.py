@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from agenteval.evaluators.traces.outline import Outline
 from agenteval.evaluators.traces.taxonomy import Taxonomy
+from agenteval.flagged import Flags
 from agenteval.records import Finding, Findings
 from agenteval.report.sheet import Sheet
 
@@ -28,13 +29,15 @@ class Finder:
 class Material:
     """Outlines by trace id (a trace may have none), finders, and the taxonomy for the order.
 
-    `scores` are further tables with a note each, such as the scores against the gold.
+    `scores` are further tables with a note each, such as the scores against the gold. `flags` are
+    the traces whose text seems to talk to the judge.
     """
 
     outlines: Mapping[str, Outline]
     finders: Sequence[Finder]
     taxonomy: Taxonomy
     scores: Sequence[Sheet] = field(default=())
+    flags: Flags = Flags()  # noqa: RUF009  frozen
 
     @property
     def traces(self) -> list[str]:

@@ -66,6 +66,7 @@ class Tree:
     hidden: str
     elsewhere: tuple[Card, ...]
     more: str
+    signs: tuple[str, ...]  # that the text is meant for the judge
 
 
 def tree(material: Material, trace: str, bounds: Bounds = DEFAULT) -> Tree:
@@ -93,6 +94,7 @@ def tree(material: Material, trace: str, bounds: Bounds = DEFAULT) -> Tree:
         hidden=_hidden(drawn.hidden, beyond),
         elsewhere=tuple(card for span in cards for card in cards[span] if span not in seen),
         more=f"{rest:,} more findings are not shown." if rest > 0 else "",
+        signs=next((flag.signs for flag in material.flags.found if flag.run == trace), ()),
     )
 
 

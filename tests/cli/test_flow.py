@@ -175,11 +175,52 @@ def test_a_dry_run_asks_nothing_and_leaves_no_file(cli: Cli, desk: Path, tmp_pat
         turns = cli("flow", "turn", "desk", "--dry-run", *url)
         assert server.count == 0
     assert "judge: one request for each session" in done.out
-    assert "simulators: one request" in done.out
+    # At most 15 replies to each of the three users of one scenario, 20 to jan's; a word before each
+    # and one after the last: 3 × 16 + 21. Two tries, each with one repair.
+    assert (
+        "  simulated user: at most 69 requests (up to 3 more for a reply out of form)" in done.out
+    )
+    assert "simulated tools" not in done.out  # the backend answers
     assert re.search(r"cost of the agent, estimated: 0\.\d*[1-9]", done.out)
     assert "6 turns to run" in turns.out
     after = sorted(p.name for p in tmp_path.iterdir() if p.name != "__pycache__")
     assert after == before
+
+
+def test_a_dry_run_counts_simulated_tools_and_what_is_stored(cli: Cli, desk: Path) -> None:
+    (desk / "backend.py").unlink()
+    simulated = ("--simulator", "m", "--simulator-url", "http://127.0.0.1:9/v1", "--dry-run")
+
+    def told(*more: object) -> str:
+        done = cli("flow", "session", "desk", "--agent", "python:desk_agents:served", *simulated,
+                   *more)  # fmt: skip
+        assert done.code == 0, done.err
+        return done.out
+
+    tools = "simulated tools: at most {} requests (one more for a reply out of form)"
+    assert tools.format(240) in told()  # 60 calls each, as by default
+    assert tools.format(7) in told("--calls", 7, "--limit", 1)
+    # As published: 9 calls, then a turn of 5. 40 replies, 41 words of the user.
+    published = told("--flowbench", "--limit", 1)
+    assert tools.format(14) in published
+    assert "simulated user: at most 41 requests" in published
+    assert "simulated tools" not in told("--tools", "generated")
+    scripted = told("--user", "scripted")
+    assert "simulated user" not in scripted
+    assert tools.format(240) in scripted
+
+
+@pytest.mark.parametrize("level", ["session", "turn"])
+def test_a_dry_run_of_hosted_models_needs_no_key(cli: Cli, desk: Path, level: str) -> None:
+    hosted = "openai:gpt-4o"
+    asked = ["flow", level, "desk", "--model", hosted, "--judge", hosted]
+    asked += ["--simulator", hosted] if level == "session" else []
+    dry = cli(*asked, "--dry-run")
+    assert dry.code == 0, dry.err
+    assert "judge: one request" in dry.out
+    done = cli(*asked)
+    assert done.code == 2
+    assert "OPENAI_API_KEY" in done.err
 
 
 def test_a_second_process_is_refused(cli: Cli, desk: Path) -> None:

@@ -129,6 +129,20 @@ def test_names_are_folded_and_not_cut(cli: Cli, suite: Path) -> None:
     assert not re.search(r"scripted\S*…", table)
 
 
+@pytest.mark.parametrize("agent", ["openai", "responses", "react", "autogen"])
+def test_a_dry_run_of_a_hosted_model_needs_no_key(cli: Cli, suite: Path, agent: str) -> None:
+    hosted = ("--agent", agent, "--model", "openai:gpt-4o", "--temperature", -1)
+    test = ("plan", "test", "suite.jsonl", *hosted)
+    raised = ("plan", "capability", "--n", "2-2", "--cases", 1, *hosted)
+    for asked in (test, raised):
+        dry = cli(*asked, "--dry-run")
+        assert dry.code == 0, dry.err
+        assert "requests: about" in dry.out
+    done = cli(*test)
+    assert done.code == 2
+    assert "OPENAI_API_KEY" in done.err
+
+
 def test_runs_are_read_by_quantify(cli: Cli, suite: Path, tmp_path: Path) -> None:
     done = run(cli, "scripted:reversed", "--runs", "failed.jsonl", "--limit", 5)
     assert done.code == 0, done.err

@@ -256,6 +256,16 @@ def test_a_dry_run_asks_and_writes_nothing(cli: Cli, folder: Path) -> None:
     assert "of them to examine: 0" in later.out
 
 
+def test_a_dry_run_of_a_hosted_model_needs_no_key(cli: Cli, folder: Path) -> None:
+    asked = ("trace", "locate", "traces", "--model", "openai:gpt-4o")
+    dry = cli(*asked, "--dry-run")
+    assert dry.code == 0, dry.err
+    assert "requests: " in dry.out
+    done = cli(*asked)
+    assert done.code == 2
+    assert "OPENAI_API_KEY" in done.err
+
+
 def test_the_embedded_model_is_refused_with_both_ways_out(cli: Cli, folder: Path) -> None:
     done = cli("trace", "locate", "traces")
     assert done.code == 2

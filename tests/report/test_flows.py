@@ -168,6 +168,7 @@ def test_the_head_says_what_was_found() -> None:
     assert dict(tiles) == {
         "systems": "2", "sessions": "6", "succeeded": "3", "failed": "1", "not decided": "2",
         "single turns": "1", "right calls": "0", "wrong turns": "1", "no prediction": "0",
+        "address the judge": "0 of 6",
     }  # fmt: skip
 
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
+from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.report import from_ratings, render
+from agenteval.stats.scores import score_table
+from agenteval.store import Store
 from tests.report.conftest import Open, Page
-from tests.report.making import Shape
+from tests.report.making import Shape, fill, material_of
 
 EVIL = Shape(
     runs=4, criteria=1, repeats=1, copies=False,
@@ -38,5 +45,25 @@ def test_they_stand_above_the_texts(open_page: Open, page_of: Page) -> None:
 
 def test_the_head_counts_them(page_of: Page) -> None:
     tile = "<dt>address the judge</dt><dd>{}</dd>"
-    assert tile.format(2) in page_of(EVIL)
-    assert tile.format(0) in page_of(Shape(runs=4, criteria=1, repeats=1, copies=False))
+    assert tile.format("2 of 4") in page_of(EVIL)
+    assert tile.format("0 of 4") in page_of(Shape(runs=4, criteria=1, repeats=1, copies=False))
+
+
+def test_it_counts_runs_that_are_not_on_the_page_but_no_copies(tmp_path: Path) -> None:
+    """Copies of a run repeat its text: they are no further runs."""
+
+    def drawn() -> str:
+        with Store(tmp_path / "a.db") as store:
+            judge, _ = fill(store, replace(EVIL, copies=True))
+            return render(material_of(store, judge), most_runs=1)
+
+    with ThreadPoolExecutor(1) as pool:  # playwright keeps a loop running in this thread
+        page = pool.submit(drawn).result()
+    assert page.count('<script type="application/json" id="run-') == 1
+    assert "<dt>address the judge</dt><dd>2 of 4</dd>" in page
+
+
+def test_where_no_text_is_known_nothing_is_counted() -> None:
+    rows = [{"run": f"r{i}", "criterion": "q", "repeat": 0, "value": 0.5} for i in range(3)]
+    page = render(from_ratings(score_table(rows), (), "ratings.csv", VerifyOptions()))
+    assert "address the judge" not in page

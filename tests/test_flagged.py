@@ -1,0 +1,34 @@
+"""The words about runs that seem to talk to the judge."""
+
+from __future__ import annotations
+
+from agenteval.flagged import Flag, Flags
+
+MARKER = ("fake marker",)
+
+
+def test_nothing_found_is_no_line_and_a_tile_of_none() -> None:
+    assert (Flags(examined=7).line, Flags(examined=7).json()) == ("", [])
+    assert Flags(examined=1200).tile == ("0 of 1,200", "address the judge")
+
+
+def test_five_are_named_and_the_rest_counted() -> None:
+    seven = Flags(tuple(Flag(f"r{i}", "hen" if i else "cock", MARKER) for i in range(7)), 9)
+    named = "; ".join(f"r{i} (fake marker)" for i in range(5))
+    assert seven.line == (
+        "7 of 9 runs hold text that seems to talk to the judge (by system: cock 1, hen 6): "
+        f"{named}; and 2 more"
+    )
+
+
+def test_runs_of_one_name_are_told_apart_by_their_system() -> None:
+    found = (Flag("desk/ann", "a", MARKER), Flag("desk/ann", "b", MARKER), Flag("x", "b", MARKER))
+    assert Flags(found, 3).line.endswith(
+        ": desk/ann of a (fake marker); desk/ann of b (fake marker); x (fake marker)"
+    )
+
+
+def test_without_a_system_none_is_named() -> None:
+    one = Flags((Flag("s0:1", None, MARKER),), 2)
+    assert one.line == "1 of 2 runs hold text that seems to talk to the judge: s0:1 (fake marker)"
+    assert one.json() == [{"run": "s0:1", "system": None, "signs": ["fake marker"]}]
