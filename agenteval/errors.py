@@ -108,12 +108,19 @@ class TooLong(BadRequest):
 
 
 class Transient(ModelError):
-    """May heal with time. `retry_after` is what the endpoint asked for, in seconds."""
+    """May heal with time. `retry_after` is what the endpoint asked for, in seconds; `again` is
+    False when it asks not to be asked again now."""
 
     def __init__(
-        self, message: str, *, retry_after: float | None = None, overload: bool = False
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        overload: bool = False,
+        again: bool = True,
     ) -> None:
         super().__init__(message)
+        self.again = again
         self.retry_after = retry_after
         self.overload = overload
 

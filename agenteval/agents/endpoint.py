@@ -75,12 +75,14 @@ def connect(
     budget: Budget | None = None,
     transport: type[OpenAITransport] | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Client:
     """The one client of a campaign: all its cases share its connections, retries and budget.
 
     Nothing is opened before the first request; close it at the end, in the same event loop.
     It has no cache: a second trial of a case has to be a trial. `concurrency` should not be below
-    the number of cases run at once, or they wait for each other while their clocks run.
+    the number of cases run at once, or they wait for each other while their clocks run. `clock`
+    must agree with that of the event loop, in seconds.
     """
     made = (transport or ChatTransport)(
         endpoint.model, base_url=endpoint.base_url, api_key=endpoint.api_key
@@ -92,6 +94,7 @@ def connect(
         retry=RetryPolicy(attempts=endpoint.max_retries + 1),
         timeout=endpoint.timeout,
         sleep=sleep,
+        clock=clock,
     )
 
 
@@ -99,6 +102,7 @@ def connect(
 class _Attempts:
     """What the transport has done for one request so far."""
 
+    clock: Callable[[], float] = time.monotonic
     sent: int = 0
     since: float | None = None  # when the attempt under way was begun
 
@@ -110,7 +114,7 @@ _attempts: ContextVar[_Attempts | None] = ContextVar("attempts", default=None)
 def attempt() -> Iterator[None]:
     """To be held by a transport while it sends: tells the case that its request is on the way."""
     note = _attempts.get() or _Attempts()
-    note.sent, note.since = note.sent + 1, time.monotonic()
+    note.sent, note.since = note.sent + 1, note.clock()
     try:
         yield
     except Exception:  # not a cancellation: then the attempt was still under way
@@ -128,10 +132,11 @@ class Line:
 
     def __init__(self, client: Client, tools: Toolbox) -> None:
         self._client = client
+        self._clock = client.clock
         self._tools = tools
         self._seconds = tools.limits.seconds
         self._margin = min(0.5, 0.05 * self._seconds)
-        self._deadline = time.monotonic() + self._seconds - tools.elapsed() - self._margin
+        self._deadline = self._clock() + self._seconds - tools.elapsed() - self._margin
         self._lost = 0.0
         self.last: Reply | None = None
 
@@ -141,7 +146,7 @@ class Line:
         Raises the ModelError of the client, and Filtered for a reply that a content filter of the
         endpoint withheld.
         """
-        note, began = _Attempts(), time.monotonic()
+        note, began = _Attempts(self._clock), self._clock()
         token = _attempts.set(note)
         try:
             reply = await self._in_time(request, note, began)
@@ -153,7 +158,7 @@ class Line:
             raise
         finally:
             _attempts.reset(token)
-        self._lost += max(0.0, time.monotonic() - began - reply.latency)
+        self._lost += max(0.0, self._clock() - began - reply.latency)
         self._tools.spend(reply.usage)
         self._tools.model = reply.model or self._tools.model
         if reply.finish == "content_filter" and not (reply.refusal or reply.tool_calls):
@@ -168,7 +173,7 @@ class Line:
         except TimeoutError:
             if not limit.expired():
                 raise
-        now = time.monotonic()
+        now = self._clock()
         lost = self._lost + (note.since or now) - began
         if lost > 0.1 * self._seconds:
             raise Transient(

@@ -43,7 +43,7 @@ Temperature = Annotated[
 ]
 Timeout = Annotated[float, typer.Option(help="Seconds for one request.", min=1.0)]
 Record = Annotated[
-    Path | None, typer.Option(help="Append every fresh reply to this file, for replay:FILE.")
+    Path | None, typer.Option(help="Append every reply to this file, for replay:FILE.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would do and cost; stop.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]

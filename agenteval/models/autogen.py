@@ -38,6 +38,8 @@ from agenteval.models.autogen_wire import (
     wire_tool,
 )
 from agenteval.models.client import Client, estimate_tokens
+from agenteval.models.connections import hopeless
+from agenteval.models.redirects import stay_at_home
 from agenteval.models.wire import Reply, Request, hide, one_line, printable
 from agenteval.records import Usage, content_hash
 from agenteval.redact import keep_secret, public_url, url_secrets, without_known
@@ -126,12 +128,14 @@ class AutogenTransport:
 
 
 def _keep_to_its_host(client: Any) -> None:
-    """Follow no redirect where the client is one of an SDK on httpx: that library takes the
-    Authorization header off for another host, but leaves other headers with keys on."""
-    sdk = getattr(client, "_client", None)
-    http: Any = getattr(sdk, "_client", None)
-    if http is not None and hasattr(http, "follow_redirects"):
-        http.follow_redirects = False
+    """Follow no redirect to another host where the client is one of an SDK on httpx, or a wrapper
+    around one (AutoGen's cache). Others decide for themselves."""
+    wrapped = getattr(client, "client", None)
+    if isinstance(wrapped, ChatCompletionClient):
+        _keep_to_its_host(wrapped)
+    http: Any = getattr(getattr(client, "_client", None), "_client", None)
+    if hasattr(http, "event_hooks"):
+        stay_at_home(http)
 
 
 def _without_retries(config: Any) -> Any:
@@ -178,8 +182,10 @@ def _without_secrets(value: Any) -> Any:
 def _sorted_error(error: Exception, secrets: Sequence[str] = ()) -> ModelError:
     from agenteval.models.openai import status_error
 
+    if (why := hopeless(error)) is not None:
+        return why
     status = getattr(error, "status_code", None)
-    if isinstance(status, int) and status >= 400:
+    if isinstance(status, int) and status >= 300:  # a redirect that was not followed among them
         return status_error("autogen", error, tuple(secrets))
     message = f"autogen: {type(error).__name__}: {one_line(hide(str(error), secrets))}"
     lasting = isinstance(error, TypeError | ValueError | KeyError | NotImplementedError)

@@ -35,6 +35,10 @@ class Recorder(Protocol):
         """Append one reply."""
         ...
 
+    def sync(self) -> None:
+        """Put on the disk what was appended."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
@@ -95,7 +99,7 @@ class Client:
         self.secret = secret
         self.recorder = recorder
         self._sleep = sleep
-        self._clock = clock
+        self.clock = clock
         self._barred: str | None = None  # why the endpoint refused the key
         self._jitter = random.Random(seed)  # noqa: S311  spreads retries, guards nothing
 
@@ -113,6 +117,7 @@ class Client:
         """Answer one request. See the class for what it raises."""
         key, size = request.identify(self.transport.endpoint, self.transport.model)
         if (reply := self._cached(key)) is not None:
+            self._record(request, reply)
             return reply
         effort = _Effort(size, max_completion(request))
         try:
@@ -157,7 +162,7 @@ class Client:
         if self._barred is not None:  # whoever waited for a slot meanwhile
             raise Unauthorized(self._barred)
         held = await self.budget.hold(effort.prompt, effort.completion)
-        began = self._clock()
+        began = self.clock()
         if effort.started is None:
             effort.started = began
         effort.attempts += 1
@@ -165,7 +170,7 @@ class Client:
         try:
             reply = await self._send(request, slot)
             usage = reply.usage
-            effort.latency = self._clock() - began
+            effort.latency = self.clock() - began
             return reply
         except (Unauthorized, BadRequest, Simplified) as error:
             charged = False
@@ -200,14 +205,15 @@ class Client:
         Jitter", AWS 2015), and never less than what the endpoint asked for.
         """
         asked = error.retry_after or 0.0
-        if effort.failures >= self.retry.attempts or asked > self.retry.retry_after_longest:
+        out_of_attempts = effort.failures >= self.retry.attempts
+        if not error.again or out_of_attempts or asked > self.retry.retry_after_longest:
             return None
         cap = min(self.retry.longest, self.retry.first * 2.0 ** (effort.failures - 1))
         pause = self._jitter.uniform(0, cap)
         if error.retry_after is not None:
             pause = max(pause, asked + self._jitter.uniform(0, 0.1 * asked + 0.01))
         assert effort.started is not None
-        late = self._clock() - effort.started + pause >= self.retry.total
+        late = self.clock() - effort.started + pause >= self.retry.total
         return None if late else pause
 
     def _keep(self, request: Request, key: str, reply: Reply) -> None:
@@ -215,12 +221,19 @@ class Client:
             return
         if self.cache is not None:
             self.cache.put_reply(key, reply.to_json())
+        self._record(request, reply)
+
+    def _record(self, request: Request, reply: Reply) -> None:
         if self.recorder is not None:
             self.recorder.record(request, reply)
 
     async def close(self) -> None:
-        """Close the transport."""
-        await self.transport.close()
+        """Close the transport; the recording is on the disk then. Raises StoreError if not."""
+        try:
+            await self.transport.close()
+        finally:
+            if self.recorder is not None:
+                self.recorder.sync()
 
 
 def estimate_tokens(request: Request) -> int:

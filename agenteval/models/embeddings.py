@@ -24,6 +24,7 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
+from agenteval.models.connections import hopeless, open_plain_connections
 from agenteval.redact import keep_secret, redacted, url_secrets
 
 if TYPE_CHECKING:
@@ -121,8 +122,9 @@ class EndpointEmbedder:
         keep_secret([api_key, *url_secrets(base_url or "")])
         try:
             self._client = openai.OpenAI(
-                base_url=base_url, api_key=api_key, max_retries=MAX_RETRIES, timeout=TIMEOUT
-            )
+                base_url=base_url, api_key=api_key, max_retries=MAX_RETRIES, timeout=TIMEOUT,
+                http_client=open_plain_connections(),
+            )  # fmt: skip
         except openai.OpenAIError as error:
             raise InputError(f"embeddings endpoint: {_one_line(error)}") from error
         self._model = model
@@ -323,6 +325,8 @@ def _translated(error: Exception) -> ModelError:
     """The error tree's name for what the openai SDK raised after its retries."""
     import openai
 
+    if (why := hopeless(error)) is not None:
+        return why
     text = f"embeddings endpoint: {_one_line(error)}"
     if isinstance(error, openai.APITimeoutError):
         return RequestTimeout(text)

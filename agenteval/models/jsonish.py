@@ -236,7 +236,10 @@ def number(text: str, at: int = 0) -> int | float:
 
 def to_object(pairs: list[tuple[str, Any]], at: int = 0) -> dict[str, Any]:
     """dict of the pairs. Raises NotJsonish when one key stands with two different values."""
-    result: dict[str, Any] = {}
+    result = dict(pairs)
+    if len(result) == len(pairs):
+        return result
+    result = {}
     for key, value in pairs:
         if key in result and not _same(result[key], value):
             raise NotJsonish(f"the key {key!r} stands twice with different values", at)

@@ -7,7 +7,6 @@ whose answers are not quite in form.
 
 from __future__ import annotations
 
-import importlib
 import json
 import logging
 import math
@@ -25,7 +24,9 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
-from agenteval.models.waiting import retry_after
+from agenteval.models.connections import hopeless, http_library, open_connections
+from agenteval.models.redirects import Redirected
+from agenteval.models.waiting import may_retry, retry_after
 from agenteval.models.wire import (
     Reply,
     Request,
@@ -98,20 +99,13 @@ class OpenAITransport:
         if self._sdk is None:
             import openai
 
-            http = openai.DefaultAsyncHttpxClient.__base__  # httpx's, from openai 3 on httpx2's
-            assert http is not None
-            library = http.__module__.partition(".")[0]
-            self._response = importlib.import_module(library).Response
-            # aiohttp takes half the CPU time of the SDK's own pool, which polls every idle
-            # connection at each request; it refuses a URL with credentials beside a key.
-            named = "@" in self._url.partition("://")[2].partition("/")[0]
-            pool = openai.DefaultAsyncHttpxClient if named else openai.DefaultAioHttpClient
+            self._response = http_library().Response
             self._sdk = openai.AsyncOpenAI(
                 api_key=self._key or "none",  # a local server needs no key, but the SDK does
                 base_url=self._url,
                 max_retries=0,
                 timeout=openai.Timeout(None, connect=_CONNECT_SECONDS),
-                http_client=pool(base_url=self._url),
+                http_client=open_connections(self._url),
             )
         return self._sdk
 
@@ -142,14 +136,23 @@ class OpenAITransport:
         try:
             response = await client.post("/chat/completions", cast_to=self._response, body=body)
         except openai.APIConnectionError as error:
+            self._raise_hopeless(error)
             lost = one_line(hide(_connection_lost(error), self._secrets))
             raise Transient(f"{self.endpoint}: {lost}") from None
         except openai.APIStatusError as error:
             raise status_error(self.endpoint, error, self._secrets) from None
+        except openai.OpenAIError as error:
+            self._raise_hopeless(error)
+            raise
         except UnicodeEncodeError:
             raise BadRequest("the request holds half characters (lone surrogates)") from None
         payload: bytes = response.content
         return self._unsaid(payload)
+
+    def _raise_hopeless(self, error: BaseException) -> None:
+        if (why := hopeless(error)) is not None:
+            where = "" if isinstance(why, Redirected) else f"{self.endpoint}: "
+            raise type(why)(hide(f"{where}{why}", self._secrets)) from None
 
     def _unsaid(self, payload: bytes) -> bytes:
         """The body without our key, which some endpoints and debugging proxies repeat: replies
@@ -362,12 +365,15 @@ def status_error(endpoint: str, error: Any, secrets: tuple[str, ...] = ()) -> Mo
 
 
 def _sorted(status: int, message: str, headers: Mapping[str, str]) -> ModelError:
+    told = may_retry(headers)
     # 402 and an exhausted quota, as a refused key: every further request would fail alike
-    if status in (401, 402, 403):
+    if status in (401, 402, 403) and not told:
         return Unauthorized(message)
-    if status in _RETRYABLE or status >= 500:
-        wait = retry_after(headers)
-        if wait is not None and wait >= 1:
-            message += f"; it asks to wait {wait:.0f} s"
-        return Transient(message, retry_after=wait, overload=status == 429)
-    return BadRequest(message)
+    if not (told or status in _RETRYABLE or status >= 500):
+        return BadRequest(message)
+    wait, again = retry_after(headers), told is not False
+    if not again:
+        message += "; it asks not to be asked again"
+    elif wait is not None and wait >= 1:
+        message += f"; it asks to wait {wait:.0f} s"
+    return Transient(message, retry_after=wait, overload=status == 429, again=again)

@@ -176,6 +176,8 @@ def load_prompt(package: str, name: str) -> Prompt:
         autoescape=False,  # noqa: S701  no HTML
         finalize=_without_placeholder,
     )
+    # `range` and the like: no template asks for them, and each rendering would copy them
+    environment.globals.clear()
     environment.filters["data"] = _marked_block
     environment.filters["line"] = one_line
     environment.filters["indented"] = indented

@@ -2,28 +2,34 @@
 
 A recording is a JSON-lines file. Each line holds the reply (`text`, or the whole `reply` object a
 recorder writes) and how to find it: `key`, the hash of the logical request, or `run`, `repeat`
-and `role` for replies recorded elsewhere.
+and `role` for replies recorded elsewhere. A line with a key and no reply says that this run, too,
+made the request of the key: its reply stands in an earlier line.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import errno
 import hashlib
 import json
 import logging
+import os
 import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agenteval.errors import BadRequest, InputError
+from agenteval.errors import AgentevalError, BadRequest, InputError
 from agenteval.files import refused
 from agenteval.intake import LINES, decoded, read_bytes
 from agenteval.models.wire import Reply, Request, one_line
 
 Cell = tuple[str, int, str]  # run, repeat, role
 
+SYNC_SECONDS = 1.0  # a recorded line is on the disk so long after it was written, or sooner
 _START = b'{"key": "'  # of a line that FileRecorder writes
+_NO_DISK = (errno.EINVAL, errno.ENOTSUP)  # a pipe or a device: nothing to sync
 
 _log = logging.getLogger(__name__)
 
@@ -50,17 +56,24 @@ class ReplayTransport:
 
     def _add(self, line: str, where: str) -> None:
         entry = _entry(line, where)
-        try:
-            reply = Reply.from_json(entry.get("reply") or entry, key="", cached=False)
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"not a recorded reply ({one_line(error)})", where) from error
         key, cell = _text(entry, "key", where), _cell(entry, where)
         if key is None and cell is None:
             raise InputError("a recorded reply needs `key`, or `run` with `repeat`", where)
+        reply = self._reply(entry, key, where)
         if key is not None and _content(self._by_key.setdefault(key, reply)) != _content(reply):
             raise InputError(f"a second, different reply for the request {key!r}", where)
         if cell is not None and not entry.get("attempt"):
             self._add_cell(cell, reply, key is not None, where)
+
+    def _reply(self, entry: dict[str, Any], key: str | None, where: str) -> Reply:
+        if not entry.keys() & {"reply", "text"} and key is not None:
+            if key not in self._by_key:
+                raise InputError(f"no reply, and none before it for the request {key!r}", where)
+            return self._by_key[key]
+        try:
+            return Reply.from_json(entry.get("reply") or entry, key="", cached=False)
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"not a recorded reply ({one_line(error)})", where) from error
 
     def _add_cell(self, cell: Cell, reply: Reply, has_key: bool, where: str) -> None:
         known = self._by_cell.setdefault(cell, reply)
@@ -149,10 +162,19 @@ def _content(reply: Reply) -> Reply:
 
 
 class FileRecorder:
-    """Appends each fresh reply to a recording; one complete line per reply.
+    """Appends replies to a recording, one complete line per request and run.
 
-    A request that the file already answers is not recorded again. Raises InputError for a file
-    that cannot be appended to, StoreError when the disk is full or fails.
+    The first reply to a request stands; a request with the same text of another run (or role) gets
+    a line that names the run and refers to it, so that both are found, by text and by run. What
+    the file already says is not written again. Raises InputError for a file that cannot be
+    appended to, StoreError when the disk is full or fails.
+
+    What is promised: a line has left the process when `record` returns, so the death of the
+    process takes none. It survives a power cut, as far as the disk keeps what it was told to
+    (fsync), after `sync` and `close`, and while an event loop runs SYNC_SECONDS after it was
+    written, all lines of that time together. The store may commit a score sooner. When a sync
+    fails, nobody knows which lines are on the disk: this call, or the next one, raises, and so
+    does every later one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -160,13 +182,24 @@ class FileRecorder:
         self._lock = threading.Lock()
         self._torn: int | None = None  # where a line begins that may be half written
         data = _read(path) if path.exists() else b""
-        entries = (_entry(line, f"{path}:{number}") for number, line in _lines(data, path))
-        self._known = {entry.get("key") for entry in entries}
+        self._keys: set[str | None] = set()
+        self._known: set[tuple[str | None, str | None, str]] = set()  # key, run, role
+        for number, line in _lines(data, path):
+            self._know(_entry(line, where := f"{path}:{number}"), where)
+        self._failed: AgentevalError | None = None
+        self._unsynced = False
+        self._new = not path.exists()  # its name has to reach the disk as well
+        self._turning: asyncio.AbstractEventLoop | None = None  # where a sync is due
         try:
             self._file = path.open("ab", buffering=0)
             self._mend(data)
         except OSError as error:
             raise refused(error, path, "cannot write the recording") from error
+
+    def _know(self, entry: dict[str, Any], where: str) -> None:
+        key, cell = _text(entry, "key", where), _cell(entry, where)
+        self._keys.add(key)
+        self._known.add((key, cell[0] if cell else None, cell[2] if cell else ""))
 
     def _mend(self, data: bytes) -> None:
         """End the last line, or take it out when it is one of ours that broke off."""
@@ -182,22 +215,31 @@ class FileRecorder:
             raise InputError("its last line is no recorded reply", str(self._path))
 
     def record(self, request: Request, reply: Reply) -> None:
-        """Append one reply with everything that finds it again. Raises StoreError when full."""
-        key = request.logical_hash()
-        entry = {
+        """Append one reply with everything that finds it again.
+
+        Raises StoreError when the disk is full, or when an earlier line could not be synced.
+        """
+        key, run = request.logical_hash(), request.run_id
+        entry: dict[str, Any] = {
             "key": key,
-            "run": request.run_id,
+            "run": run,
             "repeat": request.repeat,
             "attempt": request.attempt,
             "role": request.role,
-            "reply": reply.to_json(),
         }
-        line = json.dumps(entry, ensure_ascii=True, allow_nan=False).encode() + b"\n"
+        mark = (key, run, request.role if run is not None else "")
         with self._lock:
-            if key in self._known:
+            if mark in self._known or (run is None and key in self._keys):
                 return
-            self._append(line)
-            self._known.add(key)
+            if self._failed is not None:
+                raise self._failed
+            if key not in self._keys:
+                entry["reply"] = reply.to_json()
+            self._append(json.dumps(entry, ensure_ascii=True, allow_nan=False).encode() + b"\n")
+            self._keys.add(key)
+            self._known.add(mark)
+            self._unsynced = True
+        self._sync_soon()
 
     def _append(self, line: bytes) -> None:
         try:
@@ -217,6 +259,49 @@ class FileRecorder:
             self._file.truncate(self._torn)
             self._torn = None
 
+    def _sync_soon(self) -> None:
+        """One sync for all lines of a while, also when no further line comes."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return  # left to `sync` and `close`
+        if self._turning is not loop:  # of a loop that has ended nothing is due any more
+            self._turning = loop
+            loop.call_later(SYNC_SECONDS, self._sync_now)
+
+    def _sync_now(self) -> None:
+        self._turning = None
+        with contextlib.suppress(AgentevalError):  # kept: the next line, or `close`, raises it
+            self.sync()
+
+    def sync(self) -> None:
+        """Put every line on the disk. Raises StoreError when that fails, now or before."""
+        with self._lock:
+            if self._failed is not None:
+                raise self._failed
+            if not self._unsynced or self._file.closed:
+                return
+            try:
+                os.fsync(self._file.fileno())
+                if self._new:
+                    _sync_folder(self._path)
+            except OSError as error:
+                if error.errno not in _NO_DISK:
+                    self._failed = refused(error, self._path, "cannot write the recording")
+                    raise self._failed from error
+            self._new = self._unsynced = False
+
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Sync and close the file. Raises StoreError when the sync fails, now or before."""
+        try:
+            self.sync()
+        finally:
+            self._file.close()
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path.resolve().parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -117,13 +117,7 @@ def _strict(text: str) -> Any:
     if text[0] not in "{[":
         return None
     try:
-        value = json.loads(
-            text,
-            object_pairs_hook=to_object,
-            parse_constant=_refuse,
-            parse_float=number,
-            parse_int=number,
-        )
+        value = _STRICT.decode(text)
     except (ValueError, RecursionError):
         return None
     if text.count("{") + text.count("[") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
@@ -133,6 +127,11 @@ def _strict(text: str) -> Any:
 
 def _refuse(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+_STRICT = json.JSONDecoder(
+    object_pairs_hook=to_object, parse_constant=_refuse, parse_float=number, parse_int=number
+)
 
 
 def _depth(value: Any) -> int:

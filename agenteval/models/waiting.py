@@ -12,24 +12,27 @@ from datetime import datetime, timedelta, timezone
 # What is left and when it is full again, as OpenAI and those who follow it say it.
 _LIMITS = ("requests", "tokens")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,4})?"
+_NUMBERS = re.compile(rf"{_NUMBER}(?:\s*,\s*{_NUMBER})*", re.ASCII | re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
     """Seconds the endpoint asks to wait; the largest of its hints, None when it gives none.
 
-    Reads `retry-after-ms`, and `retry-after` as seconds or as an HTTP date (in UTC when it names
-    no zone); negative, infinite and unreadable hints count as none. Only when these say nothing,
+    Reads `retry-after-ms`, and `retry-after` as seconds (one number, or several with commas) or as
+    an HTTP date (in UTC when it names no zone); negative, infinite and unreadable hints count as
+    none. Only when these say nothing,
     `x-ratelimit-reset-requests` and `-tokens` ("1m2.5s", "250ms", seconds) of the limits of which
     nothing is known to be left: they tell when a limit is full again, which may be far later than
     when the next request would pass.
     """
-    hints = []
+    hints: list[float] = []
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         text = (headers.get(name) or "").strip()
-        try:
-            hints.append(float(text) * scale)
-        except ValueError:
+        if _NUMBERS.fullmatch(text):  # several of one name come as one, with commas
+            hints += [float(number) * scale for number in text.split(",")]
+        else:
             date = _date(text)
             if date is not None:
                 hints.append(date - (time.time() if now is None else now))
@@ -69,3 +72,10 @@ def _date(text: str) -> float | None:
         return datetime(*parts[:6], tzinfo=zone).timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+def may_retry(headers: Mapping[str, str]) -> bool | None:
+    """What `x-should-retry` says (OpenAI's header, which its SDKs obey): asked again whatever the
+    status, not asked again whatever the status, or None when it says neither."""
+    said = (headers.get("x-should-retry") or "").strip().lower()
+    return {"true": True, "false": False}.get(said)

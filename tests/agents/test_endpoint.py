@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 import time
@@ -18,11 +19,19 @@ from agenteval.agents.openai_chat import openai_chat
 from agenteval.agents.openai_responses import ResponsesTransport, openai_responses
 from agenteval.agents.react import react
 from agenteval.agents.toolbox import MAX_CALLS
-from agenteval.errors import BudgetExceeded, InputError, Transient, Unauthorized
+from agenteval.errors import (
+    BudgetExceeded,
+    InputError,
+    RequestTimeout,
+    Transient,
+    Unauthorized,
+)
+from agenteval.models.client import Client
 from agenteval.models.limits import Budget
 from agenteval.models.wire import Request
 from agenteval.testing import Fault, Rule, Server, serve
 from tests.agents.conftest import CANARY, box, call, calls, instant, made, script, statuses
+from tests.models.simulated import VirtualLoop
 
 Maker = Callable[..., System]
 FUNCTIONS: list[tuple[Maker, Any, Any]] = [
@@ -191,47 +200,120 @@ async def test_no_key_and_no_temperature(make: Maker, act: Any, finish: Any) -> 
 # ---- Who took the time ---------------------------------------------------------------------------
 
 
+#
+# In virtual time: only waiting takes time, so no machine is too slow for these. The seconds are
+# many, since a driver also looks at the real clock for an event loop that stands still.
+
+SECONDS = 100.0
+
+
+class Slow(ChatTransport):
+    """Instead of an endpoint: takes its time for each request, then answers or fails."""
+
+    plan: Callable[[dict[str, Any], int], tuple[float, Any]]  # (request, n) -> seconds, reply
+
+    def __init__(self, model: str, *, base_url: str | None, api_key: str | None) -> None:
+        super().__init__(model, base_url=base_url, api_key=api_key)
+        self.asked = 0
+
+    async def _post(self, body: dict[str, Any]) -> bytes:
+        self.asked += 1
+        seconds, reply = type(self).plan(body, self.asked)
+        await asyncio.sleep(seconds)
+        if isinstance(reply, Exception):
+            raise reply
+        message = {"role": "assistant", **({"content": reply} if isinstance(reply, str) else reply)}
+        choice = {"message": message, "finish_reason": "stop"}
+        return json.dumps({"choices": [choice], "model": "slow"}).encode()
+
+
+def virtually(
+    plan: Callable[[dict[str, Any], int], tuple[float, Any]], work: Any, **more: Any
+) -> Any:
+    """What `work(endpoint, client)` gives with a model that follows the plan."""
+    planned = type("Planned", (Slow,), {"plan": staticmethod(plan)})
+
+    async def run() -> Any:
+        endpoint, clock = Endpoint("m"), asyncio.get_running_loop().time
+        client = connect(endpoint, transport=planned, clock=clock, **more)
+        try:
+            return await work(endpoint, client)
+        finally:
+            await client.close()
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(run())
+
+
+def full(seconds: float) -> Transient:
+    return Transient("HTTP 429", retry_after=seconds, overload=True)
+
+
+def timed(make: Maker, plan: Callable[[dict[str, Any], int], tuple[float, Any]]) -> Any:
+    async def work(endpoint: Endpoint, client: Client) -> Any:
+        return await drive(made(make(endpoint, client)), "Pack.", box(SECONDS, 5))
+
+    return virtually(plan, work)
+
+
 @every
-async def test_time_lost_to_the_endpoint_is_no_timeout_of_the_agent(
-    make: Maker, act: Any, finish: Any
+@pytest.mark.parametrize("first", [0.0, 80.0])
+def test_time_lost_to_the_endpoint_is_no_timeout_of_the_agent(
+    make: Maker, act: Any, finish: Any, first: float
 ) -> None:
-    wait = Fault("status", 429, headers={"retry-after": "30"})
-    with serve(script(act), [Rule(wait, match="pack_bag done")]) as server:
-        log = await run(make, server, seconds=1.0, sleep=asyncio.sleep)
+    # the first reply takes its time, then the endpoint asks to wait beyond the end, at 99.5 s
+    log = timed(make, lambda body, n: (first, act) if n == 1 else (0.0, full(110.0)))
     assert isinstance(log, AgentFailure)
     assert log.status == "error:infrastructure"
-    assert "retries and waiting" in log.message
+    assert f"{99.5 - first:.1f} of 100 s went to retries and waiting" in log.message
     assert log.usage.requests == 2
 
 
-async def test_a_case_that_waits_for_others_is_no_timeout_of_the_agent() -> None:
-    with serve(lambda body, n: "x", latency=1.8) as server:
-        endpoint = Endpoint("test-model", server.base_url)
-        client = connect(endpoint, concurrency=1)
+@every
+def test_a_model_that_takes_long_is_a_timeout_of_the_agent(
+    make: Maker, act: Any, finish: Any
+) -> None:
+    log = timed(make, lambda body, n: (80.0, act) if n == 1 else (30.0, finish))
+    assert isinstance(log, AgentLog)
+    assert (log.ending, log.usage.requests) == ("timeout", 2)
+
+
+def test_a_case_that_waits_for_others_is_no_timeout_of_the_agent() -> None:
+    async def work(endpoint: Endpoint, client: Client) -> Any:
         system = openai_chat(endpoint, client)
-        logs = await asyncio.gather(
-            *(drive(system.make(), "Go.", box(seconds=3.0)) for _ in range(2))
-        )
-        await client.close()
+        return await asyncio.gather(*(drive(system.make(), "Go.", box(SECONDS)) for _ in range(2)))
+
+    logs = virtually(lambda body, n: (60.0, "x"), work, concurrency=1)
     assert isinstance(logs[0], AgentLog)
     assert logs[0].ending == "finished"
     assert isinstance(logs[1], AgentFailure)
+    assert "60.0 of 100 s went to retries and waiting" in logs[1].message
 
 
-async def test_time_lost_earlier_counts() -> None:
-    lost = Fault("status", 503, headers={"retry-after-ms": "400"})
-    with serve(script("a", "b"), [Rule(lost, at=(0,))]) as server:
-        endpoint = Endpoint("test-model", server.base_url)
-        client = connect(endpoint)
-        line = Line(client, box(seconds=1.0))
+def test_time_lost_earlier_counts() -> None:
+    # 11 s until the second attempt, 40 s for its answer: nearly all of the rest is the model's
+    plan = [(0.0, full(11.0)), (40.0, "a"), (500.0, "late")]
+
+    async def work(endpoint: Endpoint, client: Client) -> None:
+        line = Line(client, box(SECONDS))
         await line.ask(Request(({"role": "user", "content": "1"},)))
-        slow = serve(lambda body, n: "late", latency=5.0)
-        with slow:
-            # the same line, now to a slow model
-            client.transport = ChatTransport("test-model", base_url=slow.base_url, api_key=None)
-            with pytest.raises(Transient, match=r"0\.\d of 1 s"):
-                await line.ask(Request(({"role": "user", "content": "2"},)))
-            await client.close()
+        # 11 s, and up to a tenth more so that not all come at once
+        with pytest.raises(Transient, match=r"1[12]\.\d of 100 s"):
+            await line.ask(Request(({"role": "user", "content": "2"},)))
+
+    virtually(lambda body, n: plan[n - 1], work)
+
+
+def test_less_than_a_tenth_lost_is_the_agents_time() -> None:
+    plan = [(0.0, full(8.0)), (40.0, "a"), (500.0, "late")]
+
+    async def work(endpoint: Endpoint, client: Client) -> None:
+        line = Line(client, box(SECONDS))
+        await line.ask(Request(({"role": "user", "content": "1"},)))
+        with pytest.raises(RequestTimeout, match="no reply within 100 s"):
+            await line.ask(Request(({"role": "user", "content": "2"},)))
+
+    virtually(lambda body, n: plan[n - 1], work)
 
 
 # ---- One client for many cases -------------------------------------------------------------------

@@ -171,3 +171,8 @@ def constant(seconds: float) -> Callable[[random.Random], float]:
 def lognormal(median: float, sigma: float = 0.6) -> Callable[[random.Random], float]:
     """A latency with a long tail."""
     return lambda chance: chance.lognormvariate(math.log(median), sigma)
+
+
+def exponential(mean: float) -> Callable[[random.Random], float]:
+    """A latency without memory."""
+    return lambda chance: chance.expovariate(1 / mean)

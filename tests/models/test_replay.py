@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import errno
 import json
 import logging
+import os
 import resource
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agenteval.errors import BadRequest, InputError, StoreError
-from agenteval.models.replay import FileRecorder, ReplayTransport
+from agenteval.models.client import Client
+from agenteval.models.openai import OpenAITransport
+from agenteval.models.replay import SYNC_SECONDS, FileRecorder, ReplayTransport
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Usage
+from agenteval.testing import serve
+from tests.models.simulated import VirtualLoop
 
 
 def ask(text: str = "hello", **more: Any) -> Request:
@@ -30,6 +39,29 @@ def write(path: Path, *entries: Any, end: str = "\n") -> Path:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "rec.jsonl"
+
+
+class Disk:
+    """Stands for fsync: notes the size of each file at each sync, and whether it was a folder."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.files: list[int] = []
+        self.folders = 0
+        self.fault: OSError | None = None
+        monkeypatch.setattr(os, "fsync", self.sync)
+
+    def sync(self, descriptor: int) -> None:
+        if self.fault is not None:
+            raise self.fault
+        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
+            self.folders += 1
+        else:
+            self.files.append(os.fstat(descriptor).st_size)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
 
 
 REPLY = Reply(
@@ -176,7 +208,7 @@ def test_a_file_cut_anywhere_loads_without_its_last_line(
         assert ("broke off" in caplog.text) is torn
 
 
-def test_recording_goes_on_behind_a_torn_line(file: Path) -> None:
+def test_recording_goes_on_behind_a_torn_line(file: Path, disk: Disk) -> None:
     recorder = FileRecorder(file)
     recorder.record(ask("0"), Reply("0"))
     recorder.record(ask("1"), Reply("1"))
@@ -250,3 +282,188 @@ def test_half_characters_survive_the_recorder(file: Path) -> None:
     recorder.record(ask("a\ud800"), dataclasses.replace(REPLY, text="\ud83d\ude00"))
     recorder.close()
     assert file.read_bytes().isascii()
+
+
+# ---- Two runs with the same text -----------------------------------------------------------------
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+async def test_a_request_of_two_runs_is_found_for_both(file: Path) -> None:
+    recorder = FileRecorder(file)
+    for run in ("r1", "r2", "r1", "r2"):
+        recorder.record(ask("same", run_id=run, role="q"), REPLY)
+    recorder.record(ask("same", run_id="r2", role="probe"), REPLY)
+    recorder.record(ask("same"), REPLY)  # of no run: the text finds it
+    recorder.close()
+    assert [(one["run"], one["role"], "reply" in one) for one in lines(file)] == [
+        ("r1", "q", True), ("r2", "q", False), ("r2", "probe", False),
+    ]  # fmt: skip
+    replay = ReplayTransport(file)
+    for run, role in (("r1", "q"), ("r2", "q"), ("r2", "probe")):
+        assert await replay.send(ask("same", run_id=run, role=role)) == REPLY
+        assert await replay.send(ask("new words", run_id=run, role=role)) == REPLY
+    assert await replay.send(ask("same", run_id="r3", role="q")) == REPLY
+    for wrong in (("r3", "q"), ("r1", "probe")):
+        with pytest.raises(BadRequest):
+            await replay.send(ask("new words", run_id=wrong[0], role=wrong[1]))
+
+
+async def test_of_two_replies_to_one_request_the_first_stands(file: Path) -> None:
+    recorder = FileRecorder(file)
+    recorder.record(ask("same", run_id="r1"), Reply("first"))
+    recorder.record(ask("same", run_id="r2"), Reply("second"))
+    recorder.close()
+    replay = ReplayTransport(file)
+    for run in ("r1", "r2"):
+        assert (await replay.send(ask("same", run_id=run))).text == "first"
+        assert (await replay.send(ask("new", run_id=run))).text == "first"
+
+
+async def test_a_second_session_names_only_what_is_new(file: Path) -> None:
+    for runs in (("r1",), ("r1", "r2"), ("r1", "r2")):
+        recorder = FileRecorder(file)
+        for run in runs:
+            recorder.record(ask("same", run_id=run), REPLY)
+        recorder.close()
+    assert [one["run"] for one in lines(file)] == ["r1", "r2"]
+
+
+def test_a_line_without_a_reply_needs_an_earlier_one(file: Path) -> None:
+    write(file, {"key": "k", "run": "r"}, {"key": "k", "run": "s", "text": "late"})
+    with pytest.raises(InputError, match=r":1: no reply, and none before it"):
+        ReplayTransport(file)
+
+
+class Memory(dict[str, dict[str, Any]]):
+    """A cache of replies."""
+
+    get_reply = dict[str, dict[str, Any]].get
+    put_reply = dict[str, dict[str, Any]].__setitem__
+
+
+@pytest.mark.parametrize("cached", [True, False])
+async def test_two_runs_with_one_text_through_a_client(tmp_path: Path, cached: bool) -> None:
+    """What `--record` leaves serves both, also when the cache answered the second of them."""
+    file = tmp_path / "rec.jsonl"
+    with serve(lambda body, n: f"reply {n}") as server:
+        client = Client(
+            OpenAITransport("m", base_url=server.base_url, api_key=None),
+            cache=Memory() if cached else None,
+            recorder=FileRecorder(file),
+        )
+        for run in ("r1", "r2"):
+            await client.complete(ask("same", run_id=run, role="q"))
+        await client.close()
+        assert server.count == 1 + (not cached)
+    replay = Client(ReplayTransport(file))
+    for words in ("same", "changed since"):
+        for run in ("r1", "r2"):
+            assert (await replay.complete(ask(words, run_id=run, role="q"))).text == "reply 0"
+
+
+# ---- On the disk ---------------------------------------------------------------------------------
+
+
+def virtually(work: Any) -> None:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(work)
+
+
+def test_lines_of_a_second_are_synced_together_and_none_waits_longer(
+    file: Path, disk: Disk
+) -> None:
+    async def work() -> None:
+        recorder, loop = FileRecorder(file), asyncio.get_running_loop()
+        written: list[tuple[float, int]] = []  # when, and the size of the file then
+
+        def record(number: int) -> None:
+            recorder.record(ask(str(number)), Reply(str(number)))
+            written.append((loop.time(), file.stat().st_size))
+
+        number = 0
+        for pause in (0.01,) * 250 + (0.4,) * 10 + (3.0,) * 3 + (SYNC_SECONDS,):
+            record(number := number + 1)
+            await asyncio.sleep(pause)
+            safe = max(disk.files, default=0)
+            late = [at for at, size in written if size > safe]
+            assert all(loop.time() - at <= SYNC_SECONDS for at in late)
+        assert disk.files[-1] == file.stat().st_size  # the last line waited for nobody
+        # 2.5 s of a line every 10 ms, 4 s of one every 400 ms, and four lines apart
+        assert 3 + 3 + 3 <= len(disk.files) <= 4 + 5 + 4
+        assert disk.folders == 1
+        recorder.close()
+
+    virtually(work())
+
+
+def test_closing_syncs_what_is_left_and_only_that(file: Path, disk: Disk) -> None:
+    async def work() -> None:
+        recorder = FileRecorder(file)
+        recorder.sync()
+        assert disk.files == []
+        recorder.record(ask("a"), REPLY)
+        assert disk.files == []
+        recorder.sync()
+        recorder.sync()
+        assert disk.files == [file.stat().st_size]
+        recorder.record(ask("b"), REPLY)
+        recorder.close()
+        recorder.close()
+        assert disk.files[1:] == [file.stat().st_size]
+        await asyncio.sleep(2 * SYNC_SECONDS)  # the one that was due finds nothing to do
+        assert len(disk.files) == 2
+
+    virtually(work())
+
+
+def test_without_an_event_loop_closing_syncs(file: Path, disk: Disk) -> None:
+    recorder = FileRecorder(file)
+    for n in range(3):
+        recorder.record(ask(str(n)), Reply(str(n)))
+    recorder.close()
+    assert disk.files == [file.stat().st_size]
+
+
+def test_a_loop_that_ended_takes_no_sync_with_it(file: Path, disk: Disk) -> None:
+    recorder = FileRecorder(file)
+
+    async def work(number: int) -> None:
+        recorder.record(ask(str(number)), REPLY)
+
+    async def longer(number: int) -> None:
+        await work(number)
+        await asyncio.sleep(SYNC_SECONDS)
+
+    virtually(work(1))
+    assert disk.files == []
+    virtually(longer(2))
+    assert disk.files == [file.stat().st_size]
+    recorder.close()
+
+
+def test_a_failed_sync_is_said_and_not_forgotten(file: Path, disk: Disk) -> None:
+    async def work() -> None:
+        recorder = FileRecorder(file)
+        recorder.record(ask("a"), REPLY)
+        disk.fault = OSError(errno.EIO, "Input/output error")
+        await asyncio.sleep(SYNC_SECONDS)
+        disk.fault = None  # the system forgets what it could not write: another try would succeed
+        again: Callable[[], None]
+        for again in (partial(recorder.record, ask("b"), REPLY), recorder.sync, recorder.close):
+            with pytest.raises(StoreError, match=r"rec\.jsonl: cannot write the recording \(Input"):
+                again()
+        assert recorder._file.closed
+
+    virtually(work())
+    assert len(lines(file)) == 1
+
+
+def test_what_is_no_disk_needs_no_sync(file: Path, disk: Disk) -> None:
+    disk.fault = OSError(errno.EINVAL, "Invalid argument")
+    recorder = FileRecorder(file)
+    recorder.record(ask("a"), REPLY)
+    recorder.close()
+    assert len(lines(file)) == 1

@@ -1,0 +1,58 @@
+"""No redirect takes a prompt or a key to another host.
+
+Libraries take the Authorization header off for another host, but not other headers with keys, and
+a 307 or 308 carries the whole body along: the prompt, which may hold private data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agenteval.errors import BadRequest
+
+_HOME = "agenteval.home"  # in a request's extensions: the URL that was asked for first
+
+
+class Redirected(BadRequest):
+    """The endpoint redirects to another host. Nothing was sent there; a retry cannot heal it."""
+
+
+def stay_at_home(http: Any) -> None:
+    """Have a client of httpx or httpx2, sync or async, follow no redirect to another origin.
+
+    Scheme, host and port must be those of the URL that was asked for; https in the place of http
+    on the same host is allowed, both at their usual ports. Every request is looked at as it is
+    about to be sent, so however a redirect is written makes no difference. What is refused raises
+    an OpenAIError (openai's SDK does not retry those) with a Redirected as its cause.
+    """
+    http.event_hooks["request"].append(_check_async if hasattr(http, "aclose") else _check)
+
+
+async def _check_async(request: Any) -> None:
+    _check(request)
+
+
+def _check(request: Any) -> None:
+    here = request.url
+    home = request.extensions.setdefault(_HOME, here)  # a redirect takes the extensions over
+    if _origin(here) == _origin(home) or _is_upgrade(home, here):
+        return
+    import openai
+
+    refused = Redirected(
+        f"{_shown(home)} redirects to {_shown(here)}; nothing was sent there: another host must "
+        "be named as the endpoint itself"
+    )
+    raise openai.OpenAIError(str(refused)) from refused
+
+
+def _origin(url: Any) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port  # the port is None when it is that of the scheme
+
+
+def _is_upgrade(home: Any, here: Any) -> bool:
+    return _origin(home) == ("http", here.host, None) and _origin(here)[::2] == ("https", None)
+
+
+def _shown(url: Any) -> str:
+    return f"{url.scheme}://{url.netloc.decode('ascii')}"  # no user, no password, no path

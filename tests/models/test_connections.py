@@ -1,0 +1,108 @@
+"""Certificates are read once, and they are those that the environment names."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from agenteval.models.connections import Untrusted, open_connections
+from agenteval.models.openai import OpenAITransport
+from agenteval.models.wire import Request
+
+ASKED = Request(({"role": "user", "content": "hello"},))
+SAID = {"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}
+
+
+class Saying(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.dumps(SAID).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate of localhost that nobody else trusts, and its key, in one file."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl to make a certificate with")
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+         "-keyout", "key.pem", "-out", "cert.pem"],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+    return folder / "cert.pem"
+
+
+@pytest.fixture(scope="module")
+def url(certificate: Path) -> Iterator[str]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, certificate.with_name("key.pem"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Saying) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"https://localhost:{server.server_address[1]}/v1"
+        server.shutdown()
+        thread.join()
+
+
+async def say(url: str) -> str:
+    transport = OpenAITransport("m", base_url=url, api_key=None)
+    try:
+        return (await transport.send(ASKED)).text
+    finally:
+        await transport.close()
+
+
+async def test_a_certificate_of_the_environment_is_trusted(
+    url: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    assert await say(url) == "hi"
+
+
+@pytest.mark.parametrize("credentials", ["", "user:word@"])
+async def test_one_that_nobody_trusts_is_not(
+    url: str, credentials: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On both kinds of connections; also after the other test had it trusted."""
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    with pytest.raises(Untrusted, match=r"not trusted \(self-signed certificate\); SSL_CERT_FILE"):
+        await say(url.replace("https://", f"https://{credentials}"))
+
+
+async def test_a_hundred_clients_read_the_certificates_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = []
+    plain = ssl.SSLContext.load_verify_locations
+
+    def noted(self: ssl.SSLContext, *args: object, **more: object) -> None:
+        read.append(1)
+        plain(self, *args, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", noted)
+    clients = [open_connections("https://localhost/v1") for _ in range(100)]
+    assert len(read) <= 1
+    for client in clients:
+        await client.aclose()

@@ -1,0 +1,281 @@
+"""A redirect to another host is not followed: neither prompt nor key arrives there."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from autogen_ext.models.cache import ChatCompletionCache
+from autogen_ext.models.openai import OpenAIChatCompletionClient
+
+from agenteval.agents.endpoint import Endpoint, connect
+from agenteval.agents.openai_responses import ResponsesTransport
+from agenteval.cli.main import main
+from agenteval.evaluators.base import classify
+from agenteval.models.autogen import AutogenTransport
+from agenteval.models.client import Client
+from agenteval.models.embeddings import EndpointEmbedder
+from agenteval.models.openai import OpenAITransport
+from agenteval.models.redirects import Redirected, stay_at_home
+from agenteval.models.wire import Request
+from agenteval.testing import Server, serve
+from agenteval.testing.engine import Exchange, refusal
+
+# httpx, or httpx2: what the SDK is built on
+HTTP: Any = importlib.import_module(openai.DefaultHttpxClient.__base__.__module__.partition(".")[0])
+CANARY = "sk-canary-51be09aa"
+PRIVATE = "a prompt that is nobody's business"
+ASK = Request(({"role": "user", "content": PRIVATE},))
+STATUSES = (301, 302, 303, 307, 308)
+
+
+async def no_pause(_: float) -> None:
+    raise AssertionError("a redirect is not asked again")
+
+
+def direct(url: str, folder: Path) -> Client:
+    return Client(OpenAITransport("m", base_url=url, api_key=CANARY), sleep=no_pause)
+
+
+def with_credentials(url: str, folder: Path) -> Client:
+    """Takes another pool of connections than `direct`."""
+    return direct(url.replace("://", f"://me:{CANARY}@"), folder)
+
+
+def agents(url: str, folder: Path) -> Client:
+    return connect(Endpoint("m", url, api_key=CANARY), sleep=no_pause)
+
+
+def responses(url: str, folder: Path) -> Client:
+    endpoint = Endpoint("m", url, api_key=CANARY)
+    return connect(endpoint, transport=ResponsesTransport, sleep=no_pause)
+
+
+def autogen(url: str, folder: Path) -> Client:
+    config = {
+        "provider": "autogen_ext.models.openai.OpenAIChatCompletionClient",
+        "config": {
+            "model": "m", "base_url": url, "api_key": CANARY,
+            "default_headers": {"x-api-key": CANARY},
+            "model_info": {"vision": False, "function_calling": True, "json_output": True,
+                           "family": "unknown", "structured_output": False},
+        },
+    }  # fmt: skip
+    path = folder / "client.json"
+    path.write_text(json.dumps(config))
+    return Client(AutogenTransport.from_config(path), sleep=no_pause)
+
+
+def wrapped(url: str, folder: Path) -> Client:
+    inner = OpenAIChatCompletionClient(
+        model="gpt-4o-2024-08-06",
+        max_retries=0,
+        base_url=url,
+        api_key=CANARY,
+        default_headers={"x-api-key": CANARY},
+    )
+    return Client(AutogenTransport(ChatCompletionCache(inner), "mine"), sleep=no_pause)
+
+
+PATHS: list[Callable[[str, Path], Client]] = [
+    direct, with_credentials, agents, responses, autogen, wrapped,
+]  # fmt: skip
+
+
+class Heard(list[tuple[str, str, bytes]]):
+    """Every request that a server got, whatever for: method, path, body. `location` gives where a
+    request is sent on to, None where it is answered."""
+
+    def __init__(self, server: Server, status: int = 307) -> None:
+        super().__init__()
+        self.location: Callable[[str], str | None] = lambda path: None
+        answer = server.engine.handle
+
+        def handle(method: str, path: str, headers: dict[str, str], raw: bytes) -> Exchange:
+            self.append((method, path, raw))
+            if (target := self.location(path)) is not None:
+                return refusal(status, "moved", {"location": target})
+            return answer(method, path, headers, raw)
+
+        server.engine.handle = handle  # type: ignore[method-assign]
+
+
+def base(server: Server) -> str:
+    return server.base_url.removesuffix("/v1")
+
+
+def line(here: str, there: str) -> str:
+    return (
+        f"{here} redirects to {there}; nothing was sent there: another host must be named as the "
+        "endpoint itself"
+    )
+
+
+async def refused(client: Client) -> str:
+    try:
+        with pytest.raises(Redirected) as raised:
+            await client.complete(ASK)
+    finally:
+        await client.close()
+    assert client.usage.requests == 1
+    assert CANARY not in str(raised.value)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("make", PATHS)
+@pytest.mark.parametrize("status", STATUSES)
+async def test_another_host_gets_nothing(
+    make: Callable[[str, Path], Client], status: int, tmp_path: Path
+) -> None:
+    with serve() as other, serve() as home:
+        there, here = Heard(other), Heard(home, status)
+        here.location = lambda path: base(other) + path
+        said = await refused(make(home.base_url, tmp_path))
+        assert there == []
+        assert len(here) == 1
+        assert PRIVATE.encode() in here[0][2]
+    assert said == line(base(home), base(other))
+
+
+@pytest.mark.parametrize("form", ["//{}/v1/chat/completions", "HTTP://{}", "http:\\\\{}/v1"])
+async def test_another_host_however_it_is_written(form: str, tmp_path: Path) -> None:
+    with serve() as other, serve() as home:
+        there, here = Heard(other), Heard(home)
+        here.location = lambda path: form.format(base(other).removeprefix("http://"))
+        client = direct(home.base_url, tmp_path)
+        client._sleep = _at_once
+        with pytest.raises(Exception, match=r".") as raised:
+            await client.complete(ASK)
+        await client.close()
+        assert there == []
+        assert classify(raised.value)[0] == "error:infrastructure"
+
+
+async def _at_once(_: float) -> None:
+    """A pause that is none."""
+
+
+async def test_the_same_machine_by_another_name_is_another_host(tmp_path: Path) -> None:
+    with serve() as home:
+        here = Heard(home)
+        named = base(home).replace("127.0.0.1", "localhost")
+        here.location = lambda path: named + path
+        assert await refused(direct(home.base_url, tmp_path)) == line(base(home), named)
+        assert len(here) == 1
+
+
+async def test_a_key_in_the_target_is_not_told(tmp_path: Path) -> None:
+    with serve() as other, serve() as home:
+        there, here = Heard(other), Heard(home)
+        here.location = lambda path: base(other).replace("//", f"//u:{CANARY}@") + "/?k=" + CANARY
+        assert await refused(direct(home.base_url, tmp_path)) == line(base(home), base(other))
+        assert there == []
+
+
+@pytest.mark.parametrize("make", PATHS)
+async def test_another_path_of_the_same_host_is_followed(
+    make: Callable[[str, Path], Client], tmp_path: Path
+) -> None:
+    with serve(lambda body, n: "moved, but here") as home:
+        here = Heard(home)
+        moved = {"/old/chat/completions": "/v1/chat/completions", "/old/responses": "/v1/gone"}
+        here.location = moved.get
+        client = make(f"{base(home)}/old", tmp_path)
+        if make is responses:  # the server does not speak it: that it was asked there is enough
+            with pytest.raises(Exception, match="no such path here: /v1/gone"):
+                await client.complete(ASK)
+        else:
+            assert (await client.complete(ASK)).text == "moved, but here"
+        await client.close()
+        assert [path for _, path, _ in here] == list(next(
+            pair for pair in moved.items() if pair[0] == here[0][1]
+        ))  # fmt: skip
+        assert all(PRIVATE.encode() in body for _, _, body in here)
+
+
+async def test_from_the_same_host_on_to_another(tmp_path: Path) -> None:
+    with serve() as other, serve() as home:
+        there, here = Heard(other), Heard(home)
+        way = {"/a/chat/completions": "/b", "/b": f"{other.base_url}/chat/completions"}
+        here.location = way.get
+        assert await refused(direct(f"{base(home)}/a", tmp_path)) == line(base(home), base(other))
+        assert there == []
+        assert [path for _, path, _ in here] == list(way)
+
+
+async def test_a_redirect_is_a_failure_of_the_infrastructure(tmp_path: Path) -> None:
+    said = line("http://a", "http://b")
+    assert classify(Redirected(said)) == ("error:infrastructure", said)
+
+
+def test_texts_to_embed_do_not_go_to_another_host() -> None:
+    with serve() as other, serve() as home:
+        there, here = Heard(other), Heard(home)
+        here.location = lambda path: base(other) + path
+        with pytest.raises(Redirected) as raised:
+            EndpointEmbedder("m", home.base_url, CANARY).embed([PRIVATE])
+        assert str(raised.value) == line(base(home), base(other))
+        assert there == []
+        assert len(here) == 1  # the SDK, which retries here, did not
+        here.location = {"/old/embeddings": "/v1/embeddings"}.get
+        assert EndpointEmbedder("m", f"{base(home)}/old").embed([PRIVATE]).shape == (1, 384)
+
+
+def test_doctor_says_it_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AGENTEVAL_API_KEY", CANARY)
+    with serve() as other, serve() as home:
+        there, here = Heard(other), Heard(home)
+        here.location = lambda path: base(other) + path
+        with pytest.raises(SystemExit) as ended:
+            main(["doctor", "--model", "m", "--base-url", home.base_url])
+        assert there == []
+    assert ended.value.code == 3
+    assert line(base(home), base(other)) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("home", "target", "allowed"),
+    [
+        ("http://h/v1", "https://h/v1", True),
+        ("http://h/v1", "https://h:443/v2", True),
+        ("https://h/v1", "https://h/v2", True),
+        ("https://h/v1", "https://h:443/v1", True),
+        ("https://h/v1", "http://h/v1", False),
+        ("https://h/v1", "https://h:8443/v1", False),
+        ("http://h/v1", "https://h:8443/v1", False),
+        ("http://h:80/v1", "http://h/v1", True),
+        ("http://h:8080/v1", "https://h/v1", False),
+        ("http://h/v1", "https://sub.h/v1", False),
+        ("https://h/v1", "https://h.evil/v1", False),
+        ("https://h/v1", "https://h@evil/v1", False),
+        ("https://h/v1", "ftp://h/v1", False),
+    ],
+)
+def test_which_redirects_are_followed(home: str, target: str, allowed: bool) -> None:
+    asked: list[str] = []
+
+    def answer(request: Any) -> Any:
+        asked.append(str(request.url))
+        if len(asked) > 1:
+            return HTTP.Response(200)
+        return HTTP.Response(308, headers={"location": target})
+
+    http = HTTP.Client(transport=HTTP.MockTransport(answer), follow_redirects=True)
+    stay_at_home(http)
+    if allowed:
+        assert http.post(home, content=b"x").status_code == 200
+        assert len(asked) == 2
+    else:
+        with pytest.raises(openai.OpenAIError) as raised:
+            http.post(home, content=b"x")
+        assert isinstance(raised.value.__cause__, Redirected)
+        assert len(asked) == 1
+    http.close()
