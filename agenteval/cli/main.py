@@ -21,6 +21,7 @@ import typer
 
 from agenteval.cli import (
     agree,
+    called,
     compare,
     criteria,
     demo,
@@ -78,9 +79,19 @@ def _root(
 
 
 @cache
-def _command() -> Any:
-    """The commands with their options, built once: that takes longer than many a command."""
-    return typer.main.get_command(app)
+def _command(some: frozenset[str] | None = None) -> Any:
+    """The commands with their options, built once: that takes longer than many a command.
+
+    `some` are the names that may be called (see `cli.called`); None stands for all.
+    """
+    return typer.main.get_command(app if some is None else called.only(app, some))
+
+
+def _named_in(arguments: list[str]) -> frozenset[str] | None:
+    """A command that is called is named, wherever; other words may be names by chance."""
+    if "_AGENTEVAL_COMPLETE" in os.environ:  # a shell asks, and its words stand elsewhere
+        return None
+    return called.names(app).intersection(arguments)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -92,7 +103,7 @@ def main(arguments: list[str] | None = None) -> None:
     logging.getLogger("autogen_core").addHandler(logging.NullHandler())
     try:
         try:
-            _command()(arguments)
+            _command(_named_in(sys.argv[1:] if arguments is None else arguments))(arguments)
         finally:
             sys.stdout.flush()  # what cannot be written is told here, not by Python at its end
     except AgentevalError as error:

@@ -7,11 +7,21 @@ from collections.abc import Iterable, Sequence
 
 from agenteval.stats import Interval
 
+_LONGEST = 100  # characters of a name: a legend's line holds no more
+
 
 def plain(name: str) -> str:
-    """A name as it is meant: control characters shown as such, `$` never read as a formula."""
-    kept = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in name)
-    return " ".join(kept.split()).replace("$", r"\$")
+    """A name as it is meant: control characters shown as such, `$` never read as a formula.
+
+    Of a name above 100 characters the first 98 and an ellipsis: outlines of a name of 100,000
+    letters take matplotlib half a minute.
+    """
+    some = name[: 4 * _LONGEST]
+    kept = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in some)
+    text = " ".join(kept.split())
+    if len(text) > _LONGEST or len(some) < len(name):
+        text = f"{text[: _LONGEST - 2].rstrip()} …".lstrip()
+    return text.replace("$", r"\$")
 
 
 def wrapped(name: str, width: int, *, lines: int = 3) -> str:

@@ -106,8 +106,9 @@ def cell_row(call_id: str, result: Result, attempt: int) -> dict[str, Any]:
     """Row of the table cells."""
     key = result.key
     score = result if isinstance(result, Score) else None
+    own = vars(result)
     fields = _SCORE_DETAIL if score else _FAILURE_DETAIL
-    detail = {n: v for n, default in fields.items() if (v := getattr(result, n)) != default}
+    detail = {n: v for n, default in fields.items() if (v := own[n]) != default}
     return {
         "run_key": key.run,
         "variant": key.variant,

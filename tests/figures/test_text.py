@@ -49,6 +49,20 @@ def test_dollars_are_no_formula():
     assert plain("tab\there\x07") == "tab here\ufffd"
 
 
+@given(st.text(alphabet=st.characters(min_codepoint=33, max_codepoint=126), max_size=100))
+def test_names_up_to_a_hundred_characters_are_whole(name):
+    assert plain(name).replace(r"\$", "$") == name.replace(r"\$", "$")
+
+
+def test_a_name_of_a_hundred_thousand_letters_is_cut_and_says_so():
+    assert plain("x" * 100) == "x" * 100
+    assert plain("x" * 101) == "x" * 98 + " …"
+    assert plain("x" * 100_000) == "x" * 98 + " …"
+    assert plain("$" * 100_000) == r"\$" * 98 + " …"
+    assert plain(" " * 1000 + "y") == "…"
+    assert len(listed(["y" * 100_000] * 5)) < 400
+
+
 def test_words_break_at_hyphens_and_spaces():
     assert longest_word(["error-analysis", "two words"]) == len("analysis")
     assert wrapped("error-analysis", 9) == "error-\nanalysis"

@@ -16,7 +16,8 @@ def to_result(criterion: Criterion, key: CellKey, answers: Answers, rung: str | 
     A criterion with parts is scored by its rule (mean or min) over the parts that apply; one part
     without an answer leaves the whole unscored, because the rest is no fair sample of it.
     """
-    parts = {path: answers.by_path[path] for path, _ in leaves(criterion)}
+    flat = leaves(criterion)
+    parts = {path: answers.by_path[path] for path, _ in flat}
     for path, part in parts.items():
         if isinstance(part, NoAnswer):
             where = f"{path}: " if criterion.sub_criteria else ""
@@ -27,8 +28,8 @@ def to_result(criterion: Criterion, key: CellKey, answers: Answers, rung: str | 
                 message=f"{where}{part.message}",
                 rung=rung,
             )
-    unordered = [path for path, leaf in leaves(criterion) if not leaf.ordered]
-    if criterion.sub_criteria and unordered:  # a rank nobody stated must not enter a mean
+    unordered = [path for path, leaf in flat if criterion.sub_criteria and not leaf.ordered]
+    if unordered:  # a rank nobody stated must not enter a mean
         return Failure(
             key=key,
             criterion_id=criterion.id,

@@ -20,6 +20,7 @@ from agenteval.records import Criterion, FailureStatus, slug
 LABEL_KEYS = ("label", "value", "level", "rating", "score", "grade", "answer", "accepted_value",
               "accepted_values", "assessment", "result", "choice")  # fmt: skip
 REASON_KEYS = ("explanation", "reason", "reasoning", "rationale", "justification", "evidence")
+_NESTED = (list, dict)  # a union would be made anew at each look
 NAME_KEYS = ("criterion", "id", "name", "criteria", "criterion_id", "criterion_name", "metric")
 
 
@@ -60,7 +61,7 @@ class Answers:
 
 def leaves(criterion: Criterion, prefix: str = "") -> list[tuple[str, Criterion]]:
     """(path, leaf) of a criterion: itself, or its sub-criteria with paths `parent/child`."""
-    path = f"{prefix}{criterion.id}"
+    path = prefix + criterion.id
     if not criterion.sub_criteria:
         return [(path, criterion)]
     return [leaf for sub in criterion.sub_criteria for leaf in leaves(sub, f"{path}/")]
@@ -71,20 +72,36 @@ def looks_like_answers(value: Any, criteria: Sequence[Criterion]) -> bool:
 
     An explanation without a label and a label of null do: the answer is there and says nothing.
     """
-    asked = [leaf for c in criteria for leaf in leaves(c)]
-    names = names_of(asked)
-    found = _collect(value, names)
-    return any(_is_attempt(raw) for raws in found.by_path.values() for raw in raws)
+    return AnswerReader(criteria).speaks(value)
 
 
 def read_answers(value: Any, criteria: Sequence[Criterion]) -> Answers:
     """One Answer or NoAnswer per leaf of `criteria`; never raises for content."""
-    asked = [leaf for c in criteria for leaf in leaves(c)]
-    found = _collect(value, names_of(asked))
-    answers = Answers(extra=sorted(found.extra))
-    for path, leaf in asked:
-        answers.by_path[path] = _read_one(found.by_path.get(path, []), leaf)
-    return answers
+    return AnswerReader(criteria).read(value)
+
+
+class AnswerReader:
+    """`looks_like_answers` and `read_answers` for one reply: what is tried is gathered once."""
+
+    def __init__(self, criteria: Sequence[Criterion]) -> None:
+        self._asked = [leaf for c in criteria for leaf in leaves(c)]
+        self._names = names_of(self._asked)
+        self._last: tuple[Any, _Found] | None = None
+
+    def _gathered(self, value: Any) -> _Found:
+        if self._last is None or self._last[0] is not value:
+            self._last = value, _collect(value, self._names)
+        return self._last[1]
+
+    def speaks(self, value: Any) -> bool:
+        """As `looks_like_answers`."""
+        return any(map(_any_attempt, self._gathered(value).by_path.values()))
+
+    def read(self, value: Any) -> Answers:
+        """As `read_answers`."""
+        found = self._gathered(value)
+        by_path = {path: _read_one(found.by_path.get(path, ()), leaf) for path, leaf in self._asked}
+        return Answers(by_path, sorted(found.extra))
 
 
 @dataclass(slots=True)
@@ -118,8 +135,7 @@ def _collect(value: Any, names: dict[str, str], parents: tuple[str, ...] = ()) -
         return found
     for name, raw in _pairs(value):
         parts = (*parents, name)
-        suffixes = (names.get(slug(" ".join(parts[i:]))) for i in range(len(parts)))
-        path = next((p for p in suffixes if p is not None), None)
+        path = _named(parts, names) if parents else names.get(slug(name))
         if path is not None:
             found.by_path.setdefault(path, []).append(raw)
             continue
@@ -128,6 +144,12 @@ def _collect(value: Any, names: dict[str, str], parents: tuple[str, ...] = ()) -
             found.by_path.setdefault(key, []).extend(raws)
         found.extra |= inner.extra if inner.by_path else {name}
     return found
+
+
+def _named(parts: tuple[str, ...], names: dict[str, str]) -> str | None:
+    """The path that the whole chain of names stands for, or else the longest end of it."""
+    ends = (names.get(slug(" ".join(parts[i:]))) for i in range(len(parts)))
+    return next((path for path in ends if path is not None), None)
 
 
 def _pairs(value: Any) -> list[tuple[str, Any]]:
@@ -156,6 +178,10 @@ def _label_of(raw: Any) -> Any:
     return None if isinstance(raw, list) else raw
 
 
+def _any_attempt(raws: Sequence[Any]) -> bool:
+    return any(map(_is_attempt, raws))
+
+
 def _is_attempt(raw: Any) -> bool:
     """Not a list of levels, a description with levels, or a piece of a schema."""
     if raw is None or _label_of(raw) is not None:
@@ -168,19 +194,21 @@ def _is_attempt(raw: Any) -> bool:
 def _said_in(raw: dict[Any, Any]) -> list[Any]:
     """Everything that stands under a key for labels, the plainest key first."""
     said = [raw[k] for k in LABEL_KEYS if k in raw and not _is_rubric(k, raw[k])]
-    if said and isinstance(said[0], list | dict):
+    if said and isinstance(said[0], _NESTED):
         return []
-    return [one for one in said if not isinstance(one, list | dict)]
+    return [one for one in said if not isinstance(one, _NESTED)]
 
 
 def _is_rubric(key: str, value: Any) -> bool:
     return key == "accepted_values" and isinstance(value, list)
 
 
-def _read_one(raws: list[Any], leaf: Criterion) -> Answer | NoAnswer:
-    if not raws or all(_label_of(raw) is None for raw in raws):
+def _read_one(raws: Sequence[Any], leaf: Criterion) -> Answer | NoAnswer:
+    read = [one for raw in raws if (one := _read_raw(raw, leaf)) is not None]
+    if not read:
         return NoAnswer("unscored:missing", "the reply does not answer this criterion")
-    read = [_read_raw(raw, leaf) for raw in raws if _label_of(raw) is not None]
+    if len(read) == 1:
+        return read[0]
     labels = {(a.label, a.not_applicable, a.value) for a in read if isinstance(a, Answer)}
     if len(labels) > 1:
         return _TWICE
@@ -188,31 +216,44 @@ def _read_one(raws: list[Any], leaf: Criterion) -> Answer | NoAnswer:
     return _TWICE if contradicted else next((a for a in read if isinstance(a, Answer)), read[-1])
 
 
-def _read_raw(raw: Any, leaf: Criterion) -> Answer | NoAnswer:
-    explanation = None
-    if isinstance(raw, dict):
-        texts = [raw[k] for k in REASON_KEYS if isinstance(raw.get(k), str)]
-        explanation = texts[0][:4000] if texts else None
-        if isinstance(raw.get("probabilities"), dict):
-            return _both(raw, leaf, explanation)
-        if len(_readable(raw, leaf)) > 1:  # {"label": "good", "rating": "poor"}
-            return _TWICE
-    said = _label_of(raw)
-    return _from_said(said, leaf, explanation)
+def _read_raw(raw: Any, leaf: Criterion) -> Answer | NoAnswer | None:
+    """None where `raw` says nothing, that is where `_label_of` finds no label."""
+    if not isinstance(raw, dict):
+        said = _label_of(raw)
+        return None if said is None else _from_said(said, leaf, None)
+    found, masses = _said_in(raw), raw.get("probabilities")
+    said = found[0] if found else None
+    if isinstance(masses, dict) and (not found or said is not None):
+        return _both(masses, found, leaf, _reason_in(raw))
+    if said is None:
+        return None
+    if len(found) > 1 and len(_readable(found, leaf)) > 1:  # {"label": "good", "rating": "poor"}
+        return _TWICE
+    return _from_said(said, leaf, _reason_in(raw))
 
 
-def _readable(raw: dict[Any, Any], leaf: Criterion) -> set[str | None]:
-    """The different accepted values that stand under the keys for labels."""
-    read = [_from_said(one, leaf, None) for one in _said_in(raw) if one is not None]
+def _reason_in(raw: dict[Any, Any]) -> str | None:
+    for key in REASON_KEYS:
+        if isinstance(text := raw.get(key), str):
+            return text[:4000]
+    return None
+
+
+def _readable(found: list[Any], leaf: Criterion) -> set[str | None]:
+    """The different accepted values among what stands under the keys for labels."""
+    read = [_from_said(one, leaf, None) for one in found if one is not None]
     return {one.label for one in read if isinstance(one, Answer)}
 
 
-def _both(raw: dict[Any, Any], leaf: Criterion, explanation: str | None) -> Answer | NoAnswer:
-    """Probabilities, and where a label stands beside them no level may be likelier than it."""
-    answer = _from_probabilities(raw["probabilities"], leaf, explanation)
+def _both(
+    said: dict[Any, Any], labels: list[Any], leaf: Criterion, explanation: str | None
+) -> Answer | NoAnswer:
+    """Probabilities, and where labels stand beside them no level may be likelier than one."""
+    answer = _from_probabilities(said, leaf, explanation)
     if isinstance(answer, Answer) and answer.probabilities:
-        masses, said = answer.probabilities, _readable(raw, leaf)
-        if any(masses.get(label or "", 0.0) < max(masses.values()) for label in said):
+        masses = answer.probabilities
+        likeliest = max(masses.values())
+        if any(masses.get(label or "", 0.0) < likeliest for label in _readable(labels, leaf)):
             return _TWICE
     return answer
 

@@ -248,8 +248,8 @@ def _call_record(
     shown: tuple[str, ...], replies: list[Reply], rung: str | None, extra: Sequence[str] = ()
 ) -> CallRecord:
     fresh = [r for r in replies if not r.cached]
-    usage = sum((r.usage for r in fresh[1:]), start=fresh[0].usage) if fresh else None
-    record = CallRecord(
+    usage = sum((r.usage for r in fresh[1:]), start=fresh[0].usage) if fresh else Usage()
+    return CallRecord(
         shown=shown,
         replies=tuple(r.key for r in replies),
         raw=replies[-1].text,
@@ -260,8 +260,8 @@ def _call_record(
         cache_hit=not fresh,
         latency=sum(r.latency for r in fresh) if fresh else None,
         model=replies[-1].model,
+        usage=usage,
     )
-    return record if usage is None else record.model_copy(update={"usage": usage})
 
 
 def reply_schema(

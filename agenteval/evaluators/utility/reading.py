@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from agenteval.errors import ReplyError
 from agenteval.evaluators.utility.answers import (
     Answer,
+    AnswerReader,
     Answers,
     NoAnswer,
     leaves,
-    looks_like_answers,
-    read_answers,
 )
 from agenteval.evaluators.utility.labelled import read_lines
 from agenteval.models.refusal import declines
@@ -33,14 +32,15 @@ def read_text(
 
     `finish` is the reply's reason to end. Never raises for what stands in the text.
     """
+    reader = AnswerReader(criteria)
     try:
-        parsed = parse_reply(text, lambda value: looks_like_answers(value, criteria))
+        parsed = parse_reply(text, reader.speaks)
     except ReplyError as error:
         lines = _lines(text, criteria, finish)
         if lines is not None:
             return lines, "labelled"
         return _unread(_why(text, error, finish), criteria), None
-    answers = read_answers(parsed.value, criteria)
+    answers = reader.read(parsed.value)
     if parsed.rung == "salvaged" and all(map(_is_missing, answers.by_path.values())):
         early = ReplyError("the reply broke off before its first answer was complete")
         return _unread(_why(text, early, finish), criteria), None
