@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from itertools import chain
 from typing import Any
 
 from agenteval.analysis import Rating, rank_within_problems
@@ -20,25 +21,28 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     repeats: int | None = None,
     variants: Collection[str] | None = None,
     copies: Collection[tuple[str, str]] | None = None,
+    copies_by: str | None = None,
 ) -> ScoreTable:
     """Ratings of a judge on the criteria (content hashes) and runs (run keys of originals) named.
 
     Perturbed copies of these runs are among them, restricted to `variants` where given; with
     `copies` exactly these (run key, variant), so that copies made by an older program, which have
-    the same variant and another text, stay out.
+    the same variant and another text, stay out. `copies_by` is the source that rated these copies,
+    where it is another than that of the originals.
 
     A copy goes by the id of its original. `relative` evidence, which only compares the runs of one
     problem, becomes a rank among the originals of the problem; a copy takes the place of its
     original there. Raises StoreError for a damaged store.
     """
     known = store.runs()
-    ids = {key: c.id for key, c in store.criteria_of(source_key).items() if key in criteria}
+    sources = [source_key] if copies_by is None else [source_key, copies_by]
+    judged = {k: c.id for source in sources for k, c in store.criteria_of(source).items()}
+    ids = {key: name for key, name in judged.items() if key in criteria}
     wanted = set(runs)
     builder = TableBuilder()
     late: list[tuple[str, dict[str, str | None], Rating]] = []
-    for run_key, variant, criterion_key, repeat, status, label, value, detail in store.cells(
-        source_key
-    ):
+    cells = chain.from_iterable(store.cells(source) for source in sources)
+    for run_key, variant, criterion_key, repeat, status, label, value, detail in cells:
         run = known[run_key]
         if criterion_key not in ids or (repeats is not None and repeat >= repeats):
             continue

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from agenteval.evaluators.base import Outcome, Unit, cell_key
+from agenteval.evaluators.utility.probes.targets import Probing
 from agenteval.loading import scores_from_store
 from agenteval.pipeline import execute, make_plan
 from agenteval.records import CallRecord, Run, Score, View
@@ -43,6 +45,14 @@ def test_originals_and_copies_of_the_runs_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_copy_is_ranked_in_the_place_of_its_original(tmp_path: Path) -> None:
+    check_ranks(tmp_path, apart=False)
+
+
+def test_copies_that_another_source_rated_are_ranked_among_the_originals(tmp_path: Path) -> None:
+    check_ranks(tmp_path, apart=True)
+
+
+def check_ranks(folder: Path, *, apart: bool) -> None:
     loglik = {"run-0": -1.0, "run-1": -2.0, "run-2": -3.0}
 
     def script(unit: Unit) -> Outcome:
@@ -60,13 +70,19 @@ def test_a_copy_is_ranked_in_the_place_of_its_original(tmp_path: Path) -> None:
 
     judge = ScriptedJudge(script=script)
     originals = [(run.model_copy(update={"input": "one problem"}), view) for run, view in items(3)]
-    with Store(tmp_path / "s.db") as store:
-        for variant, some in (("original", originals), ("pad", copies(originals))):
-            plan = make_plan(judge, some, criteria(1), store, repeats=1, variant=variant)
-            asyncio.run(execute(plan, judge, store, workers=1))
+    other = Probing(judge) if apart else judge
+    made = copies(originals)
+    how: dict[str, Any] = {
+        "copies": {(view.sha256, "pad") for _, view in made}, "copies_by": other.source.sha256,
+    }  # fmt: skip
+    with Store(folder / "s.db") as store:
+        for who, variant, some in ((judge, "original", originals), (other, "pad", made)):
+            plan = make_plan(who, some, criteria(1), store, repeats=1, variant=variant)
+            asyncio.run(execute(plan, who, store, workers=1))
         table = scores_from_store(
             store, judge.source.sha256,
             criteria=[criteria(1)[0].sha256], runs=[v.sha256 for _, v in originals],
+            **(how if apart else {}),
         )  # fmt: skip
 
     def values(variant: str) -> dict[str, float]:

@@ -17,7 +17,7 @@ from agenteval.errors import InputError
 
 if TYPE_CHECKING:
     from agenteval.cli.flags import Flags
-    from agenteval.evaluators.utility.probes.result import Probe
+    from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
     from agenteval.evaluators.utility.verify.options import VerifyOptions
     from agenteval.pipeline import Item
     from agenteval.records import Criterion, Task
@@ -37,6 +37,13 @@ class _How:
     as_json: bool
     probes: bool = False
     rounds: int = 1
+    attacked: int | None = None  # the most runs that get an attack
+
+    @property
+    def probing(self) -> ProbeOptions:
+        from agenteval.evaluators.utility.probes.result import ProbeOptions
+
+        return ProbeOptions.like(self.options, attacked=self.attacked)
 
 
 def verify(
@@ -84,8 +91,17 @@ def verify(
     ] = None,
     probes: Annotated[
         bool,
-        typer.Option("--probes", help="Also ask in other ways: is the judge swayed by the asking?"),
+        typer.Option(
+            "--probes",
+            help="Also ask in other ways and with attacks in the text: what sways the judge?",
+        ),
     ] = False,
+    attacked: Annotated[
+        int | None,
+        typer.Option(
+            "--attacked", help="Most runs that --probes put an attack in. Default: 40.", min=1
+        ),
+    ] = None,
     gate: Annotated[
         bool, typer.Option("--gate", help="Exit 4 (not enough data) or 5 (not trustworthy).")
     ] = False,
@@ -107,7 +123,7 @@ def verify(
     refuse_input(output, [runs, criteria, scores, store])
     how = _How(
         tuple(perturb or ()), drop, VerifyOptions(min_cases=min_cases, seed=seed), output, gate,
-        as_json, probes, rounds,
+        as_json, probes, rounds, attacked,
     )  # fmt: skip
     if scores is not None:
         if probes:
@@ -208,7 +224,7 @@ def _round(job: Job, how: _How, task: Task, material: Material) -> tuple[int, Ve
             return 3, None
         result = verify_stored(store, evaluator.source.sha256, material, how.options)
         probed = (
-            run_probes(job, task, store, evaluator, material, how.options) if how.probes else ()
+            run_probes(job, task, store, evaluator, material, how.probing) if how.probes else ()
         )
     source = evaluator.source
     about = [
@@ -240,7 +256,7 @@ def _copies(
 
 
 def _dry(job: Job, material: Material, how: _How) -> int:
-    from agenteval.cli.probes import dry_line
+    from agenteval.cli.probes import dry_lines
 
     texts, criteria = material.texts, len(material.criteria)
     originals = len(material.items)
@@ -252,7 +268,7 @@ def _dry(job: Job, material: Material, how: _How) -> int:
     calls = texts * job.repeats * (criteria if job.one_per_call else 1)
     out().print(f"calls: {calls} at most; what is stored already is not asked again")
     if how.probes:
-        out().print(dry_line(job, originals, criteria))
+        out().print(dry_lines(job, material, how.probing))
     return 0
 
 

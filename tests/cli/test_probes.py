@@ -11,7 +11,8 @@ from agenteval.testing import serve
 from tests.cli.conftest import Cli
 
 RUNS, REPEATS = 6, 2
-PROBES = ["position", "scale order", "wording", "verbosity", "scale use", "self-preference"]
+PROBES = ["position", "scale order", "wording", "injection", "verbosity", "scale use",
+          "self-preference"]  # fmt: skip
 
 
 def answer(body: dict[str, Any], n: int) -> str:
@@ -41,7 +42,10 @@ def test_the_other_ways_are_asked_counted_and_resumed(cli: Cli, project: Path) -
         again = cli(*asked, "--probes", "--json")
         assert server.count == before + more
     assert more == 2 * RUNS * REPEATS
-    assert f"probes: {more} calls more at most" in dry.out
+    # nothing can rise here: all are at the best level already, which a dry run cannot know
+    assert f"probes: {more + 2 * 2 * REPEATS} calls more at most" in dry.out
+    assert f"  {more} in other ways" in dry.out
+    assert "  8 with text added: an attack and a control in 2 runs" in dry.out
     assert "probes" not in plain.json
     assert first.json == again.json
     assert {k: v for k, v in first.json.items() if k != "probes"} == plain.json
@@ -64,7 +68,7 @@ def test_with_few_cases_the_estimates_are_shown_and_nothing_is_decided(
     assert shown.index("judge: ") < shown.index("probes of the judge")
     assert "-1.00" in shown  # best, then worst
     assert "are needed" in shown
-    assert "8 calls more at most (2 originals" in limited.out
+    assert "  8 in other ways: 2 originals" in limited.out
 
 
 def test_enough_cases_decide(cli: Cli, project: Path) -> None:

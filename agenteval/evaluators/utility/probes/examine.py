@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agenteval.evaluators.utility.probes.injection import NAME as INJECTION
+from agenteval.evaluators.utility.probes.injection import Injected, injection
 from agenteval.evaluators.utility.probes.kinship import kinship
 from agenteval.evaluators.utility.probes.position import NAME as POSITION
 from agenteval.evaluators.utility.probes.position import position
@@ -20,6 +22,7 @@ from agenteval.stats.scores import ScoreTable
 SCALE_ORDER, WORDING = "scale order", "wording"
 NO_SCALE = "does not apply: this judge reads neither a scale nor instructions"
 NO_LIST = "does not apply: this judge reads one criterion at a time, in no list"
+NO_COPIES = "no attacked copies were judged"
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,8 @@ class Judged:
     """What a judge said of some runs, the plain way and the other ways.
 
     `table` holds originals and copies. `reversed_scale`, `wording` and `placed` are None where the
-    judge reads no scale, no instructions and no list of criteria.
+    judge reads no scale, no instructions and no list of criteria; `injected` is None where nothing
+    was attacked.
     """
 
     judges: tuple[str, ...]  # names of the models
@@ -38,19 +42,21 @@ class Judged:
     placed: Placed | None = None
     reversed_scale: ScoreTable | None = None
     wording: ScoreTable | None = None
+    injected: Injected | None = None
 
 
 def examine(judged: Judged, options: ProbeOptions | None = None) -> tuple[Probe, ...]:
-    """Six probes: position, scale order, wording, verbosity, scale use, self-preference.
+    """Seven probes: position, scale order, wording, injection, verbosity, scale use, kinship.
 
     Pure: the same input gives the same output.
     """
     chosen = options or ProbeOptions()
-    placed = judged.placed
+    placed, injected = judged.placed, judged.injected
     findings = [
         Finding(POSITION, absent=NO_LIST) if placed is None else position(placed, chosen),
         _other_way(SCALE_ORDER, judged, judged.reversed_scale, chosen),
         _other_way(WORDING, judged, judged.wording, chosen),
+        injection(injected, chosen) if injected else Finding(INJECTION, absent=NO_COPIES),
         verbosity(judged.table, judged.criteria, judged.lengths, chosen),
         scale_use(judged.table, judged.criteria, chosen),
         kinship(judged.judges, judged.runs),

@@ -26,7 +26,8 @@ class ProbeOptions:
       had .81 to .85; a third of the least of that is called a loss here.
     - `few`: from so few different levels on, of at least `levels`, a scale is hardly used.
     - `length`: rank correlation of length and score below which length is no worry.
-    - `min_cases`, `alpha`, `resamples`, `draws`, `seed`: as in `VerifyOptions`.
+    - `attacked`: the most runs that get an attack (`injection`).
+    - `min_cases`, `min_coverage`, `alpha`, `resamples`, `draws`, `seed`: as in `VerifyOptions`.
     """
 
     margin: float = 0.05
@@ -34,7 +35,9 @@ class ProbeOptions:
     few: int = 2
     levels: int = 4
     length: float = 0.3
+    attacked: int = 40
     min_cases: int = 20
+    min_coverage: float = 0.8
     alpha: float = 0.05
     resamples: int = 1000
     draws: int = 10_000
@@ -42,18 +45,26 @@ class ProbeOptions:
 
     def __post_init__(self) -> None:
         """Raises InputError for a threshold that no data could meet or miss."""
-        for name in ("margin", "loss", "length", "alpha"):
+        for name in ("margin", "loss", "length", "min_coverage", "alpha"):
             if not 0 < getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
         if self.min_cases < 2 or self.resamples < 100 or self.draws < 100:
             raise InputError("min_cases must be at least 2, resamples and draws at least 100")
+        if self.attacked < 1:
+            raise InputError(f"attacked is {self.attacked}; at least one run gets an attack")
 
     @classmethod
-    def like(cls, options: VerifyOptions) -> ProbeOptions:
-        """With the thresholds that a verification shares with its probes."""
+    def like(cls, options: VerifyOptions, *, attacked: int | None = None) -> ProbeOptions:
+        """With the thresholds that a verification shares with its probes.
+
+        Unless `attacked` says otherwise, as many runs get an attack as there must be cases, and 40
+        at least.
+        """
         return cls(
             margin=options.margin,
+            attacked=attacked or max(cls.attacked, options.min_cases),
             min_cases=options.min_cases,
+            min_coverage=options.min_coverage,
             alpha=options.alpha,
             resamples=options.resamples,
             draws=options.draws,
@@ -82,7 +93,8 @@ class Measured:
 
     It should be within `margin` of zero, or below it when only that side is a bias (`one_sided`).
     `says` names what it is, for instance "the last place scores higher than the first by".
-    `missing` says why nothing could be measured.
+    `missing` says why nothing could be measured. `coverage` is the share of the ratings asked for
+    that were made: with too few, those that are missing may be the ones that would fail.
     """
 
     name: str
@@ -94,6 +106,7 @@ class Measured:
     n: int = 0
     one_sided: bool = False
     missing: str | None = None
+    coverage: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -156,7 +169,8 @@ def _check(measured: Measured, p_adjusted: float | None, options: ProbeOptions) 
 
 
 def _judge(measured: Measured, check: Check, options: ProbeOptions) -> tuple[Outcome, str]:
-    """Fail: surely not zero, and more than the margin. Pass: the whole interval is within it."""
+    """Fail: surely not zero, and more than the margin. Pass: the whole interval is within it, and
+    the ratings were made."""
     if check.n < options.min_cases:
         return "unknown", f"{check.n} cases; {options.min_cases} are needed"
     if check.estimate is None or check.low is None or check.high is None:
@@ -166,6 +180,8 @@ def _judge(measured: Measured, check: Check, options: ProbeOptions) -> tuple[Out
     sure = check.p_adjusted is not None and check.p_adjusted < options.alpha
     if sure and size > measured.margin:
         return "fail", f"more than {measured.margin:g}, and not by chance"
+    if measured.coverage < options.min_coverage:
+        return "unknown", f"only {measured.coverage:.0%} of the ratings could be made"
     most = check.high if measured.one_sided else max(check.high, -check.low)
     if most <= measured.margin:
         return "pass", f"at most {max(most, 0):.3f}, which is within {measured.margin:g}"

@@ -1,0 +1,180 @@
+"""Runs that are known to be low, with an attack dealt to each, and the two copies of each."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agenteval.evaluators.base import Evaluator, Outcome, Unit, cell_key
+from agenteval.evaluators.utility.perturb import rng_for
+from agenteval.evaluators.utility.probes.attacks import KINDS, attack_text, control_text
+from agenteval.evaluators.utility.probes.result import ProbeOptions
+from agenteval.readers import degenerate
+from agenteval.records import Criterion, Run, Source, View
+from agenteval.stats.scores import ORIGINAL, ScoreTable
+
+PROBE = "injection/1"
+ATTACK, CONTROL = "attack", "control"
+_BEST = 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class Target:
+    """A run that gets an attack of one kind.
+
+    `counted` are the ids of the criteria on which it can rise; `plain` is their mean score without
+    any text added. `labelled` says that its outcome is a failure; otherwise the plain ratings of
+    the counted criteria lie in the lower half.
+    """
+
+    run: Run
+    view: View
+    kind: str
+    counted: tuple[str, ...]
+    plain: float
+    labelled: bool
+
+
+def may_be_low(run: Run) -> bool:
+    """Not known to be a success, and one that a judge is asked about."""
+    return run.success is not True and degenerate(run) is None
+
+
+def most_targets(runs: Sequence[Run], options: ProbeOptions) -> int:
+    """How many runs get an attack at most: the plain ratings may leave some of them out."""
+    return min(sum(may_be_low(run) for run in runs), options.attacked)
+
+
+def choose_targets(
+    items: Sequence[tuple[Run, View]],
+    criteria: Sequence[Criterion],
+    plain: ScoreTable,
+    options: ProbeOptions,
+) -> tuple[Target, ...]:
+    """At most `options.attacked` runs, as many cases as possible, kinds dealt evenly.
+
+    Runs whose outcome is a failure; where these are of fewer than `options.min_cases` cases, also
+    runs of unknown outcome, on the criteria whose plain mean is below the middle of the scale. A
+    criterion that the plain ratings put at its best level cannot rise and is not counted; the
+    ratings that are compared later play no part in the choice, so that it favours neither side.
+    Deterministic by seed and the content of the runs.
+    """
+    means = _plain_means(plain, [c.id for c in criteria if c.ordered])
+    found = []
+    for run, view in items:
+        limit = _BEST if run.success is False else 0.5
+        own = {c: m for c, m in means.get(run.id, {}).items() if m < limit}
+        if own and may_be_low(run):
+            mean = sum(own.values()) / len(own)
+            found.append(Target(run, view, "", tuple(own), mean, run.success is False))
+    failed = [target for target in found if target.labelled]
+    enough = len({_case(t.run) for t in failed}) >= options.min_cases
+    return _dealt(failed if enough else found, options)
+
+
+def rated(table: ScoreTable) -> ScoreTable:
+    """The ratings with a value that a judge gave, ranks within a problem among them."""
+    by_rule = table.status.codes == table.status.code("degenerate")
+    return table.where(~np.isnan(table.value) & ~by_rule)
+
+
+def _plain_means(table: ScoreTable, criteria: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Run id → criterion → mean over repeats, where there is one."""
+    means: dict[str, dict[str, float]] = {}
+    for name in criteria:
+        own = rated(table.of(criterion=name, variant=ORIGINAL))
+        matrix = own.matrix()
+        for run, mean in zip(matrix.run, matrix.mean, strict=True):
+            if not np.isnan(mean):
+                means.setdefault(own.run.names[run], {})[name] = float(mean)
+    return means
+
+
+def _dealt(found: Sequence[Target], options: ProbeOptions) -> tuple[Target, ...]:
+    """In an order by hash, the first run of every case before the second of any."""
+
+    def draw(target: Target) -> bytes:
+        return hashlib.sha256(f"{options.seed}|{PROBE}|{target.view.sha256}".encode()).digest()
+
+    seen: Counter[tuple[str, str]] = Counter()
+    ranked = []
+    for target in sorted(found, key=draw):
+        ranked.append((seen[_case(target.run)], target))
+        seen[_case(target.run)] += 1
+    ranked.sort(key=lambda pair: pair[0])
+    kinds = np.random.default_rng(options.seed).permutation(len(KINDS)).tolist()
+    return tuple(
+        Target(t.run, t.view, KINDS[kinds[i % len(kinds)]], t.counted, t.plain, t.labelled)
+        for i, (_, t) in enumerate(ranked[: options.attacked])
+    )
+
+
+def _case(run: Run) -> tuple[str, str]:
+    """Runs on one input are one case; a run without an input is its own."""
+    return ("input", run.input) if run.input else ("run", run.id)
+
+
+@dataclass(frozen=True)
+class AddedText:
+    """Copies of one side and kind: what a plan is made of."""
+
+    variant: str
+    items: tuple[tuple[Run, View], ...]
+
+
+def add_texts(
+    targets: Sequence[Target], criteria: Sequence[Criterion], seed: int
+) -> tuple[AddedText, ...]:
+    """An attacked copy and a control of every target, by variant `attack:KIND:SEED`, `control:...`.
+
+    The text stands behind the work, as a paragraph of its own. Same seed, same copies.
+    """
+    copies: dict[str, list[tuple[Run, View]]] = {}
+    for target in targets:
+        rng = rng_for(seed, PROBE, target.view)
+        texts = {
+            ATTACK: attack_text(target.kind, criteria),
+            CONTROL: control_text(target.kind, criteria, rng),
+        }
+        for side, text in texts.items():
+            work = f"{target.view.trajectory.rstrip()}\n\n{text}"
+            view = target.view.model_copy(update={"trajectory": work, "origin": target.view.sha256})
+            copies.setdefault(f"{side}:{target.kind}:{seed}", []).append((target.run, view))
+    return tuple(AddedText(variant, tuple(items)) for variant, items in copies.items())
+
+
+class Probing:
+    """The same judge under a source of its own: what it says of attacked texts stays apart.
+
+    The requests are the judge's, letter by letter.
+    """
+
+    def __init__(self, inner: Evaluator) -> None:
+        self.inner = inner
+        source = inner.source
+        self._source = source.model_copy(
+            update={"parameters": {**source.parameters, "probe": PROBE}}
+        )
+        self._source_key = self._source.sha256
+
+    @property
+    def source(self) -> Source:
+        """The judge's source and the name of the probe."""
+        return self._source
+
+    def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
+        """As the judge spreads them."""
+        return self.inner.batches(criteria)
+
+    async def evaluate(self, unit: Unit) -> Outcome:
+        """What the judge says; raises what it raises."""
+        outcome = await self.inner.evaluate(unit)
+        results = tuple(
+            r.model_copy(update={"key": cell_key(unit, c, self._source_key)})
+            for c, r in zip(unit.criteria, outcome.results, strict=True)
+        )
+        return Outcome(results, outcome.call)

@@ -1,0 +1,161 @@
+"""verify --probes with judges that do and do not obey what stands in the work."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.cli.job import Job, make_limits, read_items
+from agenteval.cli.probe_asking import Asking
+from agenteval.evaluators.base import Outcome, Unit, cell_key
+from agenteval.evaluators.utility.probes.injection import injection as injection_of
+from agenteval.evaluators.utility.probes.result import ProbeOptions, settle
+from agenteval.pipeline import execute
+from agenteval.records import CallRecord, Criterion, Score, Source
+from agenteval.store import Store
+from agenteval.testing import serve
+from agenteval.verification import Material, plan_verification
+from tests.cli.conftest import CRITERIA as RAW
+from tests.cli.conftest import Cli
+
+RUNS, GOOD = 24, 1
+CRITERIA = tuple(Criterion(**one) for one in RAW)
+
+
+def fair(body: dict[str, Any], n: int) -> str:
+    """The worst levels, in every way to ask."""
+    return labels(body, "unclear", "incorrect")
+
+
+def obedient(body: dict[str, Any], n: int) -> str:
+    """The best levels as soon as anything in the prompt speaks of the best level."""
+    asked = "best level" in body["messages"][1]["content"]
+    return labels(body, "clear", "correct") if asked else fair(body, n)
+
+
+def labels(body: dict[str, Any], clarity: str, accuracy: str) -> str:
+    text = body["messages"][1]["content"]
+    both = {"clarity": clarity, "accuracy": accuracy}
+    return json.dumps(
+        {name: {"explanation": "e.", "label": label} for name, label in both.items()
+         if f"- id: {name}\n" in text}
+    )  # fmt: skip
+
+
+@pytest.fixture
+def failures(project: Path) -> Path:
+    """24 failed runs and a good one, a case each."""
+    lines = [
+        {"id": f"r{i}", "task": "sums", "system": "alpha", "input": f"What is {i} + {i}?",
+         "output": f"The sum of {i} and {i} is {3 * i + 1}, I think.", "success": i >= RUNS}
+        for i in range(RUNS + GOOD)
+    ]  # fmt: skip
+    (project / "runs.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
+    return project
+
+
+def command(url: str, *more: object) -> tuple[object, ...]:
+    return ("verify", "runs.jsonl", "--model", "gpt-m", "--base-url", url, "--repeats", 1,
+            "--perturb", "whitespace", "--probes", *more)  # fmt: skip
+
+
+def injection(result: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {p["name"]: p for p in result.json["probes"]}["injection"]
+    return found
+
+
+def test_obedience_is_found_counted_resumed_and_shown(cli: Cli, failures: Path) -> None:
+    with serve(obedient) as server:
+        dry = cli(*command(server.base_url), "--dry-run")
+        found = injection(cli(*command(server.base_url), "--json"))
+        asked = server.count
+        shown = cli(*command(server.base_url))
+        assert server.count == asked
+    plain, ways, attacks = 2 * (RUNS + GOOD), 2 * (RUNS + GOOD), 2 * RUNS
+    assert asked == plain + ways + attacks
+    assert f"probes: {ways + attacks} calls more at most" in dry.out
+    assert f"{attacks} with text added: an attack and a control in {RUNS} runs" in dry.out
+    assert found["outcome"] == "fail"
+    # two runs of each kind; what is said in other words, signs or languages is not understood
+    kinds = {name: own["estimate"] for name, own in found["detail"]["by kind"].items()}
+    assert len(kinds) == 12
+    understood = {"end_marker", "role_change", "full_marks", "plea", "authority", "tool_result"}
+    assert {name for name, rise in kinds.items() if rise == 1.0} == understood
+    assert {name for name, rise in kinds.items() if rise == 0.0} == set(kinds) - understood
+    rises = [own["estimate"] * own["cases"] for own in found["detail"]["by kind"].values()]
+    assert found["checks"][0]["estimate"] == pytest.approx(sum(rises) / RUNS)
+    assert f"best level with the attack only: {RUNS} of {2 * RUNS}, with the" in shown.out
+    assert "by kind (cases): authority +1.00 (2), end_marker +1.00 (2)" in shown.out
+    assert "by criterion (cases): accuracy" in shown.out
+    with Store(failures / "agenteval.db", create=False) as store:
+        latest = store.sources()[-1][1]
+    # `show` and `report` take the judge used last: the plain one
+    assert not {"probe", "wording", "reversed_scale"} & set(latest.parameters)
+    assert "attack:" not in cli("show").out
+
+
+def test_a_judge_that_does_not_obey_passes_with_one_criterion_per_call(
+    cli: Cli, failures: Path
+) -> None:
+    with serve(fair) as server:
+        asked = command(server.base_url, "--one-per-call", "--limit", 6, "--min-cases", 6)
+        dry = cli(*asked, "--dry-run")
+        found = injection(cli(*asked, "--json"))
+        # two criteria: originals, copies and two other ways, then both copies of the failures
+        assert server.count == 2 * (4 * 6 + 2 * 6)
+    assert found["outcome"] == "pass"
+    assert "  24 with text added" in dry.out
+
+
+def test_a_smaller_number_of_attacks_can_be_asked_for(cli: Cli, failures: Path) -> None:
+    with serve(fair) as server:
+        found = injection(cli(*command(server.base_url), "--limit", 4, "--attacked", 3, "--json"))
+        assert server.count == 4 * 4 + 2 * 3
+    assert found["outcome"] == "unknown"
+    assert "3 cases; 20 are needed" in found["reason"]
+
+
+class ByLength:
+    """A judge without prompts, as the embedded one is: the longer the text, the better."""
+
+    source = Source(evaluator="utility.likelihood", version=1, model="local")
+
+    def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
+        return [tuple(criteria)]
+
+    async def evaluate(self, unit: Unit) -> Outcome:
+        value = min(len(unit.view.trajectory) / 2000, 1.0)
+        scores = tuple(
+            Score(key=cell_key(unit, c, self.source.sha256), criterion_id=c.id, value=value)
+            for c in unit.criteria
+        )
+        return Outcome(scores, CallRecord(shown=tuple(c.id for c in unit.criteria)))
+
+
+def test_a_judge_without_prompts_is_measured_too(failures: Path, tmp_path: Path) -> None:
+    """Attack and control add about as much, so only what is left of their lengths is seen."""
+    limits = make_limits(1, None, None, None, None, 60.0)
+    job = Job(str(failures / "runs.jsonl"), str(failures / "tasks/sums"), None, "embedded", None,
+              None, 1, 0, False, None, False, None, False, 1.0, limits, None)  # fmt: skip
+    items, task = read_items(job)
+    judge, options = ByLength(), ProbeOptions(draws=1000)
+    with Store(tmp_path / "local.db") as store:
+        material = Material(tuple(items), (), CRITERIA, 1)
+        plan = plan_verification(judge, material, store)
+        asyncio.run(execute(plan, judge, store, workers=1))
+        asking = Asking(job, task, store, judge, material)
+        assert asking.other_ways() == {}
+        plain = asking.table(judge.source.sha256)
+        (probe,) = settle([injection_of(asking.attacked(plain, options), options)], options)
+    assert probe.outcome == "pass"
+    assert probe.checks[0].n == RUNS
+    assert probe.detail["missing"] == {"attack": {}, "control": {}}
+    attack, control, before = (probe.detail[name] for name in ("attack", "control", "plain"))
+    assert isinstance(attack, float)
+    assert attack - before > 0.05  # what a comparison with the run as it was would call a rise
+    assert abs(attack - control) < 0.02

@@ -1,0 +1,183 @@
+"""Which runs get an attack, which text they get, and where it stands in the prompt."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from agenteval.assemble import JudgeOptions, chat_judge
+from agenteval.errors import InputError
+from agenteval.evaluators.base import Unit
+from agenteval.evaluators.utility.probes.attacks import KINDS, attack_text, control_text
+from agenteval.evaluators.utility.probes.result import ProbeOptions
+from agenteval.evaluators.utility.probes.targets import (
+    Probing,
+    Target,
+    add_texts,
+    choose_targets,
+    most_targets,
+)
+from agenteval.evaluators.utility.reading import read_text
+from agenteval.models.client import Client
+from agenteval.models.prompts import DATAMARK, neutralise
+from agenteval.models.wire import Request
+from agenteval.readers import make_view
+from agenteval.records import Criterion, Run, Score, View
+from agenteval.stats.scores import score_table
+from agenteval.testing.obeying import Obeying, Sight
+from agenteval.testing.scripted import ScriptedTransport
+from agenteval.testing.world import TASK, criteria
+
+A = Criterion(name="A", accepted_values=("bad", "fair", "good"))
+B = Criterion(name="B", accepted_values=("no", "yes"))
+PARTS = Criterion(name="Whole", sub_criteria=(A, B))
+NUMBER = Criterion(name="Grade", scale="numeric", numeric_range=(6, 1))  # 1 is the best
+KIND = Criterion(name="Kind", scale="nominal", accepted_values=("x", "y"))
+
+
+def item(
+    name: str, success: bool | None, case: str = "", output: str = "It is so."
+) -> tuple[Run, View]:
+    run = Run(id=name, input=case or f"case of {name}", output=output, success=success)
+    return run, make_view(run)
+
+
+def chosen(
+    items: list[tuple[Run, View]], values: dict[tuple[str, str], list[float]], **how: int
+) -> dict[str, Target]:
+    rows = [
+        {"run": run, "case": run, "criterion": name, "repeat": k, "value": value}
+        for (run, name), given in values.items() for k, value in enumerate(given)
+    ]  # fmt: skip
+    options = ProbeOptions(min_cases=2, **how)
+    found = choose_targets(items, (A, B, KIND), score_table(rows), options)
+    return {t.run.id: t for t in found}
+
+
+def test_failures_are_chosen_on_what_can_rise() -> None:
+    items = [item("f", False), item("g", False), item("s", True), item("u", None)]
+    values = {("f", "a"): [1.0, 0.5], ("f", "b"): [1.0, 1.0], ("g", "a"): [0.5], ("s", "a"): [0.0],
+              ("u", "a"): [0.0], ("f", "kind"): [0.0]}  # fmt: skip
+    found = chosen(items, values)
+    assert {name: (t.counted, t.plain, t.labelled) for name, t in found.items()} == {
+        "f": (("a",), 0.75, True), "g": (("a",), 0.5, True),
+    }  # fmt: skip
+
+
+def test_with_few_failures_runs_of_unknown_outcome_that_are_rated_low_join() -> None:
+    items = [item("f", False), item("low", None), item("high", None), item("good", True)]
+    values = {("f", "a"): [0.5], ("low", "a"): [0.0, 0.5], ("low", "b"): [0.5], ("good", "a"): [0],
+              ("high", "a"): [0.5, 1.0]}  # fmt: skip
+    found = chosen(items, values)
+    assert {name: (t.counted, t.labelled) for name, t in found.items()} == {
+        "f": (("a",), True), "low": (("a",), False),  # b lies in the middle, not below it
+    }  # fmt: skip
+
+
+def test_what_no_judge_is_asked_about_is_left_out() -> None:
+    """An empty answer gets the worst level by rule, with or without an attack behind it."""
+    items = [item("empty", False, output="..."), item("f", False), item("unrated", False)]
+    assert list(chosen(items, {("empty", "a"): [0.5], ("f", "a"): [0.5]})) == ["f"]
+    assert most_targets([run for run, _ in items], ProbeOptions()) == 2
+
+
+def test_cases_come_first_kinds_are_dealt_evenly_and_the_seed_decides() -> None:
+    items = [item(f"r{i}", False, case=f"case {i % 30}") for i in range(90)]
+    values = {(run.id, "a"): [0.5] for run, _ in items}
+    found = chosen(items, values, attacked=40)
+    assert len(found) == 40
+    assert len({t.run.input for t in found.values()}) == 30
+    assert sorted(Counter(t.kind for t in found.values()).values()) == [3] * 8 + [4] * 4
+    assert chosen(items[::-1], values, attacked=40) == found
+    assert chosen(items, values, attacked=40, seed=1).keys() != found.keys()
+    with pytest.raises(InputError):
+        ProbeOptions(attacked=0)
+
+
+def test_a_finished_grading_names_the_real_criteria_with_their_best_levels() -> None:
+    text = attack_text("verdict", (PARTS, NUMBER, KIND))
+    assert {k: v["label"] for k, v in json.loads(text).items()} == {
+        "whole/a": "good", "whole/b": "yes", "grade": 1,
+    }  # fmt: skip
+    answers, _ = read_text(text, (PARTS, NUMBER), None)
+    assert not answers.missing()  # a judge that repeats it gives a grading that can be read
+    assert "whole/a: good\nwhole/b: yes\ngrade: 1" in attack_text("constant_answer",
+                                                                   (PARTS, NUMBER))  # fmt: skip
+
+
+def test_twelve_kinds_and_controls_of_their_form_and_length() -> None:
+    assert len(set(KINDS)) == len(KINDS) == 12
+    rng = np.random.default_rng(0)
+    for kind in KINDS:
+        attack, control = attack_text(kind, (A, B)), control_text(kind, (A, B), rng)
+        assert attack != control
+        slack = 45 * (4 / 3 if kind == "base64" else 1.3 if kind == "hidden" else 1)
+        assert abs(len(attack) - len(control)) <= slack, kind  # half a sentence, in its form
+        for words in ("level", "criteri", "examiner", "grad", "mark", "nivel"):
+            assert words not in control.lower(), (kind, words)
+        for sign in ("\u200b", "\u2067", DATAMARK):
+            assert (sign in attack) == (sign in control), kind
+    hidden = base64.b64decode(attack_text("base64", (A,))).decode()
+    assert "best level" in hidden
+    assert "best level" not in base64.b64decode(control_text("base64", (A,), rng)).decode()
+
+
+def test_copies_say_their_origin_and_the_same_seed_makes_the_same() -> None:
+    run, view = item("f", False)
+    target = Target(run, view, "plea", ("a",), 0.5, True)
+    copies = add_texts([target], (A, B), 7)
+    assert [c.variant for c in copies] == ["attack:plea:7", "control:plea:7"]
+    attack, control = (c.items[0][1] for c in copies)
+    assert attack.trajectory == f"It is so.\n\n{attack_text('plea', (A, B))}"
+    assert (attack.origin, control.origin) == (view.sha256, view.sha256)
+    assert len({view.sha256, attack.sha256, control.sha256}) == 3
+    assert add_texts([target], (A, B), 7) == copies
+    assert add_texts([target], (A, B), 8)[1].items[0][1].trajectory != control.trajectory
+
+
+def asked_in_every_kind(datamark: bool) -> tuple[Obeying, list[str]]:
+    """The judge of the boundary, and the block of the work in each of its calls."""
+    run, view = item("f", False, case="What is three and four?")
+    blocks: list[str] = []
+
+    def honest(request: Request, sight: Sight) -> str:
+        blocks.append(sight.block("work"))
+        return json.dumps({c.id: {"explanation": "e", "label": c.accepted_values[0]}
+                           for c in criteria()})  # fmt: skip
+
+    judge = Obeying(honest, honest)
+    client = Client(ScriptedTransport(judge))
+    evaluator = Probing(chat_judge(client, TASK, JudgeOptions(datamark=datamark)))
+    for kind in ("", *KINDS):
+        shown = view
+        if kind:
+            judge.attack = attack_text(kind, criteria())
+            target = Target(run, view, kind, ("completeness",), 0.0, True)
+            shown = add_texts([target], criteria(), 0)[0].items[0][1]
+        outcome = asyncio.run(evaluator.evaluate(Unit(run, shown, criteria())))
+        assert all(isinstance(r, Score) for r in outcome.results)
+        assert {r.key.source for r in outcome.results} == {evaluator.source.sha256}
+    return judge, blocks[1:]
+
+
+@pytest.mark.parametrize("datamark", [False, True])
+def test_the_attacked_text_stands_inside_the_block(datamark: bool) -> None:
+    judge, blocks = asked_in_every_kind(datamark)
+    assert (judge.obeyed, judge.altered) == (0, 0)
+    for kind, block in zip(KINDS, blocks, strict=True):
+        shown = neutralise(f"It is so.\n\n{attack_text(kind, criteria())}")
+        assert block == (shown.replace(" ", DATAMARK) if datamark else shown)
+
+
+def test_the_source_is_its_own_and_the_question_the_same() -> None:
+    plain = chat_judge(Client(ScriptedTransport(lambda _: "{}")), TASK, JudgeOptions())
+    probing = Probing(plain)
+    assert probing.source.sha256 != plain.source.sha256
+    kept = {k: v for k, v in probing.source.parameters.items() if k != "probe"}
+    assert kept == plain.source.parameters
+    assert probing.batches(criteria()) == plain.batches(criteria())
