@@ -1,20 +1,22 @@
 """SIGKILL at random moments, two processes on one store, stores that cannot be used.
 
-    python -m benchmarks.crash [--quick] [--seed 0]
+    python -m benchmarks.crash [--quick] [--seed 0] [--workers N]
 
-**Kills.** The real commands (`quantify`, `verify`, `criteria`, `export`, `report`, `plan test`) run
-as child processes on a store of their own, with a model that answers by a function of the request.
-Each is killed, looked at, started again, killed again … and at last finished. A kill comes at a
-random time from the parent, or from the child itself: before, in or after its k-th commit, at the
-n-th write(2) of a commit with only a part of the bytes written, around the fsync and the new name
-of an output file, at the n-th call of a function. After each kill a copy of the store is opened:
-*corrupt* counts `integrity_check`, foreign keys or tables that are not as they must be, *lost* rows
-that were acknowledged and are not there, *half units* units or calls of which only a part is there,
-*half files* outputs that are neither the old nor the new file. After the last resume *differing*
-counts tables that are not those of an uninterrupted run byte for byte (the command's output and
-files, `export` as CSV and JSONL, `show --json`, `report.html`; only the folder's name is taken
-out), *left* temporary files. *in commits*: COMMIT had been called and had not returned. *in files*:
-the temporary file of an output was there. *extra calls*: requests at the server above those of the
+**Kills.** The real commands (`quantify`, `verify`, `criteria`, `export`, `report`, `plan test`;
+`flow session` with a scripted agent and with one on a model, `flow turn`, both with a judge; `trace
+locate` with a judge) run as child processes on a store of their own, with a model that answers by a
+function of the request. Each is killed, looked at, started again, killed again … and at last
+finished. A kill comes at a random time from the parent, or from the child itself: before, in or
+after its k-th commit, at the n-th write(2) of a commit with only a part of the bytes written,
+around the fsync and the new name of an output file, at the n-th call of a function. After each kill
+a copy of the store is opened: *corrupt* counts `integrity_check`, foreign keys or tables that are
+not as they must be, *lost* rows that were acknowledged and are not there, *half units* units or
+calls of which only a part is there, *half files* outputs that are neither the old nor the new file.
+After the last resume *differing* counts tables that are not those of an uninterrupted run byte for
+byte (the command's output and files, `export` as CSV and JSONL, `show --json`, `report.html`; only
+the folder's name is taken out; of trials the rows of the table too, without times and usage),
+*left* temporary files. *in commits*: COMMIT had been called and had not returned. *in files*: the
+temporary file of an output was there. *extra calls*: requests at the server above those of the
 uninterrupted run.
 
 **Pairs.** Two processes on one store: different experiments hold their locks at the same time and
@@ -26,16 +28,17 @@ damaged databases, empty and write-protected files: each command ends with 2 and
 file is as it was. Stores of older versions, and new ones, are killed at every write of their
 upgrade or making, and made good by the next command.
 
-Targets: at least 200 kills, 30 for each of the first five commands, 60 in commits; nothing corrupt,
-lost, half, differing or left; extra calls at most the number of units under way for each kill (8:
-two for each of 4 requests in flight; of `criteria`, which keeps replies but no units, it is shown
-only); every pair and every file as described. Ends with 1 when one is missed.
+Targets: at least 300 kills, 30 for each of the first five commands, 20 for each of flow and trace,
+60 in commits; nothing corrupt, lost, half, differing or left; extra calls at most the number of
+units under way for each kill (8: two for each of 4 requests in flight; of `criteria`, which keeps
+replies but no units, it is shown only); every pair and every file as described. Ends with 1 when
+one is missed.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
+import os
 import shutil
 import sys
 import tempfile
@@ -44,63 +47,49 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agenteval.testing import serve
-from benchmarks.crash.files import Files, run_files
-from benchmarks.crash.pairs import Pairs, run_pairs
-from benchmarks.crash.storm import Storm, Tally
-from benchmarks.crash.watch import Kill
-from benchmarks.crash.work import UNDER_WAY, Kitchen, Sizes, critic, works
-from benchmarks.crash.zygote import Zygote
+from benchmarks.crash.files import Files
+from benchmarks.crash.pairs import Pairs
+from benchmarks.crash.parts import FULL, QUICK, QUICK_ROUNDS, ROUNDS, run_parts
+from benchmarks.crash.storm import Tally
+from benchmarks.crash.work import UNDER_WAY
 from benchmarks.outcome import Row, finish
 
-LATENCY = 0.03  # seconds; longer than a commit takes
-NONCE = r"[0-9a-f]{24}"
-COMMANDS = ("quantify", "verify", "criteria", "export", "report")
-FULL = {"quantify": 60, "verify": 50, "criteria": 40, "export": 12, "export jsonl": 12,
-        "export parquet": 12, "report": 32, "plan test": 20}  # fmt: skip
-QUICK = {"quantify": 1, "verify": 1, "criteria": 1, "export": 1, "report": 1}
-# In the quick size each command is killed once, where it matters most to it.
-FIRST = {
-    "quantify": Kill("write", at=4, write=4, share=0.5),
-    "verify": Kill("write", at=4, write=2, share=0.5),
-    "criteria": Kill("write", at=2, write=2, share=0.5),
-    "export": Kill("file", at=3),
-    "report": Kill("file", at=2),
-}
+COMMANDS = ("quantify", "verify", "criteria", "export", "report")  # with 30 kills at least
+AGENTS = ("flow session", "flow turn", "trace locate")  # with 20
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Everything that the table is made from."""
+    """Everything that the table is made from. `seconds`: what each part took, by its name."""
 
     tallies: tuple[Tally, ...]
     pairs: Pairs
     files: Files
     pair_rounds: int
+    seconds: tuple[tuple[str, float], ...] = ()
 
 
-def measure(*, quick: bool, seed: int) -> Measured:
-    """Run all parts in a folder of their own, which is kept when something is wrong."""
-    scratch = Path(tempfile.mkdtemp(prefix="agenteval-crash-"))
+def measure(*, quick: bool, seed: int, workers: int = 1) -> Measured:
+    """Run all parts in a folder of their own, which is kept when something is wrong.
+
+    The folder is in memory where it can be: SIGKILL takes nothing from what the system has been
+    given, on a disk or not.
+    """
+    shared = Path("/dev/shm")
+    home = shared if os.access(shared, os.W_OK) else None
+    scratch = Path(tempfile.mkdtemp(prefix="agenteval-crash-", dir=home))
     scratch.chmod(0o755)
-    sizes = Sizes(8, 2, 1, 6, 1, pages=False) if quick else Sizes()
-    rounds = 2 if quick else 50
-    with (
-        serve(answer=critic, latency=LATENCY, ignore=[NONCE], record=0) as server,
-        Zygote(scratch) as zygote,
-    ):
-        kitchen = Kitchen(scratch, zygote, server.base_url, sizes)
-        tallies = []
-        for name, kills in (QUICK if quick else FULL).items():
-            rng = random.Random(f"{seed} {name}")
-            storm = Storm(kitchen, server, works(sizes)[name], rng)
-            tallies.append(storm.run(kills, first=FIRST.get(name) if quick else None))
-            print(f"{name}: {tallies[-1].kills} kills", file=sys.stderr, flush=True)
-        small = Sizes(4, 1, 1, 3, 1)
-        pairs = run_pairs(Kitchen(scratch / "pairs", zygote, server.base_url, small), rounds)
-        cases = Kitchen(scratch / "files", zygote, server.base_url, small)
-        files = run_files(cases, quick=quick)
-    measured = Measured(tuple(tallies), pairs, files, rounds)
+    parts = run_parts(scratch, quick=quick, seed=seed, workers=workers)
+    found = {part.name: part.result for part in parts}
+    pairs, files = found.pop("pairs"), found.pop("files")
+    assert isinstance(pairs, Pairs)
+    assert isinstance(files, Files)
+    tallies = [found[name] for name in (QUICK if quick else FULL)]
+    measured = Measured(
+        tuple(t for t in tallies if isinstance(t, Tally)), pairs, files,
+        QUICK_ROUNDS if quick else ROUNDS,
+        tuple((part.name, round(part.seconds, 1)) for part in parts),
+    )  # fmt: skip
     if wrong(measured):
         print(f"kept for inspection: {scratch}", file=sys.stderr)
     else:
@@ -118,7 +107,7 @@ def merged(tallies: Sequence[Tally]) -> list[Tally]:
     """One line for each command: the forms of `export` are one."""
     lines: dict[str, Tally] = {}
     for tally in tallies:
-        name = "export" if tally.name.startswith("export") else tally.name
+        name = next((n for n in ("export", "flow session") if tally.name.startswith(n)), tally.name)
         line = lines.setdefault(name, Tally(name))
         for count in ("kills", "in_commits", "in_files", "finished", "extra_calls"):
             setattr(line, count, getattr(line, count) + getattr(tally, count))
@@ -155,12 +144,15 @@ def rows_of(measured: Measured, *, quick: bool) -> list[Row]:
     lines = merged(measured.tallies)
     kills, commits = sum(t.kills for t in lines), sum(t.in_commits for t in lines)
     least = min(t.kills for t in lines if t.name in COMMANDS)
-    want = (5, 1, 1) if quick else (200, 30, 60)
+    agents = min((t.kills for t in lines if t.name in AGENTS), default=0)
+    want = (7, 1, 1, 1) if quick else (300, 30, 60, 20)
     rows = [
         Row("kills by SIGKILL", str(kills), f">= {want[0]}", kills >= want[0]),
         Row("fewest kills of a command", str(least), f">= {want[1]}", least >= want[1]),
+        Row("fewest kills of a flow or trace command", str(agents), f">= {want[3]}",
+            agents >= want[3]),
         Row("kills within COMMIT", str(commits), f">= {want[2]}", commits >= want[2]),
-    ]
+    ]  # fmt: skip
     counts = {
         "databases corrupt": [x for t in lines for x in t.found.corrupt],
         "acknowledged rows lost": [x for t in lines for x in t.found.lost],
@@ -170,7 +162,7 @@ def rows_of(measured: Measured, *, quick: bool) -> list[Row]:
         "temporary files left": [x for t in lines for x in t.left],
     }
     rows += [Row(what, str(len(found)), "0", not found) for what, found in counts.items()]
-    most = max(t.most_extra for t in lines if t.name in ("quantify", "verify"))
+    most = max(t.most_extra for t in lines if t.name in ("quantify", "verify", *AGENTS))
     what = "extra calls for each kill, most of a store"
     rows.append(Row(what, f"{most:.1f}", f"<= {UNDER_WAY}", most <= UNDER_WAY))
     pairs, files, n = measured.pairs, measured.files, measured.pair_rounds
@@ -196,11 +188,13 @@ def rows_of(measured: Measured, *, quick: bool) -> list[Row]:
 def main() -> int:
     """Run, print the table, then the rows as JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="5 kills, 2 pairs of either kind")
+    parser.add_argument("--quick", action="store_true", help="7 kills, 2 pairs of either kind")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, help="default: 1 for --quick, else one per core")
     options = parser.parse_args()
     began = time.monotonic()
-    measured = measure(quick=options.quick, seed=options.seed)
+    workers = options.workers or (1 if options.quick else min(4, os.cpu_count() or 1))
+    measured = measure(quick=options.quick, seed=options.seed, workers=workers)
     print(table(merged(measured.tallies)))
     for line in wrong(measured):
         print(f"wrong: {line}")
@@ -208,7 +202,8 @@ def main() -> int:
     for row in rows:
         print(f"{row.what}: {row.measured}" + (f" (target {row.target})" if row.target else ""))
     seconds = round(time.monotonic() - began, 1)
-    return finish("crash", rows, seconds=seconds, wrong=wrong(measured)[:50])
+    parts = dict(measured.seconds)
+    return finish("crash", rows, seconds=seconds, parts=parts, wrong=wrong(measured)[:50])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ TABLES = {
     "meta", "runs", "criteria", "sources", "calls", "cells", "replies", "cases", "systems",
     "trials",
 }  # fmt: skip
-Key = tuple[str, tuple[Any, ...]]  # a table and the primary key of a row
+Key = tuple[str, tuple[tuple[str, Any], ...]]  # a table, and columns with values that tell a row
 
 
 @dataclass
@@ -83,7 +83,7 @@ def _examine(
     if tables not in (set(), TABLES):
         found.corrupt.append(f"{about}: tables {sorted(tables)}")
     if tables == TABLES:
-        found.half_units += [f"{about}: {line}" for line in _half_calls(db)]
+        found.half_units += [f"{about}: {line}" for line in _half_calls(db) + _half_verdicts(db)]
     there = {key: _there(db, tables, key) for keys in submitted.values() for key in keys}
     for key in ledger.acknowledged - ledger.seen:
         if not _there(db, tables, key):
@@ -108,18 +108,22 @@ def _half_calls(db: sqlite3.Connection) -> list[str]:
     ]
 
 
+def _half_verdicts(db: sqlite3.Connection) -> list[str]:
+    """Trials of which only a part of the verdict is there, and failures with a verdict."""
+    query = """SELECT case_id, trial FROM trials WHERE
+        (outcome IS NULL) != (check_key IS NULL) OR (outcome IS NULL AND verdict IS NOT NULL)
+        OR (status != 'done' AND outcome IS NOT NULL) OR NOT json_valid(log)
+        OR NOT json_valid(coalesce(verdict, '{}'))"""
+    return [f"trial {trial} of {case}: half a verdict" for case, trial in db.execute(query)]
+
+
 def _there(db: sqlite3.Connection, tables: set[str], key: Key) -> bool:
     table, values = key
     if table not in tables:
         return False
-    columns = _key_columns(db, table)
-    where = " AND ".join(f"{c} = ?" for c in columns)
-    return db.execute(f"SELECT 1 FROM {table} WHERE {where}", values).fetchone() is not None
-
-
-def _key_columns(db: sqlite3.Connection, table: str) -> list[str]:
-    rows = db.execute(f"PRAGMA table_info({table})")
-    return sorted(name for _, name, _, _, _, place in rows if place)
+    where = " AND ".join(f"{column} = ?" for column, _ in values)
+    query = f"SELECT 1 FROM {table} WHERE {where}"
+    return db.execute(query, [value for _, value in values]).fetchone() is not None
 
 
 def _said(units: Path) -> tuple[dict[str, list[Key]], list[str]]:
@@ -132,7 +136,7 @@ def _said(units: Path) -> tuple[dict[str, list[Key]], list[str]]:
         if kind == "A":
             acknowledged.append(unit)
         else:
-            submitted[unit] = [(t, tuple(v for _, v in sorted(k.items()))) for t, k in rows]
+            submitted[unit] = [(table, tuple(sorted(k.items()))) for table, k in rows]
     return submitted, acknowledged
 
 

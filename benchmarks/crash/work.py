@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
+import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agenteval.testing import DEFAULT
 from agenteval.testing.engine import Default
+from benchmarks.crash import agents
 from benchmarks.crash.zygote import Ended, Job, Zygote
 
 CRITERIA = [
@@ -24,13 +28,21 @@ CONCURRENCY = 4
 # Units begun and not yet durable: the pipeline has two workers for each request in flight.
 UNDER_WAY = 2 * CONCURRENCY
 OLD = b"the file as it was before\n"
+# Times; and usage: of two equal questions one is paid for and the other has its reply, whichever
+# comes first, and a question whose asker was killed has its reply when it is asked again.
+_CHANGES = re.compile(
+    rb'("(?:seconds|started|ended|at|requests|prompt_tokens|completion_tokens|cost)": ?)[^,}\s]+'
+)
+_TRIALS = """SELECT evaluator, system_key, case_key, trial, case_id, status, outcome, check_key,
+    tries, log, verdict FROM trials ORDER BY 1, 2, 3, 4"""
 
 
-def critic(body: Mapping[str, Any], n: int) -> str | Default:
-    """A critic's reply that depends on the seed of the request alone; judges get the default."""
-    form = body.get("response_format") or {}
-    if "criteria" not in json.dumps(form.get("json_schema", {}).get("schema", {})):
-        return DEFAULT
+def answer(body: Mapping[str, Any], n: int) -> str | Default:
+    """A reply that depends on the request alone: a critic's on its seed; judges of criteria get
+    the default."""
+    form = (body.get("response_format") or {}).get("json_schema", {}).get("schema", {})
+    if "criteria" not in json.dumps(form):
+        return agents.reply(body, form.get("properties", {})) if "messages" in body else DEFAULT
     rng = random.Random(int(body.get("seed") or 0))
     names = rng.sample(["Clarity", "Accuracy", "Brevity", "Order", "Checking", "Units"], 3)
     entries = [
@@ -51,6 +63,10 @@ class Sizes:
     verify_repeats: int = 2
     seeds: int = 16
     trials: int = 3
+    users: int = 8  # of `flow session`
+    turns: int = 24  # of `flow turn`
+    traces: int = 6  # of `trace locate`
+    agent_trials: int = 2  # of `flow session` with a scripted agent, of `flow turn`
     pages: bool = True  # compare the report of each store as well, which takes a second or two
 
     @property
@@ -69,6 +85,7 @@ class Work:
     filled: bool = False  # works on a store that is full
     judged: bool = False  # its store has results for `export`, `show` and `report`
     calls: int = 0
+    trials: bool = False  # its store has trials, which are compared
 
 
 def works(sizes: Sizes) -> dict[str, Work]:
@@ -101,8 +118,12 @@ def works(sizes: Sizes) -> dict[str, Work]:
              commits=False, filled=True),
         Work("report", plain("report", "-o", "report.html"), ("report.html",), commits=False,
              filled=True),
-        Work("plan test", plain(*trials)),
+        Work("plan test", plain(*trials), trials=True),
     ]  # fmt: skip
+    flows = agents.commands(
+        users=sizes.users, turns=sizes.turns, traces=sizes.traces, trials=sizes.agent_trials
+    )
+    listed += [Work(name, words, made, trials=True) for name, (words, made) in flows.items()]
     return {work.name: work for work in listed}
 
 
@@ -126,6 +147,7 @@ class Kitchen:
         (folder / "criteria" / "sums.json").write_text(json.dumps(CRITERIA))
         lines = [json.dumps(_run(i)) + "\n" for i in range(self.sizes.runs)]
         (folder / "runs.jsonl").write_text("".join(lines))
+        agents.make_traces(folder / "traces", self.sizes.traces)
         synth = ("plan", "synth", "--count", "12", "--seed", "1", "-o", "suite.jsonl")
         done = self.zygote.run(Job(synth, str(folder)))
         if done.code != 0:
@@ -144,6 +166,7 @@ class Kitchen:
                 self.finish(quantify, self._full)
             shutil.copyfile(self._full / "s.db", folder / "s.db")
         for name in work.files if work is not None else ():
+            (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_bytes(OLD)
         return folder
 
@@ -158,10 +181,17 @@ class Kitchen:
         return done
 
     def tables(self, work: Work, folder: Path, done: Ended) -> dict[str, bytes]:
-        """Everything a person gets from the finished work, without places and times."""
+        """Everything a person gets from the finished work, without places, and of trials without
+        times and usage."""
         found = {"output": _plain(done.out.encode(), folder)}
         for name in work.files:
             found[name] = _plain((folder / name).read_bytes(), folder)
+        if work.trials:
+            with closing(sqlite3.connect(folder / "s.db")) as db:
+                rows = db.execute(_TRIALS).fetchall()
+            lines = "".join(json.dumps(row) + "\n" for row in rows)
+            found["trials"] = _CHANGES.sub(rb"\1", lines.replace('\\"', '"').encode())
+            found["output"] = _CHANGES.sub(rb"\1", found["output"])
         if not work.judged:
             return found
         views = [

@@ -1,9 +1,10 @@
 """The n-th write, fsync, rename or socket call fails, for n = 1, 2, 3 … until the run succeeds.
 
-Run: the real commands `quantify`, `verify`, `criteria`, `export`, `report` and `plan test`, in
-process, on tiny inputs with recorded replies, in a folder of their own each time. Under them one
-call fails: of SQLite (through its own table of system calls, and its xSync), of Python's files, or
-every write beyond a size of file that grows with n. The loop over n ends when a run meets no fault.
+Run: the real commands `quantify`, `verify`, `criteria`, `export`, `report`, `plan test`,
+`flow session` (every 4th n: a session takes half a second) and `trace locate`, in process, on tiny
+inputs with recorded replies, in a folder of their own each time. Under them one call fails: of
+SQLite (through its own table of system calls, and its xSync), of Python's files, or every write
+beyond a size of file that grows with n. The loop over n ends when a run meets no fault.
 Then `quantify` with real sockets whose n-th socket, connect, send or recv fails; a disk that is
 full (a tmpfs in a mount namespace of its own, where that is allowed; a limit on the size of files;
 /dev/full), each command as a process; writers killed with SIGKILL; recordings cut at every byte.
@@ -46,6 +47,7 @@ SMALL = {
     "export": "file",
     "plan": "sqlite write ENOSPC lasting",
 }
+STRIDES = {"session": 4}  # at full size; 1 of all others
 LIMITS = (0, 40_000, 80_000, 120_000, 200_000, 300_000)
 Found = dict[str, Tally]
 
@@ -113,7 +115,8 @@ def measure(work: Path, *, quick: bool, workers: int) -> tuple[Found, list[str]]
     context = multiprocessing.get_context("spawn")  # faults hold for a process
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         jobs = [
-            pool.submit(loop, o.name, template, work / o.name, stride,
+            pool.submit(loop, o.name, template, work / o.name,
+                        stride if quick else STRIDES.get(o.name, stride),
                         [k for k in usable if not quick or k.startswith(SMALL.get(o.name, "-"))])
             for o in OPERATIONS if not quick or o.name in SMALL
         ]  # fmt: skip

@@ -21,6 +21,9 @@ import agenteval.store
 from agenteval.cli.console import Verbosity
 from agenteval.cli.main import main
 from agenteval.store.store import Store
+from agenteval.testing import DEFAULT
+from agenteval.testing.engine import Default
+from benchmarks.folders import ROOT
 
 STORE = "agenteval.db"
 OLD = "what stood here before\n"
@@ -31,6 +34,9 @@ _SCALES = {
 }
 _TRIALS = """SELECT case_id, trial, status, outcome, check_key, tries, verdict FROM trials
     ORDER BY case_key, trial"""
+_LOGS = "SELECT case_id, trial, status, log FROM trials ORDER BY case_key, trial"
+_TRACE = f"{1:032x}"  # the id of the trace that is searched
+_ROLE = str(ROOT / "tasks" / "flows" / "hotel_reception")
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,12 @@ def trials(folder: Path) -> str:
         return json.dumps(db.execute(_TRIALS).fetchall(), indent=0)
 
 
+def logs(folder: Path) -> str:
+    """What was found in every trace."""
+    with contextlib.closing(sqlite3.connect(folder / STORE)) as db:
+        return json.dumps(db.execute(_LOGS).fetchall(), indent=0)
+
+
 OPERATIONS = (
     Operation(
         "quantify",
@@ -132,15 +144,31 @@ OPERATIONS = (
         (),
         trials,
     ),
+    Operation(
+        "session",
+        ("flow", "session", _ROLE, "--agent", "scripted:perfect", "--user", "scripted",
+         "--limit", "1"),
+        (),
+        trials,
+    ),
+    Operation(
+        "locate",
+        ("trace", "locate", "trace.json", "--model", "replay:located.jsonl", "-o", "found"),
+        (f"found/{_TRACE}.json",),
+        logs,
+    ),
 )  # fmt: skip
 
 
 # ---- what they need ------------------------------------------------------------------------------
 
 
-def answer(body: dict[str, Any], _: int) -> str:
-    """A critic's or a judge's reply; a judge's levels follow from the problem alone."""
+def answer(body: dict[str, Any], _: int) -> str | Default:
+    """A critic's or a judge's reply; a judge's levels follow from the problem alone. A finder gets
+    the server's own."""
     fields = body["response_format"]["json_schema"]["schema"]["properties"]
+    if set(fields) != set(_SCALES) and "criteria" not in fields:
+        return DEFAULT
     if set(fields) != set(_SCALES):
         return json.dumps({"criteria": [
             {"name": name, "description": f"How good is the {name}?", "accepted_values": levels}
@@ -159,6 +187,7 @@ def prepare(folder: Path) -> None:
     """A folder with a task, criteria, runs, a suite and recorded replies, and a full store in
     `full`. Raises RuntimeError when a command fails."""
     from agenteval.testing import serve
+    from agenteval.testing.long_trace import LongTrace, write
 
     task = folder / "tasks" / "sums"
     task.mkdir(parents=True)
@@ -174,9 +203,12 @@ def prepare(folder: Path) -> None:
         for system in ("alpha", "beta") for i in (1, 2, 3)
     ]  # fmt: skip
     (folder / "runs.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
-    recordings = {"quantify": "said", "verify": "verified", "criteria": "proposed"}
+    with (folder / "trace.json").open("w", encoding="utf-8") as file:
+        write(LongTrace(1500), file)
+    recordings = {"quantify": "said", "verify": "verified", "criteria": "proposed",
+                  "locate": "located"}  # fmt: skip
     with serve(answer) as server:
-        for operation in OPERATIONS[:3]:
+        for operation in (o for o in OPERATIONS if o.name in recordings):
             command = [*operation.command, "--base-url", server.base_url,
                        "--record", f"{recordings[operation.name]}.jsonl"]  # fmt: skip
             at = command.index("--model")
@@ -190,7 +222,8 @@ def prepare(folder: Path) -> None:
     _must(folder, "plan", "synth", *synth)
     for left in ("recorded.jsonl", "verified.json", "proposed.json"):
         (folder / left).unlink(missing_ok=True)
-    shutil.rmtree(folder / f".{STORE}.locks", ignore_errors=True)
+    for left_folder in (f".{STORE}.locks", "found"):
+        shutil.rmtree(folder / left_folder, ignore_errors=True)
 
 
 def _must(folder: Path, *arguments: str) -> None:
@@ -203,6 +236,7 @@ def copied(template: Path, folder: Path, operation: Operation) -> Path:
     """A folder for one try, with old outputs; export and report find the full store in it."""
     shutil.copytree(template, folder)
     for name in operation.outputs:
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(OLD)
     if operation.name in ("export", "report"):
         shutil.copy(folder / "full" / STORE, folder / STORE)

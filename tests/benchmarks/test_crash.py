@@ -10,20 +10,25 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agenteval.store import Store
+from agenteval.evaluators.workflows.session_judge import SessionText, read_goals
+from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
 from benchmarks.crash import __main__ as crash
-from benchmarks.crash import checks
+from benchmarks.crash import agents, checks
 from benchmarks.crash import watch as watching
+from benchmarks.crash.files import Files
+from benchmarks.crash.pairs import Pairs
+from benchmarks.crash.storm import Tally
 from tests.store.making import ScriptedJudge, criteria, items, scores
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks and counts threads")
 
 
-def test_five_kills_and_two_pairs_of_either_kind() -> None:
+def test_a_kill_of_each_command_and_two_pairs_of_either_kind() -> None:
     command = [sys.executable, "-m", "benchmarks.crash", "--quick"]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
@@ -32,8 +37,9 @@ def test_five_kills_and_two_pairs_of_either_kind() -> None:
     last = json.loads(done.stdout.splitlines()[-1])
     assert last["wrong"] == []
     rows = {row["what"]: row["measured"] for row in last["rows"]}
-    assert rows["kills by SIGKILL"] == "5"
+    assert rows["kills by SIGKILL"] == "7"
     assert rows["fewest kills of a command"] == "1"
+    assert int(rows["fewest kills of a flow or trace command"]) >= 1
     assert int(rows["kills within COMMIT"]) >= 1
     nothing = ["databases corrupt", "acknowledged rows lost", "half units", "half output files",
                "tables that differ after resume", "temporary files left"]  # fmt: skip
@@ -91,6 +97,62 @@ def test_a_part_of_a_unit_is_half_a_unit(store: Path) -> None:
     with closing(sqlite3.connect(store)) as db, db:
         db.execute("DELETE FROM cells WHERE rowid = (SELECT min(rowid) FROM cells)")
     assert [line[-14:] for line in examined(store, []).half_units] == ["1 of 2 results"]
+
+
+KEY = {"evaluator": "traces", "system_key": "b" * 64, "case_key": "a" * 64, "trial": 0}
+
+
+@pytest.fixture
+def judged(store: Path) -> Path:
+    """The store with a trial that the judge "ccc…" has called a pass."""
+    with Store(store) as opened:
+        trials = Trials(opened)
+        trials.add_cases("traces", [TrialCase(key="a" * 64, id="one", body={})])
+        trials.add_system(TrialSystem(key="b" * 64, name="finder", parameters={}))
+        said = {"outcome": "pass", "check_key": "c" * 64, "verdict": {}}
+        trial = Trial.model_validate({**KEY, "case_id": "one", "status": "done", "log": {}, **said})
+        trials.write_trial_soon(trial).result(20)
+    return store
+
+
+def test_a_verdict_that_was_acknowledged_and_is_not_there_is_lost(judged: Path) -> None:
+    for judge, lost in (("c", 0), ("d", 1)):
+        verdict = ["trials", {**KEY, "check_key": judge * 64}]
+        found = examined(judged, [["S", "1", [verdict]], ["A", "1", None]])
+        assert (len(found.lost), len(found.all())) == (lost, lost)
+
+
+@pytest.mark.parametrize("change", ["check_key = NULL", "outcome = NULL", "log = '{\"a\": '"])
+def test_a_part_of_a_verdict_is_half_a_unit(judged: Path, change: str) -> None:
+    with closing(sqlite3.connect(judged)) as db, db:
+        db.execute("PRAGMA ignore_check_constraints = 1")
+        db.execute(f"UPDATE trials SET {change}")
+    assert examined(judged, []).half_units == ["here: trial 0 of one: half a verdict"]
+
+
+def test_what_is_told_of_a_row_is_its_key_and_of_a_verdict_its_judge_too() -> None:
+    new = {f"its_{k}": v for k, v in KEY.items()} | {"new_check_key": "c" * 64, "new_outcome": "x"}
+    assert watching._told(new, list(KEY)) == {**KEY, "check_key": "c" * 64}
+    assert watching._told({**KEY, "status": "done"}, list(KEY)) == KEY
+    assert watching._told({"trial": 0}, list(KEY)) == {}
+
+
+def _asked(nonce: str, conversation: str) -> dict[str, Any]:
+    user = f"<<BEGIN goals {nonce}>>\n1. A bed.\n2. A meal.\n<<END goals {nonce}>>\n{conversation}"
+    return {"messages": [{"role": "system", "content": ""}, {"role": "user", "content": user}]}
+
+
+def test_a_judge_of_sessions_answers_by_the_request_alone_and_as_it_must() -> None:
+    """Each goal once, by the package's own reader; the random code changes nothing."""
+    text = SessionText(dialogue="", goals=("A bed.", "A meal."))
+    verdicts = set()
+    for number in range(12):
+        one, two = (agents.reply(_asked(c * 24, f"talk {number}"), {"goals": {}}) for c in "0f")
+        assert one == two
+        read = read_goals(str(one), text)
+        assert [goal.goal for goal in read.goals] == ["A bed.", "A meal."]
+        verdicts.add(read.success)
+    assert verdicts == {True, False}
 
 
 def _garble(store: Path) -> None:
@@ -152,9 +214,9 @@ for n in (1, 2):
 
 
 def test_a_missed_target_ends_with_one(capsys: pytest.CaptureFixture[str]) -> None:
-    tally = crash.Tally("quantify", kills=1)
+    tally = Tally("quantify", kills=1)
     tally.found.lost.append("a row")
-    measured = crash.Measured((tally,), crash.Pairs(), crash.Files(), 0)
+    measured = crash.Measured((tally,), Pairs(), Files(), 0)
     rows = crash.rows_of(measured, quick=True)
     assert {row.what for row in rows if row.met is False} >= {"acknowledged rows lost"}
     assert crash.wrong(measured) == ["a row"]
