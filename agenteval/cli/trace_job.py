@@ -79,6 +79,7 @@ def make_finder(
         seed=job.seed,
     )
     locator = Locator(client, job.taxonomy, options, legend=LEGEND)
+    locator.check()
     finder = LocatorFinder(locator, Options(budget=job.budget), job.hints)
     return finder, client
 

@@ -157,6 +157,18 @@ def test_rules_locate_without_a_model(cli: Cli, folder: Path) -> None:
     assert [len(row["findings"]) for row in again.json] == [0, 1]
 
 
+def test_a_context_that_can_never_do_is_told_before_anything_is_asked(
+    cli: Cli, folder: Path
+) -> None:
+    with serve(judge) as server:
+        for more in ((), ("--dry-run",)):
+            done = locate(cli, server.base_url, "--context", 3000, *more)
+            assert done.code == 2
+            assert "context: a context of 3000 tokens leaves 0 for the spans" in done.err
+            assert done.err.count("\n") == 1
+        assert server.count == 0
+
+
 def test_a_judge_locates_resumes_and_writes_the_official_layout(cli: Cli, folder: Path) -> None:
     with serve(judge) as server:
         done = locate(cli, server.base_url, "-o", "found", "--context", 8192)

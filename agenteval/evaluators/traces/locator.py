@@ -107,6 +107,10 @@ class Locator:
             seed=self.options.seed,
         )
 
+    def check(self) -> None:
+        """Raises InputError when the context leaves no room for spans, however short the task."""
+        self._asking.questions(Run(id="-"))
+
     def plan(self, run: Run, condensed: Condensed, hints: Sequence[Finding] = ()) -> Plan:
         """What `locate` will ask when nothing has to be repaired or halved; nothing is sent.
 

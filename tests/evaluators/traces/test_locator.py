@@ -411,6 +411,8 @@ def test_options_that_cannot_work_are_refused() -> None:
     judge, _ = locator(honest, context=600)
     with pytest.raises(InputError, match="context"):
         judge.plan(*made(["nine birds"]))
+    with pytest.raises(InputError, match="context"):
+        judge.check()
 
 
 def test_the_source_changes_with_all_that_can_change_an_answer() -> None:
