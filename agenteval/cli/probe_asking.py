@@ -165,15 +165,3 @@ class Asking:
         if ended.stopped:
             warn(f"stopped, {ended.left_out} calls of the probe not made: {ended.stopped}")
             raise typer.Exit(3)
-
-
-def _chat(
-    job: Job, task: Task, store: Store, choice: Any, change: dict[str, Any]
-) -> tuple[Evaluator, Client]:
-    from agenteval.assemble import JudgeOptions, chat_judge, make_client
-
-    client = make_client(choice, job.limits, store, record=job.record)
-    options = JudgeOptions(
-        job.one_per_call, job.temperature, seed=job.seed, datamark=job.datamark, **change
-    )
-    return chat_judge(client, task, options), client

@@ -17,7 +17,7 @@ from agenteval.models.redirects import Redirected, stay_at_home
 
 
 class Untrusted(BadRequest):
-    """The endpoint's certificate was not accepted. Nothing was sent."""
+    """The endpoint's certificate was not accepted, or none can be checked. Nothing was sent."""
 
 
 def http_library() -> ModuleType:
@@ -70,8 +70,17 @@ def hopeless(error: BaseException) -> Redirected | Untrusted | None:
 
 
 def _trusted() -> Any:
-    """The certificates that a client trusts: those it would read itself, 40 ms of CPU each time."""
-    return _read_certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+    """The certificates that a client trusts: those it would read itself, 40 ms of CPU each time.
+
+    Raises Untrusted when the file that the environment names cannot be read.
+    """
+    file = os.environ.get("SSL_CERT_FILE")
+    try:
+        return _read_certificates(file, os.environ.get("SSL_CERT_DIR"))
+    except OSError as error:  # that of the system names no file, that of OpenSSL neither
+        raise Untrusted(
+            f"no certificates can be read from SSL_CERT_FILE={file} ({error.strerror or error})"
+        ) from error
 
 
 @functools.cache

@@ -25,7 +25,9 @@ def stay_at_home(http: Any) -> None:
     about to be sent, so however a redirect is written makes no difference. What is refused raises
     an OpenAIError (openai's SDK does not retry those) with a Redirected as its cause.
     """
-    http.event_hooks["request"].append(_check_async if hasattr(http, "aclose") else _check)
+    hooks, check = http.event_hooks["request"], _check_async if hasattr(http, "aclose") else _check
+    if check not in hooks:  # a client may be wrapped more than once
+        hooks.append(check)
 
 
 async def _check_async(request: Any) -> None:

@@ -169,12 +169,12 @@ class FileRecorder:
     the file already says is not written again. Raises InputError for a file that cannot be
     appended to, StoreError when the disk is full or fails.
 
-    What is promised: a line has left the process when `record` returns, so the death of the
-    process takes none. It survives a power cut, as far as the disk keeps what it was told to
-    (fsync), after `sync` and `close`, and while an event loop runs SYNC_SECONDS after it was
-    written, all lines of that time together. The store may commit a score sooner. When a sync
-    fails, nobody knows which lines are on the disk: this call, or the next one, raises, and so
-    does every later one.
+    What is promised: a line has left the process when `record` returns, so the death of the process
+    takes none. It survives a power cut, as far as the disk keeps what it was told to (fsync; a new
+    file's name only in a folder that may be read), after `sync` and `close`, and while an event
+    loop runs SYNC_SECONDS after it was written, all lines of that time together. The store may
+    commit a score sooner. When a sync fails, nobody knows which lines are on the disk: this call,
+    or the next one, raises, and so does every later one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -198,6 +198,9 @@ class FileRecorder:
 
     def _know(self, entry: dict[str, Any], where: str) -> None:
         key, cell = _text(entry, "key", where), _cell(entry, where)
+        if not entry.keys() & {"reply", "text"} and key not in self._keys:
+            # what refers to it later could not be replayed either, and would have been paid for
+            raise InputError(f"no reply, and none before it for the request {key!r}", where)
         self._keys.add(key)
         self._known.add((key, cell[0] if cell else None, cell[2] if cell else ""))
 
@@ -300,7 +303,10 @@ class FileRecorder:
 
 
 def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path.resolve().parent, os.O_RDONLY)
+    try:
+        descriptor = os.open(path.resolve().parent, os.O_RDONLY)
+    except PermissionError:  # it may be written to and not read: its name is left to the system
+        return
     try:
         os.fsync(descriptor)
     finally:

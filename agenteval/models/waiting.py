@@ -12,7 +12,8 @@ from datetime import datetime, timedelta, timezone
 # What is left and when it is full again, as OpenAI and those who follow it say it.
 _LIMITS = ("requests", "tokens")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,4})?"
+# no digit can belong to two parts: an endpoint's header must not cost time in its number of digits
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,4})?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:\s*,\s*{_NUMBER})*", re.ASCII | re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 

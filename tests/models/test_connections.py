@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.models.connections import Untrusted, open_connections
+from agenteval.models.embeddings import EndpointEmbedder
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.wire import Request
 
@@ -106,3 +107,18 @@ async def test_a_hundred_clients_read_the_certificates_once(
     assert len(read) <= 1
     for client in clients:
         await client.aclose()
+
+
+@pytest.mark.parametrize(("name", "why"), [("none.pem", "No such file"), ("empty.pem", "X509")])
+async def test_a_file_of_certificates_that_cannot_be_read_is_named(
+    name: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is refused names it as a way out, so a slip in it must not look like another defect."""
+    path = tmp_path / name
+    if name == "empty.pem":
+        path.write_text("no certificate\n")
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    with pytest.raises(Untrusted, match=f"SSL_CERT_FILE={path} .*{why}"):
+        await say("https://localhost:9/v1")
+    with pytest.raises(Untrusted, match="SSL_CERT_FILE"):
+        EndpointEmbedder("m", "https://localhost:9/v1")

@@ -333,8 +333,9 @@ async def test_a_second_session_names_only_what_is_new(file: Path) -> None:
 
 def test_a_line_without_a_reply_needs_an_earlier_one(file: Path) -> None:
     write(file, {"key": "k", "run": "r"}, {"key": "k", "run": "s", "text": "late"})
-    with pytest.raises(InputError, match=r":1: no reply, and none before it"):
-        ReplayTransport(file)
+    for read in (ReplayTransport, FileRecorder):  # before anything more is paid for
+        with pytest.raises(InputError, match=r":1: no reply, and none before it"):
+            read(file)
 
 
 class Memory(dict[str, dict[str, Any]]):
@@ -467,3 +468,22 @@ def test_what_is_no_disk_needs_no_sync(file: Path, disk: Disk) -> None:
     recorder.record(ask("a"), REPLY)
     recorder.close()
     assert len(lines(file)) == 1
+
+
+def test_a_folder_that_may_not_be_read_takes_a_recording(
+    file: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As its permissions would have it: whoever runs the tests may be allowed everything."""
+    opened = os.open
+
+    def unreadable(path: Any, flags: int, *more: Any, **named: Any) -> int:
+        if os.path.isdir(path):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(path, flags, *more, **named)
+
+    recorder = FileRecorder(file)
+    monkeypatch.setattr(os, "open", unreadable)
+    recorder.record(ask("a"), REPLY)
+    recorder.close()
+    assert len(lines(file)) == 1
+    assert disk.files == [file.stat().st_size]
