@@ -12,12 +12,13 @@ number in flight after a burst is the ceiling itself, and nothing has to be halv
 
 What the tests show in virtual time under the thorough profile, from a start of 8: with ceilings of
 5 to 500 and latencies of 0.05 to 3 s at least 80 % of the ceiling is used and at most 2 % of the
-requests are refused after 10 s, or after eight round trips when these take longer; with up to 1 % of
-429s that load did not cause where latencies are exponential, up to 0.1 % where all are the same. The
-same 20 s after the ceiling rose or fell tenfold, for exponential latencies up to 1 s. Not so with
-500 at 3 s when all latencies are the same: six round trips double to it, and the last, at one
+requests are refused after 10 s, or after eight round trips when these take longer; with up to 1 %
+of 429s that load did not cause where latencies are exponential, up to 0.1 % where all are equal.
+The same 20 s after the ceiling rose or fell tenfold, for exponential latencies up to 1 s. Not so
+with 500 at 3 s when all latencies are equal: six round trips double to it, and the last, at one
 instant, may overshoot by half. Trials cost about one 429 in 60 answers, so that with few requests
-each second they are rare: a ceiling of 5 at 3 s that rises is found after a minute.
+each second they are rare: a ceiling of 5 at 3 s that rises is found after a minute, and so is any
+limit after everything was refused for a while.
 """
 
 from __future__ import annotations

@@ -9,10 +9,11 @@ import functools
 import importlib
 import os
 import ssl
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from agenteval.errors import BadRequest
+from agenteval.errors import BadRequest, InputError
 from agenteval.models.redirects import Redirected, stay_at_home
 
 
@@ -39,16 +40,22 @@ def open_connections(url: str) -> Any:
 
     named = "@" in url.partition("://")[2].partition("/")[0]
     pool = openai.DefaultAsyncHttpxClient if named else openai.DefaultAioHttpClient
-    http = pool(base_url=url, verify=_trusted())
-    stay_at_home(http)
-    return http
+    return _opened(lambda: pool(base_url=url, verify=_trusted()))
 
 
 def open_plain_connections() -> Any:
     """A synchronous client, for calls that are few."""
     import openai
 
-    http = openai.DefaultHttpxClient(verify=_trusted())
+    return _opened(lambda: openai.DefaultHttpxClient(verify=_trusted()))
+
+
+def _opened(make: Callable[[], Any]) -> Any:
+    """Raises InputError for a proxy that cannot be spoken to."""
+    try:
+        http = make()
+    except (ValueError, ImportError) as error:  # an unknown scheme; SOCKS without its package
+        raise InputError(str(error), "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY") from None
     stay_at_home(http)
     return http
 

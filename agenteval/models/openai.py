@@ -47,6 +47,8 @@ _OPTIONAL = {
     "seed": None, "temperature": None, "stop": None, "max_tokens": "max_completion_tokens",
 }  # fmt: skip
 # A value out of range names the parameter as well; only these words say that it is not taken.
+# A letter, digit, "-" or "_" as JSON may write it; in JSON within JSON with more backslashes.
+_ESCAPED = re.compile(rb"\\+u00(2[dD]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aA])")
 _NOT_TAKEN = re.compile(
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed"
     r"|only the default|cannot find|deprecated"
@@ -156,7 +158,10 @@ class OpenAITransport:
 
     def _unsaid(self, payload: bytes) -> bytes:
         """The body without our key, which some endpoints and debugging proxies repeat: replies
-        are stored."""
+        are stored. Also where its letters are written as JSON escapes, at whatever depth."""
+        plain = _ESCAPED.sub(lambda m: bytes((int(m[1], 16),)), payload)
+        if plain != payload and any(secret in plain for secret in self._bytes):
+            payload = plain
         for secret in self._bytes:
             if secret in payload:
                 payload = payload.replace(secret, b"[hidden]")

@@ -6,22 +6,24 @@ a 307 or 308 carries the whole body along: the prompt, which may hold private da
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from agenteval.errors import BadRequest
 
-_HOME = "agenteval.home"  # in a request's extensions: the URL that was asked for first
+_WAY = "agenteval.way"  # in a request's extensions: the URLs asked for so far
+_MOST = 3  # redirects in a row; the body goes out again with each
 
 
 class Redirected(BadRequest):
-    """The endpoint redirects to another host. Nothing was sent there; a retry cannot heal it."""
+    """The endpoint redirects to where nothing is sent; a retry cannot heal it."""
 
 
 def stay_at_home(http: Any) -> None:
     """Have a client of httpx or httpx2, sync or async, follow no redirect to another origin.
 
-    Scheme, host and port must be those of the URL that was asked for; https in the place of http
-    on the same host is allowed, both at their usual ports. Every request is looked at as it is
+    Scheme, host and port must be those of the URL that was asked for, and so the user it names;
+    https in the place of http on the same host is allowed, both at their usual ports. At most three
+    redirects are followed. Every request is looked at as it is
     about to be sent, so however a redirect is written makes no difference. What is refused raises
     an OpenAIError (openai's SDK does not retry those) with a Redirected as its cause.
     """
@@ -36,16 +38,24 @@ async def _check_async(request: Any) -> None:
 
 def _check(request: Any) -> None:
     here = request.url
-    home = request.extensions.setdefault(_HOME, here)  # a redirect takes the extensions over
-    if _origin(here) == _origin(home) or _is_upgrade(home, here):
-        return
+    way = (*request.extensions.get(_WAY, ()), here)  # a redirect takes the extensions over
+    request.extensions[_WAY] = way
+    home = way[0]
+    if _origin(here) != _origin(home) and not _is_upgrade(home, here):
+        _refuse(
+            f"{_shown(home)} redirects to {_shown(here)}; nothing was sent there: another host "
+            "must be named as the endpoint itself"
+        )
+    if here.userinfo != home.userinfo:
+        _refuse(f"{_shown(home)} redirects to another user of itself; nothing was sent there")
+    if len(way) > 1 + _MOST:
+        _refuse(f"{_shown(home)} redirects more than {_MOST} times")
+
+
+def _refuse(message: str) -> NoReturn:
     import openai
 
-    refused = Redirected(
-        f"{_shown(home)} redirects to {_shown(here)}; nothing was sent there: another host must "
-        "be named as the endpoint itself"
-    )
-    raise openai.OpenAIError(str(refused)) from refused
+    raise openai.OpenAIError(message) from Redirected(message)
 
 
 def _origin(url: Any) -> tuple[str, str, int | None]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.errors import InputError
 from agenteval.models.connections import Untrusted, open_connections
 from agenteval.models.embeddings import EndpointEmbedder
 from agenteval.models.openai import OpenAITransport
@@ -122,3 +123,12 @@ async def test_a_file_of_certificates_that_cannot_be_read_is_named(
         await say("https://localhost:9/v1")
     with pytest.raises(Untrusted, match="SSL_CERT_FILE"):
         EndpointEmbedder("m", "https://localhost:9/v1")
+
+
+@pytest.mark.parametrize("proxy", ["gopher://127.0.0.1:1", "socks9://127.0.0.1:1"])
+async def test_a_proxy_that_cannot_be_spoken_to_is_named(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(InputError, match=r"^HTTP_PROXY, HTTPS_PROXY or ALL_PROXY: .*scheme"):
+        await say("https://judge.example/v1")

@@ -589,11 +589,38 @@ async def test_nothing_is_logged_of_the_key_while_all_is_well(
     assert CANARY not in caplog.text
 
 
-# ---- Bodies out of form --------------------------------------------------------------------------
-
-
 def body_with(**more: Any) -> dict[str, Any]:
     return {"choices": [{"message": {"content": "x"}, "finish_reason": "stop", **more}]}
+
+
+SPELLED = "".join(f"\\u{ord(c):04x}" if i % 2 else c for i, c in enumerate(CANARY))
+INNER = f'{{"label": "good", "reason": "the key is {SPELLED}, caf\\u00e9"}}'
+OUTER = f'{{"choices": [{{"finish_reason": "stop", "message": {{"content": "{SPELLED}!"}}}}]}}'
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (OUTER, "[hidden]!"),
+        (json.dumps(body_with(message={"content": INNER})),
+         '{"label": "good", "reason": "the key is [hidden], caf\\u00e9"}'),
+    ],
+)  # fmt: skip
+async def test_a_key_in_escapes_is_hidden_in_a_reply(body: str, text: str) -> None:
+    assert CANARY not in body
+    with serve(faults=[Fault("error_200", body=body)]) as server:
+        async with client_of(server, api_key=CANARY) as (client, _):
+            assert (await client.complete(ask())).text == text
+
+
+async def test_escapes_beside_no_key_stay() -> None:
+    body = json.dumps(body_with(message={"content": r"print('\u0041')"}))
+    with serve(faults=[Fault("error_200", body=body)]) as server:
+        async with client_of(server, api_key=CANARY) as (client, _):
+            assert (await client.complete(ask())).text == r"print('\u0041')"
+
+
+# ---- Bodies out of form --------------------------------------------------------------------------
 
 
 BROKEN: list[Any] = [

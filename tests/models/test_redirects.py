@@ -208,6 +208,28 @@ async def test_from_the_same_host_on_to_another(tmp_path: Path) -> None:
         assert [path for _, path, _ in here] == list(way)
 
 
+@pytest.mark.parametrize("make", [direct, autogen])
+async def test_a_circle_is_left_after_three_and_not_entered_again(
+    make: Callable[[str, Path], Client], tmp_path: Path
+) -> None:
+    with serve() as home:
+        here = Heard(home)
+        here.location = lambda path: f"{path}/more"
+        said = await refused(make(f"{base(home)}/a", tmp_path))
+        assert said == f"{base(home)} redirects more than 3 times"
+        assert len(here) == 1 + 3
+
+
+async def test_another_user_of_the_same_host_is_not_followed(tmp_path: Path) -> None:
+    with serve() as home:
+        here = Heard(home)
+        named = base(home).replace("://", "://ann:word@")
+        here.location = {"/a/chat/completions": f"{named}/b/chat/completions"}.get
+        said = await refused(direct(f"{base(home)}/a", tmp_path))
+        assert said == f"{base(home)} redirects to another user of itself; nothing was sent there"
+        assert len(here) == 1
+
+
 async def test_a_redirect_is_a_failure_of_the_infrastructure(tmp_path: Path) -> None:
     said = line("http://a", "http://b")
     assert classify(Redirected(said)) == ("error:infrastructure", said)
