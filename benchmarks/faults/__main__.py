@@ -30,18 +30,15 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from benchmarks.faults import files as faults_files
-from benchmarks.faults import full as faults_full
-from benchmarks.faults import sockets as faults_sockets
-from benchmarks.faults.operations import OPERATIONS, alone, answer, prepare
-from benchmarks.faults.tries import BAD, KINDS, Tally, attempt, undisturbed
+from benchmarks.faults.loops import Found, full, loop, sockets
+from benchmarks.faults.operations import OPERATIONS, alone, prepare
+from benchmarks.faults.tries import BAD, KINDS, Tally
 from benchmarks.outcome import Row, finish
 
-MOST = 2000  # a loop that has not ended by then never will
 SMALL = {
     "quantify": "sqlite fsync EIO once",
     "export": "file",
@@ -49,55 +46,6 @@ SMALL = {
 }
 STRIDES = {"session": 4}  # at full size; 1 of all others
 LIMITS = (0, 40_000, 80_000, 120_000, 200_000, 300_000)
-Found = dict[str, Tally]
-
-
-@alone()
-def loop(name: str, template: Path, work: Path, stride: int, kinds: Sequence[str]) -> Found:
-    """All kinds of fault under one operation; tallies by kind."""
-    operation = next(o for o in OPERATIONS if o.name == name)
-    expected = undisturbed(template, work, operation)
-    found = {}
-    for kind in KINDS:
-        if kind.name not in kinds:
-            continue
-        tally = found[f"{name}: {kind.name}"] = Tally()
-        n = 1
-        while attempt(template, work / "try", operation, kind, n, expected, tally):
-            n += stride
-            if n > MOST:
-                tally.wrong.append(f"stuck: still failing at n = {n}")
-                break
-    return found
-
-
-@alone()
-def sockets(template: Path, work: Path, stride: int) -> Found:
-    """The n-th socket call of the model client."""
-    from agenteval.testing import serve
-
-    with serve(answer) as server:
-        found = faults_sockets.tries(template, work, server.base_url, stride)
-    return {f"quantify: {kind}": tally for kind, tally in found.items()}
-
-
-@alone()
-def full(template: Path, work: Path, sizes: Sequence[int]) -> tuple[Found, list[str]]:
-    """A full disk under `quantify` and `export`; the tallies, and what could not be had."""
-    found, skipped = {}, []
-    for operation in (OPERATIONS[0], OPERATIONS[3]):
-        expected = undisturbed(template, work, operation)
-        limited = faults_full.limits(template, work, operation, expected, list(sizes))
-        found[f"{operation.name}: process with a file limit"] = limited
-        rooms = faults_full.in_namespace(template, work, operation, expected, list(sizes))
-        if isinstance(rooms, str):
-            skipped.append(f"{operation.name} on a full tmpfs: {rooms}")
-        else:
-            found[f"{operation.name}: process on a full tmpfs"] = rooms
-    if Path("/dev/full").exists():
-        shows = [("show",), ("show", "--json"), ("--help",)]
-        found["show: standard output full"] = faults_full.full_output(template, work, shows)
-    return found, skipped
 
 
 @alone()

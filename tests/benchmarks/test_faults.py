@@ -108,6 +108,12 @@ def test_recordings_cut_at_every_byte(tmp_path: Path) -> None:
     assert cut.tried > 1000
 
 
+def test_the_loops_can_be_run_in_processes_of_their_own() -> None:
+    """Spawned by `python -m benchmarks.faults`, which has no importable `__main__`."""
+    for one in (faults.loop, faults.sockets, faults.full):
+        assert one.__module__ == "benchmarks.faults.loops"
+
+
 # ---- what is counted would be seen ---------------------------------------------------------------
 
 
