@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agenteval.agreement import Agreement
 from agenteval.cli.console import clean, out
+from agenteval.cli.grid import Column, Grid, Group, Row, print_grids
 from agenteval.jury import Ceiling, Jury
 from agenteval.label_audit import AUC, Suspect, WithAndWithout
 from agenteval.stats.interval import Interval
@@ -56,8 +56,7 @@ def print_found(found: Found, names: Names, *, confusion: bool) -> None:
     """All tables. `names` by criterion id."""
     for one in found.comparisons:
         out().print(f"[bold]judge {clean(one.judge)} against labels of {clean(one.rater)}[/bold]")
-        _agreement(one.criteria, names)
-        _differences(one.criteria, names)
+        print_grids(_agreement(one.criteria, names), _differences(one.criteria, names))
         _remarks(one.criteria, names)
         if confusion:
             _confusions(one.criteria, names)
@@ -92,42 +91,49 @@ def interval(one: Interval, *, percent: bool = False) -> str:
     return f"{head} [{', '.join(ends)}]" if len(ends) == 2 else head
 
 
-def _table(heads: Sequence[str], *, text: int = 1) -> Any:
-    """A table whose first `text` columns are words and the others numbers."""
-    from rich import box
-    from rich.table import Table
+def _grid(heads: Sequence[str], lines: Sequence[Row | Group], *, words: Sequence[int] = ()) -> Grid:
+    """A table whose first column names the row; those of `words` are text too, the others numbers.
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for i, head in enumerate(heads):
-        # numbers stay whole; where room is short, names are broken
-        table.add_column(head, justify="left" if i < text else "right", no_wrap=i >= text)
-    return table
+    The last of `words` is broken where room is short, if it is the last column.
+    """
+    columns = [
+        Column(head, number=i not in (0, *words), whole=i + 1 < len(heads) or i not in words)
+        for i, head in enumerate(heads)
+    ]
+    return Grid(tuple(columns), tuple(lines))
 
 
-def _agreement(rows: Sequence[Agreement], names: Names) -> None:
-    table = _table(("criterion", "runs", "equal levels", "kappa", "alpha"))
-    for one in rows:
-        table.add_row(
-            clean(names.get(one.criterion_id, one.criterion_id)),
-            str(one.n),
-            interval(one.exact, percent=True),
-            *(interval(i) for i in (one.kappa, one.alpha)),
+def _agreement(rows: Sequence[Agreement], names: Names) -> Grid:
+    lines = [
+        Row(
+            (
+                names.get(one.criterion_id, one.criterion_id),
+                str(one.n),
+                interval(one.exact, percent=True),
+                *(interval(i) for i in (one.kappa, one.alpha)),
+            )
         )
-    out().print(table)
+        for one in rows
+    ]
+    return _grid(("criterion", "runs", "equal levels", "kappa", "alpha"), lines)
 
 
-def _differences(rows: Sequence[Agreement], names: Names) -> None:
-    table = _table(("criterion", "weighted kappa", "Spearman", "judge", "labels", "judge - labels"))
-    for one in rows:
-        table.add_row(
-            clean(names.get(one.criterion_id, one.criterion_id)),
-            interval(one.weighted),
-            interval(one.spearman),
-            number(one.judge_mean),
-            number(one.label_mean),
-            interval(one.bias),
+def _differences(rows: Sequence[Agreement], names: Names) -> Grid:
+    heads = ("criterion", "weighted kappa", "Spearman", "judge", "labels", "judge - labels")
+    lines = [
+        Row(
+            (
+                names.get(one.criterion_id, one.criterion_id),
+                interval(one.weighted),
+                interval(one.spearman),
+                number(one.judge_mean),
+                number(one.label_mean),
+                interval(one.bias),
+            )
         )
-    out().print(table)
+        for one in rows
+    ]
+    return _grid(heads, lines)
 
 
 def _remarks(rows: Sequence[Agreement], names: Names) -> None:
@@ -196,28 +202,22 @@ def _confusions(rows: Sequence[Agreement], names: Names) -> None:
         heads = [str(i + 1) for i in range(len(one.levels))]
         name = clean(names.get(one.criterion_id, one.criterion_id))
         out().print(f"{name}: runs by level, worst first")
-        table = _table(("labels \\ judge", *heads))
+        lines = []
         for i, level in enumerate(one.levels):
-            cells = [
-                f"[bold]{n}[/bold]" if i == j else str(n or "·")
-                for j, n in enumerate(one.confusion[i])
-            ]
-            table.add_row(f"{i + 1} {clean(level)}", *cells)
-        out().print(table)
+            cells = [str(n or (0 if i == j else "·")) for j, n in enumerate(one.confusion[i])]
+            lines.append(Row((f"{i + 1} {level}", *cells), styles={i + 1: "bold"}))
+        print_grids(_grid(("labels \\ judge", *heads), lines))
 
 
 def _ceiling(rows: Sequence[Ceiling], names: Names) -> None:
     who = ", ".join(dict.fromkeys(r for one in rows for r in one.raters))
     out().print(f"[bold]raters among themselves[/bold] ({clean(who)}): what a judge could reach")
-    table = _table(
-        ("criterion", "runs", "equal levels", "alpha"),
-    )
-    for one in rows:
-        table.add_row(
-            clean(names.get(one.criterion_id, one.criterion_id)), str(one.n),
-            interval(one.exact, percent=True), interval(one.alpha),
-        )  # fmt: skip
-    out().print(table)
+    lines = [
+        Row((names.get(one.criterion_id, one.criterion_id), str(one.n),
+             interval(one.exact, percent=True), interval(one.alpha)))
+        for one in rows
+    ]  # fmt: skip
+    print_grids(_grid(("criterion", "runs", "equal levels", "alpha"), lines))
 
 
 def _jury(found: JuryOf, names: Names) -> None:
@@ -227,20 +227,19 @@ def _jury(found: JuryOf, names: Names) -> None:
         "runs that all of them rated; error: mean distance from the label; change: what the jury's "
         "error grows by without this judge, so above 0 it helps"
     )
-    table = _table(
-        ("criterion", "judge", "runs", "Spearman", "error", "without", "change"),
-        text=2,
-    )
+    lines: list[Row | Group] = []
     for one in found.criteria:
-        name = clean(names.get(one.criterion_id, one.criterion_id))
-        table.add_row(name, "[bold]jury[/bold]", str(one.n), number(one.spearman),
-                      interval(one.error), "", "")  # fmt: skip
-        for juror in one.jurors:
-            table.add_row(
-                "", clean(juror.name), "", number(juror.spearman), interval(juror.error),
-                number(juror.without.mean), interval(juror.change),
-            )  # fmt: skip
-    out().print(table)
+        lines.append(Group(names.get(one.criterion_id, one.criterion_id)))
+        whole = ("jury", str(one.n), number(one.spearman), interval(one.error), "", "")
+        lines.append(Row(whole, "bold"))
+        lines += [
+            Row((juror.name, "", number(juror.spearman), interval(juror.error),
+                 number(juror.without.mean), interval(juror.change)))
+            for juror in one.jurors
+        ]  # fmt: skip
+    print_grids(
+        _grid(("criterion\n  judge", "runs", "Spearman", "error", "without", "change"), lines)
+    )
 
 
 def _audit(found: Audited, names: Names) -> None:
@@ -256,16 +255,14 @@ def _audit(found: Audited, names: Names) -> None:
             else f"nothing to audit with: no criterion tells success from failure (AUC above {AUC})"
         )
         return
-    table = _table(("run", "label", "against", "beyond", "criteria unanimous against it"), text=2)
-    table.columns[0].no_wrap, table.columns[-1].no_wrap = True, False
-    table.columns[-1].justify = "left"
+    lines = []
     for one in found.suspects[:MOST_SUSPECTS]:
         which = ", ".join(names.get(c, c) for c in one.against)
-        table.add_row(
-            clean(one.run), "success" if one.success else "failed",
-            f"{len(one.against)} of {len(one.witnesses)}", f"{one.outlying:.0%}", clean(which),
-        )  # fmt: skip
-    out().print(table)
+        label = "success" if one.success else "failed"
+        against = f"{len(one.against)} of {len(one.witnesses)}"
+        lines.append(Row((one.run, label, against, f"{one.outlying:.0%}", which)))
+    heads = ("run", "label", "against", "beyond", "criteria unanimous against it")
+    print_grids(_grid(heads, lines, words=(1, 4)))
     if len(found.suspects) > MOST_SUSPECTS:
         out().print(f"and {len(found.suspects) - MOST_SUSPECTS} more, all of them with --json")
     out().print(

@@ -7,6 +7,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.console import clean, out
+from agenteval.cli.grid import Column, Grid, print_grids
+from agenteval.cli.grid import Row as GridRow
 
 if TYPE_CHECKING:
     from agenteval.cli.compare_sides import Sides
@@ -25,8 +27,8 @@ _UNEVEN = 0.05  # difference of the shares not rated that is worth a warning
 def print_comparison(sides: Sides, comparison: Comparison, gates: Sequence[Gate]) -> None:
     """Head, figures, verdicts with the data behind them, gates."""
     _head(sides, comparison)
-    _figures(comparison)
-    _verdicts(comparison)
+    print_grids(_figures(comparison), _verdicts(comparison))
+    _not_rated(comparison)
     for row in comparison.rows:
         if row.verdict != "cannot tell" or row.cases_for_margin is None or row.undecidable:
             word = _coloured(verdict(comparison, row))
@@ -111,46 +113,44 @@ def _short(case: str) -> str:
     return case if len(case) <= 24 else case[:12]  # stored cases are named by a hash
 
 
-def _table(**columns: str) -> Any:
-    """A table that fits 80 columns; names of criteria are folded, never cut."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, header_style="bold")
-    table.add_column("criterion", overflow="fold", min_width=14)
-    for head in columns.values():
-        table.add_column(head, justify="right", no_wrap=True)
-    return table
+def _columns(*heads: str) -> tuple[Column, ...]:
+    return Column("criterion", number=False), *map(Column, heads)
 
 
-def _figures(comparison: Comparison) -> None:
-    table = _table(
-        a="A", b="B", d="B - A [95 %]\n(share of the scale)", w="wins/ties\n/losses", p="p",
-        holm="p\nHolm",
+def _figures(comparison: Comparison) -> Grid:
+    columns = _columns(
+        "A", "B", "B - A [95 %]\n(share of the scale)", "wins/\nties/\nlosses", "p", "p\nHolm"
+    )
+    rows = tuple(
+        GridRow(
+            (row.criterion, _mean(row.first), _mean(row.second), _span(row.difference),
+             f"{row.wins}/{row.ties}/{row.losses}", _p(row.p), _p(row.p_holm))
+        )
+        for row in comparison.rows
     )  # fmt: skip
-    for row in comparison.rows:
-        table.add_row(
-            clean(row.criterion), _mean(row.first), _mean(row.second), _span(row.difference),
-            f"{row.wins}/{row.ties}/{row.losses}", _p(row.p), _p(row.p_holm),
-        )  # fmt: skip
-    out().print(table)
+    return Grid(columns, rows)
 
 
-def _verdicts(comparison: Comparison) -> None:
-    margin = comparison.options.margin
-    table = _table(
-        v="verdict\non B", n="pairs", r="r of\npairs", d="detectable\nat 80 %",
-        c=f"cases to\nsee {margin:g}", m="not rated\nA / B",
+def _verdicts(comparison: Comparison) -> Grid:
+    columns = _columns(
+        "verdict\non B", "pairs", "r of\npairs", "detectable\nat 80 %",
+        f"cases to\nsee {comparison.options.margin:g}", "not rated\nA / B",
     )  # fmt: skip
+    rows = []
     for row in comparison.rows:
         a, b = (c.ratings - c.rated for c in row.counts)
-        table.add_row(
-            clean(row.criterion), _coloured(verdict(comparison, row)), str(row.n),
+        word = verdict(comparison, row)
+        cells = (
+            row.criterion, word, str(row.n),
             "-" if row.correlation is None else f"{row.correlation:.2f}",
             "-" if row.detectable is None else f"{row.detectable:.3f}",
             "-" if row.cases_for_margin is None else f"{row.cases_for_margin:,}", f"{a} / {b}",
         )  # fmt: skip
-    out().print(table)
+        rows.append(GridRow(cells, styles={1: _COLOURS[word]}))
+    return Grid(columns, tuple(rows))
+
+
+def _not_rated(comparison: Comparison) -> None:
     for row in comparison.rows:
         for side, counts in zip("AB", row.counts, strict=True):
             if counts.rated < counts.ratings:

@@ -11,6 +11,8 @@ from typing import Any
 from agenteval.analysis import ALL, Rating, Row, summarize
 from agenteval.cli.console import clean, out
 from agenteval.cli.flags import Flags, printed
+from agenteval.cli.grid import Column, Grid, Group, print_grids
+from agenteval.cli.grid import Row as GridRow
 from agenteval.records import Criterion, Source, Usage
 from agenteval.stats import Interval
 
@@ -56,29 +58,18 @@ class Report:
 
 def print_table(report: Report, *, levels: bool = False) -> None:
     """The table on standard output, with its head and foot."""
-    from rich import box
-    from rich.table import Table
-
     _head(report)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    table.add_column("criterion")
-    table.add_column("system")
-    unit = "levels from 0" if levels else "0 worst, 1 best"
-    table.add_column(f"mean [95 % interval]\n({unit})", justify="right", no_wrap=True)
-    outcomes = report.outcomes
-    split = outcomes["success"] + outcomes["failed"] > 0
-    if split:
-        table.add_column("success\nmean (n)", justify="right", no_wrap=True)
-        table.add_column("failed\nmean (n)", justify="right", no_wrap=True)
-    table.add_column("ratings\n/ cases", justify="right", no_wrap=True)
-    table.add_column("not rated")
     rows = report.rows
+    shown = _Shown(levels, report.outcomes["success"] + report.outcomes["failed"] > 0)
+    lines: list[GridRow | Group] = []
     for criterion in report.criteria:
         own = [r for r in rows if r.criterion_id == criterion.id]
         if any(r.overall.n for r in own):
-            _criterion_lines(table, criterion, own, levels=levels, split=split)
-    if table.row_count:
-        out().print(table)
+            lines += shown.lines(criterion, own)
+    if lines:
+        print_grids(Grid(shown.columns(), tuple(lines)))
+        shown.notes()
+        _unrated(report.criteria, rows, shown)
     _foot(report, rows)
 
 
@@ -110,36 +101,92 @@ def _head(report: Report) -> None:
         out().print(f"[yellow]{_WEAK_NOTE}[/yellow]")
 
 
-def _criterion_lines(
-    table: Any, criterion: Criterion, rows: Sequence[Row], *, levels: bool, split: bool
-) -> None:
-    factor = (len(criterion.accepted_values) - 1) if levels and criterion.accepted_values else 1
-    name = clean(criterion.name)
-    if any(r.relative for r in rows):
-        name += "\n[dim]rank within a problem,\nmean 1/2 by construction[/dim]"
-    for i, row in enumerate(rows):
-        style = "bold" if row.system == ALL else ""
-        table.add_row(
-            name if i == 0 else "",
-            clean(row.system),
-            _interval(row.overall, factor),
-            *([_mean(row.success, factor), _mean(row.failed, factor)] if split else []),
-            f"{row.overall.n} / {row.overall.n_clusters}" if row.overall.n else "0",
-            _missing(row, factor),
-            style=style,
-            end_section=i == len(rows) - 1,
+class _Shown:
+    """The rows as text, and the letters of the reasons why intervals are missing."""
+
+    def __init__(self, levels: bool, split: bool) -> None:
+        self.levels = levels
+        self.split = split  # whether success is known of some run
+        self.reasons: dict[str, str] = {}
+
+    def columns(self) -> tuple[Column, ...]:
+        """The heads: a mean of successes and failures only where some are known."""
+        unit = "levels from 0" if self.levels else "0 worst, 1 best"
+        sides = ("success\nmean (ratings)", "failed\nmean (ratings)") if self.split else ()
+        numbers = (f"mean [95 % interval]\n({unit})", *sides, "ratings\n/ cases", "not\nrated")
+        return Column("criterion\n  system", number=False), *map(Column, numbers)
+
+    def lines(self, criterion: Criterion, rows: Sequence[Row]) -> list[GridRow | Group]:
+        """The name of the criterion, and a row per system."""
+        factor = self.factor(criterion)
+        ranks = "rank within a problem, mean 1/2 by construction"
+        remark = ranks if any(r.relative for r in rows) else ""
+        found: list[GridRow | Group] = [Group(criterion.name, remark)]
+        for row in rows:
+            sides = (row.success, row.failed) if self.split else ()
+            cells = (
+                row.system,
+                self._interval(row.overall, factor),
+                *(_mean(side, factor) for side in sides),
+                f"{row.overall.n} / {row.overall.n_clusters}" if row.overall.n else "0",
+                str(row.failures.total() + row.not_applicable),
+            )
+            found.append(GridRow(cells, "bold" if row.system == ALL else ""))
+        return found
+
+    def factor(self, criterion: Criterion) -> float:
+        """What a value is multiplied by to be shown."""
+        values = criterion.accepted_values
+        return len(values) - 1 if self.levels and values else 1
+
+    def _interval(self, interval: Interval, factor: float) -> str:
+        if interval.mean is None:
+            return "-"
+        mean, low, high = interval.mean, interval.low, interval.high
+        if low is None or high is None or low == high:  # no width is no certainty: say why
+            reason = interval.reason or "at the end of the scale"
+            letter = self.reasons.setdefault(reason, _letter(len(self.reasons)))
+            return f"{mean * factor:.3f} ({letter})"
+        return f"{mean * factor:.3f} [{low * factor:.3f}, {high * factor:.3f}]"
+
+    def notes(self) -> None:
+        """What the letters mean, and what is counted in brackets."""
+        for reason, letter in self.reasons.items():
+            out().print(f"[dim]({letter}) without an interval: {clean(reason)}[/dim]")
+        if self.split:
+            out().print(
+                "[dim]success, failed: over runs that ended so; in brackets the number of ratings, "
+                "one per run and repeat[/dim]"
+            )
+
+
+def _letter(n: int) -> str:
+    """a to z, then aa, ab and so on."""
+    head, last = divmod(n, 26)
+    return (_letter(head - 1) if head else "") + chr(ord("a") + last)
+
+
+def _unrated(criteria: Sequence[Criterion], rows: Sequence[Row], shown: _Shown) -> None:
+    """What became of the ratings that have no value, and of those given by rule."""
+    from rich.padding import Padding
+
+    said = {
+        criterion.name: "; ".join(
+            f"{row.system}: {missing}"
+            for row in rows
+            if row.criterion_id == criterion.id and row.overall.n
+            if (missing := _missing(row, shown.factor(criterion)))
         )
-
-
-def _interval(interval: Interval, factor: float) -> str:
-    if interval.mean is None:
-        return "-"
-    mean = f"{interval.mean * factor:.3f}"
-    if interval.low is None or interval.high is None:
-        return f"{mean} [dim]({interval.reason})[/dim]"
-    if interval.low == interval.high:  # no width is no certainty: say why there is none
-        return f"{mean} [dim]({interval.reason or 'at the end of the scale'})[/dim]"
-    return f"{mean} [{interval.low * factor:.3f}, {interval.high * factor:.3f}]"
+        for criterion in criteria
+    }
+    if any(said.values()):
+        degenerate = " and degenerate" if any(row.degenerate for row in rows) else ""
+        out().print(f"not rated{degenerate}, by criterion and system:")
+    for name, text in said.items():
+        if text:
+            out().print(
+                Padding(f"{clean(name)}: [dim]{clean(text)}[/dim]", (0, 0, 0, 2), expand=False)
+            )
 
 
 def _mean(interval: Interval, factor: float) -> str:
@@ -149,6 +196,7 @@ def _mean(interval: Interval, factor: float) -> str:
 
 
 def _missing(row: Row, factor: float) -> str:
+    """Counts by status, and what they could do to the mean; "" when there is nothing to say."""
     parts = [f"{n} {status.partition(':')[2]}" for status, n in sorted(row.failures.items())]
     if row.bounds:
         low, high = (bound * factor for bound in row.bounds)
@@ -158,7 +206,7 @@ def _missing(row: Row, factor: float) -> str:
     if row.degenerate:
         without = _mean(row.without_degenerate, factor)
         parts.append(f"{row.degenerate} degenerate, mean without: {without}")
-    return ", ".join(parts) or "0"
+    return ", ".join(parts)
 
 
 def _foot(report: Report, rows: Sequence[Row]) -> None:

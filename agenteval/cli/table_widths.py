@@ -19,6 +19,7 @@ _JOINTS = re.compile(r"[^\s/+_:,·-]*[\s/+_:,·-]+|[^\s/+_:,·-]+")
 # An interval is one word, and so are "41 %", "12 /" and "of 41".
 _WORDS = re.compile(r"\[[^\[\]]*\]\S*\s*|(?:of\s)?[^\s\[]+(?:\s[/%])?\s*|\[\s*|\s+")
 _MOST_FLOOR = 28  # a longer piece of a name may be folded
+_LEAST = 8  # a name narrower than this is folded no more than a number is
 
 
 @dataclass(frozen=True)
@@ -29,21 +30,36 @@ class Part:
     widths: tuple[int, ...]
 
 
-def parts(texts: Sequence[Sequence[str]], right: Sequence[bool], available: int) -> list[Part]:
+def parts(
+    texts: Sequence[Sequence[str]],
+    right: Sequence[bool],
+    available: int,
+    *,
+    whole: Sequence[bool] | None = None,
+    keys: int | None = None,
+) -> list[Part]:
     """The parts of a table in their order, each no wider than `available` cells where that can be.
 
-    `texts` are those of each column, its head among them; `right` says which columns hold numbers.
-    The columns of words at the left are in every part.
+    `texts` are those of each column, its head first; `right` says which columns hold numbers.
+    `whole` says which columns keep each of their texts, heads aside, on one line while there is
+    room for that beside the keys. The first `keys` columns are in every part; unless told, those of
+    words at the left.
     """
+    if keys is None:
+        keys = 0
+        while keys < len(right) - 1 and not right[keys]:
+            keys += 1
     floors = [_floor(own, number) for own, number in zip(texts, right, strict=True)]
     wants = [max((_longest_line(t) for t in own), default=1) for own in texts]
-    keys = 0
-    while keys < len(right) - 1 and not right[keys]:
-        keys += 1
+    if whole is not None:
+        floors[:keys] = [min(want, max(available // 3, 1)) for want in wants[:keys]]
+        room = available - sum(width + GAP for width in floors[:keys])
+        for i, own in enumerate(texts):
+            if whole[i] and (longest := max(map(_longest_line, own[1:]), default=1)) <= room:
+                floors[i] = max(longest, _floor(own[:1], True))
     found = []
     for columns in _split(floors, keys, available):
-        room = available - GAP * (len(columns) - 1)
-        widths = _shared(columns, (floors, wants), right, room)
+        widths = _shared(columns, (floors, wants), right, available - GAP * (len(columns) - 1))
         found.append(Part(columns, widths))
     return found
 
@@ -125,8 +141,8 @@ def _shared(
                 break
             widths[min(short, key=lambda i: widths[i])] += 1
             spare -= 1
-    while spare < 0:  # not even the floors fit: the widest is folded
-        widest = max(columns, key=lambda i: widths[i])
+    while spare < 0:  # not even the floors fit: the widest is folded, a name before a number
+        widest = max(columns, key=lambda i: (not right[i] and widths[i] > _LEAST, widths[i]))
         if widths[widest] <= 1:
             break
         widths[widest] -= 1

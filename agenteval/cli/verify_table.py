@@ -6,51 +6,52 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agenteval.cli.console import clean, out
+from agenteval.cli.grid import Column, Grid, Group, Row, print_grids
 from agenteval.records.verification import Check, Effect, Verification, VerifiedSet
+from agenteval.visible import visible_line
 
 _COLOURS = {
     "keep": "green", "repair": "yellow", "drop": "red", "undecided": "cyan",
     "trustworthy": "green", "not trustworthy": "red", "not enough data": "yellow",
 }  # fmt: skip
-_MARKS = {"pass": "[green]✓[/green]", "fail": "[red]✗[/red]", "unknown": "[dim]?[/dim]"}
+_MARKS = {"pass": "✓", "fail": "✗", "unknown": "?"}
 
 
 def print_verified(result: VerifiedSet, names: Mapping[str, str], about: Sequence[str]) -> None:
     """Head, the table of criteria, the reasons, the judge. `names` by criterion id."""
     for line in about:
         out().print(clean(line))
-    _criteria(result, names)
-    _effects(result, names)
+    print_grids(_criteria(result, names), *_effects(result, names))
     _reasons(result, names)
     _judge(result)
 
 
-def _criteria(result: VerifiedSet, names: Mapping[str, str]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    table.add_column("criterion")
-    table.add_column("verdict")
-    for head in (
-        "rated",
-        "mean [95 %]\nof runs",
-        "agreement\nalpha [95 %]",
-        "success / failed\nAUC [95 %]",
-    ):
-        table.add_column(head, justify="right")
-    table.add_column("nearest\nrho", justify="right")
-    for one in result.criteria:
-        table.add_row(
-            clean(names.get(one.criterion_id, one.criterion_id)),
-            _verdict(one.verdict),
-            "-" if one.coverage is None else f"{one.coverage:.0%}",
-            _mean(one),
-            _check(one.check("agreement")),
-            _check(one.check("discrimination")),
-            _check(one.check("redundancy")),
+def _criteria(result: VerifiedSet, names: Mapping[str, str]) -> Grid:
+    columns = (
+        Column("criterion", number=False),
+        Column("verdict", number=False),
+        Column("rated"),
+        Column("runs"),
+        Column("mean [95 %]\nof runs"),
+        Column("agreement\nalpha [95 %]"),
+        Column("success / failed\nAUC [95 %]"),
+        Column("nearest\nrho"),
+    )
+    rows = tuple(
+        Row(
+            (
+                names.get(one.criterion_id, one.criterion_id),
+                one.verdict,
+                "-" if one.coverage is None else f"{one.coverage:.0%}",
+                str(one.runs),
+                _mean(one),
+                *map(_check, map(one.check, ("agreement", "discrimination", "redundancy"))),
+            ),
+            styles={1: _COLOURS[one.verdict]},
         )
-    out().print(table)
+        for one in result.criteria
+    )
+    return Grid(columns, rows)
 
 
 def _verdict(verdict: str) -> str:
@@ -61,7 +62,7 @@ def _mean(one: Verification) -> str:
     if one.mean is None:
         return "-"
     limits = "" if one.low is None or one.high is None else f" [{one.low:.2f}, {one.high:.2f}]"
-    return f"{one.mean:.2f}{limits}\n[dim]{one.runs}[/dim]"
+    return f"{one.mean:.2f}{limits}"
 
 
 def _check(check: Check | None) -> str:
@@ -73,31 +74,29 @@ def _check(check: Check | None) -> str:
     return f"{text} {_MARKS[check.outcome]}"
 
 
-def _effects(result: VerifiedSet, names: Mapping[str, str]) -> None:
+def _effects(result: VerifiedSet, names: Mapping[str, str]) -> list[Grid]:
     """Original minus copy, one column per perturbation, with the length baseline below."""
-    from rich import box
-    from rich.table import Table
-
     rated = [one for one in result.criteria if any(e.n for e in one.effects)]
     if not rated:
-        return
-    columns = list(dict.fromkeys((e.operator, e.share) for one in rated for e in one.effects))
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold",
-        title="original minus copy (share of the scale); expected ↓ lower, = same, ↑ higher",
-        title_justify="left", title_style="",
-    )  # fmt: skip
-    table.add_column("criterion")
-    for operator, share in columns:
-        head = clean(operator).replace("_", "\n") + (f"\n{share:.0%}" if share is not None else "")
-        table.add_column(head, justify="right")
+        return []
+    found = list(dict.fromkeys((e.operator, e.share) for one in rated for e in one.effects))
+    heads = (
+        visible_line(operator).replace("_", "\n") + (f"\n{share:.0%}" if share is not None else "")
+        for operator, share in found
+    )
+    rows = []
     for one in rated:
         by_column = {(e.operator, e.share): e for e in one.effects}
-        cells = [_effect(by_column.get(column)) for column in columns]
-        table.add_row(clean(names.get(one.criterion_id, one.criterion_id)), *cells)
-    table.add_section()
-    table.add_row("[dim]copies that are shorter[/dim]", *(_shorter(rated, c) for c in columns))
-    out().print(table)
+        cells = [_effect(by_column.get(column)) for column in found]
+        rows.append(Row((names.get(one.criterion_id, one.criterion_id), *cells)))
+    shorter = Row(("copies that are shorter", *(_shorter(rated, c) for c in found)), "dim")
+    return [
+        Grid(
+            (Column("criterion", number=False), *map(Column, heads)),
+            (*rows, Group(""), shorter),
+            "original minus copy (share of the scale); expected ↓ lower, = same, ↑ higher",
+        )
+    ]
 
 
 _SIGNS = {"lower": "↓", "none": "=", "higher": "↑", "unknown": "·"}
@@ -117,7 +116,7 @@ def _shorter(rated: Sequence[Verification], column: tuple[str, float | None]) ->
         for e in one.effects
         if (e.operator, e.share) == column and e.shorter is not None
     ]
-    return f"[dim]{sum(shares) / len(shares):.0%}[/dim]" if shares else "[dim]?[/dim]"
+    return f"{sum(shares) / len(shares):.0%}" if shares else "?"
 
 
 def _reasons(result: VerifiedSet, names: Mapping[str, str]) -> None:

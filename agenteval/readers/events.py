@@ -57,6 +57,9 @@ def parse_events(value: list[Any], key: str, place: str) -> Conversation:
         if kind not in ("ToolCallExecutionEvent", "ThoughtEvent"):
             pending.pop(source, None)
         talk.messages.extend(messages)
+        talk.objects.extend(
+            (messages[0].role, f"{key}[{i}].content", shown) for shown in _objects_shown(item)
+        )
         last = messages[-1] if messages else None
         if last and last.role == "assistant" and kind not in _STEPS and is_answer(last.content):
             talk.answer = last.content
@@ -114,6 +117,17 @@ def _text(content: Any) -> str:
     parts = Parts()
     parts.add(content)
     return "\n".join(parts.texts)
+
+
+def _objects_shown(item: dict[str, Any]) -> list[Any]:
+    """What of the content of a message or event is shown as JSON."""
+    content = item.get("content")
+    parts = content if isinstance(content, list) else [content]
+    if item["type"] == "ToolCallRequestEvent":
+        return []
+    if item["type"] == "ToolCallExecutionEvent":
+        parts = [part.get("content") for part in parts if isinstance(part, dict)]
+    return [part for part in parts if isinstance(part, dict) and not _is_image(part)]
 
 
 def _is_image(part: Any) -> bool:

@@ -3,7 +3,7 @@
 Names were gathered from the documents of inspect_ai, promptfoo, pydantic-evals, Langfuse,
 LangSmith, ragas, DeepEval and OpenAI evals. They are compared in snake case, so `expectedOutput`
 is `expected_output`. Where several names of one field occur, the earlier in the list wins, null
-loses to any value, and the others go to the metadata.
+loses to any value, and the others go to the metadata (see `aliases` for names that disagree).
 """
 
 from __future__ import annotations
@@ -59,14 +59,6 @@ FIELDS = {
 _BY_NAME = {
     name: (field, rank) for field, names in FIELDS.items() for rank, name in enumerate(names)
 }
-
-# Inside a structured output only names that no system would give to a part of its answer are gold.
-GOLD_IN_OUTPUT = frozenset(
-    {"is_correct", "check_result", "grading_result", *REFERENCE}
-    - {"reference", "target", "expected", "gold", "ideal", "solution"}
-)
-# Inside an input, an answer cannot be the system's.
-GOLD_IN_INPUT = frozenset({*SUCCESS, *REFERENCE, *VERDICT, "answer", "answers"})
 
 _VERDICTS = {
     "true": True, "pass": True, "passed": True, "correct": True, "1": True,
@@ -153,21 +145,6 @@ def plain_text(value: Any) -> str:
     if isinstance(value, list) and len(value) == 1:
         return plain_text(value[0])
     return json_text(value)
-
-
-def withhold(value: Any, gold: frozenset[str], path: str, kept: dict[str, Any]) -> Any:
-    """`value` without the keys in `gold`, at any depth; they are moved into `kept` by path."""
-    if isinstance(value, list):
-        return [withhold(item, gold, f"{path}[{i}]", kept) for i, item in enumerate(value)]
-    if not isinstance(value, dict):
-        return value
-    clean: dict[str, Any] = {}
-    for key, item in value.items():
-        if snake(key) in gold:
-            kept[f"{path}.{key}"] = item
-        else:
-            clean[key] = withhold(item, gold, f"{path}.{key}", kept)
-    return clean
 
 
 def _short(value: Any) -> str:

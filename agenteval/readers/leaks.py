@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from agenteval.readers.gold import GOLD_NAMES, LEFT_VISIBLE, VERDICT_NAMES, is_verdict
 from agenteval.readers.view import FINAL, HEADING, shows_spans
 from agenteval.records import Run, View
 
@@ -40,12 +41,10 @@ _CONDITION = re.compile(
     r"suppose|think|believe)\b[^.!?\n]*$",
     re.I,
 )
-_GOLD_NAMES = (
-    "correct_ans|correct_answer|ground_truth|gold_answer|gold_label|expected_answer|"
-    "reference_answer|target_answer|answer_key"
-)
+_GOLD_NAMES = "|".join(GOLD_NAMES)
 _GOLD_KEY = re.compile(rf"\b(?:{_GOLD_NAMES})\b[\"'`*]*\s*[:=]\s*\S", re.I)
-_QUOTED_KEY = re.compile(rf"[\"'](?:is_correct|check_result|{_GOLD_NAMES})[\"']\s*:\s*\S", re.I)
+_QUOTED = "|".join((*VERDICT_NAMES, *GOLD_NAMES))
+_QUOTED_KEY = re.compile(rf"[\"'](?:{_QUOTED})[\"']\s*:\s*\S", re.I)
 _ANNOUNCED = re.compile(
     r"\b(?:expected (?:final )?(?:answer|output|result|response)|ground[ -]truth(?: answer)?|"
     r"gold(?:en|-standard)? (?:answer|label)|correct (?:final )?answer|right answer|"
@@ -74,6 +73,10 @@ def find_leaks(run: Run, view: View) -> list[Leak]:
       X") where X begins with `run.reference` (case, spacing, $ and \\boxed aside).
 
     A reference that merely occurs is never flagged, nor one announced in another notation.
+
+    Last come keys that may be gold or a verdict and were left visible when the run was read: of
+    outputs and messages that were objects, not texts (`gold` says which keys; their paths stand
+    in the metadata).
     """
     leaks: list[Leak] = []
     for speaker, where, text in _segments(run, view):
@@ -82,6 +85,16 @@ def find_leaks(run: Run, view: View) -> list[Leak]:
             if not any(start < e and s < end for s, e in spans):
                 spans.append((start, end))
                 leaks.append(Leak(kind, _excerpt(text, start, end), where))
+    return leaks + _left_visible(run)
+
+
+def _left_visible(run: Run) -> list[Leak]:
+    paths = run.metadata.get(LEFT_VISIBLE)
+    leaks = []
+    for path in paths if isinstance(paths, list) else ():
+        where, _, key = str(path).rpartition(".")
+        kind: Kind = "verdict" if is_verdict(key) else "gold_key"
+        leaks.append(Leak(kind, f"the key {key!r}"[:120], where))
     return leaks
 
 

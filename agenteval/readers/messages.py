@@ -37,12 +37,14 @@ class Conversation:
     """Messages read from one list.
 
     `answer` is the text of the last message that answers (None when there is none), `extras` holds
-    what the messages said beyond the fields of Message, by position in the source list.
+    what the messages said beyond the fields of Message, by position in the source list, `objects`
+    what is shown as JSON: who said it, its place in the source list and the value.
     """
 
     messages: list[Message] = field(default_factory=list)
     answer: str | None = None
     extras: dict[str, Any] = field(default_factory=dict)
+    objects: list[tuple[Role, str, Any]] = field(default_factory=list)
 
     @property
     def first_user(self) -> str | None:
@@ -82,7 +84,7 @@ def parse_messages(value: list[Any], key: str, place: str) -> Conversation:
         if role is None:
             known = ", ".join(ROLES)
             raise InputError(f"{where} has no known role (known: {known})", place)
-        talk.messages.extend(_parse(item, role, where, place))
+        talk.messages.extend(_parse(item, role, where, place, talk))
         if not item.keys() <= _READ:
             extras = {k: v for k, v in item.items() if k not in _READ and not _is_role(k, v)}
             if extras:
@@ -103,12 +105,16 @@ def _is_role(key: str, value: Any) -> bool:
     )
 
 
-def _parse(item: dict[str, Any], role: Role, where: str, place: str) -> list[Message]:
+def _parse(
+    item: dict[str, Any], role: Role, where: str, place: str, talk: Conversation
+) -> list[Message]:
     if item.keys() == _PLAIN and isinstance(item["content"], str):  # most messages; 3 times faster
         return [Message(role=role, content=item["content"])]
     raw = next((item[k] for k in ("content", "value", "text") if item.get(k) is not None), None)
     parts = Parts()
     parts.add(raw)
+    talk.objects.extend((role, f"{where}.content", value) for value in parts.objects)
+    talk.objects.extend(("tool", f"{where}.content", value) for value in parts.result_objects)
     if isinstance(item.get("refusal"), str) and item["refusal"]:
         parts.texts.append(item["refusal"])
     calls = list(parts.calls)
@@ -168,11 +174,17 @@ def tool_call(item: dict[str, Any], where: str, place: str, *, parse: bool) -> T
 
 @dataclass
 class Parts:
-    """Content of a message taken apart: texts, and calls or results that stand inside it."""
+    """Content of a message taken apart: texts, and calls or results that stand inside it.
+
+    Objects that are shown as JSON are among the texts, and as values in `objects` (of results, in
+    `result_objects`).
+    """
 
     texts: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     results: list[Message] = field(default_factory=list)
+    objects: list[Any] = field(default_factory=list)
+    result_objects: list[Any] = field(default_factory=list)
 
     def add(self, value: Any) -> None:
         """Take in a content value: text, null, a part, or a list of parts."""
@@ -195,6 +207,7 @@ class Parts:
         elif kind == "tool_result":
             inner = Parts()
             inner.add(part.get("content"))
+            self.result_objects.extend(inner.objects)
             call_id = part.get("tool_use_id")
             self.results.append(
                 Message(
@@ -208,6 +221,8 @@ class Parts:
         elif (text := _part_text(part)) is not None:
             self.texts.append(text)
         else:  # never dropped in silence: the judge sees that something stood here
+            if not isinstance(kind, str):
+                self.objects.append(part)
             self.texts.append(f"[{kind}]" if isinstance(kind, str) else json_text(part))
 
 

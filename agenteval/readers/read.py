@@ -21,6 +21,7 @@ from agenteval.readers.formats import FORMATS, Format, recognise
 from agenteval.readers.formats.native import NEEDS
 from agenteval.readers.limits import DEFAULT_LIMITS, Limits, Notes
 from agenteval.readers.problems import first_problem
+from agenteval.readers.recording import RECORDING, is_recording
 from agenteval.readers.sources import Found, Skipped, SourceFile, find
 from agenteval.readers.tracing.files import looks_like_traces, trace_runs
 from agenteval.readers.tracing.traces import runs_of
@@ -49,9 +50,13 @@ def read_runs(source: str | Path, *, task: str = "", limits: Limits = DEFAULT_LI
     the line or array element where the file holds several runs. A case id (`task_id`, ...) stands
     in for that number where all runs of the file have one and no two are equal.
 
-    Raises InputError, naming file and line, for what cannot be read, for two runs of one id, and
-    when there is no run at all. In a folder or pattern, files of other kinds are listed in
-    `skipped` instead, and so are files whose first value is no run; broken files are errors.
+    Runs of one input are one case. Inputs that differ in the white space around them are two, as
+    they stand, and a warning says so.
+
+    Raises InputError, naming file and line, for what cannot be read, for two runs of one id, for
+    a line of a recording of replies, and when there is no run at all. In a folder or pattern,
+    files of other kinds are listed in `skipped` instead, and so are files whose first value is no
+    run; broken files and recordings are errors.
     """
     notes = Notes()
     found = _standard_input() if str(source) == "-" else find(source)
@@ -65,8 +70,26 @@ def read_runs(source: str | Path, *, task: str = "", limits: Limits = DEFAULT_LI
     if not runs:
         passed = f" ({len(found.skipped)} file(s) skipped)" if found.skipped else ""
         raise InputError(f"no runs found{passed}", str(source))
+    _tell_almost_equal(runs, places, notes)
     found.skipped.sort(key=lambda s: s.path)
     return ReadResult(runs, found.skipped, notes.lines())
+
+
+def _tell_almost_equal(runs: list[Run], places: dict[str, str], notes: Notes) -> None:
+    """One warning for all inputs that are another's but for the white space around them."""
+    first: dict[str, Run] = {}
+    told: set[str] = set()
+    text = ""
+    for run in runs:
+        bare = run.input.strip()
+        other = first.setdefault(bare, run)
+        if bare and run.input != other.input and run.input not in told:
+            told.add(run.input)
+            text = text or (
+                f"the input differs from that of run {other.id!r} in white space around it only; "
+                "they count as two cases"
+            )
+            notes.add(text, places[run.id])
 
 
 @dataclass(frozen=True)
@@ -150,6 +173,8 @@ def _read_records(
     """Read records that are runs of their own; the reason when the first is none."""
     batch: list[_Read] = []
     for number, item in records:
+        if is_recording(item.value):
+            raise InputError(RECORDING, item.place)
         form = recognise(item.value)
         if form is None:
             problem = f"no known form of a run: {_describe(item.value)}"

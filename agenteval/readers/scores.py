@@ -10,17 +10,13 @@ from typing import Any, get_args
 
 from agenteval.errors import InputError
 from agenteval.intake import text_lines
+from agenteval.readers.columns import FIELDS, head_of, renamed, tell
 from agenteval.readers.decode import decode_line
 from agenteval.readers.problems import shown
 from agenteval.records import Criterion
 from agenteval.records.score import FailureStatus, ScoreStatus
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 
-FIELDS = (
-    "run", "case", "system", "criterion", "repeat", "label", "value", "status", "success",
-    "variant",
-)  # fmt: skip
-_ALIASES = {"run_id": "run", "case_id": "case", "case_key": "case", "criterion_id": "criterion"}
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _UNKNOWN = {"", "null", "none", "unknown"}
 _STATUSES = (*get_args(ScoreStatus), *get_args(FailureStatus))
@@ -36,7 +32,9 @@ def read_scores(
     none; case (default: the run), system, repeat (default 0), status (default "scored"), success,
     variant (default "original"). A value is a number in [0, 1]; a label is looked up in the
     criterion's accepted values, so `criteria` must be given when there are only labels. With
-    `rater` only rows of that rater are read. Other fields are left alone.
+    `rater` only rows of that rater are read. Case, spacing and hyphens in the names of fields do
+    not matter. Other fields are left alone; one whose name is almost that of a field which is
+    missing is told of in the log (see `columns`).
 
     Raises InputError naming file and line for a row that cannot be used: nothing is guessed.
     """
@@ -47,7 +45,6 @@ def read_scores(
     about: dict[str | None, tuple[Any, ...]] = {}
     for number, row in score_rows(file):
         where = f"{file}:{number}"
-        row = {_ALIASES.get(k, k): v for k, v in row.items()}
         if rater is not None and row.get("rater") != rater:
             continue
         texts, repeat, success, value = _read(row, known, where)
@@ -72,7 +69,10 @@ def read_scores(
 
 
 def score_rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number and fields of every row of a CSV or JSONL file; InputError for any other."""
+    """Line number and fields of every row of a CSV or JSONL file; InputError for any other.
+
+    Known fields go by their own names, whatever their spelling in the file.
+    """
     lines = text_lines(file, most_line=_MOST_LINE)
     if file.suffix.lower() in (".jsonl", ".ndjson", ".json"):
         yield from _json_rows(file, lines)
@@ -83,29 +83,35 @@ def score_rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def _json_rows(
     file: Path, lines: Iterator[tuple[int, str]]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
+    said: set[str] = set()
     for number, line in lines:
         if not line.strip():
             continue
-        row = decode_line(line, f"{file}:{number}")
+        where = f"{file}:{number}"
+        row = decode_line(line, where)
         if not isinstance(row, dict):
-            raise InputError("this line is not a JSON object", f"{file}:{number}")
-        yield number, row
+            raise InputError("this line is not a JSON object", where)
+        tell(tuple(row), where, said)
+        yield number, renamed(row, where)
 
 
 def _csv_rows(file: Path, lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     reader = csv.DictReader(lines, strict=True)
     try:
-        _check_head(file, reader.fieldnames or ())
+        fields = _check_head(file, tuple(reader.fieldnames or ()))
         for row in reader:
             if None in row:
                 raise InputError("more fields than the head line", f"{file}:{reader.line_num}")
-            yield reader.line_num, {k: v for k, v in row.items() if v not in (None, "")}
+            filled = {fields.get(k, k): v for k, v in row.items() if v not in (None, "")}
+            yield reader.line_num, filled
     except csv.Error as error:
         raise InputError(f"is not CSV ({error})", f"{file}:{reader.line_num}") from None
 
 
-def _check_head(file: Path, names: Sequence[str]) -> None:
-    head = [_ALIASES.get(name, name) for name in names]
+def _check_head(file: Path, names: tuple[str, ...]) -> dict[str, str]:
+    """The field of each column that is known."""
+    fields = head_of(names).fields
+    head = [fields.get(name, name) for name in names]
     missing = {"run", "criterion"} - set(head)
     if missing:
         raise InputError(
@@ -116,6 +122,8 @@ def _check_head(file: Path, names: Sequence[str]) -> None:
     twice = next((name for name in FIELDS if head.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"the column {twice} stands twice in the head line", f"{file}:1")
+    tell(names, f"{file}:1", set())
+    return fields
 
 
 def _read(

@@ -144,9 +144,7 @@ messages = st.builds(
     tool_calls=st.lists(calls, max_size=2).map(tuple),
     tool_call_id=st.none() | text,
 )
-names_of_systems = st.text(
-    st.characters(exclude_characters="\n", exclude_categories=["Cs"]), min_size=1
-)
+names_of_systems = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=200)
 printable = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=10)
 spans = st.builds(
     Span, id=text, name=text, attributes=st.dictionaries(text, json_value, max_size=2)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.readers.scores import read_scores
+from agenteval.readers.scores import read_scores, score_rows
 from agenteval.records import Criterion
 
 CLARITY = Criterion(name="Clarity", accepted_values=("unclear", "fair", "clear"))
@@ -139,3 +139,77 @@ def test_a_status_that_nobody_knows_is_no_score(tmp_path: Path, status: str) -> 
     path = jsonl(tmp_path / "s.jsonl", {"run": "a", "criterion": "x", "status": status, "value": 0})
     with pytest.raises(InputError, match="is none of: scored, "):
         read_scores(path)
+
+
+# ---- names of columns ----------------------------------------------------------------------------
+
+
+def both(folder: Path, row: dict[str, Any]) -> list[Path]:
+    """The row as CSV and as JSONL."""
+    path = folder / "s.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(row))
+        writer.writeheader()
+        writer.writerow(row)
+    return [path, jsonl(folder / "s.jsonl", row)]
+
+
+def test_case_and_spacing_of_a_column_do_not_matter(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    row = {"Run": "a", "CRITERION": "x", " Value ": 0.25, "Success": "false", "caseId": "c",
+           "Rater": "A"}  # fmt: skip
+    for path in both(tmp_path, row):
+        table = read_scores(path, rater="A")
+        assert (table.value.tolist(), table.success.tolist()) == ([0.25], [0])
+        assert table.present("case") == ["c"]
+        assert next(score_rows(path))[1]["rater"] == "A"
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("column", "meant"),
+    [("sucess", "success"), ("Sucess", "success"), ("repetition", "repeat"), ("repeats", "repeat"),
+     ("staus", "status"), ("varaint", "variant"), ("sytem", "system"), ("labell", "label")],
+)  # fmt: skip
+def test_a_column_that_looks_like_a_known_one_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, column: str, meant: str
+) -> None:
+    for path in both(tmp_path, {"run": "a", "criterion": "x", "value": 1, column: "0"}):
+        caplog.clear()
+        read_scores(path)
+        read_scores(path)
+        assert caplog.messages == [
+            f"{path}:1: column {column!r} is not read; did you mean {meant!r}?"
+        ]
+
+
+def test_a_column_beside_the_one_it_resembles_is_told_only_where_it_is_the_same(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    row = {"run": "a", "criterion": "x", "value": 1, "success": "1", "Success": "0", "labels": "y",
+           "label": "z", "sucess": 2}  # fmt: skip
+    for path in both(tmp_path, row):
+        caplog.clear()
+        assert read_scores(path).success.tolist() == [1]
+        assert caplog.messages == [f"{path}:1: column 'Success' is not read; 'success' is"]
+
+
+def test_two_spellings_without_the_known_one_are_refused(tmp_path: Path) -> None:
+    row = {"run": "a", "criterion": "x", "value": 1, "Success": "0", "SUCCESS": "1"}
+    for path in both(tmp_path, row):
+        with pytest.raises(InputError, match=r":1: the columns? .*success.* twice"):
+            read_scores(path)
+
+
+def test_what_an_export_holds_needs_no_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from agenteval.store.export import COLUMNS
+
+    row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
+    row |= {"run_id": "a", "criterion_id": "x"}
+    row |= {"value": 1, "repeat": 0}
+    for path in both(tmp_path, {**row, "by": "me", "notes": "n", "rater": "A", "judge": "j"}):
+        read_scores(path)
+    assert caplog.messages == []

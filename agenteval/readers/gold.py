@@ -1,0 +1,112 @@
+"""Gold answers and verdicts inside structured values: withheld, or left visible and named.
+
+In an input no answer can be the system's, so every name of gold or of a verdict is withheld. In an
+output it can, so three kinds of names are told apart:
+
+- ONLY_GOLD can be nothing but gold or a verdict: withheld at any depth.
+- EVERYDAY words are gold or a verdict where an answer stands beside them at the top of the output
+  ({"answer": ..., "expected": ..., "score": ...}), and are withheld there. Elsewhere they may be
+  the answer itself (of a classifier, of a writer of tests), or cite a source: they stay, and are
+  named.
+- DOUBTFUL words are a part of an answer as often as gold: they stay, and are named where an answer
+  stands beside them.
+
+In messages nothing is withheld, since they are the work; what stands in objects there is named. A
+text is never searched here, whatever it holds: it is what somebody said (see `leaks`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agenteval.readers.fields import OUTPUT, REFERENCE, SUCCESS, VERDICT, snake
+
+# Where in the metadata of a run the paths of what was left visible stand.
+LEFT_VISIBLE = "gold_left_visible"
+# What `leaks` finds in any text, quoted and with a value; not named a second time.
+VERDICT_NAMES = ("is_correct", "check_result")
+GOLD_NAMES = (
+    "correct_ans", "correct_answer", "ground_truth", "gold_answer", "gold_label",
+    "expected_answer", "reference_answer", "target_answer", "answer_key",
+)  # fmt: skip
+
+_IN_TEXT = frozenset({*VERDICT_NAMES, *GOLD_NAMES})
+_ANSWERS = frozenset({*OUTPUT, "text", "content"})
+_EVERYDAY_GOLD = frozenset({"expected", "gold"})
+EVERYDAY = frozenset({
+    *_EVERYDAY_GOLD, "reference", "success", "is_success", "correct", "passed", "pass", "verdict",
+    "grade", "grades", "score", "scores", "reward",
+})  # fmt: skip
+DOUBTFUL = frozenset({
+    "target", "ideal", "solution", "label", "resolved", "evaluation", "rubric", "metrics",
+    "assertions",
+})  # fmt: skip
+ONLY_GOLD = (
+    frozenset({"is_correct", "check_result", "grading_result", *REFERENCE}) - EVERYDAY - DOUBTFUL
+)
+GOLD_IN_INPUT = frozenset({*SUCCESS, *REFERENCE, *VERDICT, "answer", "answers"})
+_VERDICTS = frozenset({*SUCCESS, *VERDICT})
+
+
+def is_verdict(key: str) -> bool:
+    """Whether the name stands for a verdict; else for a gold answer."""
+    return snake(key) in _VERDICTS
+
+
+def withhold_from_input(value: Any, path: str, kept: dict[str, Any]) -> Any:
+    """`value` without gold and verdicts, at any depth; they are moved into `kept` by path."""
+    return _without(value, GOLD_IN_INPUT, frozenset(), path, kept)
+
+
+def withhold_from_output(value: Any, path: str, kept: dict[str, Any]) -> Any:
+    """`value` without what is surely gold or a verdict (see the module), moved into `kept`."""
+    return _without(value, ONLY_GOLD, EVERYDAY, path, kept)
+
+
+def _without(
+    value: Any, gold: frozenset[str], at_top: frozenset[str], path: str, kept: dict[str, Any]
+) -> Any:
+    """`at_top` goes as well, beside an answer, until the first object has been entered."""
+    if isinstance(value, list):
+        return [_without(v, gold, at_top, f"{path}[{i}]", kept) for i, v in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    here = gold | at_top if at_top and _has_answer(value) else gold
+    clean: dict[str, Any] = {}
+    for key, item in value.items():
+        if snake(key) in here:
+            kept[f"{path}.{key}"] = item
+        else:
+            clean[key] = _without(item, gold, frozenset(), f"{path}.{key}", kept)
+    return clean
+
+
+def _has_answer(value: dict[str, Any]) -> bool:
+    return any(snake(key) in _ANSWERS for key in value)
+
+
+def left_visible(value: Any, path: str, *, own: bool = True) -> list[str]:
+    """Paths of keys in `value` that may be gold or a verdict, each once; "[]" for any position.
+
+    `own` says that the value is the system's. What a tool or a user says of `success` or of a
+    `score` is its own result: there only names of gold are told.
+    """
+    found: dict[str, None] = {}
+    stack = [(value, path)]
+    while stack:
+        item, at = stack.pop()
+        if isinstance(item, list):
+            stack.extend((child, f"{at}[]") for child in reversed(item))
+        elif isinstance(item, dict):
+            names = _telling(own, own and _has_answer(item))
+            for key in item:
+                if snake(key) in names and key.lower() not in _IN_TEXT:
+                    found[f"{at}.{key}"] = None
+            stack.extend((child, f"{at}.{key}") for key, child in reversed(item.items()))
+    return list(found)
+
+
+def _telling(own: bool, answered: bool) -> frozenset[str]:
+    if not own:
+        return ONLY_GOLD | _EVERYDAY_GOLD
+    return ONLY_GOLD | EVERYDAY | DOUBTFUL if answered else ONLY_GOLD | EVERYDAY
