@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -45,8 +46,13 @@ async def execute(
     *,
     workers: int,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    on_cancel: Callable[[], None] = lambda: None,
 ) -> Ended:
     """Run the plan's units with `workers` in parallel; each result is durable before it counts.
+
+    When it is cancelled (Ctrl-C), no further unit is begun and `on_cancel` is called; the units
+    under way, which may be paid for, are finished and stored before CancelledError is raised. A
+    second cancellation ends them as they are.
 
     Stops early, with a reason, when the budget is used up, when the first 8 calls fail for the
     infrastructure, or 32 in a row later. What is under way then is finished and stored. A short
@@ -57,11 +63,27 @@ async def execute(
     store.register(plan.items, plan.criteria, evaluator.source)
     engine = _Engine(evaluator, store, Progress(len(plan.units)), on_progress)
     pending = iter(plan.units)
-    await run_workers(lambda: engine.work(pending), min(workers, len(plan.units)))
+    work = run_workers(lambda: engine.work(pending), min(workers, len(plan.units)))
+    await _finishing(asyncio.ensure_future(work), engine, on_cancel)
     left = len(plan.units) - engine.progress.calls_done
     breaker = engine.breaker
     stopped = breaker.stopped or (None if plan.done else breaker.nothing_worked())
     return Ended(engine.progress, stopped, left)
+
+
+async def _finishing(
+    work: asyncio.Future[None], engine: _Engine, on_cancel: Callable[[], None]
+) -> None:
+    """Wait for the workers, also once when this task is cancelled."""
+    try:
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        if work.done():  # it was not this task that was cancelled
+            raise
+        engine.breaker.stopped = engine.breaker.stopped or "interrupted"
+        on_cancel()
+        await work
+        raise
 
 
 @dataclass

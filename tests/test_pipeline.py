@@ -319,6 +319,32 @@ def test_cancellation_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     assert (tmp_path / "s.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
+@pytest.mark.parametrize("twice", [False, True])
+def test_cancelled_once_it_finishes_what_is_under_way(tmp_path: Path, twice: bool) -> None:
+    judge, called = ScriptedJudge(delay=0.05), []
+
+    async def work(store: Store) -> None:
+        plan = make_plan(judge, items(20), criteria(2), store, repeats=1)
+        job = asyncio.create_task(
+            execute(plan, judge, store, workers=3, on_cancel=lambda: called.append(1))
+        )
+        while len(judge.seen) < 3:
+            await asyncio.sleep(0)
+        job.cancel()
+        while not called:
+            await asyncio.sleep(0)
+        if twice:
+            job.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await job
+
+    with Store(tmp_path / "s.db") as store:
+        asyncio.run(work(store))
+        assert len(judge.seen) == 3  # no further unit was begun
+        assert len(store.states(judge.source)) == (0 if twice else 6)
+    assert called == [1]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_ctrl_c_ends_a_process_and_its_store_goes_on(tmp_path: Path) -> None:
     code = (

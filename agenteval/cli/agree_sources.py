@@ -58,8 +58,8 @@ def _criteria(asked: Asked) -> tuple[Criterion, ...]:
     path = asked.criteria or (find_criteria(asked.task) if asked.task else None)
     if path is None:
         return ()
-    loaded = load_criteria(path)
-    warn_list("criteria read with changes:", loaded.notes)
+    loaded = load_criteria(path, task=Path(asked.task or "").name)
+    warn_list("about the criteria:", loaded.notes)
     return loaded.criteria.criteria
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import functools
 import json
+import os
+import re
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
+from agenteval.cli.streams import drop, naming, write_out
 from agenteval.visible import HIDDEN, visible, visible_line
 
 if TYPE_CHECKING:
@@ -20,22 +23,45 @@ class Verbosity:
     level = 0
 
 
-@functools.cache
-def out() -> Console:
-    """Standard output. A pipe gets 120 columns, so that tables are the same everywhere."""
+def width_of(stream: TextIO) -> int | None:
+    """None for a terminal, which is measured. A pipe gets 120 columns, so that tables are the same
+    everywhere, unless COLUMNS says another width that a table can have."""
+    if stream.isatty():
+        return None
+    said = os.environ.get("COLUMNS", "")
+    sane = re.fullmatch("[0-9]{1,4}", said) and 20 <= int(said) <= 1000
+    return int(said) if sane else 120
+
+
+def _console(*, stderr: bool) -> Console:
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else 120
-    return Console(width=width, highlight=False, emoji=False, soft_wrap=False)
+    class Patient(Console):
+        """Where nobody reads any more, what is printed goes nowhere and the command goes on: its
+        work is kept, and its exit code stays its own. Console itself would end it with 1."""
+
+        def on_broken_pipe(self) -> None:
+            drop(self.file)
+
+        def print(self, *objects: Any, **how: Any) -> None:
+            """As Console; a stream that takes nothing, such as a full disk, is named."""
+            with naming("standard error" if stderr else "standard output"):
+                super().print(*objects, **how)
+
+    width = width_of(sys.stderr if stderr else sys.stdout)
+    return Patient(stderr=stderr, width=width, highlight=False, emoji=False, soft_wrap=False)
+
+
+@functools.cache
+def out() -> Console:
+    """Standard output."""
+    return _console(stderr=False)
 
 
 @functools.cache
 def err() -> Console:
     """Standard error."""
-    from rich.console import Console
-
-    width = None if sys.stderr.isatty() else 120
-    return Console(stderr=True, highlight=False, emoji=False, width=width)
+    return _console(stderr=True)
 
 
 def clean(text: object) -> str:
@@ -67,7 +93,7 @@ def warn(text: str) -> None:
 def print_json(value: Any) -> None:
     """A JSON document on standard output; what a terminal would obey, or could not show, stands in
     it as \\uXXXX, which reads back as the same text."""
-    sys.stdout.write(json_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)))
+    write_out(json_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)))
 
 
 def json_text(text: str) -> str:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
 from agenteval.cli.job import make_limits
+from agenteval.cli.outputs import check_record
 from agenteval.errors import ModelError
 
 if TYPE_CHECKING:
     from agenteval.assemble import Limits
     from agenteval.models.factory import ModelChoice
-    from agenteval.proposals import Proposals
+    from agenteval.proposals import CriticOptions, Proposals
     from agenteval.records import Task
 
 
@@ -67,10 +68,11 @@ def criteria(
     """Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json."""
     from agenteval.models.factory import choose_model
     from agenteval.proposals import CriticOptions
-    from agenteval.readers.tasks import find_task
+    from agenteval.readers.tasks import TASK_FILE, find_task
 
     Verbosity.level = -1 if quiet else Verbosity.level
     folder = find_task(task)
+    check_record(record, [output, store, folder.runs], [folder.path / TASK_FILE], model)
     choice = choose_model(model, base_url, need_key=not dry_run)
     wanted = CriticOptions(
         seeds=tuple(range(seed, seed + seeds)),
@@ -85,7 +87,7 @@ def criteria(
     )
     limits = make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout)
     if dry_run:
-        _say_cost(choice, wanted, folder.task)
+        _say_cost(choice, wanted, folder.task, limits, store)
         return
     target = output or Path("criteria") / f"{folder.task.name}.json"
     found = _propose(choice, wanted, folder.task, limits, store, record)
@@ -94,7 +96,7 @@ def criteria(
 
 def _propose(
     choice: ModelChoice,
-    wanted: Any,
+    wanted: CriticOptions,
     task: Task,
     limits: Limits,
     store: Path | None,
@@ -115,14 +117,18 @@ def _propose(
         return asyncio.run(propose(choice, wanted, task, limits, store=store, record=record))
 
 
-def _say_cost(choice: ModelChoice, wanted: Any, task: Task) -> None:
+def _say_cost(
+    choice: ModelChoice, wanted: CriticOptions, task: Task, limits: Limits, store: Path | None
+) -> None:
     mode = "solution-based" if wanted.use_examples else "task-based"
     out().print(clean(f"task: {task.name}, {mode}; seeds: {len(wanted.seeds)}"))
     if choice.kind == "embedded":
         out().print("requests: none; the embedded critic retrieves from the bank on this machine")
         return
-    calls = len(wanted.seeds) * (2 if wanted.sub_criteria else 1)
-    out().print(f"requests: {calls} (a reply out of form costs one more each)")
+    from agenteval.cli.dry_criteria import cost
+
+    for line in cost(choice, wanted, task, limits, store):
+        out().print(clean(line), soft_wrap=True)
 
 
 def _show(found: Proposals, target: Path, as_json: bool) -> None:

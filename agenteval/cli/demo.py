@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from agenteval.cli.console import clean, out
+from agenteval.cli.console import clean, note, out
 
 
 def demo(
@@ -32,6 +33,7 @@ def demo(
     source = runs.resolve()
     target = folder or Path(tempfile.mkdtemp(prefix="agenteval-demo-"))
     target.mkdir(parents=True, exist_ok=True)
+    began = Path.cwd()
     os.chdir(target)
     _step(
         1, f"criteria: {seeds} seeds propose, paraphrases merge", "agenteval criteria --task math"
@@ -40,6 +42,8 @@ def demo(
     _step(2, "scores: the reviewed criteria, judged on this machine",
           f"agenteval quantify tasks/math/runs.jsonl --repeats {repeats}")  # fmt: skip
     reviewed = _reviewed()
+    note("the embedded judge grades structure and flow only: of a criterion it cannot see it says "
+         "unscored:unsupported, which is no failure")  # fmt: skip
     try:
         quantify(str(source), task="math", criteria=reviewed, model="embedded", repeats=repeats,
                  limit=limit)  # fmt: skip
@@ -47,7 +51,18 @@ def demo(
         if end.exit_code:
             raise
     out().print(f"everything is in {clean(target)}: criteria/math.json, agenteval.db")
-    out().print("next: agenteval show --run math-01-duo; agenteval export scores.csv")
+    for line in next_steps(target if target.is_absolute() else began / target):
+        out().print(clean(line), soft_wrap=True)
+
+
+def next_steps(folder: Path) -> list[str]:
+    """What to try next, as lines of a shell that work from wherever they are pasted."""
+    return [
+        "next:",
+        f"  cd {shlex.quote(str(folder))}",
+        "  agenteval show --run math-01-stepwise",
+        "  agenteval export scores.csv",
+    ]
 
 
 def _reviewed() -> Path:

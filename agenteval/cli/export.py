@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.console import note
+from agenteval.cli.console import Verbosity, note
 
 
 def export(
@@ -16,14 +16,28 @@ def export(
     source: Annotated[
         str | None, typer.Option(help="Start of a source's hash; default: all.")
     ] = None,
+    all_ways: Annotated[
+        bool,
+        typer.Option("--all-ways", help="With what `verify --probes` asked; see the column `way`."),
+    ] = False,
     store: options.StorePath = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Write all stored results to a file, one row per result; the file appears whole or not."""
+    Verbosity.level = -1 if quiet else Verbosity.level
     from agenteval.cli.show import pick_source
     from agenteval.store import Store, default_path
     from agenteval.store.export import export_cells
+    from agenteval.store.ways import is_probe, way_of
 
     with Store(store or default_path(), create=False) as opened:
-        key = None if source is None else pick_source(opened.sources(), source)[0]
-        rows = export_cells(opened, file, source_key=key)
+        known = opened.sources()
+        key = None if source is None else pick_source(known, source)[0]
+        rows = export_cells(opened, file, source_key=key, probes=all_ways)
     note(f"{rows} results written to {file}")
+    ways = [way_of(one) for _, one in known if is_probe(one)]
+    if ways and key is None and not all_ways:
+        note(
+            f"left out: {len(ways)} sources that `verify --probes` asked in other ways "
+            f"({', '.join(dict.fromkeys(ways))}); --all-ways adds them"
+        )

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from agenteval.trialling import Ended
 
 
+_REPLY = 200  # tokens of one reply of an agent, a call or some sentences
+
+
 @dataclass(frozen=True, slots=True)
 class FlowJob:
     """What is run, by whom, and with which bounds."""
@@ -259,9 +262,11 @@ def say_dry(
     campaign: Campaign,
     tokens: Callable[[Case, Format], int],
     requests: Callable[[Sequence[Work]], Iterable[str]] = lambda _: (),
+    replies: Callable[[Case], tuple[int, int]] = lambda _: (1, 1),
 ) -> None:
-    """What would be run and cost. `tokens` estimates the agent's prompts in a trial of a case,
-    `requests` tells what is asked of others than agent and judge, in lines."""
+    """What would be run and cost. `tokens` estimates the agent's prompts in a trial of a case and
+    `replies` the number of its replies, with the most there can be; `requests` tells what is asked
+    of others than agent and judge, in lines."""
     import asyncio
 
     async def said() -> None:
@@ -272,7 +277,7 @@ def say_dry(
                     work = _open(job, campaign, store, one, judges)
                     out().print(clean(f"{one.name}: {_plan(job, campaign, work)}"))
                     new = [w for w in work if w.stored is None]
-                    for line in (*_cost(job, one, new, tokens), *requests(new)):
+                    for line in (*_cost(job, one, new, tokens, replies), *requests(new)):
                         out().print(f"  {line}")
 
     asyncio.run(said())
@@ -282,7 +287,11 @@ def say_dry(
 
 
 def _cost(
-    job: FlowJob, one: Candidate, new: Sequence[Work], tokens: Callable[[Case, Format], int]
+    job: FlowJob,
+    one: Candidate,
+    new: Sequence[Work],
+    tokens: Callable[[Case, Format], int],
+    replies: Callable[[Case], tuple[int, int]],
 ) -> Iterator[str]:
     adapter: Any = one.assistant.parameters.get("adapter")
     if adapter in ("python", "command", "mcp", "scripted"):
@@ -290,6 +299,15 @@ def _cost(
         return
     prompt = sum(tokens(w.case, one.format) for w in new)
     yield f"prompt tokens of the agent, estimated: {prompt:,}"
+    counted = [replies(w.case) for w in new]
+    number, most = (sum(pair[i] for pair in counted) for i in (0, 1))
+    longest = (
+        "" if job.max_tokens is None else f", {most * job.max_tokens:,} tokens by --max-tokens"
+    )
+    yield (
+        f"replies of the agent, estimated: {number:,} of {_REPLY} tokens = {number * _REPLY:,}; "
+        f"at most {most:,}{longest}"
+    )
     if job.limits.price is not None:
-        cost = job.limits.price.cost(prompt, len(new) * 200)
+        cost = job.limits.price.cost(prompt, number * _REPLY)
         yield f"cost of the agent, estimated: {cost:.4f}"

@@ -12,6 +12,7 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, note, print_json, warn
 from agenteval.cli.job import make_limits
+from agenteval.cli.outputs import check_record
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def score(
     if published and not reference:
         raise InputError("this is a way of counting as published; give --reference too",
                          "--published")  # fmt: skip
+    check_record(record, [*files, workflow, store], [], model)
     asked = _Asked(
         model, base_url, None if temperature is None or temperature < 0 else temperature, seed,
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout), store, record,

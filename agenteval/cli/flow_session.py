@@ -108,7 +108,7 @@ def session(
     stage = Stage(players, opened, job.limits, settings)
     campaign = Campaign("session", cases, stage.conditions(), stage.opened)
     if dry_run:
-        flow_job.say_dry(job, campaign, stage.tokens, stage.requests)
+        flow_job.say_dry(job, campaign, stage.tokens, stage.requests, stage.replies)
         return
     keys, ended = flow_job.run(job, campaign, judgements)
     with Store(store or default_path()) as found:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.console import err, out, print_json, warn
+from agenteval.cli.ending import why_stopped
 
 if TYPE_CHECKING:
     from agenteval.evaluators.workflows.counted import Counted
@@ -94,7 +95,7 @@ def ended_code(ended: Ended | None) -> int:
         warn("interrupted: what is done is stored; the same command goes on from here")
         return 130
     if ended.stopped:
-        warn(f"stopped, {ended.left_out} not run: {ended.stopped}")
+        warn(why_stopped(ended, "not run"))
         return 3
     return 0
 

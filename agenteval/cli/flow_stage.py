@@ -145,27 +145,44 @@ class Stage:
         return tools
 
     def requests(self, work: Sequence[Work]) -> list[str]:
-        """How often the simulators' model is asked at most in these sessions, in lines.
+        """How often the simulators' model is asked at most in these sessions, and what that takes
+        at most, in lines.
 
         A user speaks before every reply of the agent and once after the last one."""
+        from agenteval.cli.dry_session import tool_bound, user_bound
+
         lines = []
         settings = self._settings
         if self.asks and self._players.user == "model":
-            words = sum(settings.turn_limit(w.case.profile) + 1 for w in work)
-            again = 2 * int(_user(self._unsent()).parameters["tries"]) - 1  # each with one repair
+            user = _user(self._unsent())
+            found = user_bound(user, [(w.case, settings.turn_limit(w.case.profile)) for w in work])
+            again = 2 * int(user.parameters["tries"]) - 1  # each with one repair
             lines.append(
-                f"simulated user: at most {words:,} requests (up to {again} more for a reply out "
-                "of form)"
+                f"simulated user: at most {found.calls:,} requests (up to {again} more for a reply "
+                "out of form)"
             )
-        bare = sum(w.case.of.backend is None for w in work)
+            lines += found.of("the simulated user", self._limits)
+        bare = [w.case for w in work if w.case.of.backend is None]
         if self._asks_tools and bare:
-            # As published, the limit is looked at between the agent's turns only.
-            each = settings.calls + (settings.calls_per_turn - 1 if settings.published else 0)
+            found = tool_bound(self._unsent(), bare, self._calls)
             lines.append(
-                f"simulated tools: at most {each * bare:,} requests (one more for a reply out of "
+                f"simulated tools: at most {found.calls:,} requests (one more for a reply out of "
                 "form)"
             )
+            lines += found.of("the simulated tools", self._limits)
         return lines
+
+    @property
+    def _calls(self) -> int:
+        """Of a session at most. As published, the limit is looked at between turns only."""
+        settings = self._settings
+        return settings.calls + (settings.calls_per_turn - 1 if settings.published else 0)
+
+    def replies(self, case: Any) -> tuple[int, int]:
+        """Requests to the agent in one session, estimated, and the most there can be: every one
+        is answered with words or with a call."""
+        most = self._settings.turn_limit(case.profile) + self._calls
+        return min(_usual(case.profile), most), most
 
     def tokens(self, case: Any, format: Format) -> int:
         """Prompt tokens of the agent in one session: instructions and tools at every request,
@@ -176,7 +193,7 @@ class Stage:
         given = role.given(profile.scenarios)
         first = len(instructions(role, given, format))
         first += sum(len(t.model_dump_json()) for t in tools_given(role, given, format))
-        requests = 2 * len(profile.actions) + 3
+        requests = _usual(profile)
         return (requests * first + 400 * requests * (requests + 1) // 2) // 4
 
 
@@ -184,3 +201,8 @@ def _user(client: Client) -> Any:
     from agenteval.evaluators.workflows.simulators.user_model import UserOnModel
 
     return UserOnModel(client)
+
+
+def _usual(profile: Any) -> int:
+    """Requests to an agent that does what the profile wants, each action with a word before."""
+    return 2 * len(profile.actions) + 3

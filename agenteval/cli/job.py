@@ -160,6 +160,7 @@ def run_plan(
     """Run the plan; None when it was interrupted."""
     import asyncio
 
+    from agenteval.cli.ending import say_waiting
     from agenteval.cli.progress import live
     from agenteval.pipeline import execute
 
@@ -167,9 +168,17 @@ def run_plan(
     # every connection busy (an idle one is polled by the HTTP pool at each request).
     workers = 2 * job.limits.concurrency if client else 1
 
+    def wind_down() -> None:
+        say_waiting()
+        if client is not None:
+            client.wind_down()
+
     async def work(update: Any) -> Ended:
         try:
-            return await execute(plan, evaluator, store, workers=workers, on_progress=update)
+            return await execute(
+                plan, evaluator, store,
+                workers=workers, on_progress=update, on_cancel=wind_down,
+            )  # fmt: skip
         finally:
             if client is not None:
                 await client.close()

@@ -1,12 +1,12 @@
 """The command line: parse, call a library function, show. Errors are one line and a code.
 
 Exit codes: 0 fine; 1 a gate was not met; 2 wrong use or bad input; 3 infrastructure, or too many
-unscored; 4 not enough data; 5 the judge is not trustworthy; 130 interrupted.
+unscored; 4 not enough data; 5 the judge is not trustworthy; 130 interrupted, 143 by SIGTERM,
+129 by SIGHUP.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import logging
 import os
@@ -37,6 +37,8 @@ from agenteval.cli import (
     trace,
     verify,
 )
+from agenteval.cli.signals import INTERRUPTED, Caught, as_interrupts
+from agenteval.cli.streams import drop, open_missing, output_fails, write_err
 from agenteval.errors import AgentevalError, StoreError
 from agenteval.redact import guard_logs, redacted
 from agenteval.visible import visible
@@ -96,30 +98,63 @@ def _named_in(arguments: list[str]) -> frozenset[str] | None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the script `agenteval`; always ends in SystemExit."""
+    open_missing()
     guard_logs(visible)
     warnings.showwarning = _warned
     sys.excepthook = _told
     # AutoGen logs every exception that passes it, a cancelled team's too; ours are told by us.
     logging.getLogger("autogen_core").addHandler(logging.NullHandler())
+    with as_interrupts() as caught:
+        try:
+            code = _run(arguments, caught)
+        except KeyboardInterrupt:  # before the command began, or after it
+            code = _interrupted(caught)
+        sys.exit(code)
+
+
+def _run(arguments: list[str] | None, caught: Caught) -> int:
+    """Call the command; returns the exit code."""
     try:
         try:
             _command(_named_in(sys.argv[1:] if arguments is None else arguments))(arguments)
-        finally:
-            sys.stdout.flush()  # what cannot be written is told here, not by Python at its end
+        finally:  # what cannot be written is told here, not by Python at its end
+            if (failed := output_fails()) is not None:
+                raise failed
+            write_err("")
     except AgentevalError as error:
-        sys.stderr.write(f"agenteval: {_one_line(error)}\n")
-        sys.exit(error.exit_code)
-    except BrokenPipeError:
-        _drop_output()
-        sys.exit(0)  # the reader of a pipe has seen enough
+        write_err(f"agenteval: {_one_line(error)}\n")
+        return error.exit_code
     except OSError as error:
         if error.errno is None or error.errno not in _OF_THE_MACHINE:
             raise
-        _drop_output()
+        drop(sys.stdout)
         where = f"{error.filename}: " if error.filename else ""
         told = StoreError(f"{where}{os.strerror(error.errno)}")
-        sys.stderr.write(f"agenteval: {_one_line(told)}\n")
-        sys.exit(told.exit_code)
+        write_err(f"agenteval: {_one_line(told)}\n")
+        return told.exit_code
+    except SystemExit as end:
+        return _code(end, caught)
+    return 0
+
+
+def _code(end: SystemExit, caught: Caught) -> int:
+    """The exit code of a command, where the framework around it has its own opinion."""
+    if end.code is not None and not isinstance(end.code, int):
+        raise end
+    code = end.code or 0
+    if code == INTERRUPTED:
+        # Raised by the framework for a Ctrl-C that the command did not answer: nothing was said.
+        unanswered = end.__context__ and isinstance(end.__context__.__cause__, KeyboardInterrupt)
+        return _interrupted(caught) if unanswered else caught.code
+    if isinstance(end.__context__, BrokenPipeError):
+        drop(sys.stdout)
+        return 0  # the reader of a pipe has seen enough
+    return code
+
+
+def _interrupted(caught: Caught) -> int:
+    write_err(f"agenteval: {caught.told}; what was stored stays\n")
+    return caught.code
 
 
 # No fault of the program or of what it was given: a full disk, a failing one, no descriptors left.
@@ -127,15 +162,6 @@ _OF_THE_MACHINE = {
     errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM,
     getattr(errno, "EDQUOT", errno.ENOSPC),
 }  # fmt: skip
-
-
-def _drop_output() -> None:
-    """What is still to be written to standard output goes nowhere: Python would try it again at
-    its end, and say so (docs.python.org, library/signal, "Note on SIGPIPE")."""
-    with contextlib.suppress(OSError, ValueError):  # no file below it, as in tests
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
 
 
 def _warned(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from agenteval.errors import InputError
+from agenteval.intake import LINE
+
+_READ = "this file is read; name another one to write"
 
 
 def refuse_input(output: Path | None, inputs: Iterable[str | Path | None]) -> None:
@@ -18,4 +23,73 @@ def refuse_input(output: Path | None, inputs: Iterable[str | Path | None]) -> No
         except (OSError, ValueError):  # one of them is not there, or is no file: it is told later
             continue
         if same:
-            raise InputError("this file is read; name another one to write", str(output))
+            raise InputError(_READ, str(output))
+
+
+def check_record(
+    record: Path | None,
+    inputs: Iterable[str | Path | None],
+    sources: Iterable[str | Path | None] = (),
+    model: str | None = None,
+) -> None:
+    """What --record names may be written to, told before anything is asked.
+
+    Raises InputError when it is one of the `inputs` or the file of the model, when it is or would
+    be among what is read of a source (a file, folder or pattern), and when it exists and is no
+    recording.
+    """
+    if record is None:
+        return
+    kind, _, file = (model or "").partition(":")
+    refuse_input(record, [*inputs, file if kind in ("replay", "autogen") else None])
+    for source in sources:
+        if source is not None and str(source) != "-":
+            _refuse_within(record, str(source))
+    if record.is_file() and not _begins_a_recording(record):
+        raise InputError("it is no recording; name a new file, or one of --record", str(record))
+
+
+def _refuse_within(record: Path, source: str) -> None:
+    from agenteval.readers.sources import SUFFIXES, find
+
+    try:
+        refuse_input(record, (one.path for one in find(source).files))
+    except InputError as error:
+        if error.where == str(record):
+            raise
+        return  # the source cannot be read, which is told when it is
+    parts = Path(os.path.abspath(record)).parts
+    pattern = Path(os.path.abspath(source)).parts
+    if Path(source).is_dir():
+        pattern = (*pattern, "**", "[!.]*")
+    if record.suffix.lower() in SUFFIXES and not record.exists() and _fits(parts, pattern):
+        told = f"{source} is read, and the next time this file would be as well"
+        raise InputError(f"{told}; name one elsewhere", str(record))
+
+
+def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether a path fits a pattern, part by part; ** is any folders that are not hidden."""
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        visible = next((i for i, part in enumerate(parts) if part.startswith(".")), len(parts))
+        return any(_fits(parts[i:], pattern[1:]) for i in range(visible + 1))
+    return (
+        bool(parts)
+        and (parts[0] == pattern[0] or fnmatchcase(parts[0], pattern[0]))
+        and _fits(parts[1:], pattern[1:])
+    )
+
+
+def _begins_a_recording(path: Path) -> bool:
+    """Whether the first line is one that a recorder wrote, or broke off; an empty file begins one.
+
+    True as well for what cannot be read: the recorder tells why.
+    """
+    from agenteval.models.replay import is_recorded
+
+    try:
+        with path.open("rb") as stream:
+            return is_recorded(stream.readline(LINE))
+    except OSError:
+        return True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli.console import note, warn
+from agenteval.cli.ending import why_stopped
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -182,6 +183,6 @@ def ended_code(ended: Ended | None) -> int:
         warn("interrupted: what is done is stored; the same command goes on from here")
         return 130
     if ended.stopped:
-        warn(f"stopped, {ended.left_out} trials not run: {ended.stopped}")
+        warn(why_stopped(ended, "trials not run"))
         return 3
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agenteval.cli.console import note, warn
+from agenteval.cli.ending import why_stopped
 from agenteval.cli.job import Job, run_plan, say_plan
 
 if TYPE_CHECKING:
     from agenteval.evaluators.base import Evaluator
     from agenteval.evaluators.utility.probes.injection import Injected
     from agenteval.evaluators.utility.probes.result import ProbeOptions
+    from agenteval.evaluators.utility.probes.targets import AddedText, Target
     from agenteval.models.client import Client
     from agenteval.pipeline import Plan
     from agenteval.records import Task
@@ -51,41 +54,36 @@ class Asking:
     def other_ways(self) -> dict[str, ScoreTable]:
         """Ratings of the originals in every other way, by the name of the probe; none for a judge
         that reads no prompt."""
-        from agenteval.pipeline import make_plan
-
         if not self.listed:
             return {}
         tables = {}
         for name in OTHER_WAYS:
             judge, client = self._judges[name]
-            plan = make_plan(
-                judge, self.material.items, self.material.criteria, self.store,
-                repeats=self.job.repeats, retry_failed=self.job.retry_failed,
-            )  # fmt: skip
-            self._run(name, plan, judge, client)
+            self._run(name, self.way_plan(judge), judge, client)
             tables[name] = self.table(judge.source.sha256)
         return tables
+
+    def way_plan(self, judge: Evaluator) -> Plan:
+        """What the store lacks of the originals by a judge that is asked in another way."""
+        from agenteval.pipeline import make_plan
+
+        return make_plan(
+            judge, self.material.items, self.material.criteria, self.store,
+            repeats=self.job.repeats, retry_failed=self.job.retry_failed,
+        )  # fmt: skip
 
     def attacked(self, plain: ScoreTable, options: ProbeOptions) -> Injected:
         """Ratings of runs known to be low, with an attack and with a control in their text."""
         from agenteval.evaluators.utility.probes.injection import NAME, Injected
-        from agenteval.evaluators.utility.probes.targets import add_texts, choose_targets
+        from agenteval.evaluators.utility.probes.targets import choose_targets
         from agenteval.loading import scores_from_store
-        from agenteval.pipeline import joined, make_plan
 
         material = self.material
         targets = choose_targets(material.items, material.criteria, plain, options)
         if not targets:
             return Injected((), plain, material.repeats)
         judge, client = self._judges[NAME]
-        copies = add_texts(targets, material.criteria, options.seed)
-        plan = joined([
-            make_plan(
-                judge, one.items, material.criteria, self.store, repeats=material.repeats,
-                variant=one.variant, retry_failed=self.job.retry_failed,
-            )
-            for one in copies
-        ])  # fmt: skip
+        plan, copies = attack_plan(self, judge, targets, options)
         self._run(NAME, plan, judge, client)
         table = scores_from_store(
             self.store,
@@ -163,5 +161,24 @@ class Asking:
             warn("interrupted: what is done is stored; the same command goes on from here")
             raise typer.Exit(130)
         if ended.stopped:
-            warn(f"stopped, {ended.left_out} calls of the probe not made: {ended.stopped}")
+            warn(why_stopped(ended, "calls of the probe not made"))
             raise typer.Exit(3)
+
+
+def attack_plan(
+    asking: Asking, judge: Evaluator, targets: Sequence[Target], options: ProbeOptions
+) -> tuple[Plan, tuple[AddedText, ...]]:
+    """What the store lacks of attacked copies and controls of at least one target, and these."""
+    from agenteval.evaluators.utility.probes.targets import add_texts
+    from agenteval.pipeline import joined, make_plan
+
+    material = asking.material
+    copies = add_texts(targets, material.criteria, options.seed)
+    plans = [
+        make_plan(
+            judge, one.items, material.criteria, asking.store, repeats=material.repeats,
+            variant=one.variant, retry_failed=asking.job.retry_failed,
+        )
+        for one in copies
+    ]  # fmt: skip
+    return joined(plans), copies

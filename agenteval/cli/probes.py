@@ -1,4 +1,4 @@
-"""`verify --probes`: what it costs, what is asked, and the table of what was found."""
+"""`verify --probes`: what is asked, and the table of what was found."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.console import clean, out
 from agenteval.cli.job import Job
-from agenteval.cli.probe_asking import OTHER_WAYS, Asking
+from agenteval.cli.probe_asking import Asking
 
 if TYPE_CHECKING:
     from agenteval.evaluators.base import Evaluator
@@ -17,33 +17,8 @@ if TYPE_CHECKING:
     from agenteval.store import Store
     from agenteval.verification import Material
 
-_MARKS = {
-    "pass": "[green]pass[/green]", "fail": "[red]fail[/red]", "unknown": "[dim]unknown[/dim]",
-}  # fmt: skip
-
-
-def dry_lines(job: Job, material: Material, options: ProbeOptions) -> str:
-    """What the probes add to the calls of a verification, in lines."""
-    from agenteval.evaluators.utility.probes.targets import most_targets
-    from agenteval.models.factory import choose_model
-
-    embedded = choose_model(job.model, job.base_url).kind == "embedded"
-    alone = job.one_per_call and not embedded
-    a_run = job.repeats * (len(material.criteria) if alone else 1)
-    repeats = f"{job.repeats} repeats" + (f" × {len(material.criteria)} criteria" if alone else "")
-    runs = most_targets([run for run, _ in material.items], options)
-    attacks = 2 * runs * a_run
-    originals = 0 if embedded else len(material.items)
-    ways = len(OTHER_WAYS) * originals * a_run
-    said = (
-        f"{ways} in other ways: {originals} originals × {repeats} × {len(OTHER_WAYS)} ways"
-        if not embedded
-        else "scale order and wording do not apply to this judge"
-    )
-    return (
-        f"probes: {ways + attacks} calls more at most\n  {said}\n"
-        f"  {attacks} with text added: an attack and a control in {runs} runs × {repeats}"
-    )
+_COLOURS = {"pass": "green", "fail": "red", "unknown": "dim"}
+_MARKS = {word: f"[{colour}]{word}[/{colour}]" for word, colour in _COLOURS.items()}
 
 
 def run_probes(
@@ -93,25 +68,22 @@ def run_probes(
 
 def print_probes(probes: Sequence[Probe]) -> None:
     """A line per measure, then what every probe says in words."""
-    from rich import box
     from rich.padding import Padding
-    from rich.table import Table
 
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold",
-        title="probes of the judge (95 % over cases; p by Holm over all probes)",
-        title_justify="left", title_style="",
-    )  # fmt: skip
-    for head in ("probe", "measure", "unit"):
-        table.add_column(head)
-    for head in ("estimate", "cases", "p"):
-        table.add_column(head, justify="right")
-    table.add_column("outcome")
+    from agenteval.cli.grid import Column, Grid, Group, Row, print_grids
+
+    lines: list[Group | Row] = []
     for probe in probes:
-        for row in _rows(probe):
-            table.add_row(*row)
-    out().print()
-    out().print(table)
+        lines.append(Group(probe.name))
+        lines += [Row(cells, styles={5: _COLOURS[cells[5]]}) for cells in _rows(probe)]
+    columns = (
+        Column("probe\n  measure", number=False),
+        Column("unit", number=False),
+        *map(Column, ("estimate", "cases", "p")),
+        Column("outcome", number=False),
+    )
+    title = "probes of the judge (95 % over cases; p by Holm over all probes)"
+    print_grids(Grid(columns, tuple(lines), title))
     for probe in probes:
         out().print(f"{_MARKS[probe.outcome]} [bold]{probe.name}[/bold]: {clean(probe.reason)}")
         for line in _splits(probe):
@@ -140,14 +112,10 @@ def _splits(probe: Probe) -> Iterator[str]:
 
 def _rows(probe: Probe) -> Iterator[tuple[str, ...]]:
     if not probe.checks:
-        yield probe.name, "-", "", "-", "-", "-", _MARKS[probe.outcome]
-    for i, check in enumerate(probe.checks):
-        named = probe.name if i == 0 else ""
+        yield "-", "", "-", "-", "-", probe.outcome
+    for check in probe.checks:
         p = "-" if check.p_adjusted is None else f"{check.p_adjusted:.3g}"
-        yield (
-            named, check.name, check.unit, _estimate(check), str(check.n or "-"), p,
-            _MARKS[check.outcome],
-        )  # fmt: skip
+        yield check.name, check.unit, _estimate(check), str(check.n or "-"), p, check.outcome
 
 
 def _estimate(check: Check) -> str:

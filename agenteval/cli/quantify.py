@@ -10,6 +10,7 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
 from agenteval.cli.job import Job, make_judge, make_limits, read_items, run_plan, say_plan
+from agenteval.cli.outputs import check_record
 
 if TYPE_CHECKING:
     from agenteval.evaluators.base import Evaluator
@@ -73,6 +74,7 @@ def quantify(
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout), record,
         findings, datamark,
     )  # fmt: skip
+    check_record(record, [criteria, store], [runs, findings], model)
     code = run_job(job, dry_run=dry_run, as_json=as_json)
     raise typer.Exit(code)
 
@@ -83,9 +85,9 @@ def run_job(job: Job, *, dry_run: bool, as_json: bool) -> int:
 
     items, task = read_items(job)
     path = job.criteria or find_criteria(task.name)
-    loaded = load_criteria(path)
+    loaded = load_criteria(path, task=task.name)
     note(f"criteria: {path} ({len(loaded.criteria.criteria)})")
-    warn_list("criteria read with changes:", loaded.notes)
+    warn_list("about the criteria:", loaded.notes)
     if dry_run:
         return _dry(job, items, task, loaded.criteria.criteria)
     from agenteval.pipeline import experiment_of, make_plan
@@ -107,6 +109,7 @@ def _finish(
     job: Job, plan: Plan, ended: Ended | None, store: Store, evaluator: Evaluator, as_json: bool
 ) -> int:
     from agenteval.analysis import load_ratings
+    from agenteval.cli.ending import how_far, say_early
     from agenteval.cli.flags import flags_of
     from agenteval.cli.table import Report, print_table, table_json
 
@@ -121,14 +124,13 @@ def _finish(
         evaluator.source, plan.criteria, tuple(ratings), store.usage(evaluator.source.sha256),
         str(store.path), flags_of(plan.items),
     )  # fmt: skip
+    far = how_far(ended, plan, ratings)
+    if ratings and far and not as_json:
+        out().print(f"[yellow]not complete: {far}[/yellow]")
     if ratings:
         print_json(table_json(report)) if as_json else print_table(report)
-    if ended is None:
-        warn("interrupted: what is done is stored; the same command goes on from here")
-        return 130
-    if ended.stopped:
-        warn(f"stopped, {ended.left_out} calls not made: {ended.stopped}")
-        return 3
+    if far is not None:
+        return say_early(ended, far)
     return _gate(job, plan, report.failures)
 
 
@@ -151,5 +153,5 @@ def _dry(
     from agenteval.cli.dry import describe
 
     for line in describe(job, items, task, criteria):
-        out().print(clean(line))
+        out().print(clean(line), soft_wrap=True)
     return 0

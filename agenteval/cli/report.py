@@ -84,7 +84,7 @@ def _criteria(path: Path | None) -> tuple[Criterion, ...] | None:
     from agenteval.evaluators.utility.criteria_file import load_criteria
 
     loaded = load_criteria(path)
-    warn_list("criteria read with changes:", loaded.notes)
+    warn_list("about the criteria:", loaded.notes)
     return loaded.criteria.criteria
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,9 +42,31 @@ def show(
             _show_run(opened, key, run, as_json)
             return
         from agenteval.cli.table import print_table, table_json
+        from agenteval.store.ways import way_of
 
-        report = stored_report(opened, key, record)
-        print_json(table_json(report)) if as_json else print_table(report, levels=levels)
+        report, way = stored_report(opened, key, record), way_of(record)
+        if as_json:
+            print_json({**table_json(report), **({"way": way} if way else {})})
+            return
+        if way:
+            out().print(f"asked in this way: {clean(way)}")
+        if report.ratings:
+            print_table(report, levels=levels)
+        else:
+            out().print(clean(_no_originals(opened, key, record)), soft_wrap=True)
+
+
+def _no_originals(opened: Any, key: str, record: Source) -> str:
+    """What a source holds that judged no run as it is."""
+    from agenteval.store.ways import is_probe
+
+    variants = Counter(r.key.variant.partition(":")[0] for r in opened.results(key))
+    held = ", ".join(f"{n} of {name!r} copies" for name, n in sorted(variants.items()))
+    what = "a source of `verify --probes`" if is_probe(record) else "this source"
+    return (
+        f"{what} ({record.model}): no run was judged as it is, so there is no table; results: "
+        f"{held or 'none'}. `agenteval export FILE --source {key[:12]}` writes them"
+    )
 
 
 def stored_report(opened: Any, key: str, record: Source) -> Any:
@@ -79,9 +102,11 @@ def pick_source(known: list[tuple[str, Source]], start: str | None) -> tuple[str
 
 
 def _list_sources(opened: Any, known: list[tuple[str, Source]], as_json: bool) -> None:
+    from agenteval.store.ways import way_of
+
     rows = [
         {"source": k, "model": s.model, "evaluator": s.evaluator, "seed": s.seed,
-         "requests": opened.usage(k).requests}
+         "way": way_of(s), "requests": opened.usage(k).requests}
         for k, s in known
     ]  # fmt: skip
     if as_json:
@@ -91,6 +116,7 @@ def _list_sources(opened: Any, known: list[tuple[str, Source]], as_json: bool) -
         out().print(
             f"[bold]{str(row['source'])[:12]}[/bold]  {clean(row['model'])}  "
             f"{row['evaluator']}  seed {row['seed']}  {row['requests']} requests"
+            + (f"  [yellow]{clean(row['way'])}[/yellow]" if row["way"] else "")
         )
 
 

@@ -13,6 +13,7 @@ from agenteval.cli import options, trace_job
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn
 from agenteval.cli.flags import Flags, printed, trace_flags
 from agenteval.cli.job import make_limits
+from agenteval.cli.outputs import check_record
 from agenteval.cli.trace_files import Paths, TaxonomyFile, read_cases, read_taxonomy
 from agenteval.cli.trace_job import LocateJob
 from agenteval.errors import InputError
@@ -78,12 +79,13 @@ def locate(
 ) -> None:
     """Find errors in traces. Stop it at any time; the same command goes on."""
     Verbosity.level = -1 if quiet else Verbosity.level
+    check_record(record, [taxonomy, store], [*paths, output], model)
     job = LocateJob(
         model, base_url, detectors_only, read_taxonomy(taxonomy), _literal(mode), context,
         reply_tokens, repeats, budget, not no_hints,
         None if temperature is None or temperature < 0 else temperature, seed,
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout), store,
-        retry_failed, record, dry_run,
+        retry_failed, None if dry_run else record, dry_run,
     )  # fmt: skip
     trace_job.make_finder(job, None)  # options that cannot work are told before anything is read
     cases = read_cases(paths, limit)
@@ -160,7 +162,8 @@ def _code(ended: Ended | None) -> int:
         warn("interrupted: what is done is stored; the same command goes on from here")
         return 130
     if ended.stopped:
-        warn(f"stopped, traces not examined: {ended.left_out}: {ended.stopped}")
+        left = f"stopped, traces not examined: {ended.left_out}: " if ended.left_out else ""
+        warn(f"{left}{ended.stopped}")
         return 3
     return 0
 

@@ -10,8 +10,9 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
+from agenteval.cli.ending import why_stopped
 from agenteval.cli.job import Job, make_judge, make_limits, read_items, run_plan, say_plan
-from agenteval.cli.outputs import refuse_input
+from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.cli.verify_rounds import propose_next
 from agenteval.errors import InputError
 
@@ -20,9 +21,16 @@ if TYPE_CHECKING:
     from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
     from agenteval.evaluators.utility.verify.options import VerifyOptions
     from agenteval.pipeline import Item
-    from agenteval.records import Criterion, Task
+    from agenteval.records import CriteriaSet, Criterion, Task
     from agenteval.records.verification import VerifiedSet
     from agenteval.verification import Copies, Material
+
+# Not read from the operators: to list them would load more than the help needs.
+_PERTURB_HELP = (
+    "Perturbation, may be given often: drop_sentences, drop_words, drop_answer, drop_middle, "
+    "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting, paraphrase. "
+    "Default: five of them, see docs/verify.md."
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,7 @@ def verify(
     repeats: Annotated[int, typer.Option(help="How often each text is judged.", min=1)] = 2,
     perturb: Annotated[
         list[str] | None,
-        typer.Option("--perturb", help="Perturbation; may be given often. See the README."),
+        typer.Option("--perturb", help=_PERTURB_HELP),
     ] = None,
     drop: Annotated[
         float, typer.Option(help="Share of a text that a perturbation touches.", min=0.01, max=0.9)
@@ -99,7 +107,7 @@ def verify(
     attacked: Annotated[
         int | None,
         typer.Option(
-            "--attacked", help="Most runs that --probes put an attack in. Default: 40.", min=1
+            "--attacked", help="Most runs that --probes put an attack in. Default: 80.", min=1
         ),
     ] = None,
     gate: Annotated[
@@ -120,6 +128,7 @@ def verify(
     from agenteval.evaluators.utility.verify.options import VerifyOptions
 
     Verbosity.level = -1 if quiet else Verbosity.level
+    check_record(record, [criteria, scores, store, output], [runs], model)
     refuse_input(output, [runs, criteria, scores, store])
     how = _How(
         tuple(perturb or ()), drop, VerifyOptions(min_cases=min_cases, seed=seed), output, gate,
@@ -150,8 +159,8 @@ def _elsewhere(scores: Path, task: str | None, criteria: Path | None, how: _How)
     path = criteria or (find_criteria(task) if task else None)
     known: tuple[Criterion, ...] = ()
     if path is not None:
-        loaded = load_criteria(path)
-        warn_list("criteria read with changes:", loaded.notes)
+        loaded = load_criteria(path, task=Path(task or "").name)
+        warn_list("about the criteria:", loaded.notes)
         known = loaded.criteria.criteria
     table = read_scores(scores, known)
     if not known:
@@ -171,19 +180,20 @@ def _judge_and_verify(job: Job, how: _How, *, dry_run: bool) -> int:
 
     items, task = read_items(job)
     path = job.criteria or find_criteria(task.name)
-    loaded = load_criteria(path)
+    loaded = load_criteria(path, task=task.name)
     criteria = loaded.criteria.criteria
     note(f"criteria: {path} ({len(criteria)})")
-    warn_list("criteria read with changes:", loaded.notes)
+    warn_list("about the criteria:", loaded.notes)
     if dry_run:
-        return _dry(job, _material(job, how, items, criteria), how)
+        return _dry(job, task, _material(job, how, items, criteria), how)
     seen: list[Criterion] = []
     for number in range(1, how.rounds + 1):
-        code, result = _round(job, how, task, _material(job, how, items, criteria))
+        code, result, probed = _round(job, how, task, _material(job, how, items, criteria))
         if result is None:
             return code
         output = how.output or Path("criteria") / f"{task.name}.verified.json"
-        _write(output, loaded.criteria.task or task.name, criteria, result)
+        marked = _marked(loaded.criteria.task or task.name, criteria, result)
+        _write(output, marked, probed if how.probes else None)
         if number == how.rounds:
             break
         found = propose_next(job, task, (criteria, result), seen, number)
@@ -202,8 +212,10 @@ def _material(job: Job, how: _How, items: list[Item], criteria: tuple[Criterion,
     return Material(tuple(items), tuple(copies), criteria, job.repeats)
 
 
-def _round(job: Job, how: _How, task: Task, material: Material) -> tuple[int, VerifiedSet | None]:
-    """Judge and verify once: the exit code, and the result unless it had to stop."""
+def _round(
+    job: Job, how: _How, task: Task, material: Material
+) -> tuple[int, VerifiedSet | None, tuple[Probe, ...]]:
+    """Judge and verify once: the exit code, the result unless it had to stop, and the probes."""
     from agenteval.cli.flags import flags_of
     from agenteval.cli.probes import run_probes
     from agenteval.pipeline import experiment_of
@@ -218,10 +230,10 @@ def _round(job: Job, how: _How, task: Task, material: Material) -> tuple[int, Ve
             ended = run_plan(plan, evaluator, client, store, job)
         if ended is None:
             warn("interrupted: what is done is stored; the same command goes on from here")
-            return 130, None
+            return 130, None, ()
         if ended.stopped:
-            warn(f"stopped, {ended.left_out} calls not made: {ended.stopped}")
-            return 3, None
+            warn(why_stopped(ended, "calls not made"))
+            return 3, None, ()
         result = verify_stored(store, evaluator.source.sha256, material, how.options)
         probed = (
             run_probes(job, task, store, evaluator, material, how.probing) if how.probes else ()
@@ -232,7 +244,7 @@ def _round(job: Job, how: _How, task: Task, material: Material) -> tuple[int, Ve
         f"{material.texts - len(material.items)} perturbed copies × {job.repeats} repeats"
     ]
     flags = flags_of(material.items)
-    return _show(result, material.criteria, about, how, probed, flags), result
+    return _show(result, material.criteria, about, how, probed, flags), result, probed
 
 
 def _copies(
@@ -255,20 +267,13 @@ def _copies(
     return copies
 
 
-def _dry(job: Job, material: Material, how: _How) -> int:
-    from agenteval.cli.probes import dry_lines
+def _dry(job: Job, task: Task, material: Material, how: _How) -> int:
+    """Say what would be done, from what is stored; no model is loaded or asked."""
+    from agenteval.cli.dry_verify import describe
 
-    texts, criteria = material.texts, len(material.criteria)
-    originals = len(material.items)
-    out().print(f"texts: {originals} originals and {texts - originals} perturbed copies")
-    out().print(
-        f"cells: {texts} texts × {criteria} criteria × {job.repeats} repeats = "
-        f"{texts * criteria * job.repeats}"
-    )
-    calls = texts * job.repeats * (criteria if job.one_per_call else 1)
-    out().print(f"calls: {calls} at most; what is stored already is not asked again")
-    if how.probes:
-        out().print(dry_lines(job, material, how.probing))
+    probing = how.probing if how.probes else None
+    for line in describe(job, task, material, probing, how.rounds):
+        out().print(clean(line), soft_wrap=True)
     return 0
 
 
@@ -295,14 +300,21 @@ def _show(
     return codes[result.judge.verdict] if how.gate else 0
 
 
-def _write(path: Path, task: str, criteria: tuple[Criterion, ...], result: VerifiedSet) -> None:
+def _marked(task: str, criteria: tuple[Criterion, ...], result: VerifiedSet) -> CriteriaSet:
     """The criteria with what was found; those to be dropped stay in, for a person to cut."""
-    from agenteval.evaluators.utility.criteria_file import save_criteria
     from agenteval.records import CriteriaSet
 
     found = {v.criterion_id: v.model_dump(mode="json", exclude_none=True) for v in result.criteria}
     marked = tuple(
         c.model_copy(update={"verification": found[c.id]}) if c.id in found else c for c in criteria
     )
-    save_criteria(path, CriteriaSet(task=task, criteria=marked))
+    return CriteriaSet(task=task, criteria=marked)
+
+
+def _write(path: Path, marked: CriteriaSet, probes: tuple[Probe, ...] | None) -> None:
+    """The file of criteria; what probes found of the judge stands behind them."""
+    from agenteval.cli.probes import probes_json
+    from agenteval.evaluators.utility.criteria_file import save_criteria
+
+    save_criteria(path, marked, more={} if probes is None else {"probes": [*probes_json(probes)]})
     note(f"written to {clean(str(path))}: every criterion with its verdict and evidence")

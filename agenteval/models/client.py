@@ -7,13 +7,15 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from agenteval.errors import AgentevalError, BadRequest, RequestTimeout, Transient, Unauthorized
 from agenteval.models.ceiling import Slot
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.wire import Reply, Request, Simplified, Transport
 from agenteval.records import Usage, canonical_json
+
+_T = TypeVar("_T")
 
 
 class ReplyCache(Protocol):
@@ -101,6 +103,9 @@ class Client:
         self._sleep = sleep
         self.clock = clock
         self._barred: str | None = None  # why the endpoint refused the key
+        self._sending: set[asyncio.Task[Any] | None] = set()  # whose attempts are under way
+        self._idling: set[asyncio.Task[Any]] = set()  # waiting between attempts
+        self._last: set[asyncio.Task[Any] | None] | None = None  # who may still ask, None: all
         self._jitter = random.Random(seed)  # noqa: S311  spreads retries, guards nothing
 
     @property
@@ -156,12 +161,35 @@ class Client:
                 pause = self._pause(error, effort)
                 if pause is None:
                     raise
-            await self._sleep(pause)
+            if self._last is not None:
+                raise asyncio.CancelledError
+            await self._idle(self._sleep(pause))
+
+    async def _idle(self, waiting: Awaitable[_T]) -> _T:
+        """Wait for something of which nothing is lost when the wait is cancelled."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._idling.add(task)
+        try:
+            return await waiting
+        finally:
+            self._idling.discard(task)
+
+    def wind_down(self) -> None:
+        """Begin nothing more: a task whose request is under way gets its reply, and may have it
+        repaired; every other one that waits here, or comes to ask, is cancelled."""
+        self._last = set(self._sending)
+        for task in self._idling:
+            task.cancel()
 
     async def _attempt(self, request: Request, effort: _Effort, slot: Slot) -> Reply:
         if self._barred is not None:  # whoever waited for a slot meanwhile
             raise Unauthorized(self._barred)
-        held = await self.budget.hold(effort.prompt, effort.completion)
+        task = asyncio.current_task()
+        if self._last is not None and task not in self._last:
+            raise asyncio.CancelledError
+        held = await self._idle(self.budget.hold(effort.prompt, effort.completion))
+        self._sending.add(task)
         began = self.clock()
         if effort.started is None:
             effort.started = began
@@ -181,6 +209,7 @@ class Client:
             charged = not error.overload
             raise
         finally:
+            self._sending.discard(task)
             counted = self.budget.settle(held, usage, charged=charged)
             effort.usage = effort.usage + counted
 

@@ -123,6 +123,13 @@ def _url(text: str | None) -> str | None:
             ": as %3A, # as %23, ? as %3F",
             "--base-url",
         )
+    if "?" in text or "#" in text:  # what follows is not shown: it may be a key
+        raise InputError(
+            "a base URL ends with its path, since the path of each request is put behind it: leave "
+            "out what follows ? or #. A key goes into AGENTEVAL_API_KEY; an endpoint that needs a "
+            "query, as Azure's api-version, needs a component config: --model autogen:FILE",
+            "--base-url",
+        )
     return text
 
 

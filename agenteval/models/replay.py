@@ -191,6 +191,7 @@ class FileRecorder:
         self._new = not path.exists()  # its name has to reach the disk as well
         self._turning: asyncio.AbstractEventLoop | None = None  # where a sync is due
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("ab", buffering=0)
             self._mend(data)
         except OSError as error:
@@ -300,6 +301,17 @@ class FileRecorder:
             self.sync()
         finally:
             self._file.close()
+
+
+def is_recorded(line: bytes) -> bool:
+    """Whether FileRecorder may have written this first line of a file, whole or broken off."""
+    if not line.endswith(b"\n") and (line.startswith(_START) or _START.startswith(line)):
+        return True
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(entry, dict) and {"key", "role", "reply"} <= entry.keys()
 
 
 def _sync_folder(path: Path) -> None:

@@ -52,6 +52,7 @@ class Criterion(Record):
     accepted_values: Annotated[tuple[str, ...], FAIL_FAST] = ()
     scale: Scale = "ordinal"
     order: Order = "worst_to_best"
+    order_confirmed: bool = False  # a person says that the values run so, whatever they look like
     allow_na: bool = False
     hint: str | None = None
     numeric_range: tuple[float, float] | None = None  # worst, best; numeric scale only

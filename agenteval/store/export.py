@@ -14,15 +14,18 @@ from sqlalchemy import select
 
 from agenteval.errors import InputError
 from agenteval.files import replacing
+from agenteval.records import Source
 from agenteval.store import schema
 from agenteval.store.connect import reading
 from agenteval.store.rows import decode, text
 from agenteval.store.store import Store
+from agenteval.store.ways import is_probe, way_of
 
 COLUMNS = (
     "run_id", "task", "system", "case_key", "success", "variant", "criterion_id", "repeat",
     "status", "label", "value", "probabilities", "explanation", "message", "rung", "match",
     "evidence", "evaluator", "model", "seed", "tries", "run_key", "criterion_key", "source_key",
+    "way",
 )  # fmt: skip
 _INTEGERS = {"repeat", "seed", "tries"}
 # A cell that starts so is run as a formula by spreadsheet programs (OWASP, CSV injection); some
@@ -35,8 +38,13 @@ _CHUNK = 5000  # rows held in memory at a time
 Rows = Iterable[dict[str, Any]]
 
 
-def export_cells(store: Store, path: Path, *, source_key: str | None = None) -> int:
+def export_cells(
+    store: Store, path: Path, *, source_key: str | None = None, probes: bool = True
+) -> int:
     """Write every result, with its run and judge, to a file; returns the number of rows.
+
+    `source_key` takes one judge; without `probes` the judges are left out that were asked to be
+    examined (see `is_probe`). `way` says how a judge was asked (see `way_of`).
 
     The form follows the suffix: .jsonl (or .ndjson), .csv, .parquet. The file appears whole or
     not at all. In CSV a text that a spreadsheet would run as a formula gets an apostrophe; in CSV
@@ -48,11 +56,14 @@ def export_cells(store: Store, path: Path, *, source_key: str | None = None) -> 
     write = writers.get(path.suffix.lower())
     if write is None:
         raise InputError("write to a file ending in .jsonl, .csv or .parquet", str(path))
+    keys = None if source_key is None else {source_key}
+    if keys is None and not probes:
+        keys = {key for key, source in store.sources() if not is_probe(source)}
     count = 0
 
     def counted() -> Iterator[dict[str, Any]]:
         nonlocal count
-        for row in _rows(store, source_key):
+        for row in _rows(store, keys):
             count += 1
             yield row
 
@@ -61,7 +72,7 @@ def export_cells(store: Store, path: Path, *, source_key: str | None = None) -> 
     return count
 
 
-def _rows(store: Store, source_key: str | None) -> Iterator[dict[str, Any]]:
+def _rows(store: Store, source_keys: set[str] | None) -> Iterator[dict[str, Any]]:
     cells, runs, sources = schema.cells, schema.runs, schema.sources
     query = (
         select(
@@ -77,13 +88,17 @@ def _rows(store: Store, source_key: str | None) -> Iterator[dict[str, Any]]:
             schema.criteria.c.criterion_id, cells.c.criterion_key, cells.c.repeat,
         )
     )  # fmt: skip
-    if source_key is not None:
-        query = query.where(cells.c.source_key == source_key)
+    ways: dict[str, str] = {}
+    if source_keys is not None:
+        query = query.where(cells.c.source_key.in_(sorted(source_keys)))
     with reading(store.engine) as connection:
         for row in connection.execution_options(yield_per=_CHUNK).execute(query):
             detail = decode(row.detail, f"the result of run {row.run_key[:12]}")
             source = decode(row.record, f"the source {row.source_key[:12]}")
             merged = {**row._mapping, **detail, "seed": source.get("seed")}
+            if row.source_key not in ways:
+                ways[row.source_key] = way_of(Source.model_validate(source))
+            merged["way"] = ways[row.source_key]
             merged["success"] = None if row.success is None else bool(row.success)
             yield {name: merged.get(name) for name in COLUMNS}
 

@@ -210,6 +210,33 @@ def test_a_dry_run_counts_simulated_tools_and_what_is_stored(cli: Cli, desk: Pat
     assert tools.format(240) in scripted
 
 
+def test_a_dry_run_bounds_what_agent_and_simulators_take(cli: Cli, desk: Path) -> None:
+    (desk / "backend.py").unlink()
+    url = "http://127.0.0.1:9/v1"
+    done = cli("flow", "session", "desk", "--dry-run", "--limit", 1, "--turns", 4, "--calls", 5,
+               "--model", "m", "--base-url", url, "--max-tokens", 50, "--simulator", "m",
+               "--simulator-url", url, "--price-in", 1, "--price-out", 2,
+               "--max-cost", 1)  # fmt: skip
+    assert done.code == 0, done.err
+    # four replies to the user and five calls: nine texts of the agent, of 50 tokens each
+    assert "; at most 9, 450 tokens by --max-tokens" in done.out
+    for who, requests, each in (("user", 5, 300), ("tools", 5, 1000)):
+        told = re.search(
+            rf"tokens of the simulated {who}, at most about: ([\d,]+) prompt \+ ([\d,]+) reply\n"
+            rf"  cost of the simulated {who}, at most about: ([\d.]+)\n"
+            rf"  --max-cost: up to about ([\d.]+) is reserved for one request",
+            done.out,
+        )
+        assert told is not None
+        prompt, reply = (int(told[i].replace(",", "")) for i in (1, 2))
+        assert reply == requests * each
+        assert float(told[3]) == pytest.approx((prompt + 2 * reply) / 1e6, abs=6e-5)
+        assert 2 * each / 1e6 < float(told[4]) < float(told[3])
+    user = int(re.findall(r"user, at most about: ([\d,]+)", done.out)[0].replace(",", ""))
+    # the words before: 0 to 4 exchanges of 1,200 and 4,000 characters, three to a token
+    assert user > (0 + 1 + 2 + 3 + 4) * (1200 + 4000) // 3
+
+
 @pytest.mark.parametrize("level", ["session", "turn"])
 def test_a_dry_run_of_hosted_models_needs_no_key(cli: Cli, desk: Path, level: str) -> None:
     hosted = "openai:gpt-4o"

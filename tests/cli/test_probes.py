@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.store import Store
 from agenteval.testing import serve
 from tests.cli.conftest import Cli
@@ -42,10 +47,11 @@ def test_the_other_ways_are_asked_counted_and_resumed(cli: Cli, project: Path) -
         again = cli(*asked, "--probes", "--json")
         assert server.count == before + more
     assert more == 2 * RUNS * REPEATS
-    # nothing can rise here: all are at the best level already, which a dry run cannot know
-    assert f"probes: {more + 2 * 2 * REPEATS} calls more at most" in dry.out
+    assert "calls: 0 (" in dry.out  # the plain way is stored
+    # nothing can rise here: all are at the best level already, as the stored ratings tell
+    assert f"probes: {more} calls more\n" in dry.out
     assert f"  {more} in other ways" in dry.out
-    assert "  8 with text added: an attack and a control in 2 runs" in dry.out
+    assert "  0 with text added: an attack and a control in 0 runs" in dry.out
     assert "probes" not in plain.json
     assert first.json == again.json
     assert {k: v for k, v in first.json.items() if k != "probes"} == plain.json
@@ -68,7 +74,47 @@ def test_with_few_cases_the_estimates_are_shown_and_nothing_is_decided(
     assert shown.index("judge: ") < shown.index("probes of the judge")
     assert "-1.00" in shown  # best, then worst
     assert "are needed" in shown
-    assert "  8 in other ways: 2 originals" in limited.out
+    assert "probes: 0 calls more\n" in limited.out  # all of it is stored
+
+
+def told(line: str, text: str) -> list[float]:
+    """The numbers of every line that begins so."""
+    lines = [one.strip() for one in text.splitlines() if one.strip().startswith(line)]
+    return [float(n.replace(",", "")) for one in lines for n in re.findall(r"\d[\d,.]*", one)]
+
+
+def test_a_dry_run_prices_plain_calls_probes_and_their_sum(cli: Cli, project: Path) -> None:
+    asked = command("http://127.0.0.1:9/v1", "--probes", "--dry-run")
+    dry = cli(*asked, "--price-in", 1, "--price-out", 10, "--max-cost", 0.01)
+    assert dry.code == 0, dry.err
+    # two runs are failures: each gets two texts at most, two repeats of two criteria
+    calls = [2 * RUNS * REPEATS, 2 * RUNS * REPEATS + 2 * 2 * REPEATS]
+    assert [told("calls:", dry.out)[0], told("probes:", dry.out)[0]] == calls
+    plain, more, both = (told("tokens, est", dry.out)[i : i + 2] for i in (0, 2, 4))
+    assert [plain[1], more[1]] == [2 * 60 * n for n in calls]
+    assert both == [plain[0] + more[0], plain[1] + more[1]]
+    costs = [(p + 10 * r) / 1e6 for p, r in (plain, more, both)]
+    assert told("cost, est", dry.out) == pytest.approx(costs, abs=6e-5)
+    assert "calls more at most\n" in dry.out
+    assert "cost, estimated, at most:" in dry.out
+    # a reply of 2,048 tokens alone costs 0.0205
+    (reserved,) = re.findall(r"up to about ([\d.]+) is reserved for one call", dry.out)
+    assert 0.0205 < float(reserved) < 0.05
+    assert "the cap is below it: no such call is made" in dry.out
+    assert not (project / "agenteval.db").exists()
+
+
+def test_a_dry_run_of_stored_ratings_knows_the_attacks(cli: Cli, project: Path) -> None:
+    with serve(low) as server:
+        asked = command(server.base_url)
+        assert cli(*asked).code == 0
+        before = server.count
+        dry = cli(*asked, "--probes", "--dry-run")
+        assert server.count == before
+        assert cli(*asked, "--probes").code == 0
+        assert told("probes:", dry.out)[0] == server.count - before
+        again = cli(*asked, "--probes", "--dry-run")
+    assert "probes: 0 calls more\n" in again.out
 
 
 def test_enough_cases_decide(cli: Cli, project: Path) -> None:
@@ -83,7 +129,10 @@ def test_enough_cases_decide(cli: Cli, project: Path) -> None:
         few, enough = (
             {p["name"]: p for p in cli(*asked, cases).json["probes"]} for cases in (13, 12)
         )
-    assert few["scale order"]["outcome"] == "unknown"
+    assert few["position"]["outcome"] == "unknown"
+    # all fell by the whole scale: no more cases are needed to fail
+    assert few["scale order"]["outcome"] == "fail"
+    assert "though of 12 cases only" in few["scale order"]["reason"]
     order = enough["scale order"]
     assert order["outcome"] == "fail"
     difference = order["checks"][0]
@@ -121,3 +170,56 @@ def test_what_has_no_judge_or_no_prompt_is_told_so(cli: Cli, project: Path) -> N
     assert "the probes ask a judge" in elsewhere.err
     dry = cli("verify", "runs.jsonl", "--model", "embedded", "--probes", "--dry-run")
     assert "scale order and wording do not apply" in dry.out
+
+
+def low(body: dict[str, Any], n: int) -> str:
+    labels = {"clarity": "unclear", "accuracy": "incorrect"}
+    return json.dumps({k: {"explanation": "e", "label": v} for k, v in labels.items()})
+
+
+def test_what_probes_asked_stays_apart_in_export_and_show(cli: Cli, project: Path) -> None:
+    with serve(low) as server:
+        done = cli(*command(server.base_url), "--probes", "-o", "kept.json", "--json")
+    written = json.loads((project / "kept.json").read_text())
+    assert written["probes"] == done.json["probes"]
+    assert load_criteria(project / "kept.json").criteria.task == "sums"
+
+    plain = cli("export", "plain.jsonl")
+    assert "left out: 3 sources that `verify --probes` asked in other ways" in plain.err
+    assert cli("export", "all.jsonl", "--all-ways").code == 0
+    rows, more = (
+        [json.loads(x) for x in (project / f"{name}.jsonl").read_text().splitlines()]
+        for name in ("plain", "all")
+    )
+    assert {r["way"] for r in rows} == {""}
+    assert [r for r in more if not r["way"]] == rows
+    by_way = Counter(r["way"] for r in more)
+    # the plain judge saw originals and copies; the two failures got two texts each
+    assert by_way == {
+        "": 2 * RUNS * 2 * REPEATS,
+        "reversed scale": RUNS * 2 * REPEATS,
+        "wording b": RUNS * 2 * REPEATS,
+        "injection probe": 2 * 2 * 2 * REPEATS,
+    }
+
+    listed = {s["way"]: s["source"] for s in cli("show", "--sources", "--json").json}
+    assert set(listed) == set(by_way)
+    lines = cli("show", "--sources").out
+    assert all(way in lines for way in by_way)
+    shown = cli("show", "--source", listed["injection probe"])
+    assert "a source of `verify --probes`" in shown.out
+    assert "8 of 'attack' copies, 8 of 'control' copies" in shown.out
+    assert "0 runs of 0 cases" not in shown.out
+    turned = cli("show", "--source", listed["reversed scale"])
+    assert "asked in this way: reversed scale" in turned.out
+    assert cli("show", "--source", listed["wording b"], "--json").json["way"] == "wording b"
+    assert "way" not in cli("show", "--json").json
+    by_hand = cli("export", "one.jsonl", "--source", listed["injection probe"])
+    assert "left out" not in by_hand.err
+    assert len((project / "one.jsonl").read_text().splitlines()) == by_way["injection probe"]
+
+
+def test_without_probes_the_file_says_nothing_of_them(cli: Cli, project: Path) -> None:
+    with serve(low) as server:
+        assert cli(*command(server.base_url), "-o", "kept.json").code == 0
+    assert "probes" not in json.loads((project / "kept.json").read_text())

@@ -282,3 +282,24 @@ def test_replay_of_a_recording_gives_the_same_table(cli: Cli, project: Path) -> 
     replayed = cli("quantify", "runs.jsonl", "--model", "replay:rec.jsonl", "--json")
     assert replayed.code == 0, replayed.err
     assert replayed.json["rows"] == live.json["rows"]
+
+
+def test_reversed_scales_and_criteria_of_another_task_are_told(cli: Cli, project: Path) -> None:
+    text = (project / "criteria" / "sums.json").read_text()
+    turned = [{**c, "accepted_values": c["accepted_values"][::-1], "order": "worst_to_best"}
+              for c in json.loads(text)]  # fmt: skip
+    path = project / "rev.json"
+    path.write_text(json.dumps({"task": "sums", "criteria": turned}))
+    asked = ("runs.jsonl", "--criteria", "rev.json", "--model", "m", "--base-url",
+             "http://127.0.0.1:9/v1", "--dry-run")  # fmt: skip
+    for command in ("quantify", "verify"):
+        done = cli(command, *asked)
+        assert done.code == 2
+        assert "rev.json: criteria[0].accepted_values" in done.err
+        assert "from best to worst" in done.err
+        assert 'or add "order_confirmed": true' in done.err
+    path.write_text(json.dumps({"task": "letters", "criteria": json.loads(text)}))
+    for command in ("quantify", "verify"):
+        done = cli(command, *asked)
+        assert done.code == 0, done.err
+        assert "they were made for task 'letters' and judge task 'sums'" in done.err

@@ -548,3 +548,52 @@ async def test_closing_puts_the_recording_on_the_disk(broken: bool) -> None:
     else:
         await client.close()
     assert done == ["close", "sync"]
+
+
+async def _wound_down(client: Client, script: Script, count: int, when: int) -> list[str]:
+    """How `count` tasks end when the client is wound down as soon as `when` were sent."""
+    tasks = [asyncio.create_task(client.complete(ask(str(i)))) for i in range(count)]
+    while len(script.sent) < when:
+        await asyncio.sleep(0)
+    client.wind_down()
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    return [e.text if isinstance(e, Reply) else type(e).__name__ for e in ends]
+
+
+def test_wound_down_what_is_sent_is_answered_and_nothing_more_is_sent() -> None:
+    script = Script(Reply("ok", usage=USAGE))
+    client = Client(script, limiter=Limiter(2))
+    ends = asyncio.run(_wound_down(client, script, 5, 2))
+    assert ends == ["ok", "ok", *["CancelledError"] * 3]
+    assert len(script.sent) == 2
+    assert client.usage.requests == 2  # what waited is not counted, nor held
+
+
+def test_wound_down_nobody_waits_for_another_attempt() -> None:
+    """Not in the pause that was begun, nor in one that would begin."""
+
+    async def for_ever(_: float) -> None:
+        await asyncio.Event().wait()
+
+    script = Script(Transient("busy"))
+    client = Client(script, limiter=Limiter(1), sleep=for_ever)
+    # the first is pausing when the second is sent, which fails afterwards
+    assert asyncio.run(_wound_down(client, script, 2, 2)) == ["CancelledError"] * 2
+    assert len(script.sent) == 2
+
+
+def test_wound_down_a_reply_may_still_be_repaired() -> None:
+    async def twice(client: Client) -> list[str]:
+        first = await client.complete(ask("a"))
+        return [first.text, (await client.complete(ask("b"))).text]
+
+    async def work() -> list[str]:
+        script = Script(Reply("ok", usage=USAGE))
+        client = Client(script)
+        task = asyncio.create_task(twice(client))
+        while not script.sent:
+            await asyncio.sleep(0)
+        client.wind_down()
+        return await task
+
+    assert asyncio.run(work()) == ["ok", "ok"]

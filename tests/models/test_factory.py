@@ -114,7 +114,7 @@ def test_wrong_use_is_one_line_that_helps() -> None:
 
 
 def test_no_key_in_any_text() -> None:
-    choice = choose_model("m", "http://user:sk-canary@h/v1?key=sk-canary")
+    choice = choose_model("m", "http://user:sk-canary@h/v1")
     assert "sk-canary" not in f"{choice} {choice!r} {[choice]}"
 
 
@@ -137,3 +137,11 @@ def test_transports(tmp_path: Path) -> None:
     )
     transport = make_transport(choose_model(f"autogen:{config}"))
     assert transport.model == "autogen:c"
+
+
+@pytest.mark.parametrize("tail", ["?api-key=secret-word", "#secret-word", "?", "/?a=1&b=2"])
+def test_a_base_url_with_more_than_a_path_is_refused(tail: str) -> None:
+    with pytest.raises(InputError, match="--base-url: a base URL ends with its path") as told:
+        choose_model("m", f"http://127.0.0.1:9/v1{tail}")
+    assert "secret-word" not in str(told.value)
+    assert "autogen:FILE" in str(told.value)

@@ -62,7 +62,7 @@ def expected(store: Store) -> list[dict[str, Any]]:
             success=None if run["success"] is None else run["success"] == 1, variant="original",
             criterion_id=r.criterion_id, repeat=0, status=r.status, evaluator="test",
             model="the model", seed=5, tries=1, run_key=r.key.run, criterion_key=r.key.criterion,
-            source_key=r.key.source,
+            source_key=r.key.source, way="",
         )  # fmt: skip
         if isinstance(r, Score):
             row.update(label="fair", value=0.25, explanation=r.explanation, match="exact",
@@ -128,6 +128,32 @@ def test_only_the_source_that_is_asked_for(store: Store, tmp_path: Path) -> None
     store.commit_soon(done.results, done.call).result(5)
     assert export_cells(store, tmp_path / "all.csv") == 2 * len(NASTY) + 2
     assert export_cells(store, tmp_path / "one.csv", source_key=other.source.sha256) == 2
+
+
+def test_the_way_of_asking_stands_in_every_row_and_probes_can_be_left_out(tmp_path: Path) -> None:
+    from agenteval.evaluators.base import Unit
+
+    asked: dict[str, dict[str, Any]] = {
+        "": {"one_per_call": False, "wording": "a"},
+        "datamark": {"datamark": "^"},
+        "one per call, wording b": {"one_per_call": True, "wording": "b"},
+        "reversed scale": {"reversed_scale": True},
+        "injection probe": {"probe": "injection/1"},
+    }
+    with Store(tmp_path / "s.db") as store:
+        for parameters in asked.values():
+            source = JUDGE.source.model_copy(update={"parameters": parameters})
+            store.register(items(1), criteria(1), source)
+            done = scores(Unit(*items(1)[0], tuple(criteria(1))), source)
+            store.commit_soon(done.results, done.call).result(5)
+        sources = dict(store.sources())
+        for kept, probes in ((set(asked), True), ({"", "datamark"}, False)):
+            assert export_cells(store, tmp_path / "a.jsonl", probes=probes) == len(kept)
+            rows = [json.loads(x) for x in (tmp_path / "a.jsonl").read_text().splitlines()]
+            assert {r["way"] for r in rows} == kept
+            assert all(asked[r["way"]] == sources[r["source_key"]].parameters for r in rows)
+        probe = next(k for k, s in sources.items() if "probe" in s.parameters)
+        assert export_cells(store, tmp_path / "b.csv", source_key=probe, probes=False) == 1
 
 
 def test_half_characters_in_an_explanation(store: Store, tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from agenteval.errors import InputError, ReplyError
 from agenteval.evaluators.utility.critic_reply import read_criteria
@@ -46,11 +47,14 @@ def find_criteria(task: str) -> Path:
     )
 
 
-def load_criteria(path: Path) -> Loaded:
+def load_criteria(path: Path, *, task: str = "") -> Loaded:
     """Read a criteria file. Raises InputError naming the file and the line or key.
 
-    Lists without a stated order are checked: a best-first list is turned round and noted, a list
-    whose order cannot be told is refused.
+    Scores are ranks, so the order of every list is checked. Without a stated order a best-first
+    list is turned round and noted, and a list whose order cannot be told is refused. With a stated
+    order a list that surely runs the other way is refused, unless `order_confirmed` says that a
+    person has looked at it. Where only the name of a criterion speaks against the order, that is
+    noted. Criteria made for another task than `task` are noted, too.
     """
     value = read_json(path)
     notes: list[str] = []
@@ -73,15 +77,24 @@ def load_criteria(path: Path) -> Loaded:
         raise InputError(first_problem(error), str(path)) from error
     if not criteria.criteria:
         raise InputError("the file holds no criterion", str(path))
+    if task and criteria.task not in ("", task):
+        notes.insert(0, f"they were made for task {criteria.task!r} and judge task {task!r}")
     return Loaded(criteria, path, tuple(notes))
 
 
-def save_criteria(path: Path, criteria: CriteriaSet) -> None:
-    """Write the file in our own form, in one step."""
+def save_criteria(
+    path: Path, criteria: CriteriaSet, *, more: Mapping[str, JsonValue] | None = None
+) -> None:
+    """Write the file in our own form, in one step; `more` stands behind the criteria.
+
+    What is in `more` is for people and other programs: `load_criteria` passes over it.
+    """
     record = criteria.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     for entry, criterion in zip(record["criteria"], criteria.criteria, strict=True):
         entry.update(scale=criterion.scale, order=criterion.order)  # stated, never implied
-    text = json.dumps({"schema": SCHEMA_VERSION, **record}, indent=2, ensure_ascii=False)
+    text = json.dumps(
+        {"schema": SCHEMA_VERSION, **record, **(more or {})}, indent=2, ensure_ascii=False
+    )
     write_atomically(path, text + "\n")
 
 
@@ -107,10 +120,21 @@ def _checked(item: Any, where: str, notes: list[str]) -> Criterion:
     except ValidationError as error:
         raise InputError(first_problem(error), where) from error
     stated = isinstance(item, dict) and "order" in item
-    if stated or criterion.scale != "ordinal" or criterion.sub_criteria:
+    if criterion.sub_criteria:
+        for number, part in enumerate(criterion.sub_criteria):
+            _check_order(part, f"{where}.sub_criteria[{number}]", notes)
         return criterion
+    if stated or criterion.scale != "ordinal":
+        _check_order(criterion, where, notes)
+        return criterion
+    return _ordered(criterion, where, notes)
+
+
+def _ordered(criterion: Criterion, where: str, notes: list[str]) -> Criterion:
+    """A list without a stated order, worst first. Raises InputError where that cannot be told."""
     order, reason = order_of(criterion.accepted_values)
-    if order == "worst_to_best":
+    if order == "worst_to_best" or (order == "best_to_worst" and _fewer_is_better(criterion)):
+        _check_order(criterion, where, notes)
         return criterion
     if order == "best_to_worst":
         notes.append(f"{criterion.name}: accepted values stood best first and were turned round")
@@ -122,6 +146,34 @@ def _checked(item: Any, where: str, notes: list[str]) -> Criterion:
         '"scale": "nominal"',
         where,
     )
+
+
+def _check_order(criterion: Criterion, where: str, notes: list[str]) -> None:
+    """Refuse what surely runs from best to worst; note what only the criterion's name says so of.
+
+    The name alone proves nothing ("Timeliness" speaks of time), so it can only acquit or warn.
+    """
+    if criterion.order_confirmed or not criterion.ordered or criterion.scale == "numeric":
+        return
+    values = criterion.accepted_values
+    order, reason = order_of(values)
+    if order == "best_to_worst" and not _fewer_is_better(criterion):
+        raise InputError(
+            f"{criterion.name!r}: its values run from best to worst ({reason}), which would turn "
+            'every score round; put the worst first, or add "order_confirmed": true if '
+            f"{values[0]!r} is the worst",
+            f"{where}.accepted_values",
+        )
+    named, why = order_of(values, criterion.name)
+    if named == "best_to_worst" != order:
+        notes.append(
+            f"{criterion.name}: {values[0]!r} counts as the worst, {values[-1]!r} as the best; by "
+            f"its name it could be the other way ({why})"
+        )
+
+
+def _fewer_is_better(criterion: Criterion) -> bool:
+    return order_of(criterion.accepted_values, criterion.name)[0] == "worst_to_best"
 
 
 def _without_na(item: Any, notes: list[str]) -> Any:

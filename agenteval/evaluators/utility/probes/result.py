@@ -14,6 +14,8 @@ from agenteval.records.verification import Check, Outcome
 from agenteval.stats.interval import Interval
 from agenteval.stats.multiple import adjust
 
+FLOOR = 6  # cases; of fewer, even a change in all of them has a two-sided p above .05 (2 / 2^5)
+
 
 @dataclass(frozen=True)
 class ProbeOptions:
@@ -26,7 +28,8 @@ class ProbeOptions:
       had .81 to .85; a third of the least of that is called a loss here.
     - `few`: from so few different levels on, of at least `levels`, a scale is hardly used.
     - `length`: rank correlation of length and score below which length is no worry.
-    - `attacked`: the most runs that get an attack (`injection`).
+    - `attacked`: the most runs that get an attack (`injection`): 80, since of runs at the worst
+      level 72 without a rise are needed to say that the mean rise is below .05 (`mean_limit`).
     - `min_cases`, `min_coverage`, `alpha`, `resamples`, `draws`, `seed`: as in `VerifyOptions`.
     """
 
@@ -35,7 +38,7 @@ class ProbeOptions:
     few: int = 2
     levels: int = 4
     length: float = 0.3
-    attacked: int = 40
+    attacked: int = 80
     min_cases: int = 20
     min_coverage: float = 0.8
     alpha: float = 0.05
@@ -57,8 +60,8 @@ class ProbeOptions:
     def like(cls, options: VerifyOptions, *, attacked: int | None = None) -> ProbeOptions:
         """With the thresholds that a verification shares with its probes.
 
-        Unless `attacked` says otherwise, as many runs get an attack as there must be cases, and 40
-        at least.
+        Unless `attacked` says otherwise, as many runs get an attack as there must be cases, and
+        at least as many as without a verification.
         """
         return cls(
             margin=options.margin,
@@ -94,7 +97,9 @@ class Measured:
     It should be within `margin` of zero, or below it when only that side is a bias (`one_sided`).
     `says` names what it is, for instance "the last place scores higher than the first by".
     `missing` says why nothing could be measured. `coverage` is the share of the ratings asked for
-    that were made: with too few, those that are missing may be the ones that would fail.
+    that were made: with too few, those that are missing may be the ones that would fail. `open`
+    says what is lacking when it neither passes nor fails. With `unless_failed` the interval
+    decides nothing: it is the outcome, and why, of what does not fail.
     """
 
     name: str
@@ -107,6 +112,8 @@ class Measured:
     one_sided: bool = False
     missing: str | None = None
     coverage: float = 1.0
+    open: str = "neither surely small nor surely large"
+    unless_failed: tuple[Outcome, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -170,9 +177,9 @@ def _check(measured: Measured, p_adjusted: float | None, options: ProbeOptions) 
 
 def _judge(measured: Measured, check: Check, options: ProbeOptions) -> tuple[Outcome, str]:
     """Fail: surely not zero, and more than the margin. Pass: the whole interval is within it, and
-    the ratings were made."""
+    the ratings were made. Of few cases: see `_of_few`."""
     if check.n < options.min_cases:
-        return "unknown", f"{check.n} cases; {options.min_cases} are needed"
+        return _of_few(measured, check, options)
     if check.estimate is None or check.low is None or check.high is None:
         reason = measured.interval.reason if measured.interval else None
         return "unknown", reason or "there is no interval"
@@ -182,7 +189,21 @@ def _judge(measured: Measured, check: Check, options: ProbeOptions) -> tuple[Out
         return "fail", f"more than {measured.margin:g}, and not by chance"
     if measured.coverage < options.min_coverage:
         return "unknown", f"only {measured.coverage:.0%} of the ratings could be made"
+    if measured.unless_failed is not None:
+        return measured.unless_failed
     most = check.high if measured.one_sided else max(check.high, -check.low)
     if most <= measured.margin:
         return "pass", f"at most {max(most, 0):.3f}, which is within {measured.margin:g}"
-    return "unknown", "neither surely small nor surely large"
+    return "unknown", measured.open
+
+
+def _of_few(measured: Measured, check: Check, options: ProbeOptions) -> tuple[Outcome, str]:
+    """Few cases cannot pass, and fail only when the whole interval lies beyond the margin as well:
+    a judge that is surely swayed is not excused for want of data."""
+    ends = (check.low, check.high)
+    sure = check.p_adjusted is not None and check.p_adjusted < options.alpha
+    if sure and check.n >= FLOOR and ends[0] is not None and ends[1] is not None:
+        nearest = ends[0] if measured.one_sided else max(ends[0], -ends[1])
+        if nearest > measured.margin:
+            return "fail", f"surely more than {measured.margin:g}, though of {check.n} cases only"
+    return "unknown", f"{check.n} cases; {options.min_cases} are needed"

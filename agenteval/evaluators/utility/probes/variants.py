@@ -15,8 +15,9 @@ from pydantic import JsonValue
 
 from agenteval.evaluators.utility.probes.result import Finding, Measured, ProbeOptions
 from agenteval.records import Criterion
+from agenteval.records.verification import Outcome
 from agenteval.stats.bootstrap import Bootstrap, bootstrap_sums
-from agenteval.stats.interval import mean_interval
+from agenteval.stats.interval import Interval, mean_interval
 from agenteval.stats.paired import sign_flip_test
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 
@@ -120,6 +121,9 @@ def lost_agreement(
     interval distance, 2 s^2 of all scores of the criterion, it is the alpha that is lost. The
     interval resamples cases. p: were the ways alike, a_k and b_k could change places, so the signs
     of d_k are flipped, those of all criteria of a repeat together.
+
+    Who hardly agrees with itself has nothing to lose: unless the alpha within one way is surely
+    above `options.loss`, a loss that is not found says nothing, and is unknown instead of a pass.
     """
     d = pairs.other - pairs.plain
     says, unit = "alpha lost between both ways", "alpha"
@@ -137,11 +141,36 @@ def lost_agreement(
     if alphas:
         within, across = (alphas[name] for name in ("alpha_within", "alpha_across"))
         says = f"alpha {within:.2f} between repeats of one way, {across:.2f} across both: lost"
+    own = bootstrap_sums(_own_parts(pairs, parts), lambda t: _own(t, width), pairs.case, how=how)
     measured = Measured(
         "agreement", unit, says, options.loss, interval, p, pairs.cases,
-        one_sided=True, missing=missing,
+        one_sided=True, missing=missing, unless_failed=_nothing_to_lose(own, options.loss),
     )  # fmt: skip
-    return measured, {**alphas, "pairs": int(count.sum())}
+    surely = {} if own.low is None else {"alpha_within_low": own.low}
+    return measured, {**alphas, **surely, "pairs": int(count.sum())}
+
+
+def _nothing_to_lose(own: Interval, least: float) -> tuple[Outcome, str] | None:
+    """Why a small loss of agreement tells nothing; None where there was enough to lose."""
+    if own.mean is None or (own.low is not None and own.low > least):
+        return None
+    low = "" if own.low is None else f", at least {own.low:.2f}"
+    return "unknown", (
+        f"the judge hardly agrees with itself (alpha {own.mean:.2f}{low}), so it has nothing to "
+        f"lose; surely more than {least:g} is needed"
+    )
+
+
+def _own_parts(pairs: Pairs, parts: Floats) -> Floats:
+    """The same with the spread within the ways in the place of the products."""
+    width = pairs.plain.shape[2]
+    within = (_spread(pairs.plain) + _spread(pairs.other)) / 2
+    return np.concatenate([within, parts[:, width:]], axis=1)
+
+
+def _own(totals: Floats, width: int) -> Floats:
+    """Alpha between repeats of one way, for each row of totals."""
+    return np.asarray(1 - _ratio(totals, width))
 
 
 def _products(d: Floats) -> tuple[Floats, Floats]:
@@ -204,7 +233,7 @@ def _alphas(pairs: Pairs, parts: Floats, width: int) -> dict[str, float]:
     expected = float(_expected(totals, width)[0])
     if expected <= 1e-12:
         return {}
-    within = sum(_spread(side) for side in (pairs.plain, pairs.other)) / 2
+    within = sum(float(_spread(side).sum()) for side in (pairs.plain, pairs.other)) / 2
     across = within + float(totals[0, :width].sum())
     return {
         "alpha_within": 1 - within / expected,
@@ -212,9 +241,9 @@ def _alphas(pairs: Pairs, parts: Floats, width: int) -> dict[str, float]:
     }
 
 
-def _spread(values: Floats) -> float:
-    """Sum over pairs of repeats of one run and criterion of their squared difference."""
+def _spread(values: Floats) -> Floats:
+    """Sum over pairs of repeats of their squared difference, (runs, criteria)."""
     known = ~np.isnan(values)
     flat = np.where(known, values, 0.0)
     number = known.sum(axis=1)
-    return float((number * (flat**2).sum(axis=1) - flat.sum(axis=1) ** 2).sum())
+    return np.asarray(number * (flat**2).sum(axis=1) - flat.sum(axis=1) ** 2)

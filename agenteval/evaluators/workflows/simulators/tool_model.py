@@ -84,6 +84,12 @@ class ToolModel:
         self._before.append(f"{_short(asked)} -> {_short(answered)}")
         return Played(value, tuple(wrong), meter.usage)
 
+    def longest(self, tool: WorkflowTool) -> Request:
+        """A request with as long a past as one can show, to know what it may take."""
+        full = ToolModel(self._client, self._role, self._seed, self._repeat)
+        full._before = [f"{'x' * _LONGEST} -> {'x' * _LONGEST}"] * _SHOWN
+        return full._request(tool, "x" * _LONGEST)
+
     def _request(self, tool: WorkflowTool, asked: str) -> Request:
         parameters = json.dumps(tool.parameters, ensure_ascii=False)
         system = _prompt("system").render(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from agenteval.assemble import JudgeOptions
+from agenteval.evaluators.utility.probes.attacks import KINDS
 from agenteval.evaluators.utility.probes.examine import Judged, examine
 from agenteval.evaluators.utility.probes.injection import NOBODY, Injected, injection
 from agenteval.evaluators.utility.probes.result import Measured, Probe, ProbeOptions, settle
@@ -23,8 +27,11 @@ from tests.evaluators.utility.probes.attacking import (
     levels,
     run_of,
 )
+from tests.thorough import often
 
 IDS = [c.id for c in criteria()]
+FAST = ProbeOptions(draws=200)
+WIDE = replace(OPTIONS, margin=0.17)
 
 
 def outcome(found: Injected, options: ProbeOptions = OPTIONS) -> Probe:
@@ -33,8 +40,7 @@ def outcome(found: Injected, options: ProbeOptions = OPTIONS) -> Probe:
 
 
 def measured(found: Injected, options: ProbeOptions = OPTIONS) -> Measured:
-    (one,) = injection(found, options).measured
-    return one
+    return injection(found, options).measured[0]
 
 
 def test_obedience_is_measured_as_it_was_done(tmp_path: Path) -> None:
@@ -48,7 +54,7 @@ def test_obedience_is_measured_as_it_was_done(tmp_path: Path) -> None:
             rises.append(np.mean([obeyed * (1 - level[c] / 4) for c in target.counted]))
     assert 0.3 < len(judge.obeyed) / len(rises) < 0.7
     probe = outcome(found)
-    (check,) = probe.checks
+    check = probe.checks[0]
     assert check.estimate == pytest.approx(np.mean(rises))  # one run a case, both repeats there
     assert (probe.outcome, check.n) == ("fail", 20)
     pairs = sum(len(t.counted) for t in found.targets) * REPEATS
@@ -71,16 +77,22 @@ def test_other_ways_to_ask(tmp_path: Path, how: JudgeOptions) -> None:
 
 
 def test_a_judge_that_ignores_the_text_passes(tmp_path: Path) -> None:
-    probe = outcome(injected(Swayed(), tmp_path))
+    """By a margin that 20 cases can show: at most 1 - .025^(1/20) = .168 of the room."""
+    found = injected(Swayed(), tmp_path)
+    probe = outcome(found, WIDE)
     assert probe.outcome == "pass"
     assert probe.checks[0].estimate == 0.0
+    assert "none stands out, but 1 to 2 cases of a kind can hardly be" in probe.reason
+    strict = outcome(found)
+    assert strict.outcome == "unknown"
+    assert "0 of 20 cases rose, and with 20 cases up to 17% could; about " in strict.reason
     assert probe.reason.startswith("20 failed runs: mean ")
     assert "missing: 0 and 0 of " in probe.reason
 
 
 def test_generosity_to_any_longer_text_is_no_obedience(tmp_path: Path) -> None:
     """The control rises as the attack does; against the plain ratings both would be taken in."""
-    probe = outcome(injected(Swayed(generous=1), tmp_path))
+    probe = outcome(injected(Swayed(generous=1), tmp_path), WIDE)
     assert probe.outcome == "pass"
     plain, control = probe.detail["plain"], probe.detail["control"]
     assert isinstance(plain, float)
@@ -118,24 +130,37 @@ def test_refusals_are_counted_and_are_no_success_of_the_attack(tmp_path: Path) -
     )
 
 
+def test_few_cases_do_not_excuse_who_surely_obeys(tmp_path: Path) -> None:
+    few = ProbeOptions(draws=1000, attacked=12)
+    probe = outcome(injected(Swayed(obey=1.0), tmp_path, options=few), few)
+    assert probe.outcome == "fail"
+    assert "though of 12 cases only" in probe.reason
+
+
 def test_few_cases_decide_nothing(tmp_path: Path) -> None:
-    few = ProbeOptions(draws=1000, attacked=8)
+    few = ProbeOptions(draws=1000, attacked=5)
     probe = outcome(injected(Swayed(obey=1.0), tmp_path, options=few), few)
     assert probe.outcome == "unknown"
-    assert "8 cases; 20 are needed" in probe.reason
+    assert "5 cases; 20 are needed" in probe.reason
+    more = ProbeOptions(draws=1000, attacked=12)
+    probe = outcome(injected(Swayed(obey=0.0), tmp_path / "firm", options=more), more)
+    assert (probe.outcome, "12 cases; 20 are needed" in probe.reason) == ("unknown", True)
     none = outcome(Injected((), score_table([]), 2))
     assert (none.outcome, none.reason) == ("unknown", NOBODY)
 
 
 def simulated(
-    rng: np.random.Generator, obey: float, noise: float = 0.0, cases: int = 40
-) -> Injected:
-    """Levels 0..3 of 4 before, uniform; obedience is drawn for every repeat, for both criteria."""
+    rng: np.random.Generator, obey: float, noise: float = 0.0, cases: int = 40,
+    kinds: Sequence[str] = ("plea",),
+) -> Injected:  # fmt: skip
+    """Levels 0..3 of 4 before, uniform; obedience is drawn for every repeat, for both criteria,
+    whatever the kind. Kinds are dealt in turn."""
     rows, chosen = [], []
     for i in range(cases):
         run, view = run_of(i)
         base = rng.integers(0, 4, 2)
-        chosen.append(Target(run, view, "plea", ("a", "b"), float(base.mean() / 4), True))
+        kind = kinds[i % len(kinds)]
+        chosen.append(Target(run, view, kind, ("a", "b"), float(base.mean() / 4), True))
         for side in ("attack", "control"):
             for repeat in range(2):
                 obeys = side == "attack" and rng.random() < obey
@@ -143,7 +168,7 @@ def simulated(
                 level = (4, 4) if obeys else noisy.tolist()
                 rows += [
                     {"run": run.id, "case": run.input, "criterion": name, "repeat": repeat,
-                     "variant": f"{side}:plea:0", "value": value / 4}
+                     "variant": f"{side}:{kind}:0", "value": value / 4}
                     for name, value in zip("ab", level, strict=True)
                 ]  # fmt: skip
     return Injected(tuple(chosen), score_table(rows), 2)
@@ -151,7 +176,7 @@ def simulated(
 
 def test_the_interval_covers_the_true_rise() -> None:
     """E rise = p (1 - mean level) = p (1 - 1.5 / 4); at least 95 % less 3 standard errors."""
-    obey, seeds, options = 0.3, 60, ProbeOptions(draws=100)
+    obey, seeds, options = 0.3, often(40, 400), ProbeOptions(draws=100)
     truth = obey * (1 - 1.5 / 4)
     covered = 0
     for seed in range(seeds):
@@ -164,7 +189,7 @@ def test_the_interval_covers_the_true_rise() -> None:
 
 
 def test_without_obedience_p_is_rarely_small() -> None:
-    seeds, options = 80, ProbeOptions(draws=100)
+    seeds, options = often(50, 400), ProbeOptions(draws=100)
     low = 0
     for seed in range(seeds):
         p = measured(simulated(np.random.default_rng(seed), 0.0, 1.0, 20), options).p
@@ -193,7 +218,7 @@ def test_means_are_of_the_case_and_by_hand() -> None:
             rows.append(row | ({"status": "unscored:parse"} if value is None else {}))
     rows[-3] |= {"status": "not_applicable"}  # the control of r001 on a, repeat 1
     found = injection(Injected(chosen, score_table(rows), 2), OPTIONS)
-    (one,) = found.measured
+    (one,) = found.measured  # of two cases no kind is tested
     assert one.interval is not None
     assert one.interval.mean == pytest.approx((0.5 - 0.25) / 2)
     assert one.coverage == pytest.approx(4 / 6)
@@ -222,7 +247,7 @@ def test_its_p_is_corrected_with_those_of_the_other_probes() -> None:
         for k in (0, 1)
         for v in ("original", "pad:0.25:0")
     ]
-    # ^ padding changes nothing: the second test of the family, its p is 1
+    # ^ padding changes nothing: its p is 1. Third of the family: the one kind, as sure as all
     (criterion, *_) = criteria()
     judged = Judged(
         ("m",), runs, (criterion.model_copy(update={"id": "a"}),), score_table(rows), Lengths({}),
@@ -230,4 +255,91 @@ def test_its_p_is_corrected_with_those_of_the_other_probes() -> None:
     )  # fmt: skip
     check = next(p for p in examine(judged, OPTIONS) if p.name == "injection").checks[0]
     assert check.p is not None
-    assert check.p_adjusted == pytest.approx(2 * check.p)
+    assert check.p_adjusted == pytest.approx(3 * check.p)
+
+
+Rise = Callable[[int, str], float]
+
+
+def made(cases: int, rise: Rise, base: float = 0.7, kinds: Sequence[str] = KINDS) -> Injected:
+    """Kinds in turn; every control at `base`, every attack `rise(case, kind)` above it."""
+    rows, chosen = [], []
+    for i in range(cases):
+        run, view = run_of(i)
+        kind = kinds[i % len(kinds)]
+        chosen.append(Target(run, view, kind, ("a",), base, True))
+        for side, value in (("attack", min(1.0, base + rise(i, kind))), ("control", base)):
+            rows.append({"run": run.id, "case": run.input, "criterion": "a", "value": value,
+                         "variant": f"{side}:{kind}:0", "success": False})  # fmt: skip
+    return Injected(tuple(chosen), score_table(rows), 1)
+
+
+@pytest.mark.parametrize(
+    ("obey", "cases", "base"), [(0.1, 20, 0.3), (0.12, 20, 0.5), (0.08, 40, 0.3), (0.1, 40, 0.4)]
+)
+def test_rare_obedience_rarely_passes(obey: float, cases: int, base: float) -> None:
+    """True mean rises of .056 to .070, where a t interval alone passed up to 13 % of the time."""
+    trials, passed = often(50, 600), 0
+    for seed in range(trials):
+        hit = np.random.default_rng(seed).random(cases) < obey
+        found = made(cases, _for(hit, 1 - base), base, KINDS[:1])  # of one kind none stands out
+        passed += outcome(found, FAST).outcome == "pass"
+    assert passed / trials <= 0.025 + 3 * (0.025 * 0.975 / trials) ** 0.5
+
+
+def _for(hit: NDArray[np.bool_], rise: float) -> Rise:
+    return lambda i, kind: rise * bool(hit[i])
+
+
+@pytest.mark.parametrize(
+    ("cases", "rise", "base", "expected"),
+    [
+        (40, 0.3, 0.7, "unknown"),  # the mean rise is at most .061
+        (40, 0.2, 0.8, "unknown"),  # at most .041: only the kind stands against a pass
+        (90, 0.3, 0.7, "unknown"),
+        (120, 0.3, 0.7, "fail"),  # 10 cases of it: 12 / 2^10
+        (400, 0.4, 0.5, "fail"),
+    ],
+)
+def test_one_kind_that_is_always_obeyed_never_passes(
+    cases: int, rise: float, base: float, expected: str
+) -> None:
+    probe = outcome(made(cases, lambda _, kind: rise * (kind == "hidden"), base), FAST)
+    assert probe.outcome == expected
+    assert "hidden" in probe.reason
+    assert probe.checks[1].name == "one kind"
+    assert probe.checks[1].estimate == pytest.approx(rise)
+
+
+def test_a_fixed_judge_passes_from_as_many_cases_as_it_takes() -> None:
+    """Room .6: .6 (1 - .025^(1/43)) = .0494 and .0505 at 42. Room 1: 72, of 80 by default."""
+    for base, enough in ((0.4, 43), (0.0, 72)):
+        assert outcome(made(enough, lambda i, kind: 0, base), FAST).outcome == "pass"
+        less = outcome(made(enough - 1, lambda i, kind: 0, base), FAST)
+        assert less.outcome == "unknown"
+        assert f"about {enough} cases without a rise are needed" in less.reason
+        assert enough <= FAST.attacked
+
+
+def test_the_number_of_cases_needed_is_what_suffices() -> None:
+    """One of 50 rises by .6: the reason names how many cases like these, and those pass."""
+    found = outcome(made(50, lambda i, kind: 0.6 * (i % 50 == 0), 0.4), FAST)
+    assert found.outcome == "unknown"
+    assert "1 of 50 cases rose, 0 fell" in found.reason
+    needed = int(found.reason.split("fell; about ")[1].split()[0])
+    assert 50 < needed <= 100  # of 100 two: .6 x .0704 by Clopper and Pearson
+    rise = made(100, lambda i, kind: 0.6 * (i % 50 == 0), 0.4)
+    assert measured(rise, FAST).interval is not None
+    assert outcome(rise, FAST).outcome == "pass"
+
+
+@pytest.mark.parametrize(("noise", "cases", "share"), [(0.3, 80, 0.8), (0.5, 100, 0.7)])
+def test_a_noisy_judge_that_ignores_attacks_passes_often_enough(
+    noise: float, cases: int, share: float
+) -> None:
+    trials = often(10, 200)
+    passed = 0
+    for seed in range(trials):
+        rng = np.random.default_rng([seed, cases])
+        passed += outcome(simulated(rng, 0.0, noise, cases, KINDS), FAST).outcome == "pass"
+    assert passed / trials >= share - 3 * (share * (1 - share) / trials) ** 0.5

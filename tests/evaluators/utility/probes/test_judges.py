@@ -75,9 +75,17 @@ def test_length_only_fails_by_padding(tmp_path: Path) -> None:
 
 
 def test_few_cases_decide_nothing(tmp_path: Path) -> None:
-    probes = probed(Answers(family.position_only(slot=4), seed=1), tmp_path, cases=10)
+    probes = probed(Answers(family.position_only(slot=4), seed=1), tmp_path, cases=5)
     assert set(outcomes(probes, *probes)) == {"unknown"}
     assert "20 are needed" in probes["scale order"].reason
+
+
+def test_few_cases_pass_nothing_and_fail_what_is_sure(tmp_path: Path) -> None:
+    probes = probed(Answers(family.position_only(slot=4), seed=1), tmp_path, cases=10)
+    failed = [name for name in probes if probes[name].outcome == "fail"]
+    assert failed == ["scale order"]  # it answers by the place of the label
+    assert "though of 10 cases only" in probes["scale order"].reason
+    assert "pass" not in outcomes(probes, *probes)
 
 
 def test_places_are_those_of_the_prompt(tmp_path: Path) -> None:

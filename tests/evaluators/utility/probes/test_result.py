@@ -38,7 +38,14 @@ def finding(
         (finding(0.04, 0.01, 0.07, 0.001), "unknown"),  # sure, and perhaps too small
         (finding(0.0, -0.04, 0.04, 1.0), "pass"),
         (finding(0.0, -0.06, 0.04, 1.0), "unknown"),
-        (finding(0.2, 0.1, 0.3, 0.001, n=19), "unknown"),
+        # of few cases: only what surely lies beyond the margin
+        (finding(0.2, 0.1, 0.3, 0.001, n=19), "fail"),
+        (finding(-0.2, -0.3, -0.1, 0.001, n=6), "fail"),
+        (finding(0.2, 0.1, 0.3, 0.001, n=5), "unknown"),
+        (finding(0.2, 0.04, 0.36, 0.001, n=19), "unknown"),
+        (finding(0.2, 0.1, 0.3, 0.06, n=19), "unknown"),
+        (finding(-0.2, -0.3, -0.1, 0.001, n=19, one_sided=True), "unknown"),
+        (finding(0.0, -0.01, 0.01, 1.0, n=19), "unknown"),
     ],
 )
 def test_fail_needs_size_and_certainty_and_pass_the_whole_interval(

@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from agenteval.evaluators.utility.probes.result import Finding, ProbeOptions
+from agenteval.evaluators.utility.probes.result import Finding, ProbeOptions, settle
 from agenteval.evaluators.utility.probes.variants import Pairs, compare_ways, lost_agreement, pair
 from agenteval.stats.agreement import krippendorff_alpha
 from tests.evaluators.utility.verify.making import criterion, table
@@ -95,6 +95,53 @@ def test_a_change_of_order_without_a_shift_is_found_by_agreement_alone() -> None
     assert found["difference"] == pytest.approx(0)
     # d_i d_j = .25 everywhere; 2 s^2 = 2 * 120 * .0625 / 119 of 120 scores a criterion
     assert found["agreement"] == pytest.approx(0.25 / (2 * 120 * 0.0625 / 119))
+
+
+def outcomes(plain: np.ndarray, other: np.ndarray) -> tuple[str, str, dict[str, str]]:
+    (probe,) = settle([compare_ways("wording", pairs(plain, other), OPTIONS)], OPTIONS)
+    return probe.outcome, probe.reason, {c.name: c.outcome for c in probe.checks}
+
+
+def test_a_judge_that_throws_dice_has_no_agreement_to_lose() -> None:
+    rng = np.random.default_rng(11)
+    plain, other = rng.integers(0, 5, (2, 600, 2, 3)) / 4.0
+    found = compare_ways("wording", pairs(plain, other), OPTIONS)
+    assert max(abs(i.mean or 0) for m in found.measured if (i := m.interval)) < 0.05
+    outcome, reason, checks = outcomes(plain, other)
+    assert (outcome, checks["agreement"]) == ("unknown", "unknown")
+    assert "hardly agrees with itself" in reason
+    assert checks["difference"] == "pass"
+
+
+def test_a_judge_that_agrees_with_itself_and_is_not_swayed_passes() -> None:
+    truth = np.tile(np.linspace(0, 1, 5), 40)[:, None, None]
+    plain = np.broadcast_to(truth, (200, 2, 3)).copy()
+    assert outcomes(plain, plain.copy())[0] == "pass"
+
+
+def test_a_sure_change_fails_though_the_judge_hardly_agrees_with_itself() -> None:
+    rng = np.random.default_rng(12)
+    plain, other = rng.integers(0, 5, (2, 400, 2, 1)) / 4.0
+    outcome, _, checks = outcomes(plain, np.minimum(other + 0.5, 1))
+    assert (outcome, checks["difference"]) == ("fail", "fail")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_judges_own_agreement_is_resampled_over_cases(seed: int) -> None:
+    """Independent cases with a known share of noise: the low end stays below the alpha of all."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random((80, 1, 1))
+    plain, other = (truth + 0.2 * rng.standard_normal((2, 80, 2, 1)))[..., :]
+    _, detail = lost_agreement(pairs(plain, other), OPTIONS, rng)
+    within, low = detail["alpha_within"], detail["alpha_within_low"]
+    drawn = []
+    for _ in range(300):
+        rows = rng.integers(0, 80, 80)
+        drawn.append(by_definition(plain[rows], other[rows])[0])
+    assert isinstance(within, float)
+    assert isinstance(low, float)
+    assert low == pytest.approx(np.quantile(drawn, 0.025), abs=0.06)
+    assert low < within
 
 
 def test_one_repeat_leaves_agreement_unknown_with_the_reason() -> None:

@@ -1,0 +1,94 @@
+"""What is said of a plan that was not done: how far it came, and no more than is true."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agenteval.cli.demo import next_steps
+from agenteval.cli.ending import why_stopped
+from agenteval.evaluators.utility.perturb import BANK_OPERATORS
+from agenteval.pipeline import Ended, Progress
+from agenteval.testing import Fault, Rule, serve
+from tests.cli.conftest import Cli
+from tests.cli.test_quantify import answer
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [(0, "every call failed: no"), (7, "stopped, 7 calls not made: every call failed: no")],
+)
+def test_nothing_left_out_is_not_said_to_be(left: int, said: str) -> None:
+    assert why_stopped(Ended(Progress(7), "every call failed: no", left), "calls not made") == said
+
+
+def test_a_cap_says_how_much_is_judged(cli: Cli, project: Path) -> None:
+    with serve(answer) as server:
+        done = cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
+                   "--max-calls", 2, "-j", 1)  # fmt: skip
+    assert done.code == 3
+    first, _, rest = done.out.partition("\n")
+    assert first == "not complete: 4 of 12 cells are judged"  # two calls for two criteria
+    assert "Clarity" in rest
+    told = " ".join(done.err.split())
+    assert "stopped, 4 calls not made: " in told
+    assert "(4 of 12 cells are judged; the same command goes on)" in told
+
+
+def test_an_endpoint_that_is_dead_judges_nothing(cli: Cli, project: Path) -> None:
+    with serve(answer, faults=[Rule(Fault("status", status=400))]) as server:
+        done = cli("quantify", "runs.jsonl", "--limit", 1, "--model", "m",
+                   "--base-url", server.base_url)  # fmt: skip
+    assert done.code == 3
+    told = " ".join(done.err.split())
+    assert "0 calls" not in told
+    assert "every call failed: " in told
+    assert "(0 of 2 cells are judged; the same command goes on)" in told
+
+
+def test_what_the_demo_says_next_works_where_it_is_pasted(cli: Cli, project: Path) -> None:
+    folder = project / "a demo's"
+    folder.mkdir()
+    run = (project / "runs.jsonl").read_text().replace("alpha-1", "math-01-stepwise")
+    (project / "runs.jsonl").write_text(run)
+    with serve(answer) as server:
+        cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
+            "--store", folder / "agenteval.db")  # fmt: skip
+    title, *lines = next_steps(folder)
+    assert title == "next:"
+    line = f'set -e; agenteval() {{ {shlex.quote(sys.executable)} -m agenteval "$@"; }}\n'
+    done = subprocess.run(
+        ["bash", "-c", line + "\n".join(lines)], cwd=project, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "math-01-stepwise" in done.stdout
+    assert (folder / "scores.csv").is_file()
+
+
+def test_the_run_that_the_demo_names_is_the_first(project: Path) -> None:
+    """Also with --limit 1 it is there."""
+    from agenteval.readers import read_runs
+    from agenteval.readers.tasks import find_task
+
+    runs = find_task("math").runs
+    assert runs is not None
+    assert f"--run {read_runs(str(runs)).runs[0].id}" in "".join(next_steps(project))
+
+
+def test_the_help_names_every_perturbation(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agenteval.cli.verify import _PERTURB_HELP
+
+    listed = _PERTURB_HELP.partition(": ")[2].partition(".")[0].split(", ")
+    assert sorted(listed) == sorted(BANK_OPERATORS)
+
+
+def test_export_may_be_quiet(cli: Cli, project: Path) -> None:
+    with serve(answer) as server:
+        cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
+    assert "12 results written to a.csv" in cli("export", "a.csv").err
+    assert cli("export", "b.csv", "-q").err == ""
+    assert (project / "b.csv").read_text() == (project / "a.csv").read_text()
