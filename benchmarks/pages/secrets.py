@@ -98,7 +98,7 @@ def _plans(own: Echo, modes: Sequence[str]) -> Iterator[Plan]:
     for mode in modes:
         yield f"environment {mode}", env, ["--base-url", f"{own.url}/{mode}/v1"], {}
     for mode in [m for m in modes if m in ("200", "401", "500", "redirect", "cut")]:
-        url = f"http://{user}@{host}/{mode}/v1?key={QUERY}"
+        url = f"http://{user}@{host}/{mode}/v1"
         yield f"url {mode}", {"AGENTEVAL_API_KEY": KEY}, ["--base-url", url], {}
         yield f"url in environment {mode}", {"AGENTEVAL_BASE_URL": url}, [], {}
         yield f"component {mode}", {}, ["--component", _component(own.url, mode)], {}
@@ -110,9 +110,10 @@ def _unreachable(user: str, env: dict[str, str]) -> Iterator[Plan]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     for name, url in {
-        "refused": f"http://{user}@127.0.0.1:{port}/v1?key={QUERY}",
-        "unknown host": f"http://{user}@no-such-host.invalid/v1?key={QUERY}",
-        "tls": f"https://{user}@127.0.0.1:{port}/v1?key={QUERY}",
+        "refused": f"http://{user}@127.0.0.1:{port}/v1",
+        "refused query": f"http://{user}@127.0.0.1:{port}/v1?key={QUERY}",
+        "unknown host": f"http://{user}@no-such-host.invalid/v1",
+        "tls": f"https://{user}@127.0.0.1:{port}/v1",
         "no scheme": f"{USER}@127.0.0.1/v1?key={QUERY}",
         "other scheme": f"ftp://{USER}@127.0.0.1/v1?key={QUERY}",
         "slash in the password": f"http://{USER}@127.0.0.1:1/v1?key={QUERY}",
