@@ -125,6 +125,7 @@ def both_roles(body: dict[str, Any], n: int) -> str:
     return json.dumps({i: {"explanation": "e.", "label": label} for i, label in labels.items()})
 
 
+@pytest.mark.xdist_group("local")  # loads the embedder
 def test_a_second_round_adds_what_is_new_and_ends_when_nothing_is(cli: Cli, project: Path) -> None:
     with serve(both_roles) as server:
         result = cli("verify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
