@@ -120,7 +120,13 @@ async def judge(evaluator: Evaluator, unit: Unit) -> Outcome:
 
 
 def classify(error: Exception) -> tuple[FailureStatus, str]:
-    """Status and message for an exception."""
+    """Status and message for an exception.
+
+    Raises a StoreError again: a store that fails is no failure of what was to be judged, and what
+    it cannot keep must not be paid for.
+    """
+    if isinstance(error, StoreError):
+        raise error
     kinds: tuple[tuple[type[Exception], FailureStatus], ...] = (
         (RequestTimeout, "error:timeout"),
         (BudgetExceeded, "error:budget"),

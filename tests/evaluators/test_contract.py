@@ -14,10 +14,11 @@ from agenteval.errors import (
     ReplyError,
     RequestTimeout,
     StoreError,
+    StoreRefused,
     Transient,
     Unauthorized,
 )
-from agenteval.evaluators.base import Evaluator, Outcome, Unit, judge
+from agenteval.evaluators.base import Evaluator, Outcome, Unit, classify, judge
 from agenteval.evaluators.utility.guard import Guarded
 from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
 from agenteval.models.client import Client, RetryPolicy
@@ -95,6 +96,12 @@ async def test_a_store_that_fails_stops_everything(name: str) -> None:
     evaluator = EVALUATORS[name](lambda _: StoreError("disk I/O error"))
     with pytest.raises(StoreError):
         await judge(evaluator, UNIT)
+
+
+def test_a_store_that_fails_has_no_status() -> None:
+    """Whoever turns exceptions into records, at whatever depth, gives it back."""
+    with pytest.raises(StoreRefused):
+        classify(StoreRefused("damaged"))
 
 
 def check(evaluator: Evaluator, outcome: Outcome) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agenteval.errors import BadRequest, InputError, Transient, Unauthorized
+from agenteval.errors import BadRequest, InputError, StoreError, Transient, Unauthorized
 from agenteval.evaluators.traces.locator import Locator
 from agenteval.evaluators.traces.locator_options import LocatorOptions
 from agenteval.evaluators.traces.pieces import Condensed
@@ -387,6 +387,23 @@ async def test_the_plan_is_what_is_asked() -> None:
         sent = sum(len(str(m["content"]).encode()) for r in transport.requests for m in r.messages)
         assert plan.prompt_tokens >= sent // 3
         assert plan.prompt_tokens <= plan.requests * (8192 - 1536)
+
+
+@pytest.mark.parametrize("fails_at", [1, 2])  # a part, and the grades
+async def test_a_store_that_fails_is_no_failure_of_the_trace(fails_at: int) -> None:
+    class Failing(dict[str, dict[str, object]]):
+        asked = 0
+
+        def get_reply(self, key: str) -> None:
+            self.asked += 1
+            if self.asked >= fails_at:
+                raise StoreError("disk I/O error")
+
+        put_reply = dict.__setitem__
+
+    client = Client(ScriptedTransport(honest), cache=Failing())
+    with pytest.raises(StoreError):
+        await Locator(client, TAXONOMY, LocatorOptions()).examine(*planted())
 
 
 async def test_a_second_run_is_answered_from_the_cache_and_costs_nothing() -> None:

@@ -63,7 +63,8 @@ def test_a_stated_order_that_is_surely_wrong_is_refused_with_the_way_out(
 ) -> None:
     entry = {"name": "Grade", "accepted_values": levels, "scale": scale, "order": "worst_to_best"}
     path = write(tmp_path, {"criteria": [entry]})
-    with pytest.raises(InputError, match=r"from best to worst.*worst first.*order_confirmed") as met:
+    told = r"from best to worst.*worst first.*order_confirmed"
+    with pytest.raises(InputError, match=told) as met:
         load_criteria(path)
     assert f"{path}: criteria[0].accepted_values" in str(met.value)
     turned = {**entry, "accepted_values": levels[::-1]}
