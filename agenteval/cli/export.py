@@ -26,6 +26,7 @@ def export(
     """Write all stored results to a file, one row per result; the file appears whole or not."""
     Verbosity.level = -1 if quiet else Verbosity.level
     from agenteval.cli.show import pick_source
+    from agenteval.figures.text import plural
     from agenteval.store import Store, default_path
     from agenteval.store.export import export_cells
     from agenteval.store.ways import is_probe, way_of
@@ -38,6 +39,6 @@ def export(
     ways = [way_of(one) for _, one in known if is_probe(one)]
     if ways and key is None and not all_ways:
         note(
-            f"left out: {len(ways)} sources that `verify --probes` asked in other ways "
+            f"left out: {plural(len(ways), 'source')} that `verify --probes` asked in other ways "
             f"({', '.join(dict.fromkeys(ways))}); --all-ways adds them"
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agenteval.figures.text import plural
 from agenteval.report.details import MOST_BYTES, MOST_TEXT, Details
 from agenteval.report.grid import percent
 from agenteval.report.material import Material
@@ -115,7 +116,7 @@ def _measured(material: Material) -> list[str]:
             material.table.variant.codes != material.table.variant.code(ORIGINAL)
         )
         lines.append(
-            f"{len(copies)} kinds of perturbed copies, {len(own):,} judgements of them: "
+            f"{plural(len(copies), 'kind')} of perturbed copies, {len(own):,} judgements of them: "
             f"{', '.join(variant_label(c, copies) for c in copies)}"
         )
     findings = material.findings
