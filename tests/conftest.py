@@ -22,6 +22,13 @@ settings.register_profile(
 settings.register_profile(PROFILE, settings.get_profile("usual"), max_examples=200)
 settings.load_profile("usual")
 
+# Workers inherit the width of the terminal that `make test` was typed in; tables follow it.
+os.environ.pop("COLUMNS", None)
+
+# A shell that starts `make test` with & has it ignore SIGINT, and so would all that it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Tests that load sentence-transformers, torch or weights: ten seconds, so on one worker.
 _HEAVY = {"tiny", "make_tiny", "real_model"}
 
