@@ -26,7 +26,7 @@ lint: $(VENV)/dev
 bench: $(VENV)/dev weights
 	$(BIN)/python -m benchmarks
 
-# A part of the benchmarks; each takes at most 20 minutes on two cores.
+# A part of the benchmarks; at most 20 minutes each on two cores, hostile half an hour.
 bench-soak bench-crash bench-hostile bench-speed: bench-%: $(VENV)/dev weights
 	$(BIN)/python -m benchmarks $*
 

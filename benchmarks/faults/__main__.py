@@ -18,7 +18,7 @@ than an undisturbed run, byte for byte), *leftover* (temporary files after that)
 fails).
 
 Targets: none of the seven, ever. `--quick` takes every 7th n, fewer kinds, kills and operations.
-At full size about 8 minutes on two quiet cores; operations run beside each other (`--workers`).
+At full size about 11 minutes on two cores; operations run beside each other (`--workers`).
 """
 
 from __future__ import annotations
