@@ -7,45 +7,25 @@ and without them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from agenteval.evaluators.base import Evaluator, Outcome, Unit, cell_key
+from agenteval.evaluators.renamed import Renamed
 from agenteval.readers import degenerate
-from agenteval.records import CallRecord, Criterion, Score, Source
+from agenteval.records import CallRecord, Criterion, Score
 
 RULE = "degenerate-answer/1"
 
 
-class Guarded:
+class Guarded(Renamed):
     """An evaluator behind the rule; its source names the rule."""
 
     def __init__(self, inner: Evaluator) -> None:
-        self.inner = inner
-        source = inner.source
-        self._source = source.model_copy(
-            update={"parameters": {**source.parameters, "guard": RULE}}
-        )
-        self._source_key = self._source.sha256
-
-    @property
-    def source(self) -> Source:
-        """The inner source and the name of the rule."""
-        return self._source
-
-    def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """As the inner evaluator spreads them."""
-        return self.inner.batches(criteria)
+        super().__init__(inner, guard=RULE)
 
     async def evaluate(self, unit: Unit) -> Outcome:
         """The worst level for a degenerate run, else what the inner evaluator says."""
         reason = degenerate(unit.run)
         if reason is None:
-            outcome = await self.inner.evaluate(unit)
-            results = tuple(
-                r.model_copy(update={"key": cell_key(unit, c, self._source_key)})
-                for c, r in zip(unit.criteria, outcome.results, strict=True)
-            )
-            return Outcome(results, outcome.call)
+            return await super().evaluate(unit)
         scores = tuple(self._worst(unit, c, reason) for c in unit.criteria)
         return Outcome(scores, CallRecord(shown=tuple(c.id for c in unit.criteria)))
 

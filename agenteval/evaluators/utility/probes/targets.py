@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agenteval.evaluators.base import Evaluator, Outcome, Unit, cell_key
+from agenteval.evaluators.base import Evaluator
+from agenteval.evaluators.renamed import Renamed
 from agenteval.evaluators.utility.perturb import rng_for
 from agenteval.evaluators.utility.probes.attacks import KINDS, attack_text, control_text
 from agenteval.evaluators.utility.probes.result import ProbeOptions
 from agenteval.readers import degenerate
-from agenteval.records import Criterion, Run, Source, View
+from agenteval.records import Criterion, Run, View
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 
 PROBE = "injection/1"
@@ -147,34 +148,8 @@ def add_texts(
     return tuple(AddedText(variant, tuple(items)) for variant, items in copies.items())
 
 
-class Probing:
-    """The same judge under a source of its own: what it says of attacked texts stays apart.
-
-    The requests are the judge's, letter by letter.
-    """
+class Probing(Renamed):
+    """The same judge under a source of its own: what it says of attacked texts stays apart."""
 
     def __init__(self, inner: Evaluator) -> None:
-        self.inner = inner
-        source = inner.source
-        self._source = source.model_copy(
-            update={"parameters": {**source.parameters, "probe": PROBE}}
-        )
-        self._source_key = self._source.sha256
-
-    @property
-    def source(self) -> Source:
-        """The judge's source and the name of the probe."""
-        return self._source
-
-    def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """As the judge spreads them."""
-        return self.inner.batches(criteria)
-
-    async def evaluate(self, unit: Unit) -> Outcome:
-        """What the judge says; raises what it raises."""
-        outcome = await self.inner.evaluate(unit)
-        results = tuple(
-            r.model_copy(update={"key": cell_key(unit, c, self._source_key)})
-            for c, r in zip(unit.criteria, outcome.results, strict=True)
-        )
-        return Outcome(results, outcome.call)
+        super().__init__(inner, probe=PROBE)
