@@ -115,7 +115,7 @@ def _list_sources(opened: Any, known: list[tuple[str, Source]], as_json: bool) -
     for row in rows:
         out().print(
             f"[bold]{str(row['source'])[:12]}[/bold]  {clean(row['model'])}  "
-            f"{row['evaluator']}  seed {row['seed']}  {row['requests']} requests"
+            f"{clean(row['evaluator'])}  seed {row['seed']}  {row['requests']} requests"
             + (f"  [yellow]{clean(row['way'])}[/yellow]" if row["way"] else "")
         )
 

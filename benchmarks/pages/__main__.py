@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 import time
@@ -45,6 +46,12 @@ from benchmarks.pages.secrets import Secrets, secrets
 from benchmarks.pages.terminal import Terminal, terminal
 from benchmarks.pages.worlds import PAGES
 
+# What the page itself says of a text that seems to talk to the judge, as some payloads do.
+_SIGNS = re.compile(
+    r'<p class="signs">.*?</p>|<span class="badge repair">talks to the judge</span>'
+    r'|<p class="warning">(?:(?!</p>).)*text that seems to talk to the judge.*?</p>',
+    re.S,
+)
 _STEP = 14  # turns apart, so that long payloads do not gather
 
 
@@ -94,7 +101,8 @@ def write_pages(
 def _compare(total: Shown, name: str, page: str, plain: str) -> None:
     total.pages += 1
     hostile = Parsed(page)
-    total.nodes += [f"{name}: {text}" for text in changed_nodes(hostile, Parsed(plain))]
+    bare = [Parsed(_SIGNS.sub("", one)) for one in (page, plain)]
+    total.nodes += [f"{name}: {text}" for text in changed_nodes(*bare)]
     total.faults += [f"{name}: {text}" for text in faults(hostile)]
     total.hidden += [f"{name}: U+{ord(c):04X}" for c in hidden_in(page)]
 
