@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from agenteval.store.opened import is_open
 from tests.thorough import PROFILE
 
 settings.register_profile(
@@ -54,6 +56,19 @@ def _name_group(item: pytest.Item) -> None:
         from _pytest.nodes import coerce_node_id
 
         item._id = coerce_node_id(f"{item.nodeid}@{mark.args[0]}")
+
+
+def _keeps_the_locks(event: str, values: tuple[object, ...]) -> None:
+    """Nothing opens the file of an open store by itself: to close it gives up the store's locks."""
+    path = values[0] if event in ("open", "sqlite3.connect") and values else None
+    if event == "sqlite3.connect":
+        name, _, query = str(path).removeprefix("file:").partition("?")
+        path = name if "immutable=1" in query or "nolock=1" in query else None
+    if isinstance(path, str | os.PathLike) and is_open(path):
+        raise AssertionError(f"{path} is opened without its locks while a store has it open")
+
+
+sys.addaudithook(_keeps_the_locks)  # for good: there is no way to take one back
 
 
 # Of the environment, what the package, its commands and its terminal read. Others, such as torch's

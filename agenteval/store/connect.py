@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import QueuePool
 
 from agenteval.errors import InputError, StoreError, StoreRefused
 
@@ -55,6 +56,12 @@ def make_engine(path: Path) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writing_now else "BEGIN")
 
     return engine
+
+
+def connections_out(engine: Engine) -> int:
+    """How many connections are in use, which `dispose` leaves open."""
+    pool = engine.pool
+    return pool.checkedout() if isinstance(pool, QueuePool) else 0
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, insert, inspect, select, text, update
 
 from agenteval.errors import InputError, StoreRefused
 from agenteval.store.connect import use_wal, writing
-from agenteval.store.recognise import must_write, recognise
+from agenteval.store.recognise import must_write, recognise, recognise_open
 from agenteval.store.schema import SCHEMA_VERSION, meta, metadata
 
 NO_STORE = "there is no store here yet; run `agenteval quantify` first"
@@ -21,7 +21,8 @@ def prepare(engine: Engine, *, create: bool = True) -> bytes:
 
     Raises InputError without `create` when there is nothing yet, and StoreRefused for a file that
     is no store, damaged, of a newer version, or with `create` not to be written: it is left as it
-    is. Raises StoreError when the machine is in the way.
+    is. Raises StoreError or sqlite3.Error when the machine is in the way. To be called under
+    `opened.gate`.
     """
     path = Path(str(engine.url.database))
     empty = recognise(engine) is None
@@ -36,7 +37,7 @@ def prepare(engine: Engine, *, create: bool = True) -> bytes:
             if not inspect(connection).get_table_names():
                 _create(connection)
     _upgrade(engine)
-    recognise(engine)  # a newer program may have been faster
+    recognise_open(engine)  # a newer program may have been faster
     with engine.connect() as connection:
         return _value(connection, "secret")
 

@@ -1,4 +1,7 @@
-"""Look at a file before anything is done to it: is it a store, whole, of a version known here?"""
+"""Look at a file before anything is done to it: is it a store, whole, of a version known here?
+
+`recognise` before this process has connections to it, `recognise_open` through one of them.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from sqlalchemy import Engine
 
 from agenteval.errors import StoreRefused
 from agenteval.store.connect import BUSY_SECONDS, store_error
+from agenteval.store.opened import is_open
 from agenteval.store.schema import SCHEMA_VERSION
 
 _HEADER = 100  # bytes; sqlite.org/fileformat2.html, section 1.3
@@ -21,9 +25,9 @@ _LOOKS = 4  # at a file that seems damaged: another process may just be writing 
 def recognise(engine: Engine) -> int | None:
     """The version of the store; None where there is no file yet, or nothing in it.
 
-    Nothing is written, and no log of a killed process is brought into the file. Raises
-    StoreRefused for what is no store, damaged, or of a newer version, StoreError when the file
-    cannot be read for another reason.
+    To be called under `opened.gate`. Nothing is written, and no log of a killed process is
+    brought into the file. Raises StoreRefused for what is no store, damaged, or of a newer
+    version, StoreError when the file cannot be read for another reason.
     """
     path = Path(str(engine.url.database))
     looks = 0
@@ -41,6 +45,13 @@ def recognise(engine: Engine) -> int | None:
         time.sleep(0.02)
 
 
+def recognise_open(engine: Engine) -> None:
+    """Look again, through the engine. Raises StoreRefused as `recognise` does, sqlite3.Error."""
+    with closing(engine.raw_connection()) as raw:
+        driver: sqlite3.Connection = raw.driver_connection  # type: ignore[assignment]
+        _version(driver, Path(str(engine.url.database)))
+
+
 class _Short(Exception):
     """The file is shorter than it says itself."""
 
@@ -55,7 +66,7 @@ def _look(path: Path) -> int | None:
         return None
     if _has_content(f"{path}-journal"):
         how = "mode=rw"  # a change that was cut off must be undone before it can be read
-    elif _has_content(f"{path}-wal"):
+    elif _has_content(f"{path}-wal") or is_open(path):
         how = "mode=ro"
     else:
         how = "immutable=1"  # the whole store is in this file, and no other file is made

@@ -25,8 +25,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from agenteval.errors import AgentevalError, InputError, StoreError
 from agenteval.records import CallRecord, Criterion, Result, Run, Source, Usage, View
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.store import rows, schema, statements
-from agenteval.store.connect import make_engine, reading, store_error, store_path
+from agenteval.store import opened, rows, schema, statements
+from agenteval.store.connect import (
+    connections_out,
+    make_engine,
+    reading,
+    store_error,
+    store_path,
+)
 from agenteval.store.lock import experiment_lock
 from agenteval.store.migrations import NO_STORE, prepare
 from agenteval.store.writer import GroupWriter, Waiter, Writes
@@ -71,16 +77,18 @@ class Store:
         if not create and not self.path.is_file():
             raise InputError(NO_STORE, str(path))
         self.engine = make_engine(self.path)
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.secret = prepare(self.engine, create=create)
-            self._reader = self.engine.raw_connection()
-        except (SQLAlchemyError, sqlite3.Error, OSError) as error:
-            self.engine.dispose()
-            raise store_error(error, self.engine) from error
-        except AgentevalError:
-            self.engine.dispose()
-            raise
+        with opened.gate:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self.secret = prepare(self.engine, create=create)
+                self._reader = self.engine.raw_connection()
+                self._file = opened.mark_open(self.path)
+            except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+                self.engine.dispose()
+                raise store_error(error, self.engine) from error
+            except AgentevalError:
+                self.engine.dispose()
+                raise
         self._gate = threading.Lock()
         self._writer: GroupWriter | None = None
         self._closed = False
@@ -104,7 +112,11 @@ class Store:
         if self._writer is not None:
             self._writer.close()
         self._reader.close()
-        self.engine.dispose()
+        with opened.gate:
+            left = connections_out(self.engine)  # results that somebody has not read to the end
+            self.engine.dispose()
+            if not left:
+                opened.mark_closed(self._file)
 
     def lock(self, experiment: str) -> AbstractContextManager[None]:
         """Hold an experiment for this process; StoreLocked when another holds it."""
