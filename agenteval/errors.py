@@ -55,6 +55,13 @@ class InputError(AgentevalError):
         self.where = where
 
 
+class NoStoreYet(InputError):
+    """There is no store at a path, or nothing in it yet."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("there is no store here yet; run `agenteval quantify` first", path)
+
+
 class ModelUnavailable(AgentevalError):
     """The model or embedder asked for cannot be had on this machine."""
 

@@ -9,7 +9,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import clean, out, print_json
-from agenteval.errors import AgentevalError
+from agenteval.errors import AgentevalError, NoStoreYet
 from agenteval.redact import public_url
 
 _PACKAGES = (
@@ -115,9 +115,6 @@ def _store(store: Path | None) -> Iterator[Check]:
     from agenteval.store import Store, default_path
 
     path = Path(store or default_path())
-    if not path.is_file():
-        yield "store", None, f"{path} (made by the first quantify)"
-        return
     try:
         with Store(path, create=False) as opened:
             yield (
@@ -125,5 +122,7 @@ def _store(store: Path | None) -> Iterator[Check]:
                 True,
                 f"{path}: {len(opened.runs())} runs, {len(opened.sources())} judges",
             )
+    except NoStoreYet:
+        yield "store", None, f"{path} (made by the first quantify)"
     except AgentevalError as error:
         yield "store", False, str(error)

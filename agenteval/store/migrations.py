@@ -8,18 +8,16 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, insert, inspect, select, text, update
 
-from agenteval.errors import InputError, StoreRefused
+from agenteval.errors import NoStoreYet, StoreRefused
 from agenteval.store.connect import use_wal, writing
 from agenteval.store.recognise import must_write, recognise, recognise_open
 from agenteval.store.schema import SCHEMA_VERSION, meta, metadata
-
-NO_STORE = "there is no store here yet; run `agenteval quantify` first"
 
 
 def prepare(engine: Engine, *, create: bool = True) -> bytes:
     """Create, check or bring up to date; returns the store's secret (32 bytes, for nonces).
 
-    Raises InputError without `create` when there is nothing yet, and StoreRefused for a file that
+    Raises NoStoreYet without `create` when there is nothing yet, and StoreRefused for a file that
     is no store, damaged, of a newer version, or with `create` not to be written: it is left as it
     is. Raises StoreError or sqlite3.Error when the machine is in the way. To be called under
     `opened.gate`.
@@ -29,7 +27,7 @@ def prepare(engine: Engine, *, create: bool = True) -> bytes:
     if create:
         must_write(path)
     elif empty:
-        raise InputError(NO_STORE, str(path))
+        raise NoStoreYet(str(path))
     use_wal(engine)
     if empty:
         with writing(engine) as connection:

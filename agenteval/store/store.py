@@ -22,7 +22,7 @@ from typing import Any
 from sqlalchemy import func, literal_column, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from agenteval.errors import AgentevalError, InputError, StoreError
+from agenteval.errors import AgentevalError, NoStoreYet, StoreError
 from agenteval.records import CallRecord, Criterion, Result, Run, Source, Usage, View
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import opened, rows, schema, statements
@@ -34,7 +34,7 @@ from agenteval.store.connect import (
     store_path,
 )
 from agenteval.store.lock import experiment_lock
-from agenteval.store.migrations import NO_STORE, prepare
+from agenteval.store.migrations import prepare
 from agenteval.store.writer import GroupWriter, Waiter, Writes
 
 # Asked before every request, in the event loop's thread: 10 times faster without the query layer.
@@ -69,13 +69,13 @@ class Store:
 
     Raises StoreRefused for a file that is no store, damaged, of a newer version or (unless
     `create=False`) not to be written, StoreError when it cannot be opened, InputError for a URL,
-    or with `create=False` when there is no store yet.
+    NoStoreYet with `create=False` when there is none, or nothing in it.
     """
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = store_path(path)
         if not create and not self.path.is_file():
-            raise InputError(NO_STORE, str(path))
+            raise NoStoreYet(str(path))
         self.engine = make_engine(self.path)
         with opened.gate:
             try:

@@ -16,11 +16,13 @@ After the last resume *differing* counts tables that are not those of an uninter
 byte (the command's output and files, `export` as CSV and JSONL, `show --json`, `report.html`; only
 the folder's name is taken out; of trials the rows of the table too, without times and usage),
 *left* temporary files. *in commits*: COMMIT had been called and had not returned. *in files*: the
-temporary file of an output was there. *extra calls*: requests at the server above those of the
-uninterrupted run.
+temporary file of an output was there. *in company*: `show`, `export` and `doctor` came and went on
+the same store, in half of the lives of commands that write. *extra calls*: requests at the server
+above those of the uninterrupted run.
 
 **Pairs.** Two processes on one store: different experiments hold their locks at the same time and
-both finish; of the same experiment one works, and the other ends with 2 and one line that names
+both finish; one of two such is killed at work, the other ends, the killed one is finished, and both
+have everything; of the same experiment one works, and the other ends with 2 and one line that names
 process and host; a killed holder's lock is taken over.
 
 **Files.** Newer versions (with and without a log), texts, other databases, folders, truncated and
@@ -29,10 +31,10 @@ file is as it was. Stores of older versions, and new ones, are killed at every w
 upgrade or making, and made good by the next command.
 
 Targets: at least 300 kills, 30 for each of the first five commands, 20 for each of flow and trace,
-60 in commits; nothing corrupt, lost, half, differing or left; extra calls at most the number of
-units under way for each kill (8: two for each of 4 requests in flight; of `criteria`, which keeps
-replies but no units, it is shown only); every pair and every file as described. Ends with 1 when
-one is missed.
+60 in commits, 80 in company; nothing corrupt, lost, half, differing or left; extra calls at most
+the number of units under way for each kill (8: two for each of 4 requests in flight; of `criteria`,
+which keeps replies but no units, it is shown only); every pair and every file as described. Ends
+with 1 when one is missed.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ from benchmarks.crash.work import UNDER_WAY
 from benchmarks.outcome import Row, finish
 
 COMMANDS = ("quantify", "verify", "criteria", "export", "report")  # with 30 kills at least
+COUNTS = ("kills", "in_commits", "in_company", "in_files", "finished", "extra_calls")
 AGENTS = ("flow session", "flow turn", "trace locate")  # with 20
 
 
@@ -109,7 +112,7 @@ def merged(tallies: Sequence[Tally]) -> list[Tally]:
     for tally in tallies:
         name = next((n for n in ("export", "flow session") if tally.name.startswith(n)), tally.name)
         line = lines.setdefault(name, Tally(name))
-        for count in ("kills", "in_commits", "in_files", "finished", "extra_calls"):
+        for count in COUNTS:
             setattr(line, count, getattr(line, count) + getattr(tally, count))
         line.most_extra = max(line.most_extra, tally.most_extra)
         for kind in ("corrupt", "lost", "half_units", "half_files"):
@@ -121,14 +124,15 @@ def merged(tallies: Sequence[Tally]) -> list[Tally]:
 
 def table(lines: Sequence[Tally]) -> str:
     """The figures of all commands as text."""
-    head = ("command", "kills", "in commits", "in files", "stores", "corrupt", "lost",
+    head = ("command", "kills", "in commits", "in company", "in files", "stores", "corrupt", "lost",
             "half units", "half files", "differing", "left", "extra calls", "a kill")  # fmt: skip
     rows: list[tuple[object, ...]] = [head]
     for t in lines:
         f = t.found
         rows.append((
-            t.name, t.kills, t.in_commits, t.in_files, t.finished, len(f.corrupt), len(f.lost),
-            len(f.half_units), len(f.half_files), len(t.differing), len(t.left), t.extra_calls,
+            t.name, t.kills, t.in_commits, t.in_company, t.in_files, t.finished,
+            len(f.corrupt), len(f.lost), len(f.half_units), len(f.half_files), len(t.differing),
+            len(t.left), t.extra_calls,
             f"{t.extra_calls / max(t.kills, 1):.1f}",
         ))  # fmt: skip
     widths = [max(len(str(row[i])) for row in rows) for i in range(len(head))]
@@ -145,13 +149,15 @@ def rows_of(measured: Measured, *, quick: bool) -> list[Row]:
     kills, commits = sum(t.kills for t in lines), sum(t.in_commits for t in lines)
     least = min(t.kills for t in lines if t.name in COMMANDS)
     agents = min((t.kills for t in lines if t.name in AGENTS), default=0)
-    want = (7, 1, 1, 1) if quick else (300, 30, 60, 20)
+    beside = sum(t.in_company for t in lines)
+    want = (7, 1, 1, 1, 3) if quick else (300, 30, 60, 20, 80)
     rows = [
         Row("kills by SIGKILL", str(kills), f">= {want[0]}", kills >= want[0]),
         Row("fewest kills of a command", str(least), f">= {want[1]}", least >= want[1]),
         Row("fewest kills of a flow or trace command", str(agents), f">= {want[3]}",
             agents >= want[3]),
         Row("kills within COMMIT", str(commits), f">= {want[2]}", commits >= want[2]),
+        Row("kills with other commands beside", str(beside), f">= {want[4]}", beside >= want[4]),
     ]  # fmt: skip
     counts = {
         "databases corrupt": [x for t in lines for x in t.found.corrupt],
@@ -170,6 +176,8 @@ def rows_of(measured: Measured, *, quick: bool) -> list[Row]:
     rows += [
         Row("pairs on different experiments, both finish", f"{pairs.different} of {n}",
             f"{n} of {n}", pairs.different == n),
+        Row("pairs of which one is killed, both complete", f"{pairs.outlived} of {n}",
+            f"{n} of {n}", pairs.outlived == n),
         Row("pairs on the same experiment, one is refused", f"{pairs.same} of {n}",
             f"{n} of {n}", pairs.same == n),
         Row("locks of killed holders taken over", f"{pairs.taken_over} of {killed}",

@@ -1,7 +1,8 @@
-"""Two processes on one store: other experiments, the same experiment, the lock of a dead one."""
+"""Two processes on one store: other experiments, one of them killed, the same experiment."""
 
 from __future__ import annotations
 
+import random
 import re
 import socket
 import sqlite3
@@ -11,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.crash.checks import Findings, Ledger, examine
 from benchmarks.crash.work import CRITERIA, Kitchen, Work, works
 from benchmarks.crash.zygote import Ended, Job
 
@@ -22,6 +24,7 @@ class Pairs:
     """How many pairs did what they should; `wrong` says of the others what they did."""
 
     different: int = 0
+    outlived: int = 0  # of two on different experiments one was killed at work, both were finished
     same: int = 0
     taken_over: int = 0
     longest_refusal: float = 0.0  # seconds from the start of the second process to its end
@@ -29,12 +32,15 @@ class Pairs:
 
 
 def run_pairs(kitchen: Kitchen, rounds: int) -> Pairs:
-    """`rounds` pairs of either kind; in every second pair of the same experiment, and in the first,
-    the holder is killed and a third process takes over."""
+    """`rounds` pairs of either kind, and of a third: different experiments, and one is killed; in
+    every second pair of the same experiment, and in the first, the holder is killed and a third
+    process takes over."""
     pairs = Pairs()
+    moments = random.Random(rounds)
     work = works(kitchen.sizes)["quantify"]
     for number in range(rounds):
         _different(kitchen, work, pairs, f"different experiments, pair {number + 1}")
+        _outlived(kitchen, work, pairs, f"one is killed, pair {number + 1}", moments)
         about = f"same experiment, pair {number + 1}"
         _same(kitchen, work, pairs, about, kill=number % 2 == 0)
     return pairs
@@ -78,6 +84,35 @@ def _different(kitchen: Kitchen, work: Work, pairs: Pairs, about: str) -> None:
         pairs.wrong.append(f"{about}: {_cells(folder)} cells, {want} each wanted")
     else:
         pairs.different += 1
+
+
+def _outlived(
+    kitchen: Kitchen, work: Work, pairs: Pairs, about: str, moments: random.Random
+) -> None:
+    """Both hold their experiments; one is killed at work, or the other ends first; then it is
+    finished. Both have everything, and nothing acknowledged was lost in between."""
+    folder, zygote = kitchen.folder(), kitchen.zygote
+    jobs = [_job(kitchen, work, folder, seed) for seed in (0, 1)]
+    numbers = [zygote.start(job) for job in jobs]
+    if not _held(kitchen, numbers):
+        pairs.wrong.append(f"{about}: not both hold their experiment")
+    (folder / "go").touch()
+    time.sleep(moments.uniform(0, 0.3))
+    zygote.kill(numbers[0])
+    ended = [zygote.wait(n) for n in numbers]
+    found, ledger = Findings(), Ledger()
+    for number in numbers:
+        examine(folder / "s.db", zygote.paths(number)[3], ledger, found, about)
+    again = zygote.run(jobs[0])
+    want = [kitchen.sizes.runs * len(CRITERIA)] * 2
+    codes = [ended[1].code, again.code]
+    if codes != [0, 0] or (ended[0].code != 0 and not ended[0].killed):
+        pairs.wrong.append(f"{about}: {ended[0].code} {codes}: {again.err[-300:]}")
+    elif sorted(_cells(folder).values()) != want:
+        pairs.wrong.append(f"{about}: {_cells(folder)} cells, {want} wanted")
+    else:
+        pairs.outlived += not found.all()
+    pairs.wrong += found.all()
 
 
 def _same(kitchen: Kitchen, work: Work, pairs: Pairs, about: str, *, kill: bool) -> None:

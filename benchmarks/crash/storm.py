@@ -8,10 +8,12 @@ from pathlib import Path
 
 from agenteval.testing import Server
 from benchmarks.crash.checks import Findings, Ledger, examine, leftovers, old_or_new
+from benchmarks.crash.company import keep_company
 from benchmarks.crash.watch import Kill
 from benchmarks.crash.work import OLD, Kitchen, Work
 
 PER_STORE = 12  # kills after which the work is finished and compared
+COMPANY = 0.5  # of the lives of a command that writes, other commands are beside it
 
 
 @dataclass
@@ -21,6 +23,7 @@ class Tally:
     name: str
     kills: int = 0
     in_commits: int = 0
+    in_company: int = 0  # other commands came and went on the same store
     in_files: int = 0  # a temporary file was there: the output was being written
     finished: int = 0  # stores that were brought to the end and compared
     extra_calls: int = 0
@@ -67,12 +70,16 @@ class Storm:
         calls, here = self.server.count, 0
         done = None
         while done is None and here < PER_STORE and self.tally.kills < kills:
+            company = self.work.commits and (bool(planned) or self.rng.random() < COMPANY)
             kill = planned.pop() if planned else self._draw()
             number = self.kitchen.zygote.start(self.kitchen.job(self.work, folder, kill=kill))
-            ended = self.kitchen.zygote.wait(number)
             about = f"{self.work.name}, kill {self.tally.kills + 1} ({kill})"
+            if company:
+                keep_company(self.kitchen.zygote, number, folder, self.tally.found, about)
+            ended = self.kitchen.zygote.wait(number)
             if ended.killed:
                 here += 1
+                self.tally.in_company += company
                 self._count(folder, ended.state["in_commit"])
             elif ended.code != 0:
                 raise RuntimeError(f"{about}: exit code {ended.code}: {ended.err[-2000:]}")

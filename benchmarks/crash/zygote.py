@@ -149,6 +149,10 @@ class Zygote:
                 raise TimeoutError(f"none of the commands {numbers} ended")
             self._take()
 
+    def has_ended(self, number: int) -> bool:
+        """Whether the end of a command has been heard of, while others were waited for."""
+        return number in self._ended
+
     def state(self, number: int) -> dict[str, int]:
         """Where a command stands now."""
         return read_state(self.paths(number)[2])

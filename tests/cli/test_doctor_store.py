@@ -1,0 +1,34 @@
+"""`doctor` on the store: not made yet is fine, whatever of it is there; damaged is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agenteval.cli.doctor import _store
+from agenteval.store import Store
+
+
+@pytest.mark.parametrize("there", [None, b""])
+def test_a_store_not_made_yet_is_no_fault(tmp_path: Path, there: bytes | None) -> None:
+    path = tmp_path / "s.db"
+    if there is not None:  # another process is about to make it
+        path.write_bytes(there)
+    assert list(_store(path)) == [("store", None, f"{path} (made by the first quantify)")]
+    assert path.exists() == (there is not None)
+
+
+def test_a_store_is_counted(tmp_path: Path) -> None:
+    Store(tmp_path / "s.db").close()
+    assert list(_store(tmp_path / "s.db")) == [
+        ("store", True, f"{tmp_path / 's.db'}: 0 runs, 0 judges")
+    ]
+
+
+def test_a_damaged_store_is_a_fault(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    path.write_bytes(b"SQLite format 3\0" + bytes(500))
+    ((what, fine, found),) = _store(path)
+    assert (what, fine) == ("store", False)
+    assert str(path) in found
