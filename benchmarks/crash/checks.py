@@ -6,7 +6,7 @@ import json
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,8 +56,14 @@ def copied(store: Path) -> Iterator[Path]:
         yield Path(folder) / store.name
 
 
-def examine(store: Path, units: Path, ledger: Ledger, found: Findings, about: str) -> None:
-    """Add to `found` what is wrong with the store after the end of the child that wrote `units`."""
+def examine(
+    store: Path, units: Path, ledger: Ledger, found: Findings, about: str,
+    shared: Set[Key] = frozenset(),
+) -> None:  # fmt: skip
+    """Add to `found` what is wrong with the store after the end of the child that wrote `units`.
+
+    `shared`: rows that others may have written as well, which tell nothing of half a unit.
+    """
     submitted, acknowledged = _said(units)
     ledger.acknowledged.update(key for unit in acknowledged for key in submitted[unit])
     if not store.exists():
@@ -66,14 +72,14 @@ def examine(store: Path, units: Path, ledger: Ledger, found: Findings, about: st
         return
     with copied(store) as copy, closing(sqlite3.connect(copy)) as db:
         try:
-            _examine(db, submitted, ledger, found, about)
+            _examine(db, submitted, ledger, found, about, shared)
         except sqlite3.DatabaseError as error:
             found.corrupt.append(f"{about}: {error}")
 
 
 def _examine(
     db: sqlite3.Connection, submitted: dict[str, list[Key]], ledger: Ledger, found: Findings,
-    about: str,
+    about: str, shared: Set[Key],
 ) -> None:  # fmt: skip
     checks: dict[str, list[Any]] = {"integrity_check": [("ok",)], "foreign_key_check": []}
     for pragma, want in checks.items():
@@ -89,7 +95,7 @@ def _examine(
         if not _there(db, tables, key):
             found.lost.append(f"{about}: {key}")
     for keys in submitted.values():
-        fresh = [there[key] for key in keys if key not in ledger.seen]
+        fresh = [there[key] for key in keys if key not in ledger.seen | shared]
         if any(fresh) and not all(fresh):
             found.half_units.append(f"{about}: {sum(fresh)} of {len(fresh)} rows of a unit")
     gone = [key for key in ledger.seen if not _there(db, tables, key)]
@@ -124,6 +130,12 @@ def _there(db: sqlite3.Connection, tables: set[str], key: Key) -> bool:
     where = " AND ".join(f"{column} = ?" for column, _ in values)
     query = f"SELECT 1 FROM {table} WHERE {where}"
     return db.execute(query, [value for _, value in values]).fetchone() is not None
+
+
+def rows_of_both(one: Path, other: Path) -> set[Key]:
+    """Rows that two children submitted, each for itself."""
+    rows = ({key for keys in _said(units)[0].values() for key in keys} for units in (one, other))
+    return set.intersection(*rows)
 
 
 def _said(units: Path) -> tuple[dict[str, list[Key]], list[str]]:

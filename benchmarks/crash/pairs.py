@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.crash.checks import Findings, Ledger, examine
+from benchmarks.crash.checks import Findings, Ledger, examine, rows_of_both
 from benchmarks.crash.work import CRITERIA, Kitchen, Work, works
 from benchmarks.crash.zygote import Ended, Job
 
@@ -101,8 +101,10 @@ def _outlived(
     zygote.kill(numbers[0])
     ended = [zygote.wait(n) for n in numbers]
     found, ledger = Findings(), Ledger()
-    for number in numbers:
-        examine(folder / "s.db", zygote.paths(number)[3], ledger, found, about)
+    said = [zygote.paths(n)[3] for n in numbers]
+    shared = rows_of_both(*said)
+    for units in said:
+        examine(folder / "s.db", units, ledger, found, about, shared)
     again = zygote.run(jobs[0])
     want = [kitchen.sizes.runs * len(CRITERIA)] * 2
     codes = [ended[1].code, again.code]
