@@ -27,12 +27,13 @@ def snapped(data: Floats, tolerance: float = ROUNDING) -> Floats:
     """The values to within `tolerance` of the largest size, so that rounding makes no difference.
 
     A mean over thirds can come out as .3333333333333333 or .3333333333333335; for ranks and signs
-    that is a tie. 0 returns the values as they are.
+    that is a tie. A tolerance of 0, or one below the smallest normal number, returns the values as
+    they are.
     """
-    largest = float(np.abs(data).max(initial=0.0))
-    if largest == 0 or tolerance == 0:
+    least = float(np.abs(data).max(initial=0.0)) * tolerance
+    if least < np.finfo(np.float64).tiny:
         return data
-    unit = 10.0 ** np.floor(np.log10(largest * tolerance))
+    unit = 10.0 ** np.floor(np.log10(least))
     return np.asarray(np.round(data / unit) * unit, dtype=np.float64)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
@@ -38,6 +38,7 @@ def test_values_seen_more_often() -> None:
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=30), st.floats(0, 1))
+@example([2.2250738585e-313], 0.0)
 @settings(max_examples=30, deadline=None)
 def test_between_the_mean_and_the_highest_and_growing_with_it(
     values: list[float], more: float
