@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from agenteval.agents import AgentFailure, AgentLimits, AgentLog, System
+from agenteval.draining import USUAL, Drain
 from agenteval.errors import BudgetExceeded
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.checker import check
@@ -44,7 +45,7 @@ def open_trials(
     return [(by_key[key], number) for key, number in missing]
 
 
-async def run_trials(
+async def run_trials(  # noqa: PLR0913  each is one side of a campaign
     store: Store,
     system: System,
     work: Sequence[tuple[Case, int]],
@@ -52,19 +53,26 @@ async def run_trials(
     *,
     concurrency: int = 8,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    drain: Drain = USUAL,
 ) -> Ended:
     """Run the trials, a fresh agent each; a trial counts when it is durable.
 
     Stops early, with a reason, at the budget and when trial after trial fails for the
-    infrastructure. Raises Unauthorized, InputError and StoreError; what was stored stays.
+    infrastructure. Raises Unauthorized, InputError and StoreError; what was stored stays. When it
+    is cancelled, trials under way have the time of `drain` to end and be stored (see `run_jobs`).
     """
     tables = Trials(store)
     tables.add_cases(EVALUATOR, [_stored_case(c) for c in {c.sha256: c for c, _ in work}.values()])
-    tables.add_system(
-        TrialSystem(key=system.sha256, name=system.name, parameters=system.parameters)
-    )
+    known = TrialSystem(key=system.sha256, name=system.name, parameters=system.parameters)
+    begun = tables.begin(EVALUATOR, known, [(case.sha256, number) for case, number in work])
+    tables.add_system(known)
     jobs: list[Job] = [partial(_run, system, case, number, rules) for case, number in work]
-    return await run_jobs(tables, jobs, concurrency=concurrency, on_progress=on_progress)
+    ended = await run_jobs(
+        tables, jobs, concurrency=concurrency, on_progress=on_progress, drain=drain
+    )
+    if not ended.left_out:
+        tables.finish(begun)
+    return ended
 
 
 async def _run(system: System, case: Case, number: int, rules: Rules) -> Trial:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from agenteval.agents import AgentFailure, System
 from agenteval.campaign import EVALUATOR
+from agenteval.draining import USUAL, Drain
 from agenteval.errors import BudgetExceeded
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.dissect import Dissection, DissectOptions, dissect
@@ -44,7 +45,7 @@ def open_dissections(
     return [by_key[key] for key, _ in missing]
 
 
-async def run_dissections(
+async def run_dissections(  # noqa: PLR0913  each is one side of a campaign
     store: Store,
     system: System,
     cases: Sequence[Case],
@@ -52,12 +53,14 @@ async def run_dissections(
     *,
     concurrency: int = 8,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    drain: Drain = USUAL,
 ) -> Ended:
     """Dissect the cases; each counts when it is durable. One that stays undecided is made anew
     the next time.
 
     Stops early at the budget and at an outage, with the reason. Raises what `dissect` raises; what
-    was stored stays.
+    was stored stays. When it is cancelled, dissections under way have the time of `drain` to end
+    and be stored before CancelledError is raised.
     """
     tables = Trials(store)
     name = evaluator_name(options)
@@ -68,15 +71,18 @@ async def run_dissections(
             for c in cases
         ],
     )
-    tables.add_system(
-        TrialSystem(key=system.sha256, name=system.name, parameters=system.parameters)
-    )
+    known = TrialSystem(key=system.sha256, name=system.name, parameters=system.parameters)
+    begun = tables.begin(name, known, [(case.sha256, 0) for case in cases], lock=EVALUATOR)
+    tables.add_system(known)
     engine = _Engine(tables, name, system, options, Progress(len(cases)), on_progress)
     engine.slots = asyncio.Semaphore(concurrency)
     pending = iter(cases)
     # A dissection runs several tries at once: the slots bound the agents, not the workers.
-    await run_workers(lambda: engine.work(pending), min(concurrency, len(cases)))
+    work = run_workers(lambda: engine.work(pending), min(concurrency, len(cases)))
+    await drain.over(work, engine.stop, lambda: engine.under_way, "dissection")
     left = len(cases) - engine.progress.calls_done
+    if not left:
+        tables.finish(begun)
     return Ended(engine.progress, engine.breaker.stopped, left)
 
 
@@ -90,20 +96,32 @@ class _Engine:
     on_progress: Callable[[Progress], None]
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     breaker: Breaker = field(default_factory=lambda: Breaker("dissection"))
+    under_way: int = 0
+
+    def stop(self) -> None:
+        """Begin no further dissection."""
+        self.breaker.stopped = self.breaker.stopped or "interrupted"
 
     async def work(self, pending: Iterable[Case]) -> None:
         for case in pending:
             if self.breaker.stopped:
                 return
-            started = time.time()
+            self.under_way += 1
             try:
-                found = await dissect(case, self.system, self.options, slots=self.slots)
-            except BudgetExceeded as error:
-                self.breaker.stopped = self.breaker.stopped or str(error)
-                await self._keep_spent(case, error, started)
-                return
-            await self.tables.write_trial(self._trial(case, found, started))
-            self._count(found)
+                await self._one(case)
+            finally:
+                self.under_way -= 1
+
+    async def _one(self, case: Case) -> None:
+        started = time.time()
+        try:
+            found = await dissect(case, self.system, self.options, slots=self.slots)
+        except BudgetExceeded as error:
+            self.breaker.stopped = self.breaker.stopped or str(error)
+            await self._keep_spent(case, error, started)
+            return
+        await self.tables.write_trial(self._trial(case, found, started))
+        self._count(found)
 
     async def _keep_spent(self, case: Case, error: BudgetExceeded, started: float) -> None:
         """What a dissection took that the cap broke off; it is no dissection, and made anew."""

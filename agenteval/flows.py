@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 from agenteval.agents import AgentFailure, AgentLimits
 from agenteval.agents.dialogue import AssistantSystem
+from agenteval.draining import USUAL, Drain
 from agenteval.errors import BudgetExceeded, InputError
 from agenteval.evaluators.workflows.cases import OpenRole, SessionCase, TurnCase
 from agenteval.evaluators.workflows.predict import predict
@@ -30,11 +31,12 @@ from agenteval.flow_results import EVALUATORS, load_sessions, load_turns
 from agenteval.records import FailureStatus, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
+from agenteval.store.notes import Begun
 from agenteval.trialling import Ended, Finished, Job, Progress, run_jobs
 
 __all__ = [
     "EVALUATORS", "Act", "Candidate", "Case", "Sessions", "Turns", "Work", "add_cases",
-    "judges_usage", "load_sessions", "load_turns", "open_work", "run_work", "spent",
+    "begin_work", "judges_usage", "load_sessions", "load_turns", "open_work", "run_work", "spent",
 ]  # fmt: skip
 
 Case = SessionCase | TurnCase
@@ -171,20 +173,33 @@ async def run_work(  # noqa: PLR0913  each is one side of a campaign
     *,
     concurrency: int = 8,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    drain: Drain = USUAL,
 ) -> Ended:
     """Do the work; a trial counts when it is durable with its verdict.
 
     Stops early, with a reason, at the budget and when trial after trial fails for the
-    infrastructure. Raises Unauthorized, InputError and StoreError; what was stored stays.
+    infrastructure. Raises Unauthorized, InputError and StoreError; what was stored stays. When it
+    is cancelled, trials under way have the time of `drain` to end and be stored (see `run_jobs`).
     """
     tables = Trials(store)
     add_cases(store, level, list({w.case.key: w.case for w in work}.values()))
-    tables.add_system(
-        TrialSystem(key=candidate.sha256, name=candidate.name, parameters=candidate.parameters)
-    )
+    begun = begin_work(store, level, candidate, work)
+    tables.add_system(_stored_system(candidate))
     trialled = _Trialled(tables, level, candidate, act, verdicts)
     jobs: list[Job] = [partial(trialled.do, one) for one in work]
-    return await run_jobs(tables, jobs, concurrency=concurrency, on_progress=on_progress)
+    ended = await run_jobs(
+        tables, jobs, concurrency=concurrency, on_progress=on_progress, drain=drain
+    )
+    if not ended.left_out:
+        tables.finish(begun)
+    return ended
+
+
+def begin_work(store: Store, level: Level, candidate: Candidate, work: Sequence[Work]) -> Begun:
+    """Note that this is to be done. Of several candidates all are noted before the first begins:
+    whoever reads the store meanwhile knows that others are to come. Raises StoreError."""
+    new = [(one.case.key, one.number) for one in work if one.stored is None]
+    return Trials(store).begin(EVALUATORS[level], _stored_system(candidate), new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +312,10 @@ def spent(store: Store, level: Level, systems: Sequence[str]) -> Usage:
 def add_cases(store: Store, level: Level, cases: Sequence[Case]) -> None:
     """Make cases known; what is not in their keys (a domain's name) follows the last call."""
     Trials(store).add_cases(EVALUATORS[level], [_stored_case(case.key, case) for case in cases])
+
+
+def _stored_system(candidate: Candidate) -> TrialSystem:
+    return TrialSystem(key=candidate.sha256, name=candidate.name, parameters=candidate.parameters)
 
 
 def _stored_case(key: str, case: Case) -> TrialCase:

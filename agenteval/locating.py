@@ -16,6 +16,7 @@ from typing import Protocol
 
 from pydantic import JsonValue, ValidationError
 
+from agenteval.draining import USUAL, Drain
 from agenteval.errors import InputError, StoreError, Unauthorized
 from agenteval.evaluators.base import classify
 from agenteval.evaluators.traces.outline import Outline, outline, trace_key
@@ -120,22 +121,29 @@ async def run_finder(
     *,
     concurrency: int = 4,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    drain: Drain = USUAL,
 ) -> Ended:
     """Examine the traces; each counts when its findings are durable.
 
     Stops early, with a reason, at the budget and when trace after trace fails for the
     infrastructure. Raises Unauthorized, StoreError, and InputError for a trace that is not what
-    it was when the case was made; what was stored stays.
+    it was when the case was made; what was stored stays. When it is cancelled, traces under way
+    have the time of `drain` to end and be stored (see `run_jobs`).
     """
     tables = Trials(store)
     key = finder_key(finder)
     tables.add_cases(EVALUATOR, (_stored_case(c) for c in {c.key: c for c in work}.values()))
-    tables.add_system(TrialSystem(key=key, name=finder.name, parameters=dict(finder.parameters)))
-    attempts = _attempts(tables, key, [case.key for case in work])
+    system = TrialSystem(key=key, name=finder.name, parameters=dict(finder.parameters))
+    begun = tables.begin(EVALUATOR, system, [(case.key, 0) for case in work])
+    tables.add_system(system)
+    attempts = attempts_of(tables, key, [case.key for case in work])
     jobs = [partial(_examine, finder, key, case, attempts.get(case.key, 0)) for case in work]
-    return await run_jobs(
-        tables, jobs, what="trace", concurrency=concurrency, on_progress=on_progress
+    ended = await run_jobs(
+        tables, jobs, what="trace", concurrency=concurrency, on_progress=on_progress, drain=drain
     )
+    if not ended.left_out:
+        tables.finish(begun)
+    return ended
 
 
 async def _examine(finder: Finder, key: str, case: TraceCase, attempt: int) -> Trial:
@@ -157,7 +165,7 @@ async def _examine(finder: Finder, key: str, case: TraceCase, attempt: int) -> T
     )
 
 
-def _attempts(tables: Trials, key: str, cases: Sequence[str]) -> dict[str, int]:
+def attempts_of(tables: Trials, key: str, cases: Sequence[str]) -> dict[str, int]:
     """By trace key, how many tries ended in a failure of content: none of them is repeated.
 
     Where the infrastructure failed the number stays, so that what was answered is not asked again.

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from agenteval.draining import drained
 from agenteval.evaluators.base import Evaluator, Outcome, Unit, judge
 from agenteval.outage import Breaker, run_workers
 from agenteval.plan import Item, Plan, joined, make_plan
 from agenteval.records import Failure, Usage, content_hash
 from agenteval.store import Store
+from agenteval.store.notes import Begun, Note, begin, finish
 
 
 @dataclass(slots=True)
@@ -59,31 +60,38 @@ async def execute(
     plan of which nothing has ever worked ends with the reason as well.
     Raises Unauthorized when the key is refused, StoreError when results cannot be kept; what was
     stored before stays.
+
+    Until everything planned is stored, the store holds a note of it (`store.unfinished`).
     """
+    begun = _begun(plan, evaluator, store)
     store.register(plan.items, plan.criteria, evaluator.source)
+    if begun is not None:
+        begun.wait()
     engine = _Engine(evaluator, store, Progress(len(plan.units)), on_progress)
     pending = iter(plan.units)
     work = run_workers(lambda: engine.work(pending), min(workers, len(plan.units)))
-    await _finishing(asyncio.ensure_future(work), engine, on_cancel)
+
+    def wind_down() -> None:
+        engine.breaker.stopped = engine.breaker.stopped or "interrupted"
+        on_cancel()
+
+    await drained(work, wind_down)
     left = len(plan.units) - engine.progress.calls_done
+    if begun is not None and not left:
+        finish(store, begun)
     breaker = engine.breaker
     stopped = breaker.stopped or (None if plan.done else breaker.nothing_worked())
     return Ended(engine.progress, stopped, left)
 
 
-async def _finishing(
-    work: asyncio.Future[None], engine: _Engine, on_cancel: Callable[[], None]
-) -> None:
-    """Wait for the workers, also once when this task is cancelled."""
-    try:
-        await asyncio.shield(work)
-    except asyncio.CancelledError:
-        if work.done():  # it was not this task that was cancelled
-            raise
-        engine.breaker.stopped = engine.breaker.stopped or "interrupted"
-        on_cancel()
-        await work
-        raise
+def _begun(plan: Plan, evaluator: Evaluator, store: Store) -> Begun | None:
+    """The note of the experiment; None for a plan without cells."""
+    if not plan.cells:
+        return None
+    source, task = evaluator.source, plan.items[0][0].task
+    lock, grids = experiment_of(evaluator, task), plan.units.planned()
+    note = Note("cells", source.sha256, source.model, lock, grids)
+    return begin(store, note, idle=not len(plan.units))
 
 
 @dataclass

@@ -11,6 +11,7 @@ from functools import lru_cache
 from agenteval.evaluators.base import Evaluator, Unit
 from agenteval.records import Criterion, Run, View
 from agenteval.store import CellState, Store
+from agenteval.store.notes import Grid, short
 
 Item = tuple[Run, View]
 _Calls = tuple[tuple[tuple[Criterion, ...], int], ...]  # criteria of a call, and its attempt
@@ -53,6 +54,10 @@ class Units:
     def __iter__(self) -> Iterator[Unit]:
         for part in self._parts:
             yield from part.units()
+
+    def planned(self) -> tuple[Grid, ...]:
+        """All cells that are planned, stored ones as well."""
+        return tuple(grid for part in self._parts if (grid := part.planned()).planned)
 
     @classmethod
     def chained(cls, many: Iterable[Units]) -> Units:
@@ -168,6 +173,10 @@ class _Grid:
 
     def _start(self, run_key: str, repeat: int) -> int:
         return (repeat * len(self._runs) + self._row_of[run_key]) * self._width
+
+    def planned(self) -> Grid:
+        """All its cells, for a note."""
+        return Grid(short(self._runs), self._repeats, self._variant, tuple(sorted(self._columns)))
 
     def calls(self) -> int:
         """Number of the units."""

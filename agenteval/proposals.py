@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from agenteval.assemble import Limits, make_client, no_model
+from agenteval.draining import answered
 from agenteval.errors import ModelUnavailable
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.critic import Critic, FailedProposal, Proposal
 from agenteval.evaluators.utility.merge import cluster_members, merge_criteria
 from agenteval.evaluators.utility.retrieval import draw, rank_bank
 from agenteval.evaluators.utility.rubric_check import RubricIssue, check_criteria
+from agenteval.models.client import Client
 from agenteval.models.embeddings import Embedder, make_embedder
 from agenteval.models.factory import ModelChoice
 from agenteval.records import CriteriaSet, Criterion, Task
@@ -79,7 +81,7 @@ class Proposals:
         }
 
 
-async def propose(
+async def propose(  # noqa: PLR0913  what is asked, of whom, and where it is kept
     choice: ModelChoice,
     options: CriticOptions,
     task: Task,
@@ -87,21 +89,35 @@ async def propose(
     *,
     store: Path | None = None,
     record: Path | None = None,
+    on_cancel: Callable[[], None] = lambda: None,
 ) -> Proposals:
-    """Propose, merge and check criteria.
+    """Propose, merge and check criteria; replies are kept in `store`.
+
+    When it is cancelled (Ctrl-C), nothing more is asked; `on_cancel` is called if requests are
+    under way, and their replies are kept before CancelledError is raised.
 
     Raises ModelUnavailable when the local parts are missing, InputError for a threshold that does
     not fit, Unauthorized when a key is refused. A seed that fails is kept as a failure.
     """
-    embedder = _embedder(choice, options)
     if choice.kind == "embedded":
-        sets, model = _from_bank(choice, options, task, embedder)
-        failures: tuple[FailedProposal, ...] = ()
-        notes: tuple[str, ...] = ()
-    else:
-        sets, failures, notes = await _from_chat(choice, options, task, limits, store, record)
-        model = choice.name
-    return _merge(task, options, sets, embedder, model, failures, notes)
+        return propose_from_bank(choice, options, task)
+    embedder = _embedder(choice, options)
+    opened = Store(store) if store is not None else None
+    client = make_client(choice, limits, opened, record=record)
+    try:
+        sets, failures, notes = await _from_chat(client, options, task, on_cancel)
+    finally:
+        await client.close()
+        if opened is not None:
+            opened.close()
+    return _merge(task, options, sets, embedder, choice.name, failures, notes)
+
+
+def propose_from_bank(choice: ModelChoice, options: CriticOptions, task: Task) -> Proposals:
+    """As `propose`, by the embedded critic, which computes on this machine and asks nobody."""
+    embedder = _embedder(choice, options)
+    sets, model = _from_bank(choice, options, task, embedder)
+    return _merge(task, options, sets, embedder, model, (), ())
 
 
 def _embedder(choice: ModelChoice, options: CriticOptions) -> Embedder | None:
@@ -133,29 +149,17 @@ def _from_bank(
 
 
 async def _from_chat(
-    choice: ModelChoice,
-    options: CriticOptions,
-    task: Task,
-    limits: Limits,
-    store: Path | None,
-    record: Path | None,
+    client: Client, options: CriticOptions, task: Task, on_cancel: Callable[[], None]
 ) -> tuple[list[list[Criterion]], tuple[FailedProposal, ...], tuple[str, ...]]:
-    opened = Store(store) if store is not None else None
-    client = make_client(choice, limits, opened, record=record)
-    try:
-        critic = Critic(
-            client,
-            task,
-            use_examples=options.use_examples,
-            sub_criteria=options.sub_criteria,
-            bank=_nearest(task, options) if options.bank else (),
-            temperature=options.temperature,
-        )
-        answers = await critic.propose_all(options.seeds)
-    finally:
-        await client.close()
-        if opened is not None:
-            opened.close()
+    critic = Critic(
+        client,
+        task,
+        use_examples=options.use_examples,
+        sub_criteria=options.sub_criteria,
+        bank=_nearest(task, options) if options.bank else (),
+        temperature=options.temperature,
+    )
+    answers = await answered(critic.propose_all(options.seeds), client, on_cancel)
     good = [a for a in answers if isinstance(a, Proposal)]
     failures = tuple(a for a in answers if isinstance(a, FailedProposal))
     notes = tuple(f"seed {a.seed}: {p}" for a in good for p in a.problems)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from agenteval.draining import USUAL, Drain
 from agenteval.outage import Breaker, run_workers
 from agenteval.records import FailureStatus, Usage
 from agenteval.records.score import INFRASTRUCTURE
@@ -76,6 +77,7 @@ async def run_jobs(
     what: str = "trial",
     concurrency: int = 8,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    drain: Drain = USUAL,
 ) -> Ended:
     """Run the jobs in their order, `concurrency` at once; a trial counts when it is durable.
 
@@ -84,10 +86,14 @@ async def run_jobs(
     Stops early, with a reason, at the budget and when trial after trial fails for the
     infrastructure. Raises what a job raises (Unauthorized, InputError, StoreError …); what was
     stored stays.
+
+    When it is cancelled (Ctrl-C), no further job is begun; those under way have the time of `drain`
+    to be stored before CancelledError is raised. What does not end in time leaves no trace here.
     """
     engine = _Engine(tables, Progress(len(jobs)), on_progress, Breaker(what))
     pending = iter(jobs)
-    await run_workers(lambda: engine.work(pending), min(concurrency, len(jobs)))
+    work = run_workers(lambda: engine.work(pending), min(concurrency, len(jobs)))
+    await drain.over(work, engine.stop, lambda: engine.under_way, what)
     left = len(jobs) - engine.progress.calls_done
     return Ended(engine.progress, engine.breaker.stopped or engine.breaker.nothing_worked(), left)
 
@@ -98,20 +104,33 @@ class _Engine:
     progress: Progress
     on_progress: Callable[[Progress], None]
     breaker: Breaker
+    under_way: int = 0
+
+    def stop(self) -> None:
+        """Begin no further job."""
+        self.breaker.stopped = self.breaker.stopped or "interrupted"
 
     async def work(self, pending: Iterator[Job]) -> None:
         for job in pending:
             if self.breaker.stopped:
                 return
-            made = await job()
-            done = made if isinstance(made, Finished) else Finished(made)
-            # Also where the budget broke it off: what it has spent must count.
-            if not done.stored:
-                await self.tables.write_trial(done.trial)
+            self.under_way += 1
+            try:
+                done = await self._kept(job)
+            finally:
+                self.under_way -= 1
             if done.broken is not None and done.broken[0] == _BUDGET:
                 self.breaker.stopped = self.breaker.stopped or done.broken[1]
                 return
             self._count(done)
+
+    async def _kept(self, job: Job) -> Finished:
+        made = await job()
+        done = made if isinstance(made, Finished) else Finished(made)
+        # Also where the budget broke it off: what it has spent must count.
+        if not done.stored:
+            await self.tables.write_trial(done.trial)
+        return done
 
     def _count(self, done: Finished) -> None:
         self.progress.calls_done += 1

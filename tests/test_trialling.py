@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.draining import Drain
 from agenteval.errors import Unauthorized
 from agenteval.records import FailureStatus, Usage
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
@@ -131,3 +132,81 @@ def test_what_a_job_raises_is_raised_and_what_is_done_stays(tables: Trials) -> N
     with pytest.raises(Unauthorized, match="refused"):
         run(tables, [job(trial(0)), job(Unauthorized("refused")), job(trial(1))])
     assert statuses(tables) == ["done"]
+
+
+async def _cancelled(
+    tables: Trials, jobs: list[Job], begun: asyncio.Event, drain: Drain, concurrency: int = 1
+) -> None:
+    """`run_jobs`, cancelled as Ctrl-C does it when `begun` is set."""
+    work = asyncio.create_task(run_jobs(tables, jobs, concurrency=concurrency, drain=drain))
+    await begun.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+
+
+def test_interrupted_what_is_under_way_is_stored_and_nothing_else_begun(tables: Trials) -> None:
+    told: list[str] = []
+    ran: list[str] = []
+
+    async def work() -> None:
+        begun, go = asyncio.Event(), asyncio.Event()
+
+        async def slow() -> Trial:
+            begun.set()
+            await go.wait()
+            return trial(0)
+
+        def tell(line: str) -> None:
+            told.append(line)
+            go.set()  # it ends only after the interrupt
+
+        jobs: list[Job] = [slow, job(trial(1), ran)]
+        await _cancelled(tables, jobs, begun, Drain(told=tell))
+
+    asyncio.run(work())
+    assert statuses(tables) == ["done"]
+    assert ran == []
+    assert told == [
+        "interrupted: finishing 1 trial under way, for at most 30 s; once more ends it at once"
+    ]
+
+
+def test_what_does_not_end_in_time_is_no_failure_and_is_run_again(tables: Trials) -> None:
+    told: list[str] = []
+
+    async def work() -> None:
+        begun = asyncio.Event()
+
+        async def endless() -> Trial:
+            begun.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        await _cancelled(tables, [endless] * 3, begun, Drain(seconds=0.0, told=told.append), 2)
+
+    asyncio.run(work())
+    assert statuses(tables) == []
+    assert told[1:] == ["2 trials broken off: not stored, to be run again"]
+    run(tables, [job(trial(0))])
+    assert statuses(tables) == ["done"]
+
+
+def test_what_is_raised_while_it_winds_down_is_raised(tables: Trials) -> None:
+    async def work() -> None:
+        begun, go = asyncio.Event(), asyncio.Event()
+
+        async def refused() -> Trial:
+            begun.set()
+            await go.wait()
+            raise Unauthorized("refused")
+
+        running = asyncio.create_task(
+            run_jobs(tables, [refused], drain=Drain(told=lambda _: go.set()))
+        )
+        await begun.wait()
+        running.cancel()
+        await running
+
+    with pytest.raises(Unauthorized, match="refused"):
+        asyncio.run(work())

@@ -132,6 +132,7 @@ def _from_store(
     """Tables of the judges asked for (default: the latest), and the criteria they rated."""
     from agenteval.cli.compare_sides import find_source
     from agenteval.store import Store, default_path
+    from agenteval.store.unfinished import unfinished_cells
 
     found: dict[str, ScoreTable] = {}
     criteria = {c.id: c for c in known}
@@ -145,6 +146,8 @@ def _from_store(
             for criterion in own.values():
                 criteria.setdefault(criterion.id, criterion)
             found[name] = _stored(store, key, set(own), asked.task)
+            for one in unfinished_cells(store, [key]):
+                warn(f"{name}: {one.line}")
     return found, known or tuple(criteria.values())
 
 

@@ -240,7 +240,20 @@ def _stored_sides(wanted: Wanted, places: list[_Place], paths: Sequence[Path]) -
         about.append(f"judges: {_judge(a)}, {_judge(b)}")
         if wanted.other is not None:
             about.append("the judges differ too: a difference may be theirs")
+    about += _open(places)
     return Sides(kept[0], kept[1], (names[0], names[1]), _pair_by(wanted), tuple(about), left_out)
+
+
+def _open(places: Sequence[_Place]) -> list[str]:
+    """What of the two sides is not all there, each said once."""
+    from agenteval.store.unfinished import unfinished_cells
+
+    lines = [
+        f"{_judge(place)}: {one.line}"
+        for place in places
+        for one in unfinished_cells(place.store, [place.key])
+    ]
+    return list(dict.fromkeys(lines))
 
 
 def _judge(place: _Place) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
+from agenteval.cli.ending import REPLIES, say_interrupted, say_waiting
 from agenteval.cli.job import make_limits
 from agenteval.cli.outputs import check_record
 from agenteval.errors import ModelError
@@ -69,6 +70,7 @@ def criteria(
     from agenteval.models.factory import choose_model
     from agenteval.proposals import CriticOptions
     from agenteval.readers.tasks import TASK_FILE, find_task
+    from agenteval.store import default_path
 
     Verbosity.level = -1 if quiet else Verbosity.level
     folder = find_task(task)
@@ -86,11 +88,20 @@ def criteria(
         temperature=None if temperature is None or temperature < 0 else temperature,
     )
     limits = make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout)
+    kept = store or default_path()
     if dry_run:
-        _say_cost(choice, wanted, folder.task, limits, store)
+        from agenteval.cli.dry_criteria import bill
+        from agenteval.cli.dry_show import show
+
+        show(bill(choice, wanted, folder.task, limits, kept), as_json=as_json)
         return
     target = output or Path("criteria") / f"{folder.task.name}.json"
-    found = _propose(choice, wanted, folder.task, limits, store, record)
+    try:
+        found = _propose(choice, wanted, folder.task, limits, kept, record)
+    except KeyboardInterrupt:
+        if choice.kind == "embedded":  # nobody was asked
+            raise
+        raise typer.Exit(say_interrupted(REPLIES)) from None
     _show(found, target, as_json)
 
 
@@ -99,36 +110,38 @@ def _propose(
     wanted: CriticOptions,
     task: Task,
     limits: Limits,
-    store: Path | None,
+    store: Path,
     record: Path | None,
 ) -> Proposals:
-    import asyncio
-
     from rich.status import Status
 
     from agenteval.cli.console import err
-    from agenteval.proposals import propose
 
     title = f"{len(wanted.seeds)} critics on task {task.name}"
     if Verbosity.level < 0 or not err().is_terminal:
         note(title)
-        return asyncio.run(propose(choice, wanted, task, limits, store=store, record=record))
+        return _asked(choice, wanted, task, limits, store, record)
     with Status(title, console=err()):
-        return asyncio.run(propose(choice, wanted, task, limits, store=store, record=record))
+        return _asked(choice, wanted, task, limits, store, record)
 
 
-def _say_cost(
-    choice: ModelChoice, wanted: CriticOptions, task: Task, limits: Limits, store: Path | None
-) -> None:
-    mode = "solution-based" if wanted.use_examples else "task-based"
-    out().print(clean(f"task: {task.name}, {mode}; seeds: {len(wanted.seeds)}"))
-    if choice.kind == "embedded":
-        out().print("requests: none; the embedded critic retrieves from the bank on this machine")
-        return
-    from agenteval.cli.dry_criteria import cost
+def _asked(
+    choice: ModelChoice,
+    wanted: CriticOptions,
+    task: Task,
+    limits: Limits,
+    store: Path,
+    record: Path | None,
+) -> Proposals:
+    import asyncio
 
-    for line in cost(choice, wanted, task, limits, store):
-        out().print(clean(line), soft_wrap=True)
+    from agenteval.proposals import propose, propose_from_bank
+
+    if choice.kind == "embedded":  # nothing is paid for: no event loop that holds back Ctrl-C
+        return propose_from_bank(choice, wanted, task)
+    return asyncio.run(
+        propose(choice, wanted, task, limits, store=store, record=record, on_cancel=say_waiting)
+    )
 
 
 def _show(found: Proposals, target: Path, as_json: bool) -> None:

@@ -1,77 +1,165 @@
-"""What `criteria --dry-run` says: requests, tokens and cost of the critics. Nothing is asked."""
+"""What `criteria --dry-run` says, and what the critics of further rounds take. Nobody is asked."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from agenteval.cli.dry import Estimate, of_requests, planned_store
+from agenteval.cli.dry import EMPTY, LOCAL, notes, planned_store
+from agenteval.cli.dry_bill import Amount, Asked, Bill, of_requests, repaired
+from agenteval.cli.dry_rehearsal import rehearsal
+from agenteval.errors import AgentevalError, ReplyError
 
 if TYPE_CHECKING:
     from agenteval.assemble import Limits
-    from agenteval.models.client import Client
     from agenteval.models.factory import ModelChoice
-    from agenteval.models.wire import Request
     from agenteval.proposals import CriticOptions
     from agenteval.records import Criterion, Task
+    from agenteval.store import Store
 
 _SHOWN = 12  # entries of the bank that a critic is shown
+_WHY = "one request for each seed; a reply that cannot be read is asked for once more"
+_UNSEEN = "what is shown of the bank is known only when it is ranked"
+_WHY_SUB = "one for each seed whose criteria could be read, and one more if it cannot be read"
 
 
-def cost(
+def bill(
     choice: ModelChoice, wanted: CriticOptions, task: Task, limits: Limits, store: Path | None
-) -> Iterator[str]:
-    """Lines for a person: upper bounds but for replies out of form, which cost one request more.
+) -> Bill:
+    """What `criteria` would ask. Raises InputError for a cap without a price."""
+    limits.budget()
+    mode = "solution-based" if wanted.use_examples else "task-based"
+    about = (f"task: {task.name}, {mode}; seeds: {len(wanted.seeds)}",)
+    if choice.kind == "embedded":
+        how = f"the embedded critic retrieves from the bank; {LOCAL}"
+        return Bill("criteria", (*about, how), (), limits)
+    with ExitStack() as stack:  # without a store nothing is kept between commands
+        found = stack.enter_context(planned_store(store)) if store is not None else None
+        asked, stored = critics(choice, wanted, task, found)
+    if stored:
+        about = (f"{about[0]}; replies of {stored} critics are stored already",)
+    asked += tuple(_embeddings(wanted, task))
+    more = () if not (wanted.embedder or "").startswith("endpoint:") else (
+        "embeddings are asked beside the budget: no cap holds for them, and no price is known",
+    )  # fmt: skip
+    return Bill("criteria", about, asked, limits, notes=(*notes(choice), *more))
 
-    A reply counts as long as it may be, and so does the list of criteria that a sub-critic is
-    shown; of the bank its longest entries count. Raises InputError for a cap without a price.
+
+def critics(
+    choice: ModelChoice,
+    wanted: CriticOptions,
+    task: Task,
+    store: Store | None,
+    budget: str = "command",
+) -> tuple[tuple[Asked, ...], int]:
+    """What critics and sub-critics are asked, and how many critics' replies are stored.
+
+    What a seed still asks is found by having it read what is stored. A reply counts as long as it
+    may be, and so does the list of criteria that a sub-critic is shown; of the bank its longest
+    entries count.
     """
-    from agenteval.assemble import make_client
+    from agenteval.assemble import Limits, make_client
+
+    known = make_client(choice, Limits(), None)
+    # what is shown of the bank is chosen by an embedder, so those requests are not known here
+    unseen = wanted.bank and store is not None and store.path.name != EMPTY
+    cache = None if wanted.bank else store
+    sums = {"critic": (Amount(), Amount()), "subcritic": (Amount(), Amount())}
+    largest = {"critic": (0, 0), "subcritic": (0, 0)}
+    stored = 0
+    for seed in wanted.seeds:
+        client, nobody = rehearsal(known, cache)
+        critic = _critic(client, wanted, task)
+        try:
+            asyncio.run(critic.propose(seed))
+        except ReplyError:
+            pass  # both replies are stored, and neither can be read: nothing is asked
+        except AgentevalError:
+            if not nobody.asked:  # a refusal that is stored
+                raise
+        role = nobody.asked[0].role if nobody.asked else ""
+        stored += role != "critic"
+        for who, least, most, most_bytes in _of_seed(critic, seed, nobody.asked, role):
+            before = sums[who]
+            sums[who] = before[0] + least, before[1] + most
+            largest[who] = max(largest[who], most_bytes)
+    whys = {"critic": ("critics", _WHY), "subcritic": ("sub-critics", _WHY_SUB)}
+    if unseen:
+        sums = {who: (Amount(), most) for who, (_, most) in sums.items()}
+        whys["critic"] = ("critics", f"{_WHY}; none where all are stored: {_UNSEEN}")
+    return tuple(
+        Asked(name, *sums[who], why, largest=largest[who], budget=budget)
+        for who, (name, why) in whys.items()
+        if who == "critic" or wanted.sub_criteria
+    ), stored
+
+
+def _critic(client: Any, wanted: CriticOptions, task: Task) -> Any:
     from agenteval.evaluators.utility.critic import Critic
 
-    limits.budget()
-    client = make_client(choice, limits, None)
-    critic = Critic(
+    return Critic(
         client, task, use_examples=wanted.use_examples, temperature=wanted.temperature,
         bank=_longest() if wanted.bank else (), sub_criteria=wanted.sub_criteria,
     )  # fmt: skip
-    asked = [critic.request(seed) for seed in wanted.seeds]
-    missing = asked if wanted.bank else _missing(client, asked, store)
-    stored = f", {len(asked) - len(missing)} stored already" if len(missing) < len(asked) else ""
-    found = of_requests(missing, choice.name)
-    if critic.subcritic is not None:
-        shown = found.reply // len(missing) if missing else of_requests(asked[:1], "").reply
-        requests = [critic.subcritic.request((), seed) for seed in wanted.seeds]
-        found += _with_list(of_requests(requests, choice.name), shown)
-    yield (
-        f"requests: {found.calls}{' at most' if critic.subcritic else ''}{stored} "
-        "(a reply out of form costs one more each)"
+
+
+def _of_seed(
+    critic: Any, seed: int, asked: list[Any], role: str
+) -> Iterator[tuple[str, Amount, Amount, tuple[int, int]]]:
+    """(who, least, most, largest) of one seed, from the first request that it would send."""
+    if not asked:
+        return
+    first, largest = of_requests(asked)
+    once = replace(first, reply=None)
+    who = role.removesuffix(":repair")
+    most = first if role.endswith(":repair") else repaired(first)
+    yield who, once, most, largest
+    if who == "critic" and critic.subcritic is not None:
+        list_of = of_requests([critic.request(seed)])[0].reply or 0
+        own, (size, longest) = of_requests([critic.subcritic.request((), seed)])
+        shown = replace(own, prompt=(own.prompt or 0) + list_of)
+        # the shortest list is one criterion: the prompt without any is told
+        yield (
+            "subcritic", replace(own, reply=None), repaired(shown),
+            (size + 4 * list_of, longest),
+        )  # fmt: skip
+
+
+def _embeddings(wanted: CriticOptions, task: Task) -> Iterator[Asked]:
+    """Requests for embeddings: to merge the names, for the curves, and to rank the bank."""
+    if not (wanted.embedder or "").startswith("endpoint:"):
+        return
+    from agenteval.evaluators.utility.proposed import DESCRIPTION, MOST, NAME
+    from agenteval.models.embeddings import BATCH
+    from agenteval.proposals import CURVE_TAUS
+
+    if wanted.tau == 1 and not wanted.bank:
+        return
+    texts = len(wanted.seeds) * MOST
+    times = (wanted.tau != 1) + sum(tau < 1 for tau in CURVE_TAUS)
+    bank = _bank_texts(task) if wanted.bank else []
+    ranked = -(-len(set(bank)) // BATCH)
+    size = sum(len(text.encode()) for text in set(bank)) // 3
+    yield Asked(
+        "embeddings",
+        Amount(ranked + times, size, 0),
+        Amount(ranked + times * -(-texts // BATCH), size + times * texts * (NAME + DESCRIPTION), 0),
+        f"the criteria go to the embedder {times} times, up to {BATCH} in a request"
+        + ("; and the bank, to be ranked" if ranked else ""),
+        budget=None,
+        priced=False,
     )
-    yield from found.lines(limits, "at most, about")
-    yield from found.reserve(limits)
-    if (wanted.embedder or "").startswith("endpoint:"):
-        yield "embeddings: asked from the endpoint to merge the names; not counted here"
 
 
-def _missing(client: Client, asked: list[Request], path: Path | None) -> list[Request]:
-    """Requests whose reply is not stored; without a store nothing is kept between commands."""
-    if path is None:
-        return asked
-    endpoint = client.transport.endpoint
-    with planned_store(path) as store:
-        return [r for r in asked if store.get_reply(r.key(endpoint, client.model)) is None]
+def _bank_texts(task: Task) -> list[str]:
+    from agenteval.evaluators.utility.bank import load_bank
 
-
-def _with_list(requests: Estimate, tokens: int) -> Estimate:
-    """The same requests, each with a list of so many tokens; a token may be four bytes."""
-    bound, reply = requests.reserved
-    return replace(
-        requests,
-        prompt=requests.prompt + requests.calls * tokens,
-        reserved=(bound + 4 * tokens, reply),
-    )
+    texts = [f"{name}: {text}" for c in load_bank() for name, text in c.phrasings]
+    return [f"{task.name}: {task.description}", *texts]
 
 
 def _longest() -> tuple[Criterion, ...]:

@@ -1,92 +1,107 @@
-"""What the simulators of `flow session` may take at most, told before anything is asked."""
+"""What the simulators of `flow session` would be asked, told before anything is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agenteval.cli.dry import of_requests
+from agenteval.cli.dry_bill import Amount, Asked, of_requests, repaired
+from agenteval.cli.dry_rehearsal import rehearsal
+from agenteval.errors import AgentevalError
 
 if TYPE_CHECKING:
-    from agenteval.assemble import Limits
+    from agenteval.flows import Work
     from agenteval.models.client import Client
+    from agenteval.store import Store
 
 _WORDS = 1200  # characters of a user's words: as many tokens as it may use, four characters each
 _REPLY = 4001  # characters of an agent's reply: more than a user is shown
 
 
-@dataclass(frozen=True)
-class Bound:
-    """Requests, and the tokens they take together, if every text is as long as it may be."""
+def user_asked(client: Client, work: Sequence[tuple[Work, int]], seed: int, store: Store) -> Asked:
+    """Of a user on a model, for sessions with the most replies of the agent.
 
-    calls: int = 0
-    prompt: int = 0
-    reply: int = 0
-    largest: tuple[int, int] = (0, 0)  # prompt, in bytes, and reply of the largest request
-
-    def __add__(self, other: Bound) -> Bound:
-        return Bound(
-            self.calls + other.calls,
-            self.prompt + other.prompt,
-            self.reply + other.reply,
-            max(self.largest, other.largest),
-        )
-
-    def of(self, who: str, limits: Limits) -> Iterator[str]:
-        """Tokens, cost, and what a cap on cost sets aside for one request."""
-        yield f"tokens of {who}, at most about: {self.prompt:,} prompt + {self.reply:,} reply"
-        if limits.price is not None:
-            cost = limits.price.cost(self.prompt, self.reply)
-            yield f"cost of {who}, at most about: {cost:.4f}"
-        if limits.price is not None and limits.max_cost is not None:
-            worst = limits.price.cost(*self.largest)
-            yield f"--max-cost: up to about {worst:.4f} is reserved for one request to {who}"
-
-
-def user_bound(user: Any, cases: Sequence[tuple[Any, int]]) -> Bound:
-    """Of a user on a model, for cases with the most replies of the agent.
-
-    It speaks before every reply and once after the last; its prompt grows by as much each time,
-    so that the mean of the first and the last is the mean of all.
+    It speaks before every reply and once after the last. Its prompt grows by as much each time, so
+    that the mean of the first and the last is the mean of all. What is stored is not asked again:
+    the first words of a session are the same for every agent and format.
     """
+    least, most, largest = Amount(), Amount(), (0, 0)
+    seen: set[tuple[str, int]] = set()
+    tries = 1
+    for one, turns in work:
+        user, nobody = _user(client, store)
+        tries = int(user.parameters["tries"])
+        first, whole, longest = _sizes(user, one.case, turns, seed, one.number)
+        most, largest = most + whole, max(largest, longest)
+        if (key := (one.case.key, one.number)) in seen:
+            continue
+        seen.add(key)
+        certain = _certain(user, nobody, _heard(one.case, seed, one.number))
+        least += Amount(1, first.prompt, None) * certain
+    return Asked(
+        "simulated user", least, repaired(most) * tries,
+        "it speaks before each reply of the agent and once after the last, 2 times at least; "
+        f"words that cannot stand are asked for up to {2 * tries - 1} times more",
+        largest=largest,
+    )  # fmt: skip
+
+
+def _certain(user: Any, nobody: Any, heard: Any) -> int:
+    """Requests that a session makes at least: two, less where the first words are stored."""
+    try:
+        asyncio.run(user.speak(heard))
+    except AgentevalError:
+        if nobody.asked and nobody.asked[0].role == "user" and nobody.asked[0].attempt == 0:
+            return 2
+    return len(nobody.asked[:1])
+
+
+def _user(client: Client, store: Store | None) -> tuple[Any, Any]:
+    from agenteval.evaluators.workflows.simulators.user_model import UserOnModel
+
+    own, nobody = rehearsal(client, store)
+    return UserOnModel(own), nobody
+
+
+def _heard(case: Any, seed: int, repeat: int, talk: tuple[Any, ...] = ()) -> Any:
     from agenteval.evaluators.workflows.simulators.nouns import Heard
+
+    return Heard(case.profile, case.of.role.now, talk, seed, repeat)
+
+
+def _sizes(
+    user: Any, case: Any, turns: int, seed: int, repeat: int
+) -> tuple[Amount, Amount, tuple[int, int]]:
+    """The first request, all at most before repairs, and the largest of them."""
     from agenteval.records import Message
 
-    found = Bound()
-    for case, turns in cases:
-        exchange = (
-            Message(role="user", content="x" * _WORDS),
-            Message(role="assistant", content="x" * _REPLY),
-        )
-        first, last = (
-            of_requests([user.request(Heard(case.profile, case.of.role.now, talk))], "")
-            for talk in ((), exchange * turns)
-        )
-        found += Bound(
-            turns + 1,
-            (first.prompt + last.prompt) * (turns + 1) // 2,
-            first.reply * (turns + 1),
-            last.reserved,
-        )
-    return found
+    exchange = (
+        Message(role="user", content="x" * _WORDS),
+        Message(role="assistant", content="x" * _REPLY),
+    )
+    first, _ = of_requests([user.request(_heard(case, seed, repeat))])
+    last, largest = of_requests([user.request(_heard(case, seed, repeat, exchange * turns))])
+    prompt = ((first.prompt or 0) + (last.prompt or 0)) * (turns + 1) // 2
+    return first, Amount(turns + 1, prompt, (first.reply or 0) * (turns + 1)), largest
 
 
-def tool_bound(client: Client, cases: Sequence[Any], calls: int) -> Bound:
+def tools_asked(client: Client, cases: Sequence[Any], calls: int) -> Asked:
     """Of tools on a model: every call of every session as long as the longest there can be."""
     from agenteval.evaluators.workflows.simulators.tool_model import ToolModel
 
-    found = Bound()
+    most, largest = Amount(), (0, 0)
     for case in cases:
         model = ToolModel(client, case.of.role, 0, 0)
-        each = [
-            of_requests([model.longest(t)], "")
-            for t in case.of.role.tools_of(case.profile.scenarios)
-        ]
+        tools = case.of.role.tools_of(case.profile.scenarios)
+        each = [of_requests([model.longest(tool)]) for tool in tools]
         if not each:
             continue
-        longest = max(each, key=lambda e: e.prompt)
-        found += Bound(
-            calls, calls * longest.prompt, calls * longest.reply, max(e.reserved for e in each)
-        )
-    return found
+        longest = max((one for one, _ in each), key=lambda one: one.prompt or 0)
+        most, largest = most + longest * calls, max(largest, *(size for _, size in each))
+    return Asked(
+        "simulated tools", Amount(), repaired(most),
+        f"one request for each call that the agent makes ({calls} in a session at most); one more "
+        "for a reply out of form",
+        largest=largest,
+    )  # fmt: skip

@@ -1,19 +1,17 @@
-"""What `verify --dry-run` says: texts, calls, tokens and cost, the probes' beside them."""
+"""What `verify --dry-run` says: originals and copies, probes, further rounds. Nobody is asked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from agenteval.cli.dry import (
-    REPLY_TOKENS_PER_CRITERION,
-    Estimate,
-    estimate,
-    planned_store,
-    silent_judge,
-)
+from agenteval.cli.dry import LOCAL, asker_of, notes, planned_store
+from agenteval.cli.dry_bill import Amount, Asked, Bill
+from agenteval.cli.dry_judge import Asker, judged
 from agenteval.cli.job import Job
 from agenteval.cli.probe_asking import OTHER_WAYS, Asking, attack_plan
+from agenteval.records import Usage
 
 if TYPE_CHECKING:
     from agenteval.evaluators.utility.probes.result import ProbeOptions
@@ -24,32 +22,40 @@ if TYPE_CHECKING:
     from agenteval.verification import Material
 
 
-def describe(
+def bill(
     job: Job, task: Task, material: Material, options: ProbeOptions | None, rounds: int = 1
-) -> Iterator[str]:
-    """Lines for a person; without `options` nothing is probed. Raises InputError for a model that
-    cannot be chosen."""
+) -> Bill:
+    """What `verify` would ask; without `options` nothing is probed. Raises InputError for a model
+    that cannot be chosen."""
     from agenteval.models.factory import choose_model
 
     choice = choose_model(job.model, job.base_url, need_key=False)
     job.limits.budget()  # a cap without a price is told before anything else
     texts, originals = material.texts, len(material.items)
-    yield f"texts: {originals} originals and {texts - originals} perturbed copies"
-    yield (
+    about = [
+        f"texts: {originals} originals and {texts - originals} perturbed copies",
         f"cells: {texts} texts × {len(material.criteria)} criteria × {job.repeats} repeats = "
-        f"{texts * len(material.criteria) * job.repeats}"
-    )
+        f"{texts * len(material.criteria) * job.repeats}",
+    ]
     if choice.kind == "embedded":
-        yield f"calls: {texts * job.repeats} on this machine at most, no requests, no cost"
-        yield from _embedded_probes(material, options)
-        return
-    with planned_store(job.store) as store:
-        yield from _chat(job, choice, task, material, options, store)
-    if rounds > 1:
-        yield (
-            f"rounds: this is the first of {rounds}; each further one asks the critic for new "
-            "criteria and judges them on all texts, which is not counted here"
+        about.append(f"calls: {texts * job.repeats} at most; {LOCAL}")
+        about += _embedded_probes(material, options)
+        about += [f"rounds: {rounds}, each on all texts; the critic retrieves from the bank"] * (
+            rounds > 1
         )
+        return Bill("verify", tuple(about), (), job.limits)
+    with planned_store(job.store) as store:
+        dry = _Dry(job, choice, task, material, store)
+        asked, more, spent = dry.first(options)
+        if rounds > 1:
+            asked += tuple(dry.further(rounds, options))
+            more += (
+                "each further round asks with caps as given: that on calls and that on cost hold "
+                "for the judge in all rounds together, and for the critics of each round anew",
+                "the embedder that compares their proposals is computed on this machine",
+            )
+    said = (*about, *more[:1])
+    return Bill("verify", said, asked, job.limits, spent, (*notes(choice), *more[1:]))
 
 
 def _embedded_probes(material: Material, options: ProbeOptions | None) -> Iterator[str]:
@@ -67,75 +73,151 @@ def _added(runs: int, repeats: int) -> str:
     return f"an attack and a control in {runs} runs × {repeats} repeats"
 
 
-def _chat(
-    job: Job,
-    choice: ModelChoice,
-    task: Task,
-    material: Material,
-    options: ProbeOptions | None,
-    store: Store,
-) -> Iterator[str]:
-    from agenteval.verification import plan_verification
+@dataclass(frozen=True)
+class _Dry:
+    """A verification that is only planned."""
 
-    judge = silent_judge(job, choice, task)
-    plan = plan_verification(judge, material, store, retry_failed=job.retry_failed)
-    yield f"stored already: {plan.done} scored, {plan.failed} failed"
-    yield f"calls: {len(plan.units)} (a reply out of form costs one more)"
-    plain = estimate(judge, plan.units, choice.name)
-    yield from plain.lines(job.limits)
-    if options is None:
-        yield from plain.reserve(job.limits)
-        return
-    asking = Asking(job, task, store, judge, material)
-    ways = _ways(asking, choice)
-    attacks, runs, known = _attacks(asking, plan, plain, options, choice.name)
-    more, most = ways + attacks, "" if known else " at most"
-    originals, repeats = len(material.items), material.repeats
-    yield f"probes: {more.calls} calls more{most}"
-    yield (
-        f"  {ways.calls} in other ways: {originals} originals × {repeats} repeats × "
-        f"{len(OTHER_WAYS)} ways, less what is stored"
-    )
-    yield f"  {attacks.calls} with text added: {_added(runs, repeats)}"
-    said = f"estimated{most.replace(' at', ', at')}"
-    yield from (f"  {line}" for line in more.lines(job.limits, said))
-    yield "all together:"
-    yield from (f"  {line}" for line in (plain + more).lines(job.limits, said))
-    yield from (plain + more).reserve(job.limits)
+    job: Job
+    choice: ModelChoice
+    task: Task
+    material: Material
+    store: Store
+
+    def first(
+        self, options: ProbeOptions | None
+    ) -> tuple[tuple[Asked, ...], tuple[str, ...], Usage]:
+        """What the first round asks, a word on what is stored, and what was spent."""
+        from agenteval.verification import plan_verification
+
+        asker = self._asker()
+        judge = asker.judge()
+        plan = plan_verification(
+            judge, self.material, self.store, retry_failed=self.job.retry_failed
+        )
+        stored = (
+            f"stored already: {plan.done} scored, {plan.failed} failed; calls: {len(plan.units)}"
+        )
+        plain = judged(asker, plan.units)
+        spent = self.store.usage(judge.source.sha256)
+        if options is None:
+            return (plain,), (stored,), spent
+        asking = Asking(self.job, self.task, self.store, judge, self.material)
+        return (plain, self._ways(asking), self._attacks(asking, plan, plain, options)), (
+            stored,
+        ), spent  # fmt: skip
+
+    def _asker(self, **change: object) -> Asker:
+        return asker_of(self.job, self.choice, self.task, self.store, **change)
+
+    def _ways(self, asking: Asking) -> Asked:
+        """What is missing of the originals asked in every other way."""
+        found: Asked | None = None
+        originals, repeats = len(self.material.items), self.material.repeats
+        why = (
+            f"{originals} originals × {repeats} repeats × {len(OTHER_WAYS)} ways, less what is "
+            "stored; one more for a reply that cannot be read"
+        )
+        for change in OTHER_WAYS.values():
+            asker = self._asker(**change)
+            one = judged(asker, asking.way_plan(asker.judge()).units, "probes, other ways", why)
+            found = one if found is None else _joined(found, one)
+        assert found is not None  # there are other ways
+        return found
+
+    def _attacks(self, asking: Asking, plan: Plan, plain: Asked, options: ProbeOptions) -> Asked:
+        """Calls with an attack or a control.
+
+        The plain ratings choose the runs: while some are missing, as many as could be chosen count
+        at most, and nothing is certain.
+        """
+        from agenteval.evaluators.utility.probes.targets import (
+            Probing,
+            choose_targets,
+            most_targets,
+        )
+
+        judge, material, who = asking.plain, asking.material, "probes, text added"
+        if not plan.units:
+            table = asking.table(judge.source.sha256, copies=True)
+            targets = choose_targets(material.items, material.criteria, table, options)
+            why = _added(len(targets), material.repeats) + (
+                ", less what is stored; one more for a reply that cannot be read"
+            )
+            if not targets:
+                return Asked(who, Amount(), Amount(), why)
+            missing, _ = attack_plan(asking, Probing(judge), targets, options)
+            return judged(self._asker(), missing.units, who, why)
+        runs = most_targets([run for run, _ in material.items], options)
+        calls = 2 * runs * material.repeats * len(judge.batches(material.criteria))
+        why = (
+            f"{_added(runs, material.repeats)} at most: the ratings of the originals choose the "
+            "runs; one more for a reply that cannot be read"
+        )
+        return Asked(
+            who, Amount(), self._like(plain.most, calls, _longest_attack(material.criteria)), why,
+            largest=plain.largest,
+        )  # fmt: skip
+
+    def _like(self, most: Amount, calls: int, more: int = 0) -> Amount:
+        """So many calls, each with its repair, like those that were priced."""
+        if not most.requests or most.prompt is None or most.reply is None:
+            return Amount(2 * calls, None, None)
+        prompt = -(-most.prompt // most.requests) + more
+        return Amount(2 * calls, 2 * calls * prompt, 2 * calls * (most.reply // most.requests))
+
+    def further(self, rounds: int, options: ProbeOptions | None) -> Iterator[Asked]:
+        """What further rounds ask: critics, and the judge on what they propose.
+
+        Only the critics of the second round are certain: where they say nothing new, that is the
+        end. No round has more new criteria than critics can propose.
+        """
+        from agenteval.cli.dry_criteria import critics
+        from agenteval.cli.verify_rounds import SEEDS
+        from agenteval.proposals import CriticOptions
+
+        for number in range(1, rounds):
+            seeds = tuple(range(number * SEEDS, (number + 1) * SEEDS))
+            wanted = CriticOptions(seeds=seeds, use_examples=bool(self.task.examples))
+            (one,), _ = critics(self.choice, wanted, self.task, self.store, f"round {number}")
+            why = f"{one.why}; they end the rounds where they propose nothing new"
+            certain = one.least if number == 1 else Amount()
+            yield replace(one, who=f"critics for round {number + 1}", least=certain, why=why)
+        calls = sum(self._calls(n, options) for n in range(2, rounds + 1))
+        why = (
+            "all texts on the criteria that are new, and probes where asked for; none where "
+            "nothing new is proposed; one more for a reply that cannot be read"
+        )
+        yield Asked("judge, further rounds", Amount(), Amount(2 * calls, None, None), why)
+
+    def _calls(self, number: int, options: ProbeOptions | None) -> int:
+        """Calls of a further round at most, before repairs."""
+        from agenteval.cli.verify_rounds import SEEDS
+        from agenteval.evaluators.utility.probes.targets import most_targets
+        from agenteval.evaluators.utility.proposed import MOST
+        from agenteval.readers import degenerate
+
+        material, new = self.material, SEEDS * MOST
+        askable = sum(degenerate(run) is None for run, _ in material.items) + sum(
+            degenerate(run) is None for copies in material.copies for run, _ in copies.items
+        )
+        known = len(material.criteria) + new * (number - 2)
+        each = new if self.job.one_per_call else 1
+        # what failed before is asked again, in calls of their own for each number of attempts
+        again = (known if self.job.one_per_call else number - 1) if self.job.retry_failed else 0
+        plain = askable * (each + again)
+        if options is None:
+            return plain * material.repeats
+        whole = known + new if self.job.one_per_call else 1
+        runs = most_targets([run for run, _ in material.items], options)
+        probes = len(OTHER_WAYS) * len(material.items) * (each + again) + 2 * runs * whole
+        return (plain + probes) * material.repeats
 
 
-def _ways(asking: Asking, choice: ModelChoice) -> Estimate:
-    """What is missing of the originals asked in every other way."""
-    found = Estimate()
-    for change in OTHER_WAYS.values():
-        judge = silent_judge(asking.job, choice, asking.task, **change)
-        found += estimate(judge, asking.way_plan(judge).units, choice.name)
-    return found
-
-
-def _attacks(
-    asking: Asking, plan: Plan, plain: Estimate, options: ProbeOptions, model: str
-) -> tuple[Estimate, int, bool]:
-    """Calls with an attack or a control, the runs that get one, and whether that is known.
-
-    The plain ratings choose the runs: while some are missing, as many as could be chosen count.
-    """
-    from agenteval.evaluators.utility.probes.targets import Probing, choose_targets, most_targets
-
-    judge, material = asking.plain, asking.material
-    if not plan.units:
-        table = asking.table(judge.source.sha256, copies=True)
-        targets = choose_targets(material.items, material.criteria, table, options)
-        if not targets:
-            return Estimate(), 0, True
-        missing, _ = attack_plan(asking, Probing(judge), targets, options)
-        return estimate(judge, missing.units, model), len(targets), True
-    runs = most_targets([run for run, _ in material.items], options)
-    batches = judge.batches(material.criteria)
-    calls = 2 * runs * material.repeats * len(batches)
-    prompt = plain.prompt / plain.calls + _longest_attack(material.criteria)
-    reply = 2 * runs * material.repeats * len(material.criteria) * REPLY_TOKENS_PER_CRITERION
-    return Estimate(calls, round(calls * prompt), reply, plain.reserved), runs, False
+def _joined(a: Asked, b: Asked) -> Asked:
+    return replace(
+        a, least=a.least + b.least, most=a.most + b.most, largest=max(a.largest, b.largest),
+        exact=a.exact and b.exact,
+    )  # fmt: skip
 
 
 def _longest_attack(criteria: tuple[Criterion, ...]) -> int:

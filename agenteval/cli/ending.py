@@ -9,6 +9,7 @@ from agenteval.cli.console import note, warn
 
 if TYPE_CHECKING:
     from agenteval.analysis import Rating
+    from agenteval.draining import Drain
     from agenteval.pipeline import Ended, Plan
 
 
@@ -40,6 +41,28 @@ def how_far(ended: Ended | None, plan: Plan, ratings: Iterable[Rating]) -> str |
 def say_waiting() -> None:
     """At the first Ctrl-C, while calls are under way."""
     note("interrupted: waiting for the replies under way; once more ends it at once")
+
+
+def say_finishing() -> None:
+    """At the first Ctrl-C, where one run after the other is made."""
+    note("interrupted: finishing the run under way; once more ends it at once")
+
+
+def draining() -> Drain:
+    """How trials, traces and dissections end at the first Ctrl-C, and that it is said."""
+    from agenteval.draining import Drain
+
+    return Drain(told=note)
+
+
+def say_interrupted(kept: str = "what is done is stored") -> int:
+    """At the end of a command that was interrupted: what is kept, and how to go on; returns the
+    exit code, which `main` turns into that of the signal."""
+    warn(f"interrupted: {kept}; the same command goes on from here")
+    return 130
+
+
+REPLIES = "the replies that came are stored"  # of commands that keep nothing else until their end
 
 
 def say_early(ended: Ended | None, far: str) -> int:

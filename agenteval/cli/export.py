@@ -25,16 +25,22 @@ def export(
 ) -> None:
     """Write all stored results to a file, one row per result; the file appears whole or not."""
     Verbosity.level = -1 if quiet else Verbosity.level
+    from agenteval.cli import begun
     from agenteval.cli.show import pick_source
     from agenteval.figures.text import plural
     from agenteval.store import Store, default_path
     from agenteval.store.export import export_cells
+    from agenteval.store.unfinished import unfinished_cells
     from agenteval.store.ways import is_probe, way_of
 
     with Store(store or default_path(), create=False) as opened:
         known = opened.sources()
         key = None if source is None else pick_source(known, source)[0]
+        # Before the rows: of what is being worked on, more may be written than is said here.
+        own = [k for k, one in known if key in (None, k) and (key or all_ways or not is_probe(one))]
+        unfinished = unfinished_cells(opened, own)
         rows = export_cells(opened, file, source_key=key, probes=all_ways)
+    begun.say(unfinished, aside=True)
     note(f"{rows} results written to {file}")
     ways = [way_of(one) for _, one in known if is_probe(one)]
     if ways and key is None and not all_ways:

@@ -11,6 +11,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, note, print_json, warn
+from agenteval.cli.ending import REPLIES, say_interrupted, say_waiting
 from agenteval.errors import InputError
 from agenteval.visible import visible
 
@@ -95,6 +96,7 @@ def _convert(
     import asyncio
 
     from agenteval.assemble import Limits, make_client
+    from agenteval.draining import answered
     from agenteval.evaluators.workflows.convert import convert as converted
     from agenteval.store import Store, default_path
 
@@ -103,8 +105,12 @@ def _convert(
 
         async def work() -> Converted:
             try:
-                return await converted(scenario, source, target, client)
+                asking = converted(scenario, source, target, client)
+                return await answered(asking, client, say_waiting)
             finally:
                 await client.close()
 
-        return asyncio.run(work())
+        try:
+            return asyncio.run(work())
+        except KeyboardInterrupt:
+            raise typer.Exit(say_interrupted(REPLIES)) from None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agenteval.cli.console import clean, note, out
+from agenteval.cli.console import note
+from agenteval.cli.ending import draining
 from agenteval.cli.flow_agents import candidate, opened_candidates
 from agenteval.errors import InputError
 
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from agenteval.models.limits import Budget
     from agenteval.store import Store
     from agenteval.trialling import Ended
-
-
-_REPLY = 200  # tokens of one reply of an agent, a call or some sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,17 +208,19 @@ async def _each(
 ) -> Ended | None:
     """One format after the other, until one is stopped."""
     from agenteval.cli.progress import live
-    from agenteval.flows import run_work
+    from agenteval.flows import begin_work, run_work
 
     level = campaign.level
     plans = [_open(job, campaign, store, one, verdicts.judges) for one in candidates]
+    for one, work in zip(candidates, plans, strict=True):
+        begin_work(store, level, one, work)
     ended: Ended | None = None
     for i, (one, work) in enumerate(zip(candidates, plans, strict=True)):
-        note(f"{one.name}: {_plan(job, campaign, work)}")
+        note(f"{one.name}: {plan_of(job, campaign, work)}")
         with live(len(work), level, f"{level}s") as update:
             ended = await run_work(
                 store, level, one, work, act, verdicts,
-                concurrency=job.limits.concurrency, on_progress=update,
+                concurrency=job.limits.concurrency, on_progress=update, drain=draining(),
             )  # fmt: skip
         if ended.stopped:
             return replace(ended, left_out=ended.left_out + sum(map(len, plans[i + 1 :])))
@@ -238,7 +238,7 @@ def _open(
     )  # fmt: skip
 
 
-def _plan(job: FlowJob, campaign: Campaign, work: Sequence[Work]) -> str:
+def plan_of(job: FlowJob, campaign: Campaign, work: Sequence[Work]) -> str:
     """How much is to be done, and was."""
     anew = sum(w.stored is not None for w in work)
     done = len(campaign.cases) * job.trials - (len(work) - anew)
@@ -255,59 +255,3 @@ def _write(path: Path, verdicts: Verdicts) -> None:
     rows = [j.model_dump_json() for e in verdicts.equalities for j in e.log]
     write_atomically(path, "".join(f"{row}\n" for row in rows))
     note(f"{len(rows)} decisions on values written to {path}")
-
-
-def say_dry(
-    job: FlowJob,
-    campaign: Campaign,
-    tokens: Callable[[Case, Format], int],
-    requests: Callable[[Sequence[Work]], Iterable[str]] = lambda _: (),
-    replies: Callable[[Case], tuple[int, int]] = lambda _: (1, 1),
-) -> None:
-    """What would be run and cost. `tokens` estimates the agent's prompts in a trial of a case and
-    `replies` the number of its replies, with the most there can be; `requests` tells what is asked
-    of others than agent and judge, in lines."""
-    import asyncio
-
-    async def said() -> None:
-        with opened_store(job, dry=True) as store:
-            async with opened_judges(job, store) as judges:
-                for format in job.formats:
-                    one = candidate(job, format, campaign.conditions)
-                    work = _open(job, campaign, store, one, judges)
-                    out().print(clean(f"{one.name}: {_plan(job, campaign, work)}"))
-                    new = [w for w in work if w.stored is None]
-                    for line in (*_cost(job, one, new, tokens, replies), *requests(new)):
-                        out().print(f"  {line}")
-
-    asyncio.run(said())
-    asked = "each session" if campaign.level == "session" else "each reply"
-    if job.judging():
-        out().print(f"judge: one request for {asked}, and one for each pair of values to compare")
-
-
-def _cost(
-    job: FlowJob,
-    one: Candidate,
-    new: Sequence[Work],
-    tokens: Callable[[Case, Format], int],
-    replies: Callable[[Case], tuple[int, int]],
-) -> Iterator[str]:
-    adapter: Any = one.assistant.parameters.get("adapter")
-    if adapter in ("python", "command", "mcp", "scripted"):
-        yield "cost of the agent: whatever it spends itself; none is counted here"
-        return
-    prompt = sum(tokens(w.case, one.format) for w in new)
-    yield f"prompt tokens of the agent, estimated: {prompt:,}"
-    counted = [replies(w.case) for w in new]
-    number, most = (sum(pair[i] for pair in counted) for i in (0, 1))
-    longest = (
-        "" if job.max_tokens is None else f", {most * job.max_tokens:,} tokens by --max-tokens"
-    )
-    yield (
-        f"replies of the agent, estimated: {number:,} of {_REPLY} tokens = {number * _REPLY:,}; "
-        f"at most {most:,}{longest}"
-    )
-    if job.limits.price is not None:
-        cost = job.limits.price.cost(prompt, number * _REPLY)
-        yield f"cost of the agent, estimated: {cost:.4f}"

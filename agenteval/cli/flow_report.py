@@ -16,6 +16,7 @@ from agenteval.errors import InputError
 
 if TYPE_CHECKING:
     from agenteval.evaluators.workflows.results import SessionResult, TurnResult
+    from agenteval.store.unfinished import Unfinished
 
 
 def report(
@@ -39,16 +40,19 @@ def report(
     quiet: options.Quiet = False,
 ) -> None:
     """Tables of all systems tried; with -o a self-contained page with figures and sessions."""
+    from agenteval.cli import begun
     from agenteval.cli.flow_show import show
     from agenteval.evaluators.workflows.counted import Counted
 
     Verbosity.level = -1 if quiet else Verbosity.level
     _check_files(output, figure)
-    sessions, turns = _stored(store, role or ())
+    sessions, turns, unfinished = _stored(store, role or ())
+    begun.say(unfinished, aside=as_json)
     _say_versions(sessions, turns)
     counted = Counted(sessions, turns)
     brief = (output is not None or quiet) and not whole
-    show(sessions, turns, as_json=as_json, brief=brief, counted=counted)
+    open_ = begun.as_json(unfinished)
+    show(sessions, turns, as_json=as_json, brief=brief, counted=counted, more={"unfinished": open_})
     if figure is not None:
         from agenteval.figures.flows import save_formats
 
@@ -58,7 +62,8 @@ def report(
         from agenteval.files import write_atomically
         from agenteval.report.flows import flows_page
 
-        page = flows_page(sessions, turns, most_sessions=most, counted=counted)
+        lines = [one.line for one in unfinished]
+        page = flows_page(sessions, turns, most_sessions=most, counted=counted, unfinished=lines)
         write_atomically(output, page)
         note(f"written: {output}")
 
@@ -85,19 +90,26 @@ def _check_files(output: Path | None, figure: Path | None) -> None:
 
 def _stored(
     store: Path | None, roles: Sequence[str]
-) -> tuple[list[SessionResult], list[TurnResult]]:
-    """The stored trials of these roles, of all without any. Raises InputError without a trial."""
-    from agenteval.flows import load_sessions, load_turns
+) -> tuple[list[SessionResult], list[TurnResult], list[Unfinished]]:
+    """The stored trials of these roles, of all without any, and what of any is not finished.
+
+    Raises InputError without a trial.
+    """
+    from agenteval.cli import begun
+    from agenteval.flows import EVALUATORS, load_sessions, load_turns
     from agenteval.store import Store, default_path
     from agenteval.store.connect import store_path
+    from agenteval.store.unfinished import unfinished_trials
 
     path = store_path(store or default_path())
     first = "run `agenteval flow session` or `agenteval flow turn` first"
     if not path.is_file():  # the store itself would name another command
         raise InputError(f"there is no store here yet; {first}", str(path))
     with Store(path, create=False) as opened:
+        unfinished = unfinished_trials(opened, EVALUATORS.values())
         sessions, turns = load_sessions(opened), load_turns(opened)
     if not (sessions or turns):
+        begun.say(unfinished, aside=True)
         raise InputError(f"no trial of a workflow is stored here yet; {first}")
     known = {r.case.role for r in sessions} | {r.case.role for r in turns}
     for name in roles:
@@ -106,7 +118,7 @@ def _stored(
             raise InputError(f"no trial of a role {name!r}; there are some of: {told}", "--role")
     chosen = set(roles) or known
     return ([r for r in sessions if r.case.role in chosen],
-            [r for r in turns if r.case.role in chosen])  # fmt: skip
+            [r for r in turns if r.case.role in chosen], unfinished)  # fmt: skip
 
 
 def _say_versions(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> None:

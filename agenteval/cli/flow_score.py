@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, note, print_json, warn
+from agenteval.cli.ending import REPLIES, say_interrupted, say_waiting
 from agenteval.cli.job import make_limits
 from agenteval.cli.outputs import check_record
 from agenteval.errors import InputError
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
         TurnScores,
     )
     from agenteval.models.client import Client
+
+
+_T = TypeVar("_T")
 
 
 class Level(StrEnum):
@@ -101,8 +106,6 @@ def score(
     quiet: options.Quiet = False,
 ) -> None:
     """Score predictions against gold: tools, parameters, nodes, replies; or whole sessions."""
-    import asyncio
-
     Verbosity.level = -1 if quiet else Verbosity.level
     if published and not reference:
         raise InputError("this is a way of counting as published; give --reference too",
@@ -119,10 +122,19 @@ def score(
         raise InputError("only the session script was released without its imports", "--published")
     text = _workflow_text(workflow)
     if reference:
-        found = asyncio.run(_published(rows, asked, released=published))
+        found = _run(_published(rows, asked, released=published))
         raise typer.Exit(_show_published(rows, found, max_unscored, as_json=as_json))
-    scores = asyncio.run(_strict(rows, asked, text, resamples))
+    scores = _run(_strict(rows, asked, text, resamples))
     raise typer.Exit(_show(rows, scores, max_unscored, as_json=as_json))
+
+
+def _run(work: Coroutine[Any, Any, _T]) -> _T:
+    import asyncio
+
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        raise typer.Exit(say_interrupted(REPLIES)) from None
 
 
 def _read(files: list[Path], level: Level | None) -> Rows:
@@ -188,6 +200,12 @@ class _Judging:
             SessionJudge(client, how(2048)),
         )
 
+    async def answered(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """What `work` returns; at the first Ctrl-C the replies under way are waited for."""
+        from agenteval.draining import answered
+
+        return await (work if self._client is None else answered(work, self._client, say_waiting))
+
     async def __aexit__(self, *error: object) -> None:
         if self._client is not None:
             await self._client.close()
@@ -202,15 +220,16 @@ async def _strict(
     from agenteval.evaluators.workflows.rates import Resampling
 
     how = Resampling(resamples, asked.seed)
-    async with _Judging(asked) as judges:
+    judging = _Judging(asked)
+    async with judging as judges:
         if judges.response is not None and not text:
             told = sum(bool(row.workflow) for row in rows.turns)
             told += sum(bool(row.workflow) for row in rows.sessions)
             if told < len(rows.turns) + len(rows.sessions):
                 note("replies and goals are judged only where the workflow is told: --workflow")
         if rows.level == "turn":
-            return await score_turn_rows(rows.turns, judges, how, text)
-        return await score_session_rows(rows.sessions, judges, how, text)
+            return await judging.answered(score_turn_rows(rows.turns, judges, how, text))
+        return await judging.answered(score_session_rows(rows.sessions, judges, how, text))
 
 
 async def _published(rows: Rows, asked: _Asked, *, released: bool) -> Published:
@@ -219,10 +238,13 @@ async def _published(rows: Rows, asked: _Asked, *, released: bool) -> Published:
         published_turn_rows,
     )
 
-    async with _Judging(asked) as judges:
+    judging = _Judging(asked)
+    async with judging as judges:
         if rows.level == "turn":
-            return await published_turn_rows(rows.turns, judges.equality)
-        return await published_session_rows(rows.sessions, judges.equality, as_released=released)
+            return await judging.answered(published_turn_rows(rows.turns, judges.equality))
+        return await judging.answered(
+            published_session_rows(rows.sessions, judges.equality, as_released=released)
+        )
 
 
 def _show(rows: Rows, scores: TurnScores | SessionScores, most: float, *, as_json: bool) -> int:

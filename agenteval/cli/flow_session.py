@@ -108,7 +108,11 @@ def session(
     stage = Stage(players, opened, job.limits, settings)
     campaign = Campaign("session", cases, stage.conditions(), stage.opened)
     if dry_run:
-        flow_job.say_dry(job, campaign, stage.tokens, stage.requests, stage.replies)
+        from agenteval.cli.dry_flow import Course, bill
+        from agenteval.cli.dry_show import show as show_bill
+
+        course = Course(stage.first_tokens, stage.tokens, stage.replies, stage.calls)
+        show_bill(bill(job, campaign, course, stage.asked), as_json=as_json)
         return
     keys, ended = flow_job.run(job, campaign, judgements)
     with Store(store or default_path()) as found:

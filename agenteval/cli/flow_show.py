@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.console import err, out, print_json, warn
-from agenteval.cli.ending import why_stopped
+from agenteval.cli.ending import say_interrupted, why_stopped
 
 if TYPE_CHECKING:
     from agenteval.evaluators.workflows.counted import Counted
@@ -25,9 +25,11 @@ def show(
     as_json: bool,
     brief: bool = True,
     counted: Counted | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> None:
     """The tables of both levels and the runs that seem to talk to the judge, or every trial as
-    JSON with its signs. `counted` are their tallies, where somebody has them already."""
+    JSON with its signs and the fields `more`. `counted` are their tallies, where somebody has
+    them already."""
     from agenteval.cli.flags import say
     from agenteval.cli.plan_table import print_table
     from agenteval.report.flows_signs import flow_flags
@@ -35,7 +37,8 @@ def show(
     from agenteval.report.sheet import plain_table
 
     if as_json:
-        print_json([*map(_row, sessions), *map(_row, turns)])
+        rows = [*map(_row, sessions), *map(_row, turns)]
+        print_json([{**row, **(more or {})} for row in rows])
         return
     if not (sessions or turns):
         warn("no trial has been run")
@@ -92,8 +95,7 @@ def say_judges(results: Sequence[SessionResult | TurnResult]) -> None:
 def ended_code(ended: Ended | None) -> int:
     """Exit code of a run that was interrupted (None) or stopped early; 0 otherwise."""
     if ended is None:
-        warn("interrupted: what is done is stored; the same command goes on from here")
-        return 130
+        return say_interrupted()
     if ended.stopped:
         warn(why_stopped(ended, "not run"))
         return 3

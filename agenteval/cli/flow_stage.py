@@ -12,6 +12,7 @@ from agenteval.errors import InputError
 
 if TYPE_CHECKING:
     from agenteval.assemble import Limits
+    from agenteval.cli.dry_bill import Asked
     from agenteval.evaluators.workflows.cases import OpenRole
     from agenteval.evaluators.workflows.run_session import SessionSettings
     from agenteval.evaluators.workflows.scenario import Format
@@ -144,36 +145,22 @@ class Stage:
 
         return tools
 
-    def requests(self, work: Sequence[Work]) -> list[str]:
-        """How often the simulators' model is asked at most in these sessions, and what that takes
-        at most, in lines.
+    def asked(self, work: Sequence[Work], store: Store) -> list[Asked]:
+        """What the simulators' model is asked in these sessions."""
+        from agenteval.cli.dry_session import tools_asked, user_asked
 
-        A user speaks before every reply of the agent and once after the last one."""
-        from agenteval.cli.dry_session import tool_bound, user_bound
-
-        lines = []
+        found = []
         settings = self._settings
         if self.asks and self._players.user == "model":
-            user = _user(self._unsent())
-            found = user_bound(user, [(w.case, settings.turn_limit(w.case.profile)) for w in work])
-            again = 2 * int(user.parameters["tries"]) - 1  # each with one repair
-            lines.append(
-                f"simulated user: at most {found.calls:,} requests (up to {again} more for a reply "
-                "out of form)"
-            )
-            lines += found.of("the simulated user", self._limits)
+            pairs = [(w, settings.turn_limit(w.case.profile)) for w in work]
+            found.append(user_asked(self._unsent(), pairs, settings.seed, store))
         bare = [w.case for w in work if w.case.of.backend is None]
         if self._asks_tools and bare:
-            found = tool_bound(self._unsent(), bare, self._calls)
-            lines.append(
-                f"simulated tools: at most {found.calls:,} requests (one more for a reply out of "
-                "form)"
-            )
-            lines += found.of("the simulated tools", self._limits)
-        return lines
+            found.append(tools_asked(self._unsent(), bare, self.calls))
+        return found
 
     @property
-    def _calls(self) -> int:
+    def calls(self) -> int:
         """Of a session at most. As published, the limit is looked at between turns only."""
         settings = self._settings
         return settings.calls + (settings.calls_per_turn - 1 if settings.published else 0)
@@ -181,20 +168,25 @@ class Stage:
     def replies(self, case: Any) -> tuple[int, int]:
         """Requests to the agent in one session, estimated, and the most there can be: every one
         is answered with words or with a call."""
-        most = self._settings.turn_limit(case.profile) + self._calls
+        most = self._settings.turn_limit(case.profile) + self.calls
         return min(_usual(case.profile), most), most
 
-    def tokens(self, case: Any, format: Format) -> int:
-        """Prompt tokens of the agent in one session: instructions and tools at every request,
-        and the talk that grows; four characters a token."""
+    def first_tokens(self, case: Any, format: Format) -> int:
+        """Prompt tokens of the agent's first request: instructions and tools; three characters a
+        token."""
         from agenteval.evaluators.workflows.instructions import instructions, tools_given
 
-        role, profile = case.of.role, case.profile
-        given = role.given(profile.scenarios)
-        first = len(instructions(role, given, format))
-        first += sum(len(t.model_dump_json()) for t in tools_given(role, given, format))
-        requests = _usual(profile)
-        return (requests * first + 400 * requests * (requests + 1) // 2) // 4
+        role = case.of.role
+        given = role.given(case.profile.scenarios)
+        size = len(instructions(role, given, format))
+        return (size + sum(len(t.model_dump_json()) for t in tools_given(role, given, format))) // 3
+
+    def tokens(self, case: Any, format: Format) -> int:
+        """Prompt tokens of the agent in a usual session: the first again at every request, and the
+        talk that grows by 400 characters."""
+        requests = self.replies(case)[0]
+        first = self.first_tokens(case, format)
+        return requests * first + 400 * requests * (requests + 1) // 2 // 3
 
 
 def _user(client: Client) -> Any:

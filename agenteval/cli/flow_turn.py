@@ -84,7 +84,10 @@ def turn(
         raise InputError("no recorded turn is left by these choices", "ROLE")
     campaign = Campaign("turn", cases, {"seconds": seconds}, _act(AgentLimits(seconds=seconds)))
     if dry_run:
-        flow_job.say_dry(job, campaign, _tokens)
+        from agenteval.cli.dry_flow import Course, bill
+        from agenteval.cli.dry_show import show as show_bill
+
+        show_bill(bill(job, campaign, Course(_tokens, _tokens)), as_json=as_json)
         return
     keys, ended = flow_job.run(job, campaign, judgements)
     with Store(store or default_path()) as found:
@@ -116,7 +119,7 @@ def _act(limits: AgentLimits) -> Callable[[Store, Budget], AbstractAsyncContextM
 
 
 def _tokens(case: Any, format: Format) -> int:
-    """Prompt tokens of one request; four characters a token."""
+    """Prompt tokens of one request; three characters a token."""
     from agenteval.evaluators.workflows.instructions import instructions, tools_given
     from agenteval.evaluators.workflows.predict import scenarios_of
 
@@ -124,4 +127,4 @@ def _tokens(case: Any, format: Format) -> int:
     size = len(instructions(role, scenarios, format))
     size += sum(len(t.model_dump_json()) for t in tools_given(role, scenarios, format))
     talk = case.session.turns[: case.index]
-    return (size + sum(len(t.model_dump_json()) for t in talk)) // 4
+    return (size + sum(len(t.model_dump_json()) for t in talk)) // 3

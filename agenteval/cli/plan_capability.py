@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options, plan_job, plan_synth
-from agenteval.cli.console import Verbosity, clean, note, out
+from agenteval.cli.console import Verbosity, note
 from agenteval.cli.job import make_limits
 from agenteval.cli.plan_job import PlanJob
 from agenteval.errors import InputError
@@ -72,10 +72,10 @@ def capability(
         for size in range(first, last + 1)
     }
     if dry_run:
-        system = plan_job.make_system(job)
-        everything = [case for suite in suites.values() for case in suite]
-        for line in plan_job.describe(job, system, everything, len(everything) * trials):
-            out().print(clean(line))
+        from agenteval.cli.dry_plan import capability_bill
+        from agenteval.cli.dry_show import show as show_bill
+
+        show_bill(capability_bill(job, suites, threshold), as_json=as_json)
         return
     attempts: list[Attempt] = []
     code = 0

@@ -17,8 +17,10 @@ from agenteval.cli.console import (
     note,
     out,
     print_json,
+    warn,
     warn_list,
 )
+from agenteval.cli.ending import draining
 from agenteval.cli.job import make_limits
 from agenteval.cli.plan_job import PlanJob
 from agenteval.cli.plan_run import Lexicon, Suite
@@ -107,8 +109,10 @@ def _run(
     with Store(job.store or default_path(), create=False) as store:
         failed = _readable(_failed(store, cases, system.sha256, job), how)[:limit]
         if dry_run:
-            most = len(failed) * (how.original + 3 * how.tries)
-            out().print(f"failed cases: {len(failed)}, at most {most} runs of the agent")
+            from agenteval.cli.dry_plan import dissect_bill
+            from agenteval.cli.dry_show import show
+
+            show(dissect_bill(job, store, failed, how, shrink), as_json=as_json)
             return 0
         if not failed:
             note("no failed case of this agent and suite is stored; nothing to dissect")
@@ -178,8 +182,9 @@ async def _dissect(job: PlanJob, store: Store, cases: Sequence[Case], how: Disse
         note(f"{len(work)} failed cases to dissect" + (f", {done} done before" if done else ""))
         with live(len(work), "dissecting", "cases") as update:
             return await run_dissections(
-                store, system, work, how, concurrency=job.limits.concurrency, on_progress=update
-            )
+                store, system, work, how,
+                concurrency=job.limits.concurrency, on_progress=update, drain=draining(),
+            )  # fmt: skip
 
 
 def _shrunk(
@@ -191,7 +196,9 @@ def _shrunk(
     try:
         asyncio.run(_shrink(job, store, cases, how, err() if as_json else out()))
     except KeyboardInterrupt:
-        return plan_job.ended_code(None)
+        warn("interrupted: dissections are stored, searches for the smallest request are not; the "
+             "same command begins those again")  # fmt: skip
+        return 130
     return 0
 
 
@@ -202,10 +209,14 @@ async def _shrink(
 
     asked = ShrinkOptions(limits=how.limits, rules=how.rules, lexicon=how.choices.lexicon)
     async with plan_job.opened_system(job, store) as system:
-        for case in cases:
+
+        async def one(case: Case) -> None:
             small = await shrink(case, system, asked)
             to.print(
                 f"[bold]{clean(case.id)}[/bold] smallest failing request ({small.ended}; "
                 f"{len(small.steps)} steps, {small.runs} runs, {small.unknown} without verdict):"
             )
             to.print(clean_lines(small.case.text))
+
+        for case in cases:
+            await draining().over(one(case), lambda: None, lambda: 1, "search")

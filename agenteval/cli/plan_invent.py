@@ -7,7 +7,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from agenteval.cli.console import Verbosity, clean, note, out, warn, warn_list
+from agenteval.cli.ending import REPLIES, say_interrupted, say_waiting
 from agenteval.errors import InputError, ModelError, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -58,6 +61,7 @@ def _ask(choice: ModelChoice, invent: int) -> Invention:
     import asyncio
 
     from agenteval.assemble import Limits, make_client
+    from agenteval.draining import answered
     from agenteval.evaluators.planning.invent import Inventor
     from agenteval.store import Store, default_path
 
@@ -67,11 +71,15 @@ def _ask(choice: ModelChoice, invent: int) -> Invention:
 
         async def work() -> Invention:
             try:
-                return await Inventor(client, embedder, tell=_asking).invent(invent)
+                asking = Inventor(client, embedder, tell=_asking).invent(invent)
+                return await answered(asking, client, say_waiting)
             finally:
                 await client.close()
 
-        return asyncio.run(work())
+        try:
+            return asyncio.run(work())
+        except KeyboardInterrupt:
+            raise typer.Exit(say_interrupted(REPLIES)) from None
 
 
 def _asking(what: str) -> None:

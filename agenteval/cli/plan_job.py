@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli.console import note, warn
-from agenteval.cli.ending import why_stopped
+from agenteval.cli.ending import draining, say_interrupted, why_stopped
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agenteval.assemble import Limits
     from agenteval.campaign import Rules
     from agenteval.evaluators.planning.case import Case
+    from agenteval.records import Usage
     from agenteval.store import Store
     from agenteval.trialling import Ended
 
@@ -94,30 +95,6 @@ def make_rules(seconds: float, turns: int, *, strict: bool) -> Rules:
     return Rules(AgentLimits(seconds, turns), check)
 
 
-def describe(job: PlanJob, system: System, cases: Sequence[Case], open_: int) -> list[str]:
-    """What a run will do and cost, in lines. Tokens are estimated from four characters a token."""
-    lines = [f"agent: {system.name}", f"cases: {len(cases)}", f"trials to run: {open_}"]
-    if system.parameters.get("adapter") in ("python", "command", "mcp", "scripted"):
-        return [*lines, "cost: whatever the agent itself spends; none is counted here"]
-    mean = sum(c.n + 1 for c in cases) / len(cases)
-    size = sum(_tokens(c) for c in cases) / len(cases)
-    requests, tokens = open_ * mean, open_ * size
-    most = open_ * job.rules.limits.turns
-    lines.append(f"requests: about {requests:.0f} (one call a turn), at most {most}")
-    lines.append(f"prompt tokens: about {tokens:,.0f}, reply tokens: about {requests * 40:,.0f}")
-    price = job.limits.price
-    if price is not None:
-        cost = price.cost(round(tokens), round(requests * 40))
-        lines.append(f"cost: about {cost:.2f}, much more for an agent that does not stop")
-    return lines
-
-
-def _tokens(case: Case) -> float:
-    """Prompt tokens of one trial: request and tools again in every turn, and what was said."""
-    first = len(case.request) / 4 + sum(len(t.model_dump_json()) / 4 for t in case.tools)
-    return (case.n + 1) * (first + 30 * case.n)
-
-
 async def run_open(job: PlanJob, store: Store, cases: Sequence[Case], title: str) -> Ended:
     """Run what the store lacks of the system's trials at the cases."""
     from agenteval.campaign import open_trials, run_trials
@@ -132,7 +109,7 @@ async def run_open(job: PlanJob, store: Store, cases: Sequence[Case], title: str
         with live(len(work), title, "trials") as update:
             return await run_trials(
                 store, system, work, job.rules,
-                concurrency=job.limits.concurrency, on_progress=update,
+                concurrency=job.limits.concurrency, on_progress=update, drain=draining(),
             )  # fmt: skip
 
 
@@ -143,17 +120,23 @@ async def opened_system(job: PlanJob, store: Store) -> AsyncIterator[System]:
     What its earlier trials and dissections have spent counts towards the caps on calls and cost.
     """
     from agenteval.agents.spec import opened
-    from agenteval.campaign import EVALUATOR
     from agenteval.evaluators.planning.scripted import SCRIPTED
+
+    before = spent(store, make_system(job).sha256)
+    settings = replace(job.settings, budget=job.limits.budget(before))
+    async with opened(job.agent, settings, SCRIPTED) as system:
+        yield _within(system, job.rules.limits)
+
+
+def spent(store: Store, system_key: str) -> Usage:
+    """What trials and dissections of a system have taken so far."""
+    from agenteval.campaign import EVALUATOR
     from agenteval.records import Usage
     from agenteval.store import Trials
 
-    tables, key = Trials(store), make_system(job).sha256
+    tables = Trials(store)
     names = [n for n in tables.evaluators() if n == EVALUATOR or n.startswith(f"{EVALUATOR}.")]
-    spent = sum((tables.usage(name, key) for name in names), Usage())
-    settings = replace(job.settings, budget=job.limits.budget(spent))
-    async with opened(job.agent, settings, SCRIPTED) as system:
-        yield _within(system, job.rules.limits)
+    return sum((tables.usage(name, system_key) for name in names), Usage())
 
 
 def make_system(job: PlanJob) -> System:
@@ -180,8 +163,7 @@ def _within(system: System, limits: AgentLimits) -> System:
 def ended_code(ended: Ended | None) -> int:
     """Exit code of a run that was interrupted (None) or stopped early; 0 otherwise."""
     if ended is None:
-        warn("interrupted: what is done is stored; the same command goes on from here")
-        return 130
+        return say_interrupted()
     if ended.stopped:
         warn(why_stopped(ended, "trials not run"))
         return 3

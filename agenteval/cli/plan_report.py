@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options, plan_job
-from agenteval.cli.console import Verbosity, note
+from agenteval.cli.console import Verbosity, note, print_json
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.plan_run import Lexicon
 from agenteval.errors import InputError
@@ -32,13 +32,15 @@ def report(
     quiet: options.Quiet = False,
 ) -> None:
     """Tables of all systems tried; with -o a self-contained page with figures and failures."""
-    from agenteval.campaign import load_attempts
+    from agenteval.campaign import EVALUATOR, load_attempts
+    from agenteval.cli import begun
     from agenteval.cli.plan_run import show, write_runs
     from agenteval.cli.plan_synth import read_lexicon
-    from agenteval.cli.plan_table import causes_of
+    from agenteval.cli.plan_table import attempts_json, causes_of
     from agenteval.dissections import load_dissections
     from agenteval.evaluators.planning.suite import read_suite
     from agenteval.store import Store, default_path
+    from agenteval.store.unfinished import unfinished_trials
 
     Verbosity.level = -1 if quiet else Verbosity.level
     refuse_input(output, [suite, lexicon, store])
@@ -46,20 +48,28 @@ def report(
     words = read_lexicon(lexicon)[0]
     keys = None if suite is None else [case.sha256 for case in read_suite(suite, words)]
     with Store(store or default_path(), create=False) as opened:
+        unfinished = unfinished_trials(opened, [EVALUATOR], keys)
         attempts = load_attempts(opened, rules, cases=keys)
         dissected = load_dissections(opened, cases=keys)
+    begun.say(unfinished, aside=as_json or not attempts)
     if not attempts:
         raise InputError("no planning trial is stored here yet; run `agenteval plan test` first")
     chosen = _dissection(dissected)
     causes = causes_of(dissected[chosen]) if chosen else []
-    show(attempts, causes, words, as_json=as_json, brief=False)
+    if as_json:
+        rows = attempts_json(attempts)
+        print_json([{**row, "unfinished": begun.as_json(unfinished)} for row in rows])
+    else:
+        show(attempts, causes, words, as_json=False, brief=False)
     if runs is not None:
         write_runs(runs, attempts)
     if output is not None:
         from agenteval.files import write_atomically
         from agenteval.report.planning import planning_page
 
-        write_atomically(output, planning_page(attempts, causes, lexicon=words))
+        lines = [one.line for one in unfinished]
+        page = planning_page(attempts, causes, lexicon=words, unfinished=lines)
+        write_atomically(output, page)
         note(f"written: {output}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options, plan_job
-from agenteval.cli.console import Verbosity, clean, err, note, out, print_json, warn
+from agenteval.cli.console import Verbosity, err, note, out, print_json, warn
 from agenteval.cli.job import make_limits
 from agenteval.cli.plan_job import PlanJob
 
@@ -81,7 +80,10 @@ def run_agent(
         warn(f"{same} of {len(cases)} cases are another one again but for the id: left out")
         cases = list(different.values())
     if dry_run:
-        _dry(job, cases)
+        from agenteval.cli.dry_plan import test_bill
+        from agenteval.cli.dry_show import show as show_bill
+
+        show_bill(test_bill(job, cases), as_json=as_json)
         return
     attempts, ended = run_suite(job, cases)
     show(attempts, lexicon=words, as_json=as_json)
@@ -163,22 +165,3 @@ def _gate(attempts: Sequence[Attempt], gate: float | None, max_unscored: float, 
         f"{failed} without verdict"
     )
     return 0 if rate >= gate else 1
-
-
-def _dry(job: PlanJob, cases: Sequence[Case]) -> None:
-    """Say what would be run, from what is stored."""
-    from agenteval.campaign import open_trials
-    from agenteval.store import Store, default_path
-
-    system = plan_job.make_system(job)
-    open_ = len(cases) * job.trials
-    path = job.store or default_path()
-    if Path(str(path)).exists():
-        with Store(path, create=False) as store:
-            open_ = len(
-                open_trials(store, cases, system, job.trials, retry_failed=job.retry_failed)
-            )
-    for line in plan_job.describe(job, system, cases, open_):
-        out().print(clean(line))
-    sizes = Counter(case.n for case in cases)
-    out().print("cases by actions: " + ", ".join(f"{n}: {k}" for n, k in sorted(sizes.items())))

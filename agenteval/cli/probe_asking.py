@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agenteval.cli.console import note, warn
-from agenteval.cli.ending import why_stopped
+from agenteval.cli.ending import say_interrupted, why_stopped
 from agenteval.cli.job import Job, run_plan, say_plan
 
 if TYPE_CHECKING:
@@ -158,8 +158,7 @@ class Asking:
             say_plan(plan)
             ended = run_plan(plan, judge, client, self.store, self.job)
         if ended is None:
-            warn("interrupted: what is done is stored; the same command goes on from here")
-            raise typer.Exit(130)
+            raise typer.Exit(say_interrupted())
         if ended.stopped:
             warn(why_stopped(ended, "calls of the probe not made"))
             raise typer.Exit(3)

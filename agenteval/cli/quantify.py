@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
+from agenteval.cli.console import Verbosity, note, out, print_json, warn, warn_list
 from agenteval.cli.job import Job, make_judge, make_limits, read_items, run_plan, say_plan
 from agenteval.cli.outputs import check_record
 
@@ -89,7 +89,7 @@ def run_job(job: Job, *, dry_run: bool, as_json: bool) -> int:
     note(f"criteria: {path} ({len(loaded.criteria.criteria)})")
     warn_list("about the criteria:", loaded.notes)
     if dry_run:
-        return _dry(job, items, task, loaded.criteria.criteria)
+        return _dry(job, items, task, loaded.criteria.criteria, as_json=as_json)
     from agenteval.pipeline import experiment_of, make_plan
     from agenteval.store import Store, default_path
 
@@ -147,11 +147,12 @@ def _gate(job: Job, plan: Plan, failures: Any) -> int:
 
 
 def _dry(
-    job: Job, items: list[tuple[Run, View]], task: Task, criteria: tuple[Criterion, ...]
-) -> int:
+    job: Job, items: list[tuple[Run, View]], task: Task, criteria: tuple[Criterion, ...],
+    *, as_json: bool,
+) -> int:  # fmt: skip
     """Say what would be done, from what is stored; no model is loaded or asked."""
-    from agenteval.cli.dry import describe
+    from agenteval.cli.dry import bill
+    from agenteval.cli.dry_show import show
 
-    for line in describe(job, items, task, criteria):
-        out().print(clean(line), soft_wrap=True)
+    show(bill(job, items, task, criteria), as_json=as_json)
     return 0

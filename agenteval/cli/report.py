@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.console import Verbosity, clean, note, out, warn_list
+from agenteval.cli.console import Verbosity, clean, note, out, warn, warn_list
 from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
@@ -119,4 +119,7 @@ def _stored(opened: Store, source: str | None, wanted: Wanted, how: VerifyOption
     from agenteval.report import from_store
 
     key, record = pick_source(opened.sources(), source)
-    return from_store(opened, key, record, wanted, how)
+    material = from_store(opened, key, record, wanted, how)
+    for line in material.unfinished:
+        warn(line)
+    return material

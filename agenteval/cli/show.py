@@ -30,7 +30,9 @@ def show(
     as_json: options.AsJson = False,
 ) -> None:
     """Print the stored scores: the table, the judges, or one run with its explanations."""
+    from agenteval.cli import begun
     from agenteval.store import Store, default_path
+    from agenteval.store.unfinished import unfinished_cells
 
     with Store(store or default_path(), create=False) as opened:
         known = opened.sources()
@@ -38,6 +40,8 @@ def show(
             _list_sources(opened, known, as_json)
             return
         key, record = pick_source(known, source)
+        unfinished = unfinished_cells(opened, [key])
+        begun.say(unfinished, aside=as_json)
         if run is not None:
             _show_run(opened, key, run, as_json)
             return
@@ -46,7 +50,8 @@ def show(
 
         report, way = stored_report(opened, key, record), way_of(record)
         if as_json:
-            print_json({**table_json(report), **({"way": way} if way else {})})
+            more = {"unfinished": begun.as_json(unfinished), **({"way": way} if way else {})}
+            print_json({**table_json(report), **more})
             return
         if way:
             out().print(f"asked in this way: {clean(way)}")
@@ -102,11 +107,15 @@ def pick_source(known: list[tuple[str, Source]], start: str | None) -> tuple[str
 
 
 def _list_sources(opened: Any, known: list[tuple[str, Source]], as_json: bool) -> None:
+    from agenteval.cli import begun
+    from agenteval.store.unfinished import unfinished_cells
     from agenteval.store.ways import way_of
 
+    open_ = {k: unfinished_cells(opened, [k]) for k, _ in known}
     rows = [
         {"source": k, "model": s.model, "evaluator": s.evaluator, "seed": s.seed,
-         "way": way_of(s), "requests": opened.usage(k).requests}
+         "way": way_of(s), "requests": opened.usage(k).requests,
+         "unfinished": begun.as_json(open_[k])}
         for k, s in known
     ]  # fmt: skip
     if as_json:
@@ -118,6 +127,7 @@ def _list_sources(opened: Any, known: list[tuple[str, Source]], as_json: bool) -
             f"{clean(row['evaluator'])}  seed {row['seed']}  {row['requests']} requests"
             + (f"  [yellow]{clean(row['way'])}[/yellow]" if row["way"] else "")
         )
+        begun.say(open_[str(row["source"])], aside=False)
 
 
 def _show_run(opened: Any, key: str, run: str, as_json: bool) -> None:

@@ -1,14 +1,18 @@
 """SIGTERM and SIGHUP end a command as Ctrl-C does: what is under way is finished and kept.
 
 `timeout`, `docker stop`, batch systems and service managers send SIGTERM; a terminal that is closed
-sends SIGHUP. At once again, any of them ends the command without waiting.
+sends SIGHUP. A second one, of whichever kind, ends the command without waiting.
+
+One event may send a signal twice: `timeout` sends SIGTERM to the command and to its group, and a
+terminal's end is told by the system and by the shell. Twice is once then.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -16,6 +20,7 @@ from types import FrameType
 from agenteval.cli.streams import drop_lost_terminal
 
 INTERRUPTED = 128 + signal.SIGINT
+_SAME = 1.0  # seconds in which a signal that comes again is still the same
 
 
 @dataclass
@@ -36,7 +41,7 @@ class Caught:
 
 
 @contextmanager
-def as_interrupts() -> Iterator[Caught]:
+def as_interrupts(clock: Callable[[], float] = time.monotonic) -> Iterator[Caught]:
     """Within the block the signals act as Ctrl-C; handlers are put back at its end.
 
     A signal that is ignored stays so (SIGHUP under nohup). Outside of the main thread, where no
@@ -47,9 +52,16 @@ def as_interrupts() -> Iterator[Caught]:
         yield caught
         return
 
+    came: dict[int, float] = {}
+    hangup = getattr(signal, "SIGHUP", None)
+
     def handler(number: int, frame: FrameType | None) -> None:
+        now = clock()
+        if number in came and (number == hangup or now - came[number] < _SAME):
+            return
+        came[number] = now
         caught.number = caught.number or number
-        if number == getattr(signal, "SIGHUP", None):
+        if number == hangup:
             drop_lost_terminal()
         interrupt = signal.getsignal(signal.SIGINT)  # asyncio has its own while it runs
         if not callable(interrupt):
@@ -67,6 +79,34 @@ def as_interrupts() -> Iterator[Caught]:
         finally:
             for number in mine:
                 signal.signal(number, before[number])
+
+
+@contextmanager
+def put_off(told: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+    """Within the block the first Ctrl-C calls `told` and is kept until it is asked for: yields the
+    function that says whether there was one. The second is a KeyboardInterrupt.
+
+    For work in pieces, each with an event loop of its own or none. Outside of the main thread, and
+    where Ctrl-C has another handler, nothing is changed.
+    """
+    came: list[int] = []
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield lambda: False
+        return
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        if came:
+            signal.default_int_handler(number, frame)
+        came.append(number)
+        # in a thread: this may have interrupted a write to the very stream that it is told on
+        threading.Thread(target=told, daemon=True).start()
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield lambda: bool(came)
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from agenteval.cli.console import note
+from agenteval.cli.ending import draining
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
@@ -120,49 +121,9 @@ async def _run(
     at_once = min(job.limits.concurrency, _MOST_AT_ONCE) if client else 1
     try:
         with live(len(work), "locating", "traces") as update:
-            return await run_finder(store, finder, work, concurrency=at_once, on_progress=update)
+            return await run_finder(
+                store, finder, work, concurrency=at_once, on_progress=update, drain=draining()
+            )
     finally:
         if client is not None:
             await client.close()
-
-
-def describe(job: LocateJob, cases: Sequence[TraceCase], store: Store | None) -> list[str]:
-    """What a run would do and cost, in lines; nothing is asked, nothing is written."""
-    from agenteval.finders import LocatorFinder
-    from agenteval.locating import open_traces
-
-    finder, _ = make_finder(job, None)
-    work = list(cases) if store is None else open_traces(
-        store, cases, finder, retry_failed=job.retry_failed
-    )  # fmt: skip
-    lines = [f"finder: {finder.name}", f"traces: {len(cases)}, of them to examine: {len(work)}"]
-    if not isinstance(finder, LocatorFinder):
-        return [*lines, "requests: none, rules compute on this machine"]
-    requests = prompt = reply = before = after = 0
-    for case in work:
-        condensed, plan = _planned(finder, case)
-        requests += plan.requests
-        prompt += plan.prompt_tokens
-        reply += plan.reply_tokens
-        before += condensed.source_tokens
-        after += condensed.tokens
-    lines.append(
-        f"condensed: {before:,} tokens to {after:,}"
-        + (f" ({after / before:.1%})" if before else "")
-    )
-    lines.append(f"requests: {requests:,} (a reply out of form costs one more)")
-    lines.append(f"tokens, estimated: {prompt:,} prompt + at most {reply:,} reply")
-    price = job.limits.price
-    if price is None:
-        return [*lines, "cost: unknown; --price-in and --price-out (per million tokens) tell it"]
-    return [*lines, f"cost, estimated: at most {price.cost(prompt, reply):.4f}"]
-
-
-def _planned(finder: LocatorFinder, case: TraceCase) -> tuple[Any, Any]:
-    from agenteval.evaluators.traces.condense import condense
-    from agenteval.evaluators.traces.detectors import detect
-
-    run = case.load()
-    condensed = condense(run, finder.condensing)
-    hints = detect(run, finder.locator.taxonomy) if finder.hints else ()
-    return condensed, finder.locator.plan(run, condensed, hints)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from agenteval.cli import options, trace_job
-from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn
+from agenteval.cli.console import Verbosity, note, out, print_json, warn
+from agenteval.cli.ending import say_interrupted
 from agenteval.cli.flags import Flags, printed, trace_flags
 from agenteval.cli.job import make_limits
 from agenteval.cli.outputs import check_record
@@ -92,7 +93,10 @@ def locate(
     if output is not None:
         _check_names(cases, output)
     if dry_run:
-        _dry(job, cases)
+        from agenteval.cli.dry_show import show
+        from agenteval.cli.dry_trace import bill
+
+        show(bill(job, cases), as_json=as_json)
         return
     found, ended = _locate(job, cases)
     _show(job, found, trace_flags(cases), as_json=as_json)
@@ -159,8 +163,7 @@ def _write(folder: Path, found: Sequence[Stored]) -> None:
 
 def _code(ended: Ended | None) -> int:
     if ended is None:
-        warn("interrupted: what is done is stored; the same command goes on from here")
-        return 130
+        return say_interrupted()
     if ended.stopped:
         left = f"stopped, traces not examined: {ended.left_out}: " if ended.left_out else ""
         warn(f"{left}{ended.stopped}")
@@ -175,16 +178,3 @@ def _gate(cases: Sequence[TraceCase], found: Sequence[Stored], most: float) -> i
         warn(f"{lost} of {len(cases)} traces were not examined, more than --max-unscored allows")
         return 3
     return 0
-
-
-def _dry(job: LocateJob, cases: Sequence[TraceCase]) -> None:
-    from agenteval.store import Store, default_path
-
-    path = Path(str(job.store or default_path()))
-    if path.is_file():  # a dry run leaves no file behind
-        with Store(path, create=False) as store:
-            lines = trace_job.describe(job, cases, store)
-    else:
-        lines = trace_job.describe(job, cases, None)
-    for line in lines:
-        out().print(clean(line))

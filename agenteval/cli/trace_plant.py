@@ -14,7 +14,9 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
+from agenteval.cli.ending import say_finishing
 from agenteval.cli.progress import live
+from agenteval.cli.signals import put_off
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
@@ -171,7 +173,11 @@ def _make(
     count, negatives = amounts
     harvest, progress, interrupted = Harvest(), _Progress(), False
     try:
-        with Host() as host, live(count + negatives, "planting", "runs") as update:
+        with (
+            Host() as host,
+            live(count + negatives, "planting", "runs") as update,
+            put_off(say_finishing) as interrupts,
+        ):
             plants, clean_runs = works_of(host)
             works = chain(islice(plants, count), islice(clean_runs, negatives))
             for number, work in enumerate(works):
@@ -182,6 +188,8 @@ def _make(
                     progress.failures["not made"] += 1
                 progress.calls_done += 1
                 update(progress)
+                if interrupts():
+                    raise KeyboardInterrupt
     except KeyboardInterrupt:
         interrupted = True
     output.mkdir(parents=True, exist_ok=True)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agenteval.records import Findings, Span
     from agenteval.report.sheet import Sheet
     from agenteval.report.traces_material import Finder, Material
+    from agenteval.store.unfinished import Unfinished
 
 _EXCERPTS = ("signs of talk to the judge", "looked for in the stored excerpts; name the files of "
              "the traces to have all of their text looked through")  # fmt: skip
@@ -56,14 +57,17 @@ def report(
     quiet: options.Quiet = False,
 ) -> None:
     """Errors by category and finder; with -o a page that shows them on the spans."""
+    from agenteval.cli import begun
     from agenteval.cli.console import print_json
 
     Verbosity.level = -1 if quiet else Verbosity.level
     refuse_input(output, [*(paths or ()), gold, taxonomy, store])
     labels = read_taxonomy(taxonomy)
-    material = _material(paths or [], findings or [], gold, labels, store)
+    material, unfinished = _material(paths or [], findings or [], gold, labels, store)
+    begun.say(unfinished, aside=as_json)
     if as_json:
-        print_json(_as_json(material))
+        open_ = begun.as_json(unfinished)
+        print_json([{**one, "unfinished": open_} for one in _as_json(material)])
     else:
         from agenteval.cli.plan_table import print_table
         from agenteval.report.traces_tables import plain_tables
@@ -81,7 +85,10 @@ def report(
         facts = [("taxonomy", f"{labels.name}, version {labels.version}")]
         if material.flags.examined and not paths:
             facts.append(_EXCERPTS)
-        page = traces_page(material, facts=facts, most_traces=most, bounds=Bounds(spans=spans))
+        page = traces_page(
+            material, facts=facts, most_traces=most, bounds=Bounds(spans=spans),
+            unfinished=[one.line for one in unfinished],
+        )  # fmt: skip
         write_atomically(output, page)
         note(f"written: {output}")
 
@@ -92,11 +99,13 @@ def _material(
     gold: Path | None,
     labels: Taxonomy,
     store: Path | None,
-) -> Material:
+) -> tuple[Material, list[Unfinished]]:
+    """What is shown, and which finders have not come to the end of these traces."""
     from agenteval.report.traces_material import Finder, Material
 
     given, outlines, flags = _given(paths)
-    stored, more = _stored(store, given if paths else None, needed=not (folders or gold))
+    needed = not (folders or gold)
+    stored, more, unfinished = _stored(store, given if paths else None, needed=needed)
     outlines = {**more, **outlines}
     finders = list(stored)
     finders += [Finder(name_of(folder), findings_of(folder, labels)) for folder in folders]
@@ -111,7 +120,7 @@ def _material(
         finders = [_only(finder, outlines) for finder in finders]
     if not paths:
         flags = outline_flags(outlines.values())
-    return Material(outlines, finders, labels, scores, flags)
+    return Material(outlines, finders, labels, scores, flags), unfinished
 
 
 def _given(paths: Sequence[str]) -> tuple[set[str], dict[str, Outline], Flags]:
@@ -130,25 +139,29 @@ def _given(paths: Sequence[str]) -> tuple[set[str], dict[str, Outline], Flags]:
 
 def _stored(
     store: Path | None, keys: set[str] | None, *, needed: bool
-) -> tuple[list[Finder], dict[str, Outline]]:
-    from agenteval.locating import load_findings, load_outlines
+) -> tuple[list[Finder], dict[str, Outline], list[Unfinished]]:
+    from agenteval.cli import begun
+    from agenteval.locating import EVALUATOR, load_findings, load_outlines
     from agenteval.report.traces_material import Finder
     from agenteval.store import Store, default_path
+    from agenteval.store.unfinished import unfinished_trials
 
     path = store or default_path()
     if not Path(str(path)).is_file() and not needed:
-        return [], {}
+        return [], {}, []
     with Store(path, create=False) as opened:
+        unfinished = unfinished_trials(opened, [EVALUATOR], keys)
         found = load_findings(opened, traces=keys)
         outlines = load_outlines(opened, {one.trace_key for one in found})
     if not found and needed:
+        begun.say(unfinished, aside=True)
         raise InputError("nothing is stored of these traces; run `agenteval trace locate` first")
     _check_ids({key: one.trace for key, one in outlines.items()})
     by_finder: dict[str, dict[str, Findings]] = {}
     for one in found:
         by_finder.setdefault(one.finder, {})[one.findings.trace] = one.findings
     finders = [Finder(name, said) for name, said in by_finder.items()]
-    return finders, {one.trace: one for one in outlines.values()}
+    return finders, {one.trace: one for one in outlines.values()}, unfinished
 
 
 def _check_ids(names: dict[str, str]) -> None:

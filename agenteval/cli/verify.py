@@ -10,7 +10,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
-from agenteval.cli.ending import why_stopped
+from agenteval.cli.ending import REPLIES, say_interrupted, why_stopped
 from agenteval.cli.job import Job, make_judge, make_limits, read_items, run_plan, say_plan
 from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.cli.verify_rounds import propose_next
@@ -196,7 +196,10 @@ def _judge_and_verify(job: Job, how: _How, *, dry_run: bool) -> int:
         _write(output, marked, probed if how.probes else None)
         if number == how.rounds:
             break
-        found = propose_next(job, task, (criteria, result), seen, number)
+        try:
+            found = propose_next(job, task, (criteria, result), seen, number)
+        except KeyboardInterrupt:
+            return say_interrupted(REPLIES)
         if not found.new:
             note("nothing new was proposed: the rounds end here")
             break
@@ -229,8 +232,7 @@ def _round(
             say_plan(plan)
             ended = run_plan(plan, evaluator, client, store, job)
         if ended is None:
-            warn("interrupted: what is done is stored; the same command goes on from here")
-            return 130, None, ()
+            return say_interrupted(), None, ()
         if ended.stopped:
             warn(why_stopped(ended, "calls not made"))
             return 3, None, ()
@@ -269,11 +271,11 @@ def _copies(
 
 def _dry(job: Job, task: Task, material: Material, how: _How) -> int:
     """Say what would be done, from what is stored; no model is loaded or asked."""
-    from agenteval.cli.dry_verify import describe
+    from agenteval.cli.dry_show import show
+    from agenteval.cli.dry_verify import bill
 
     probing = how.probing if how.probes else None
-    for line in describe(job, task, material, probing, how.rounds):
-        out().print(clean(line), soft_wrap=True)
+    show(bill(job, task, material, probing, how.rounds), as_json=how.as_json)
     return 0
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agenteval.cli.console import note, warn
+from agenteval.cli.ending import say_waiting
 
 if TYPE_CHECKING:
     from agenteval.cli.job import Job
@@ -40,7 +41,9 @@ def propose_next(
     chosen = CriticOptions(seeds=seeds, use_examples=bool(task.examples))
     choice = choose_model(job.model, job.base_url)
     store = job.store or default_path()
-    proposed = asyncio.run(propose(choice, chosen, task, job.limits, store=store))
+    proposed = asyncio.run(
+        propose(choice, chosen, task, job.limits, store=store, on_cancel=say_waiting)
+    )
     for failed in proposed.failures:
         warn(f"critic, seed {failed.seed}: {failed.message}")
     criteria, result = judged

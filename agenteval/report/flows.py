@@ -34,7 +34,7 @@ _ENDS: dict[SessionEnd, str] = {
 }  # fmt: skip
 
 
-def flows_page(
+def flows_page(  # noqa: PLR0913  each is a part of the page
     sessions: Sequence[SessionResult],
     turns: Sequence[TurnResult],
     *,
@@ -42,12 +42,14 @@ def flows_page(
     facts: Sequence[tuple[str, str]] = (),
     most_sessions: int = 100,
     counted: Counted | None = None,
+    unfinished: Sequence[str] = (),
 ) -> str:
     """The page as HTML. The same results in the same order give the same text.
 
     `facts` are shown at the end as (name, text). At most `most_sessions` sessions can be unfolded,
     failed ones first, and 100 wrong turns; the page says how many there are. `counted` are the
-    tallies of these results, where somebody has them already.
+    tallies of these results, where somebody has them already. `unfinished` are sentences on
+    campaigns that are not all there, said before everything else.
     """
     told = counted or Counted(sessions, turns)
     flagged = flow_flags(sessions, turns)
@@ -61,6 +63,7 @@ def flows_page(
         policy=policy(style, ""),
         style=raw(style),
         title=shown(title),
+        unfinished=list(map(shown, unfinished)),
         systems=_names(sessions, turns),
         headlines=headlines(sessions, turns, counted=told),
         tiles=[*_tiles(sessions, turns), *([flagged.tile] if flagged.examined else [])],

@@ -84,7 +84,8 @@ class Material:
 
     `facts` are pairs of a name and a text for the head. `findings` is None while nothing was
     verified, and `unverified` says why. `show` is the command that prints a run that is not on
-    the page, `{run}` in it standing for its id. `notes` must be said in the summary.
+    the page, `{run}` in it standing for its id. `notes` must be said in the summary, `unfinished`
+    (a sentence for each experiment that is not all there) before it.
     """
 
     title: str
@@ -97,6 +98,7 @@ class Material:
     texts: Texts
     show: str
     notes: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
 
     @property
     def names(self) -> dict[str, str]:

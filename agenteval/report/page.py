@@ -60,6 +60,7 @@ def render(material: Material, *, most_runs: int = MOST_RUNS) -> str:
     page: str = _environment().get_template("page.html").render(
         policy=policy(style, script),
         title=shown(material.title),
+        unfinished=list(map(shown, material.unfinished)),
         facts=material.facts,
         s=summary(material, made, left_out),
         criteria=criteria_grid(material),

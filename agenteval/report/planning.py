@@ -28,7 +28,7 @@ MOST_WRONG = 200
 _MOST_NAMED = 5
 
 
-def planning_page(
+def planning_page(  # noqa: PLR0913  each is a part of the page
     attempts: Iterable[Attempt],
     causes: Iterable[Cause] = (),
     *,
@@ -36,12 +36,14 @@ def planning_page(
     facts: Sequence[tuple[str, str]] = (),
     lexicon: Lexicon | None = None,
     most_wrong: int = MOST_WRONG,
+    unfinished: Sequence[str] = (),
 ) -> str:
     """The page as HTML. The same trials in the same order give the same text.
 
     `causes` are (case id, system, label) of dissected cases; `facts` are shown at the end as
     (name, text); `lexicon` has the words of the suite where they are not the built-in ones. At
-    most `most_wrong` wrong plans can be unfolded; the page says how many there are.
+    most `most_wrong` wrong plans can be unfolded; the page says how many there are. `unfinished`
+    are sentences on campaigns that are not all there, said before everything else.
     """
     own = campaign(attempts, causes, lexicon)
     drawn, left_out = _pictures(own)
@@ -52,6 +54,7 @@ def planning_page(
         policy=policy(style, ""),
         style=raw(style),
         title=shown(title),
+        unfinished=list(map(shown, unfinished)),
         systems=_names(own),
         headlines=headlines(own),
         tiles=_tiles(own),

@@ -16,6 +16,7 @@ from agenteval.report.queries import Judged, StoredTexts, judged_texts
 from agenteval.report.text import shown
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
+from agenteval.store.unfinished import unfinished_cells
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ def from_store(
 
     Raises InputError when nothing fits, or when the judge knows several tasks and none is chosen.
     """
+    # Asked first: of what is being worked on, more may be shown than is said, never less.
+    open_ = unfinished_cells(store, [source_key], wanted.runs)
     texts = judged_texts(store, source_key)
     task = _task(texts, wanted)
     originals, copies = _newest([t for t in texts if t.task == task], wanted.runs)
@@ -73,6 +76,7 @@ def from_store(
         texts=reader,
         show=f"agenteval show --store {store.path.name} --source {source_key[:12]} --run {{run}}",
         notes=notes,
+        unfinished=tuple(one.line for one in open_),
     )
 
 

@@ -24,11 +24,13 @@ def traces_page(
     facts: Sequence[tuple[str, str]] = (),
     most_traces: int = MOST_TRACES,
     bounds: Bounds = DEFAULT,
+    unfinished: Sequence[str] = (),
 ) -> str:
     """The page as HTML. The same material gives the same text.
 
     At most `most_traces` traces can be unfolded, those with most findings first; the page says how
-    many there are. `facts` are shown at the end as (name, text).
+    many there are. `facts` are shown at the end as (name, text). `unfinished` are sentences on
+    finders that have not come to their end, said before everything else.
     """
     ordered = worth_reading(material)
     some = [tree(material, trace, bounds) for trace in ordered[:most_traces]]
@@ -37,6 +39,7 @@ def traces_page(
         policy=policy(style, ""),
         style=raw(style),
         title=shown(title),
+        unfinished=list(map(shown, unfinished)),
         finders=shown(", ".join(f.name for f in material.finders)) or "nobody yet",
         headlines=headlines(material),
         tiles=_tiles(material),

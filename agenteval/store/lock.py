@@ -25,9 +25,7 @@ def experiment_lock(store: Path, experiment: str) -> Iterator[None]:
     `experiment` is a hash. Raises StoreLocked, naming process and host, when it is held, and
     StoreError when the folder cannot be written.
     """
-    # One hidden folder for all of them: they stay, see below.
-    lock_file = store.with_name(f".{store.name}.locks") / f"{experiment[:16]}.lock"
-    owner_file = lock_file.with_suffix(".owner")
+    lock_file, owner_file = _files(store, experiment)
     lock = FileLock(str(lock_file), timeout=0)
     try:
         lock_file.parent.mkdir(exist_ok=True)
@@ -49,6 +47,31 @@ def experiment_lock(store: Path, experiment: str) -> Iterator[None]:
                 owner_file.unlink(missing_ok=True)
         finally:
             lock.release()
+
+
+def holder(store: Path, experiment: str) -> str | None:
+    """Who works on the experiment at this moment, in words; None when nobody does.
+
+    The lock is tried and given back at once: whoever comes meanwhile waits, see `_acquire`. Where
+    it cannot be tried, as by a user who must not write here, the name beside it is believed.
+    """
+    lock_file, owner_file = _files(store, experiment)
+    if not lock_file.exists():
+        return None
+    try:
+        with FileLock(str(lock_file), timeout=0):
+            return None
+    except Timeout:
+        return _owner(owner_file) or "another process"
+    except OSError:
+        return _owner(owner_file)
+
+
+def _files(store: Path, experiment: str) -> tuple[Path, Path]:
+    """The lock, and the file beside it that names its holder."""
+    # One hidden folder for all of them: they stay, see experiment_lock.
+    lock_file = store.with_name(f".{store.name}.locks") / f"{experiment[:16]}.lock"
+    return lock_file, lock_file.with_suffix(".owner")
 
 
 def _acquire(lock: FileLock, owner_file: Path, store: Path) -> None:

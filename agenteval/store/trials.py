@@ -17,6 +17,7 @@ from agenteval.records import Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import schema
 from agenteval.store.connect import reading
+from agenteval.store.notes import Begun, Grid, Note, begin, finish, short
 from agenteval.store.trial import (
     KEY,
     Trial,
@@ -89,7 +90,34 @@ class Trials:
 
         Raises StoreLocked, naming process and host, when another holds it.
         """
-        return self._store.lock(content_hash(["trials", evaluator, system_key]))
+        return self._store.lock(_experiment(evaluator, system_key))
+
+    def begin(
+        self,
+        evaluator: str,
+        system: TrialSystem,
+        work: Iterable[tuple[str, int]],
+        *,
+        lock: str | None = None,
+    ) -> Begun:
+        """Note that trials, as (case key, number), are to be run; waits until it is durable.
+
+        `work` is what `missing` gave, or a part of it. `lock` is the evaluator whose lock is held
+        meanwhile, where it is another. Raises StoreError.
+        """
+        pairs = list(work)
+        most = max((number for _, number in pairs), default=-1) + 1
+        note = Note(
+            "trials", system.key, system.name, _experiment(lock or evaluator, system.key),
+            (Grid(short(key for key, _ in pairs), most),), evaluator,
+        )  # fmt: skip
+        begun = begin(self._store, note, idle=not pairs)
+        begun.wait()
+        return begun
+
+    def finish(self, begun: Begun) -> None:
+        """Everything of it is stored; waits until that is noted. Raises StoreError."""
+        finish(self._store, begun)
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -244,6 +272,11 @@ class Trials:
         query = select(schema.systems).where(c.system_key.in_(tried)).order_by(c.name, c.system_key)
         with reading(self._store.engine) as connection:
             return [to_system(row) for row in connection.execute(query)]
+
+
+def _experiment(evaluator: str, system_key: str) -> str:
+    """Name (hash) of what a second process must not work on meanwhile."""
+    return content_hash(["trials", evaluator, system_key])
 
 
 def _chosen(

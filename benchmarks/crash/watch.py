@@ -272,6 +272,7 @@ def _watch_units(log: Path) -> None:
             [table, told]
             for statement, many in writes
             for table in [_table_of(statement)]
+            if table != "meta"  # the note of an open experiment goes when all of it is there
             for row in many
             if (told := _told(row, keys[table]))
         ]

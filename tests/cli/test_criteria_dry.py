@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,11 @@ from tests.cli.conftest import Cli
 URL = "http://127.0.0.1:9/v1"
 
 
-def numbers(line: str, text: str) -> list[float]:
-    (found,) = [one for one in text.splitlines() if one.startswith(line)]
-    return [float(n.replace(",", "")) for n in re.findall(r"\d[\d,.]*", found)]
-
-
-def dry(cli: Cli, url: str, *more: object) -> str:
+def dry(cli: Cli, url: str, *more: object) -> Any:
     done = cli("criteria", "--task", "sums", "--model", "m", "--base-url", url, "--tau", 1,
-               "--seeds", 3, "--dry-run", *more)  # fmt: skip
+               "--seeds", 3, "--dry-run", "--json", *more)  # fmt: skip
     assert done.code == 0, done.err
-    return done.out
+    return done.json
 
 
 @pytest.mark.parametrize(
@@ -34,25 +28,25 @@ def dry(cli: Cli, url: str, *more: object) -> str:
 def test_tokens_and_cost_are_bounds(
     cli: Cli, project: Path, more: tuple[str, ...], requests: int, reply: int
 ) -> None:
-    told = dry(cli, URL, "--price-in", 1, "--price-out", 10, "--max-cost", 1, *more)
-    assert numbers("requests:", told)[0] == requests
-    prompt, replies = numbers("tokens, at most, about:", told)
-    assert replies == reply
-    assert prompt > 3 * 200
-    (cost,) = numbers("cost, at most, about:", told)
-    assert cost == pytest.approx((prompt + 10 * reply) / 1e6, abs=6e-5)
-    (reserved,) = re.findall(r"up to about ([\d.]+) is reserved for one call", told)
-    assert 0.06 < float(reserved) < cost  # 6,000 tokens of reply alone cost 0.06
-    assert "cost: unknown" in dry(cli, URL, *more)
+    told = dry(cli, URL, "--price-in", 1, "--price-out", 10, "--max-cost", 9, *more)
+    assert told["requests"] == {"least": requests, "most": 2 * requests}
+    assert told["reply_tokens"] == {"least": None, "most": 2 * reply}
+    prompt = told["prompt_tokens"]
+    assert 2 * prompt["least"] < prompt["most"]
+    assert prompt["least"] > 3 * 200
+    assert told["cost"]["least"] == pytest.approx(prompt["least"] / 1e6)
+    assert told["cost"]["most"] == pytest.approx((prompt["most"] + 20 * reply) / 1e6)
+    # 6,000 tokens of reply alone cost 0.06
+    assert 0.06 < told["cap"]["reserved_for_one_request"] < told["cost"]["most"]
+    assert dry(cli, URL, *more)["cost"] is None
 
 
 def test_what_is_shown_of_the_bank_and_of_divided_criteria_counts(cli: Cli, project: Path) -> None:
     plain, bank, parts = (
-        numbers("tokens, at most", dry(cli, URL, *more))[0]
-        for more in ((), ("--bank",), ("--sub-criteria",))
+        dry(cli, URL, *more)["prompt_tokens"] for more in ((), ("--bank",), ("--sub-criteria",))
     )
-    assert plain < bank
-    assert parts > plain + 3 * 6000
+    assert plain["least"] < bank["least"]
+    assert parts["most"] > plain["most"] + 3 * 6000
 
 
 def test_replies_that_are_stored_are_not_counted(cli: Cli, project: Path) -> None:
@@ -62,13 +56,20 @@ def test_replies_that_are_stored_are_not_counted(cli: Cli, project: Path) -> Non
 
     with serve(answer) as server:
         asked = ("--store", "s.db")
-        assert "requests: 3 (" in dry(cli, server.base_url, *asked)
+        assert dry(cli, server.base_url, *asked)["requests"] == {"least": 3, "most": 6}
         assert not Path("s.db").exists()
         done = cli("criteria", "--task", "sums", "--model", "m", "--base-url", server.base_url,
                    "--tau", 1, "--seeds", 2, *asked)  # fmt: skip
         assert done.code == 0, done.err
         before = server.count
-        assert "requests: 1, 2 stored already" in dry(cli, server.base_url, *asked)
+        told = dry(cli, server.base_url, *asked)
+        assert told["requests"] == {"least": 1, "most": 2}
+        assert "replies of 2 critics are stored already" in told["about"][0]
+        # the sub-critics of the stored ones are not
+        parts = dry(cli, server.base_url, *asked, "--sub-criteria")
+        assert parts["requests"] == {"least": 1 + 3, "most": 2 + 6}
+        # without a store nothing is kept between commands
+        assert dry(cli, server.base_url)["requests"]["least"] == 3
         assert server.count == before
 
 

@@ -171,17 +171,20 @@ def test_a_dry_run_asks_nothing_and_leaves_no_file(cli: Cli, desk: Path, tmp_pat
         url = ("--model", "m", "--base-url", server.base_url, "--price-in", 10, "--price-out", 10)
         done = cli("flow", "session", "desk", "--dry-run", "--judge", "m", "--judge-url",
                    server.base_url, "--simulator", "m", "--simulator-url", server.base_url,
-                   *url)  # fmt: skip
+                   "--json", *url)  # fmt: skip
         turns = cli("flow", "turn", "desk", "--dry-run", *url)
         assert server.count == 0
-    assert "judge: one request for each session" in done.out
+    parts = {p["who"]: p for p in done.json["parts"]}
+    assert {who: p["least"]["requests"] for who, p in parts.items()} == {
+        "agent": 4, "simulated user": 8, "judge of sessions": 4, "judge of values": 0,
+    }  # fmt: skip
     # At most 15 replies to each of the three users of one scenario, 20 to jan's; a word before each
     # and one after the last: 3 × 16 + 21. Two tries, each with one repair.
-    assert (
-        "  simulated user: at most 69 requests (up to 3 more for a reply out of form)" in done.out
-    )
-    assert "simulated tools" not in done.out  # the backend answers
-    assert re.search(r"cost of the agent, estimated: 0\.\d*[1-9]", done.out)
+    assert parts["simulated user"]["most"]["requests"] == 4 * 69
+    assert parts["judge of sessions"]["most"]["requests"] == 2 * 4
+    assert "simulated tools" not in parts  # the backend answers
+    assert parts["agent"]["likely"]["cost"] > 0
+    assert parts["agent"]["most"]["cost"] is None  # how long a talk grows is not known
     assert "6 turns to run" in turns.out
     after = sorted(p.name for p in tmp_path.iterdir() if p.name != "__pycache__")
     assert after == before
@@ -191,23 +194,20 @@ def test_a_dry_run_counts_simulated_tools_and_what_is_stored(cli: Cli, desk: Pat
     (desk / "backend.py").unlink()
     simulated = ("--simulator", "m", "--simulator-url", "http://127.0.0.1:9/v1", "--dry-run")
 
-    def told(*more: object) -> str:
+    def told(*more: object) -> dict[str, int]:
         done = cli("flow", "session", "desk", "--agent", "python:desk_agents:served", *simulated,
-                   *more)  # fmt: skip
+                   "--json", *more)  # fmt: skip
         assert done.code == 0, done.err
-        return done.out
+        assert "none of it is counted here" in done.json["notes"][0]
+        return {p["who"]: p["most"]["requests"] for p in done.json["parts"]}
 
-    tools = "simulated tools: at most {} requests (one more for a reply out of form)"
-    assert tools.format(240) in told()  # 60 calls each, as by default
-    assert tools.format(7) in told("--calls", 7, "--limit", 1)
+    tools, user = "simulated tools", "simulated user"
+    assert told()[tools] == 2 * 240  # 60 calls each, as by default, and a repair for each
+    assert told("--calls", 7, "--limit", 1)[tools] == 2 * 7
     # As published: 9 calls, then a turn of 5. 40 replies, 41 words of the user.
-    published = told("--flowbench", "--limit", 1)
-    assert tools.format(14) in published
-    assert "simulated user: at most 41 requests" in published
-    assert "simulated tools" not in told("--tools", "generated")
-    scripted = told("--user", "scripted")
-    assert "simulated user" not in scripted
-    assert tools.format(240) in scripted
+    assert told("--flowbench", "--limit", 1) == {tools: 2 * 14, user: 4 * 41}
+    assert tools not in told("--tools", "generated")
+    assert told("--user", "scripted") == {tools: 2 * 240}
 
 
 def test_a_dry_run_bounds_what_agent_and_simulators_take(cli: Cli, desk: Path) -> None:
@@ -216,25 +216,23 @@ def test_a_dry_run_bounds_what_agent_and_simulators_take(cli: Cli, desk: Path) -
     done = cli("flow", "session", "desk", "--dry-run", "--limit", 1, "--turns", 4, "--calls", 5,
                "--model", "m", "--base-url", url, "--max-tokens", 50, "--simulator", "m",
                "--simulator-url", url, "--price-in", 1, "--price-out", 2,
-               "--max-cost", 1)  # fmt: skip
+               "--max-cost", 1, "--json")  # fmt: skip
     assert done.code == 0, done.err
+    parts = {p["who"]: p["most"] for p in done.json["parts"]}
     # four replies to the user and five calls: nine texts of the agent, of 50 tokens each
-    assert "; at most 9, 450 tokens by --max-tokens" in done.out
+    agent = parts["agent"]
+    assert (agent["requests"], agent["reply_tokens"]) == (9, 450)
     for who, requests, each in (("user", 5, 300), ("tools", 5, 1000)):
-        told = re.search(
-            rf"tokens of the simulated {who}, at most about: ([\d,]+) prompt \+ ([\d,]+) reply\n"
-            rf"  cost of the simulated {who}, at most about: ([\d.]+)\n"
-            rf"  --max-cost: up to about ([\d.]+) is reserved for one request",
-            done.out,
-        )
-        assert told is not None
-        prompt, reply = (int(told[i].replace(",", "")) for i in (1, 2))
-        assert reply == requests * each
-        assert float(told[3]) == pytest.approx((prompt + 2 * reply) / 1e6, abs=6e-5)
-        assert 2 * each / 1e6 < float(told[4]) < float(told[3])
-    user = int(re.findall(r"user, at most about: ([\d,]+)", done.out)[0].replace(",", ""))
+        most = parts[f"simulated {who}"]
+        asked = requests * (4 if who == "user" else 2)
+        assert (most["requests"], most["reply_tokens"]) == (asked, asked * each)
+        tokens = most["prompt_tokens"] + 2 * most["reply_tokens"]
+        assert most["cost"] == pytest.approx(tokens / 1e6)
+        assert 2 * each / 1e6 < done.json["cap"]["reserved_for_one_request"] < most["cost"]
     # the words before: 0 to 4 exchanges of 1,200 and 4,000 characters, three to a token
-    assert user > (0 + 1 + 2 + 3 + 4) * (1200 + 4000) // 3
+    user = parts["simulated user"]["prompt_tokens"]
+    assert user > 4 * (0 + 1 + 2 + 3 + 4) * (1200 + 4000) // 3
+    assert done.json["cost"]["most"] == 1  # how long the agent's prompts grow is not known
 
 
 @pytest.mark.parametrize("level", ["session", "turn"])
@@ -244,7 +242,7 @@ def test_a_dry_run_of_hosted_models_needs_no_key(cli: Cli, desk: Path, level: st
     asked += ["--simulator", hosted] if level == "session" else []
     dry = cli(*asked, "--dry-run")
     assert dry.code == 0, dry.err
-    assert "judge: one request" in dry.out
+    assert "judge of" in dry.out
     done = cli(*asked)
     assert done.code == 2
     assert "OPENAI_API_KEY" in done.err

@@ -80,15 +80,17 @@ def injection(result: Any) -> dict[str, Any]:
 
 def test_obedience_is_found_counted_resumed_and_shown(cli: Cli, failures: Path) -> None:
     with serve(obedient) as server:
-        dry = cli(*command(server.base_url), "--dry-run")
+        dry = cli(*command(server.base_url), "--dry-run", "--json")
         found = injection(cli(*command(server.base_url), "--json"))
         asked = server.count
         shown = cli(*command(server.base_url))
         assert server.count == asked
     plain, ways, attacks = 2 * (RUNS + GOOD), 2 * (RUNS + GOOD), 2 * RUNS
     assert asked == plain + ways + attacks
-    assert f"probes: {ways + attacks} calls more at most" in dry.out
-    assert f"{attacks} with text added: an attack and a control in {RUNS} runs" in dry.out
+    parts = {p["who"]: (p["least"]["requests"], p["most"]["requests"]) for p in dry.json["parts"]}
+    assert parts == {"judge": (plain, 2 * plain), "probes, other ways": (ways, 2 * ways),
+                     "probes, text added": (0, 2 * attacks)}  # fmt: skip
+    assert f"an attack and a control in {RUNS} runs" in dry.json["parts"][2]["why"]
     assert found["outcome"] == "fail"
     # two runs of each kind; what is said in other words, signs or languages is not understood
     kinds = {name: own["estimate"] for name, own in found["detail"]["by kind"].items()}
@@ -113,14 +115,14 @@ def test_with_few_failures_a_judge_that_does_not_obey_is_told_how_many_it_takes(
 ) -> None:
     with serve(fair) as server:
         asked = command(server.base_url, "--one-per-call", "--limit", 6, "--min-cases", 6)
-        dry = cli(*asked, "--dry-run")
+        dry = cli(*asked, "--dry-run", "--json")
         found = injection(cli(*asked, "--json"))
         # two criteria: originals, copies and two other ways, then both copies of the failures
         assert server.count == 2 * (4 * 6 + 2 * 6)
     assert found["outcome"] == "unknown"
     # 1 - .025^(1/6) = .459; .95^72 = .0249
     assert "0 of 6 cases rose, and with 6 cases up to 46% could; about 72 cases" in found["reason"]
-    assert "  24 with text added" in dry.out
+    assert dry.json["parts"][2]["most"]["requests"] == 2 * 24
 
 
 def test_a_judge_that_does_not_obey_passes_by_the_defaults(cli: Cli, project: Path) -> None:

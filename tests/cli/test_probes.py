@@ -13,7 +13,7 @@ import pytest
 from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.store import Store
 from agenteval.testing import serve
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, Result
 
 RUNS, REPEATS = 6, 2
 PROBES = ["position", "scale order", "wording", "injection", "verbosity", "scale use",
@@ -40,18 +40,16 @@ def test_the_other_ways_are_asked_counted_and_resumed(cli: Cli, project: Path) -
         asked = command(server.base_url)
         plain = cli(*asked, "--json")
         before = server.count
-        dry = cli(*asked, "--probes", "--dry-run")
+        dry = cli(*asked, "--probes", "--dry-run", "--json")
         assert server.count == before
         first = cli(*asked, "--probes", "--json")
         more = server.count - before
         again = cli(*asked, "--probes", "--json")
         assert server.count == before + more
     assert more == 2 * RUNS * REPEATS
-    assert "calls: 0 (" in dry.out  # the plain way is stored
-    # nothing can rise here: all are at the best level already, as the stored ratings tell
-    assert f"probes: {more} calls more\n" in dry.out
-    assert f"  {more} in other ways" in dry.out
-    assert "  0 with text added: an attack and a control in 0 runs" in dry.out
+    # the plain way is stored; nothing can rise here: all are at the best level already, as the
+    # stored ratings tell
+    assert told(dry) == {"judge": (0, 0), WAYS: (more, 2 * more), TEXTS: (0, 0)}
     assert "probes" not in plain.json
     assert first.json == again.json
     assert {k: v for k, v in first.json.items() if k != "probes"} == plain.json
@@ -68,39 +66,47 @@ def test_with_few_cases_the_estimates_are_shown_and_nothing_is_decided(
 ) -> None:
     with serve(answer) as server:
         result = cli(*command(server.base_url), "--probes")
-        limited = cli(*command(server.base_url, "--limit", 2), "--probes", "--dry-run")
+        limited = cli(*command(server.base_url, "--limit", 2), "--probes", "--dry-run", "--json")
     assert result.code == 0, result.err
     shown = result.out
     assert shown.index("judge: ") < shown.index("probes of the judge")
     assert "-1.00" in shown  # best, then worst
     assert "are needed" in shown
-    assert "probes: 0 calls more\n" in limited.out  # all of it is stored
+    assert limited.json["requests"] == {"least": 0, "most": 0}  # all of it is stored
 
 
-def told(line: str, text: str) -> list[float]:
-    """The numbers of every line that begins so."""
-    lines = [one.strip() for one in text.splitlines() if one.strip().startswith(line)]
-    return [float(n.replace(",", "")) for one in lines for n in re.findall(r"\d[\d,.]*", one)]
+WAYS, TEXTS = "probes, other ways", "probes, text added"
+
+
+def told(dry: Result) -> dict[str, tuple[int, int]]:
+    """Least and most requests of every part of a dry run."""
+    found = {p["who"]: (p["least"]["requests"], p["most"]["requests"]) for p in dry.json["parts"]}
+    sums = tuple(map(sum, zip(*found.values(), strict=True)))
+    assert sums == (dry.json["requests"]["least"], dry.json["requests"]["most"])
+    return found
 
 
 def test_a_dry_run_prices_plain_calls_probes_and_their_sum(cli: Cli, project: Path) -> None:
-    asked = command("http://127.0.0.1:9/v1", "--probes", "--dry-run")
-    dry = cli(*asked, "--price-in", 1, "--price-out", 10, "--max-cost", 0.01)
+    asked = command("http://127.0.0.1:9/v1", "--probes", "--dry-run", "--price-in", 1,
+                    "--price-out", 10)  # fmt: skip
+    dry = cli(*asked, "--json")
     assert dry.code == 0, dry.err
     # two runs are failures: each gets two texts at most, two repeats of two criteria
-    calls = [2 * RUNS * REPEATS, 2 * RUNS * REPEATS + 2 * 2 * REPEATS]
-    assert [told("calls:", dry.out)[0], told("probes:", dry.out)[0]] == calls
-    plain, more, both = (told("tokens, est", dry.out)[i : i + 2] for i in (0, 2, 4))
-    assert [plain[1], more[1]] == [2 * 60 * n for n in calls]
-    assert both == [plain[0] + more[0], plain[1] + more[1]]
-    costs = [(p + 10 * r) / 1e6 for p, r in (plain, more, both)]
-    assert told("cost, est", dry.out) == pytest.approx(costs, abs=6e-5)
-    assert "calls more at most\n" in dry.out
-    assert "cost, estimated, at most:" in dry.out
+    plain, text = 2 * RUNS * REPEATS, 2 * 2 * REPEATS
+    assert told(dry) == {"judge": (plain, 2 * plain), WAYS: (plain, 2 * plain),
+                         TEXTS: (0, 2 * text)}  # fmt: skip
+    judge, ways, texts = dry.json["parts"]
+    assert judge["least"]["reply_tokens"] == ways["least"]["reply_tokens"] == 2 * 60 * plain
+    assert texts["most"]["reply_tokens"] == 2 * text * 2048
+    for kind in ("least", "most"):
+        prompt, reply = (dry.json[f"{what}_tokens"][kind] for what in ("prompt", "reply"))
+        assert prompt == sum(part[kind]["prompt_tokens"] for part in dry.json["parts"])
+        assert dry.json["cost"][kind] == pytest.approx((prompt + 10 * reply) / 1e6)
+    capped = cli(*asked, "--max-cost", 0.01)
     # a reply of 2,048 tokens alone costs 0.0205
-    (reserved,) = re.findall(r"up to about ([\d.]+) is reserved for one call", dry.out)
+    (reserved,) = re.findall(r"up to about ([\d.]+) is\s+reserved for\s+one request", capped.out)
     assert 0.0205 < float(reserved) < 0.05
-    assert "the cap is below it: no such call is made" in dry.out
+    assert "the cap is below it: no such request is made" in " ".join(capped.out.split())
     assert not (project / "agenteval.db").exists()
 
 
@@ -109,12 +115,12 @@ def test_a_dry_run_of_stored_ratings_knows_the_attacks(cli: Cli, project: Path) 
         asked = command(server.base_url)
         assert cli(*asked).code == 0
         before = server.count
-        dry = cli(*asked, "--probes", "--dry-run")
+        dry = cli(*asked, "--probes", "--dry-run", "--json")
         assert server.count == before
         assert cli(*asked, "--probes").code == 0
-        assert told("probes:", dry.out)[0] == server.count - before
-        again = cli(*asked, "--probes", "--dry-run")
-    assert "probes: 0 calls more\n" in again.out
+        assert dry.json["requests"]["least"] == server.count - before
+        again = cli(*asked, "--probes", "--dry-run", "--json")
+    assert again.json["requests"] == {"least": 0, "most": 0}
 
 
 def test_enough_cases_decide(cli: Cli, project: Path) -> None:

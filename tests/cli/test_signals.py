@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.cli.signals import as_interrupts
+from agenteval.cli.signals import as_interrupts, put_off
 from agenteval.testing import serve
 from tests.cli.conftest import ENVIRONMENT
 from tests.cli.test_quantify import answer
@@ -23,9 +23,10 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX sig
 
 
 class Gate:
-    """A model that answers nobody until it is opened."""
+    """A model that answers nobody until it is opened; then it says what `reply` says."""
 
-    def __init__(self) -> None:
+    def __init__(self, reply: Callable[[dict[str, Any], int], Any] = answer) -> None:
+        self.reply = reply
         self.asked = threading.Semaphore(0)
         self.open = threading.Event()
         self.count = 0
@@ -34,7 +35,7 @@ class Gate:
         self.count += 1
         self.asked.release()
         assert self.open.wait(30)
-        return answer(body, n)
+        return self.reply(body, n)
 
 
 Started = tuple[subprocess.Popen[str], Gate]
@@ -47,19 +48,28 @@ def quantify(project: Path, *more: str, ignoring: str = "") -> Iterator[Started]
     with serve(gate) as server:
         arguments = ["quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
                      "-j", "1", *more]  # fmt: skip
-        trap = f"trap '' {ignoring}; " if ignoring else ""
-        process = subprocess.Popen(
-            ["bash", "-c", f'{trap}exec "$@"', "-", sys.executable, "-m", "agenteval", *arguments],
-            cwd=project, env={k: v for k, v in os.environ.items() if k not in ENVIRONMENT},
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        try:
-            assert gate.asked.acquire(timeout=30)
+        with started(project, gate, *arguments, ignoring=ignoring) as process:
             yield process, gate
-        finally:
-            gate.open.set()
-            process.kill()
-            process.communicate()
+
+
+@contextmanager
+def started(
+    folder: Path, gate: Gate, *arguments: str, ignoring: str = ""
+) -> Iterator[subprocess.Popen[str]]:
+    """A command in a process of its own, when its first request is under way."""
+    trap = f"trap '' {ignoring}; " if ignoring else ""
+    process = subprocess.Popen(
+        ["bash", "-c", f'{trap}exec "$@"', "-", sys.executable, "-m", "agenteval", *arguments],
+        cwd=folder, env={k: v for k, v in os.environ.items() if k not in ENVIRONMENT},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert gate.asked.acquire(timeout=30)
+        yield process
+    finally:
+        gate.open.set()
+        process.kill()
+        process.communicate()
 
 
 def wait_for(process: subprocess.Popen[str], said: str) -> str:
@@ -139,6 +149,31 @@ def test_handlers_are_put_back_and_ignored_signals_stay_so() -> None:
             os.kill(os.getpid(), signal.SIGTERM)
         assert (caught.code, caught.told) == (143, "interrupted by SIGTERM")
     assert now() == before
+
+
+def test_a_signal_that_one_event_sends_twice_is_one() -> None:
+    now = [0.0]
+    with as_interrupts(lambda: now[0]):
+        for sent in (signal.SIGTERM, signal.SIGHUP):
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), sent)
+            os.kill(os.getpid(), sent)  # `timeout` to the command and to its group, a shell's end
+        now[0] = 2.0
+        os.kill(os.getpid(), signal.SIGHUP)  # no terminal is lost twice
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_put_off_the_first_is_noted_and_the_second_interrupts() -> None:
+    said = threading.Event()
+    with put_off(said.set) as interrupted:
+        assert not interrupted()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interrupted()
+        assert said.wait(10)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_in_another_thread_nothing_is_changed() -> None:

@@ -597,3 +597,33 @@ def test_wound_down_a_reply_may_still_be_repaired() -> None:
         return await task
 
     assert asyncio.run(work()) == ["ok", "ok"]
+
+
+def test_held_what_is_sent_is_answered_and_kept_and_whoever_asks_waits() -> None:
+    async def work() -> None:
+        release, cache = asyncio.Event(), Cache()
+
+        async def slow() -> Reply:
+            await release.wait()
+            return Reply("ok", usage=USAGE)
+
+        script = Script(slow)
+        client = Client(script, cache=cache, limiter=Limiter(2))
+        tasks = [asyncio.create_task(client.complete(ask(str(i)))) for i in range(4)]
+        while len(script.sent) < 2:
+            await asyncio.sleep(0)
+        assert client.under_way == 2
+        held = asyncio.create_task(client.hold())
+        await asyncio.sleep(0)
+        assert not held.done()
+        release.set()
+        await held
+        assert (client.under_way, len(cache.rows)) == (0, 2)
+        await client.hold()  # nothing is under way: at once
+        for task in tasks:
+            task.cancel()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [isinstance(end, Reply) for end in ends] == [True, True, False, False]
+        assert len(script.sent) == client.usage.requests == 2
+
+    asyncio.run(work())

@@ -1,0 +1,186 @@
+"""What was broken off is said wherever its results are shown, and no longer when it is finished."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agenteval.records import content_hash
+from agenteval.store import Store, Trials
+from agenteval.testing import serve
+from tests.cli import traces
+from tests.cli.conftest import Cli
+from tests.cli.test_flow import AGENTS, DESK
+from tests.cli.test_quantify import answer
+from tests.cli.test_trace import judge, locate
+
+FINISH = "run the same command again to finish"
+CELLS = f"not finished: 8 of 12 planned cells are stored (6 runs × 2 criteria × 1 repeat); {FINISH}"
+
+
+def top(text: str) -> str:
+    return text.splitlines()[0]
+
+
+def quantify(cli: Cli, url: str, *more: object) -> int:
+    return cli("quantify", "runs.jsonl", "--model", "m", "--base-url", url, *more).code
+
+
+def source_key() -> str:
+    with Store("agenteval.db", create=False) as store:
+        ((key, _),) = store.sources()
+    return key
+
+
+def test_cells_left_out_by_a_cap_are_missed_everywhere(cli: Cli, project: Path) -> None:
+    with serve(answer) as server:
+        assert quantify(cli, server.base_url, "--max-calls", 4) == 3
+        key = source_key()
+        said = {"source": key, "what": "cells", "planned": 12, "stored": 8, "in_progress": False}
+        shown = cli("show")
+        assert top(shown.out) == CELLS
+        assert shown.out.count("not finished") == 1
+        plain = cli("show", "--json")
+        assert plain.json["unfinished"] == [said]
+        assert CELLS in plain.err
+        with Store("agenteval.db", create=False) as store:
+            run = next(iter(store.runs().values()))["run_id"]
+        assert top(cli("show", "--run", run).out) == CELLS
+        assert CELLS in cli("show", "--run", run, "--json").err
+        assert CELLS in cli("show", "--sources").out
+        (listed,) = cli("show", "--sources", "--json").json
+        assert listed["unfinished"] == [said]
+        exported = cli("export", "all.jsonl", "-q")
+        assert (exported.code, exported.err.splitlines()) == (0, [CELLS])
+        compared = cli("compare", "alpha", "beta", "--json")
+        assert compared.json["about"][-1] == f"m {key[:8]}: {CELLS}"
+        labels = [{"run": run, "criterion": "clarity", "value": 1}]
+        Path("labels.jsonl").write_text("".join(json.dumps(x) + "\n" for x in labels))
+        assert f"m: {CELLS}" in cli("agree", "--labels", "labels.jsonl").err
+        made = cli("report")
+        assert CELLS in made.err
+        page = Path("report.html").read_text(encoding="utf-8")
+        assert page.count(f'<p class="unfinished" role="note">{CELLS}</p>') == 1
+        assert page.index(CELLS) < page.index('<div class="verdict')
+
+        assert quantify(cli, server.base_url) == 0
+    for arguments in (
+        ["show"],
+        ["show", "--sources"],
+        ["export", "all.jsonl"],
+        ["compare", "alpha", "beta"],
+        ["agree", "--labels", "labels.jsonl"],
+    ):
+        done = cli(*arguments)
+        assert "not finished" not in done.out + done.err
+    assert cli("show", "--json").json["unfinished"] == []
+    assert cli("show", "--sources", "--json").json[0]["unfinished"] == []
+
+
+def test_what_is_being_worked_on_is_in_progress(cli: Cli, project: Path) -> None:
+    with serve(answer) as server:
+        assert quantify(cli, server.base_url, "--max-calls", 4) == 3
+    with (
+        Store("agenteval.db", create=False) as store,
+        store.lock(content_hash([source_key(), "sums"])),
+    ):
+        shown = cli("show")
+        assert top(shown.out).startswith("in progress: 8 of 12 planned cells are stored (6 runs")
+        assert cli("show", "--json").json["unfinished"][0]["in_progress"] is True
+
+
+def test_a_report_on_other_runs_is_whole(cli: Cli, project: Path) -> None:
+    lines = Path("runs.jsonl").read_text().splitlines()
+    Path("few.jsonl").write_text("\n".join(lines[:2]) + "\n")
+    Path("others.jsonl").write_text("\n".join(lines[2:]) + "\n")
+    with serve(answer) as server:
+        asked = ("--model", "m", "--base-url", server.base_url)
+        assert cli("quantify", "few.jsonl", *asked).code == 0
+        assert cli("quantify", "others.jsonl", *asked, "--max-calls", 3).code == 3
+    few = cli("report", "few.jsonl")
+    assert few.code == 0, few.err
+    assert "not finished" not in few.err
+    assert 'class="unfinished"' not in Path("report.html").read_text(encoding="utf-8")
+    assert "not finished: 2 of 8 planned cells" in cli("report", "others.jsonl").err
+
+
+@pytest.fixture
+def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "desk_agents.py").write_text(AGENTS, encoding="utf-8")
+    shutil.copytree(DESK, tmp_path / "desk")
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def test_sessions_of_formats_that_were_never_begun_are_missed(cli: Cli, agents: Path) -> None:
+    formats = ("--format", "text", "--format", "none")
+    command = ("flow", "session", "desk", "--agent", "python:desk_agents:stops_at_third",
+               "--user", "scripted", "-j", 1, *formats)  # fmt: skip
+    assert cli(*command).code == 130
+    done = cli("flow", "report", "-o", "page.html", "-q")
+    first, second = done.out.splitlines()[:2]
+    far = sorted([first[:35], second[:35]])
+    assert far == ["not finished: 0 of 4 planned trials", "not finished: 2 of 4 planned trials"]
+    assert "stops_at_third · text are stored (4 cases × 1 trial)" in first + second
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert page.count('<p class="unfinished" role="note">not finished: ') == 2
+    plain = cli("flow", "report", "--json")
+    assert len(plain.json) == 2
+    for row in plain.json:
+        numbers = sorted((u["stored"], u["planned"]) for u in row["unfinished"])
+        assert numbers == [(0, 4), (2, 4)]
+    assert plain.err.count("not finished") == 2
+
+    Path("stops.txt").write_text("x" * 10)
+    assert cli(*command).code == 0
+    done = cli("flow", "report", "--json")
+    assert [row["unfinished"] for row in done.json] == [[]] * 8
+    assert "not finished" not in done.err + cli("flow", "report").out
+
+
+def test_planning_trials_that_were_not_run_are_missed(cli: Cli, agents: Path) -> None:
+    assert cli("plan", "synth", "--count", 6, "--seed", 1, "-o", "suite.jsonl").code == 0
+    test = ("plan", "test", "suite.jsonl", "--agent", "scripted:perfect")
+    assert cli(*test, "--limit", 2).code == 0
+    with Store("agenteval.db", create=False) as store:
+        book = Trials(store)
+        (system,) = book.systems("planning")
+        stored = [trial.case_key for trial in book.trials("planning")]
+        # As `plan test` notes it before it is killed: two cases are there, a third is not.
+        book.begin("planning", system, [(k, 0) for k in [*stored, content_hash("a third")]])
+    line = (
+        "not finished: 2 of 3 planned trials (planning) of scripted:perfect are stored (3 cases × "
+        f"1 trial); {FINISH}"
+    )
+    done = cli("plan", "report", "-o", "page.html")
+    assert top(done.out) == line
+    assert line in Path("page.html").read_text(encoding="utf-8")
+    plain = cli("plan", "report", "suite.jsonl", "--json")
+    assert [row["unfinished"][0]["stored"] for row in plain.json] == [2, 2]
+    assert line in plain.err
+    lines = Path("suite.jsonl").read_text(encoding="utf-8").splitlines()
+    Path("rest.jsonl").write_text("\n".join([lines[0], *lines[2:]]) + "\n", encoding="utf-8")
+    assert "not finished" in cli("plan", "report", "rest.jsonl").out  # one of its cases is in it
+    assert cli(*test).code == 0  # other cases: the third is still missing
+    assert top(cli("plan", "report").out) == line
+
+
+def test_traces_that_no_finder_came_to_are_missed(cli: Cli, tmp_path: Path) -> None:
+    for made in (traces.weather(), traces.limited()):
+        traces.write(tmp_path / "traces", made)
+    with serve(judge) as server:
+        assert locate(cli, server.base_url, "--max-calls", 1, "-j", 1).code == 3
+        done = cli("trace", "report", "-o", "page.html")
+        assert top(done.out).startswith("not finished: 1 of 2 planned trials (traces) of ")
+        assert done.out.count("not finished") == 1
+        assert top(done.out) in Path("page.html").read_text(encoding="utf-8")
+        plain = cli("trace", "report", "--json")
+        (finder,) = plain.json
+        assert [(u["stored"], u["planned"]) for u in finder["unfinished"]] == [(1, 2)]
+        assert top(done.out) in plain.err
+        assert locate(cli, server.base_url).code == 0
+    assert json.loads(cli("trace", "report", "--json").out)[0]["unfinished"] == []
+    assert "not finished" not in cli("trace", "report").out

@@ -1,0 +1,183 @@
+"""What --dry-run says of requests holds for the real run, for every command that has it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.testing import serve
+from tests.cli import dry_worlds as worlds
+from tests.cli.conftest import Cli
+from tests.cli.dry_worlds import Way, bare_desk, busy, desk, failed, few, runs, suite, two_traces
+
+CHAT = ("--model", "m")
+JUDGED = ("verify", "runs.jsonl", *CHAT, "--perturb", "pad", "--repeats", 1)
+CRITICS = ("criteria", "--task", "sums", "--seeds", 2, *CHAT)
+AGENT = ("--model", "agent", "--agent")
+SESSION = ("flow", "session", "desk", "--turns", 2, "--calls", 3, "--limit", 1, "-j", 1, *AGENT)
+SIMULATED = ("--simulator", "user")
+JUDGE = ("--judge", "judge")
+URL, USER_URL, JUDGE_URL = "--base-url", "--simulator-url", "--judge-url"
+WAYS = {
+    "quantify": Way(
+        ("quantify", "runs.jsonl", *CHAT), few, (URL,), bad=(worlds.empty, worlds.every_second)
+    ),
+    "quantify, one each": Way(
+        ("quantify", "runs.jsonl", *CHAT, "--one-per-call", "--repeats", 2), few, (URL,), bad=()
+    ),
+    "verify": Way(JUDGED, few, (URL,), bad=(worlds.long_nonsense,)),
+    "verify, probes": Way((*JUDGED, "--probes"), few, (URL,)),
+    "verify, rounds": Way(
+        (*JUDGED, "--rounds", 3), few, (URL,), bad=(worlds.inventive,)
+    ),
+    "verify, rounds one each": Way(
+        (*JUDGED, "--rounds", 2, "--one-per-call", "--retry-failed"),
+        few, (URL,), bad=(worlds.inventive,),
+    ),
+    "criteria": Way((*CRITICS, "--tau", 1), few, (URL,)),
+    "criteria, divided": Way((*CRITICS, "--tau", 1, "--sub-criteria"), few, (URL,)),
+    "criteria, embedded": Way(
+        (*CRITICS, "--embedder", "endpoint:e"), few, (URL,), tokens=False, bad=(worlds.inventive,)
+    ),
+    "criteria, bank": Way(
+        (*CRITICS, "--embedder", "endpoint:e", "--bank"), few, (URL,), tokens=False
+    ),
+    **{
+        f"plan test, {agent}": Way(
+            ("plan", "test", "suite.jsonl", "--turns", 3, *AGENT, agent), suite, (URL,),
+            bad=(busy,),
+        )
+        for agent in ("openai", "react")
+    },
+    "plan capability": Way(
+        ("plan", "capability", "--n", "2-3", "--cases", 1, "--turns", 2, *AGENT, "openai"), suite,
+        (URL,), bad=(busy,),
+    ),
+    "plan dissect, shrunk": Way(
+        ("plan", "dissect", "suite.jsonl", "--turns", 2, "--paper-literal", "--shrink", 1, "-k", 1,
+         *AGENT, "openai"), failed, (URL,), tokens=False, exact=False, bad=(busy,),
+    ),
+    "trace locate, areas": Way(
+        ("trace", "locate", "traces", *CHAT, "--mode", "areas", "--repeats", 2), two_traces, (URL,),
+        tokens=False,
+    ),
+    "trace locate, rules": Way(("trace", "locate", "traces", "--detectors-only"), two_traces),
+    "flow turn": Way(
+        ("flow", "turn", "desk", "--limit", 4, *AGENT, "template"), desk, (URL,), bad=(busy,)
+    ),
+    "flow session": Way(
+        (*SESSION, "template", "--user", "scripted"), desk, (URL,), tokens=False,
+        bad=(worlds.every_second,),
+    ),
+    "flow session, played and judged": Way(
+        (*SESSION, "template", *SIMULATED, *JUDGE), desk, (URL, USER_URL, JUDGE_URL), tokens=False,
+        bad=(worlds.talkative, worlds.every_second),
+    ),
+    "flow session, published": Way(
+        ("flow", "session", "desk", "--flowbench", "--limit", 1, *AGENT, "openai", *SIMULATED),
+        bare_desk, (URL, USER_URL), tokens=False, bad=(busy, worlds.every_second),
+    ),
+    "flow session, tools played": Way(
+        (*SESSION, "openai", *SIMULATED, "--tools", "model", "--format", "text", "--format", "none",
+         *JUDGE), bare_desk, (URL, USER_URL, JUDGE_URL), tokens=False, bad=(busy,),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An embedder that loads no model, where the one of this machine would be taken."""
+    from agenteval.models import embeddings
+
+    made = embeddings.make_embedder
+
+    def make(spec: str | None, **more: Any) -> Any:
+        return worlds.Letters() if spec is None else made(spec, **more)
+
+    monkeypatch.setattr(embeddings, "make_embedder", make)
+    monkeypatch.setattr("agenteval.proposals.make_embedder", make)
+
+
+def told(cli: Cli, way: Way, url: str, *more: object) -> Any:
+    done = cli(*way.line(url), "--dry-run", "--json", *more)
+    assert done.code == 0, done.err
+    return done.json
+
+
+def sent_tokens(server: Any, since: int) -> float:
+    """A quarter of the characters of all that says something in the prompts."""
+    bodies = [r.body for r in server.requests[since:]]
+    parts = [
+        [b.get("messages"), b.get("input"), b.get("tools"), b.get("response_format")]
+        for b in bodies
+    ]
+    return len(json.dumps(parts, ensure_ascii=False)) / 4
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_good_replies_take_what_is_certain_and_bad_ones_no_more_than_at_most(
+    cli: Cli, tmp_path: Path, name: str
+) -> None:
+    way = WAYS[name]
+    with serve(worlds.good, dimensions=4) as server:
+        way.make(cli, tmp_path, server)
+        before = server.count
+        said = told(cli, way, server.base_url)
+        assert server.count == before
+        asked, sent = real(cli, way, server, worlds.good)
+        assert said["requests"]["least"] <= asked <= said["requests"]["most"]
+        assert said["exact"] is True
+        if way.exact:
+            assert asked == said["requests"]["least"]
+        if way.tokens and asked:
+            assert 0.7 * sent < said["prompt_tokens"]["least"] < 2 * sent
+        for bad in way.bad:
+            asked, sent = real(cli, way, server, bad)
+            assert asked <= said["requests"]["most"]
+            assert asked > 0 or not way.judges
+            if (most := said["prompt_tokens"]["most"]) is not None:
+                assert 0.7 * sent < most or not asked
+
+
+def real(cli: Cli, way: Way, server: Any, answer: Any) -> tuple[int, float]:
+    """Requests and tokens of the real run, which begins with what was stored before any."""
+    factory = answer in (worlds.every_second, worlds.inventive)
+    server.engine.settings = with_answer(server, answer() if factory else answer)
+    store = f"{answer.__name__}.db"
+    if Path("agenteval.db").exists():
+        shutil.copy("agenteval.db", store)
+    before = server.count
+    done = cli(*way.line(server.base_url), "-q", "--store", store)
+    assert "Traceback" not in done.err
+    assert answer is not worlds.good or done.code in (0, 3), done.err
+    return server.count - before, sent_tokens(server, before)
+
+
+def with_answer(server: Any, answer: Any) -> Any:
+    return replace(server.engine.settings, answer=answer)
+
+
+def test_a_bound_is_reached(cli: Cli, tmp_path: Path) -> None:
+    """Not only kept: replies that nobody can read take every repair there is."""
+    with serve(worlds.nonsense) as server:
+        runs(cli, tmp_path, server)
+        two_traces(cli, tmp_path, server)
+        for name in ("quantify", "verify", "criteria"):
+            before = server.count
+            said = told(cli, WAYS[name], server.base_url)
+            cli(*WAYS[name].line(server.base_url), "-q")
+            assert server.count - before == said["requests"]["most"] > 0
+    with serve(busy) as server:
+        suite(cli, tmp_path, server)
+        for agent in ("openai",):
+            before = server.count
+            way = WAYS[f"plan test, {agent}"]
+            said = told(cli, way, server.base_url)
+            cli(*way.line(server.base_url), "-q")
+            # three turns with calls, and the request whose call is one too many
+            assert server.count - before == said["requests"]["most"] == 2 * (3 + 1)

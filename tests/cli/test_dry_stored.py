@@ -1,0 +1,191 @@
+"""What --dry-run says when replies and trials are stored, and under caps: as the real run does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.assemble import Limits
+from agenteval.cli.dry_bill import Amount, Asked, Bill
+from agenteval.cli.dry_show import bill_json
+from agenteval.models.limits import Price
+from agenteval.records import Usage
+from agenteval.testing import serve
+from tests.cli import dry_worlds as worlds
+from tests.cli.conftest import Cli
+from tests.cli.dry_worlds import desk, runs, two_traces
+
+URL = "http://127.0.0.1:9/v1"
+
+
+def requests(cli: Cli, *words: object) -> tuple[int, int]:
+    done = cli(*words, "--dry-run", "--json")
+    assert done.code == 0, done.err
+    return done.json["requests"]["least"], done.json["requests"]["most"]
+
+
+def quantify(url: str, *more: object) -> tuple[object, ...]:
+    return ("quantify", "runs.jsonl", "--model", "m", "--base-url", url, "-j", 1, *more)
+
+
+def test_a_repair_that_is_owed_is_certain_and_a_first_reply_that_is_stored_is_not_asked(
+    cli: Cli, tmp_path: Path
+) -> None:
+    answers = [worlds.nonsense, worlds.good]
+    with serve(lambda body, n: answers[0](body, n)) as server:
+        runs(cli, tmp_path, server)
+        # the reply is stored, and no call is left for its repair
+        assert cli(*quantify(server.base_url, "--max-calls", 1)).code == 3
+        assert server.count == 1
+        del answers[0]
+        # three runs nobody was asked about, and one repair
+        assert requests(cli, *quantify(server.base_url)) == (3 + 1, 2 * 3 + 1)
+        assert cli(*quantify(server.base_url)).code == 0
+        assert server.count == 1 + 4
+        assert requests(cli, *quantify(server.base_url)) == (0, 0)
+
+
+def test_equal_runs_are_asked_about_once_at_least(cli: Cli, tmp_path: Path) -> None:
+    with serve(worlds.good) as server:
+        runs(cli, tmp_path, server)
+        lines = (tmp_path / "runs.jsonl").read_text().splitlines()
+        twin = {**json.loads(lines[0]), "id": "twin"}
+        (tmp_path / "runs.jsonl").write_text("\n".join([*lines, json.dumps(twin)]) + "\n")
+        assert requests(cli, *quantify(server.base_url)) == (4, 2 * 5)
+        assert cli(*quantify(server.base_url)).code == 0
+        assert server.count == 4  # one after the other: the second finds the reply
+
+
+def test_caps_bound_what_is_said_and_what_was_made_counts(cli: Cli, tmp_path: Path) -> None:
+    with serve(worlds.good) as server:
+        runs(cli, tmp_path, server)
+        capped = quantify(server.base_url, "--max-calls", 3)
+        assert requests(cli, *capped) == (3, 3)
+        assert cli(*capped).code == 3
+        assert server.count == 3
+        assert requests(cli, *capped) == (0, 0)
+        assert requests(cli, *quantify(server.base_url, "--max-calls", 4)) == (1, 1)
+        assert requests(cli, *quantify(server.base_url, "--max-calls", 9)) == (1, 2)
+        told = " ".join(cli(*capped, "--dry-run").out.split())
+        assert "--max-calls 3, 3 of them made already: it stops before all is done" in told
+        told = " ".join(cli(*quantify(server.base_url, "--max-calls", 9), "--dry-run").out.split())
+        assert "3 of them made already: enough for all of it" in told
+
+
+def test_a_cap_on_cost_leaves_certain_what_it_pays_for_at_the_highest_price(
+    cli: Cli, tmp_path: Path
+) -> None:
+    price = ("--price-in", 0, "--price-out", 10)  # 2,048 tokens of a reply: 0.02048
+    with serve(worlds.good) as server:
+        runs(cli, tmp_path, server)
+        capped = quantify(server.base_url, *price, "--max-cost", 0.05)
+        least, most = requests(cli, *capped)
+        assert (least, most) == (2, 8)
+        done = cli(*capped, "--dry-run", "--json").json
+        assert done["cost"]["most"] == 0.05
+        assert done["cap"]["uncapped"] == {"least": 4, "most": 8}
+        assert cli(*capped).code in (0, 3)
+        assert least <= server.count <= most
+
+
+def test_users_and_judges_are_not_asked_twice_for_two_formats(cli: Cli, tmp_path: Path) -> None:
+    with serve(worlds.good) as server:
+        desk(cli, tmp_path, server)
+        url = server.base_url
+        asked = ("flow", "session", "desk", "--model", "agent", "--base-url", url, "--limit", 1,
+                 "--simulator", "user", "--simulator-url", url, "-j", 1)  # fmt: skip
+        judged = (*asked, "--judge", "judge", "--judge-url", url)
+        both = ("--format", "text", "--format", "none")
+        # the agent in each format; the same words of the user, the same talk to be judged
+        assert requests(cli, *judged, *both)[0] == 2 + 2 + 1
+        assert cli(*judged, *both, "-q", "--store", "one.db").code == 0
+        assert server.count == 5
+        # without a judge first: the verdict alone is missing then
+        assert cli(*asked, "-q").code in (0, 3)
+        before = server.count
+        done = cli(*judged, "--dry-run", "--json").json
+        assert (done["requests"]["least"], done["requests"]["most"]) == (1, 2)
+        asking = [p["who"] for p in done["parts"] if p["most"]["requests"]]
+        assert asking == ["judge of sessions"]
+        assert cli(*judged, "-q").code == 0
+        assert server.count == before + 1
+        assert requests(cli, *judged) == (0, 0)
+
+
+def test_a_trace_that_was_broken_off_goes_on_where_it_was(cli: Cli, tmp_path: Path) -> None:
+    with serve(worlds.good) as server:
+        two_traces(cli, tmp_path, server)
+        asked = ("trace", "locate", "traces", "--model", "m", "--base-url", server.base_url)
+        assert requests(cli, *asked) == (4, 8)
+        assert cli(*asked, "--max-calls", 3, "-j", 1, "-q").code == 3
+        assert requests(cli, *asked) == (1, 2 * 2 - 1)
+        assert cli(*asked, "-q").code == 0
+        assert server.count == 4
+
+
+def test_capability_goes_on_from_what_is_stored(cli: Cli, tmp_path: Path) -> None:
+    asked = ("plan", "capability", "--n", "2-3", "--cases", 1, "--turns", 2, "--model", "agent",
+             "--agent", "openai")  # fmt: skip
+    with serve(worlds.good) as server:
+        url = ("--base-url", server.base_url)
+        assert requests(cli, *asked, *url) == (1, 2 * 3)
+        assert cli(*asked, *url, "-q").code == 0
+        assert server.count == 1
+        assert requests(cli, *asked, *url) == (0, 0)  # all failed: it ends there
+        assert requests(cli, *asked, *url, "--threshold", 0) == (1, 3)
+        assert cli(*asked, *url, "--threshold", 0, "-q").code == 0
+        assert server.count == 2
+
+
+def bill(*asked: Asked, **limits: Any) -> Bill:
+    return Bill("c", (), asked, Limits(**limits), Usage(requests=2, cost=0.5))
+
+
+def test_sums_caps_and_prices_by_hand() -> None:
+    price = Price(1_000_000, 2_000_000)  # 1 and 2 for a token
+    own = Asked("a", Amount(3, 30, None), Amount(6, 60, 12), "", largest=(10, 5))
+    other = Asked("b", Amount(1, 10, 0), Amount(9, None, 0), "", budget="round 2")
+    free = Asked("c", Amount(4, 40, 0), Amount(4, 40, 0), "", budget=None, priced=False)
+    plain = bill_json(bill(own, other, free))
+    assert plain["requests"] == {"least": 8, "most": 19}
+    assert plain["prompt_tokens"] == {"least": 80, "most": None}
+    assert plain["reply_tokens"] == {"least": None, "most": 12}
+    assert plain["cost"] is None  # no price, no money
+    capped = bill_json(bill(own, other, free, max_calls=4))
+    # two of four are made: a has two left and stops there; the round has four, c is in no budget
+    assert capped["requests"] == {"least": 2 + 0 + 4, "most": 2 + 4 + 4}
+    enough = bill_json(bill(own, other, free, max_calls=5))
+    assert enough["requests"] == {"least": 3 + 1 + 4, "most": 3 + 5 + 4}
+    assert bill_json(bill(own, free, price=price))["cost"] == {"least": 30, "most": 60 + 24}
+    dear = bill_json(bill(own, free, price=price, max_cost=30.5))
+    # 30 are left; 20 are set aside for the largest: one such request is certain
+    assert dear["cap"]["reserved_for_one_request"] == 20
+    assert dear["requests"] == {"least": 1, "most": 10}
+    assert dear["cost"]["most"] == 30
+    assert bill_json(bill(other, price=price))["cost"] == {"least": 10, "most": None}
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_table_fits_and_says_what_it_will_cost(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    from agenteval.cli.console import out
+
+    monkeypatch.setenv("COLUMNS", str(width))
+    out.cache_clear()
+    with serve(worlds.good) as server:
+        runs(cli, tmp_path, server)
+        two = cli("verify", "runs.jsonl", "--model", "m", "--base-url", URL, "--probes", "--rounds",
+                  2, "--dry-run", "--price-in", 1, "--price-out", 4, "--max-calls", 9)  # fmt: skip
+        assert server.count == 0
+    out.cache_clear()
+    assert two.code == 0, two.err
+    lines = two.out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert "requests: at least 9, at most 18" in lines  # the critics have a cap of their own
+    head = next(line for line in lines if "prompt tokens" in line)
+    assert head.split() == ["requests", "prompt", "tokens", "reply", "tokens", "cost"]
+    assert any(line.startswith("cost: at least about ") for line in lines)

@@ -1,0 +1,292 @@
+"""An experiment that was broken off is known as such until all of it is there."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.errors import BudgetExceeded, StoreError, Unauthorized
+from agenteval.evaluators.base import Outcome, Unit
+from agenteval.pipeline import execute, experiment_of, joined, make_plan
+from agenteval.store import Store, TrialSystem
+from agenteval.store.lock import holder
+from agenteval.store.notes import Grid, short
+from agenteval.store.unfinished import Unfinished, unfinished_cells, unfinished_trials
+from tests.store.making import ScriptedJudge, criteria, failures, items
+from tests.store.test_kill import CRITERIA, REPEATS, RUNS, finish, round_of
+from tests.store.trial_making import SYSTEM, case, failed, key, known, trial
+
+
+def capped(after: int, error: type[Exception] = BudgetExceeded) -> ScriptedJudge:
+    """A judge whose calls are refused after so many."""
+    left = iter(range(after))
+
+    def script(_: Unit) -> Outcome | None:
+        if next(left, None) is None:
+            raise error("no more")
+        return None
+
+    return ScriptedJudge(script=script)
+
+
+def judge_all(
+    store: Store, judge: ScriptedJudge, *, runs: int = 6, n: int = 2, repeats: int = 1
+) -> None:
+    plan = make_plan(judge, items(runs), criteria(n), store, repeats=repeats)
+    asyncio.run(execute(plan, judge, store, workers=1))
+
+
+def open_in(store: Store) -> list[Unfinished]:
+    return unfinished_cells(store, [ScriptedJudge().source.sha256])
+
+
+def far(store: Store) -> list[tuple[int, int]]:
+    return [(one.stored, one.planned) for one in open_in(store)]
+
+
+def notes_in(path: Path) -> set[str]:
+    """Keys of the table `meta`, and nothing else may stand in it at rest."""
+    with closing(sqlite3.connect(path)) as db:
+        return {name for (name,) in db.execute("SELECT key FROM meta")}
+
+
+AT_REST = {"version", "secret"}
+
+
+def test_a_cap_leaves_it_open_and_the_same_command_closes_it(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        judge_all(store, capped(5), repeats=2)
+        (one,) = open_in(store)
+        assert (one.stored, one.planned, one.at_work) == (5 * 2, 6 * 2 * 2, None)
+        assert one.line == (
+            "not finished: 10 of 24 planned cells are stored (6 runs × 2 criteria × 2 repeats); "
+            "run the same command again to finish"
+        )
+        assert one.json() == {
+            "source": ScriptedJudge().source.sha256, "what": "cells", "planned": 24, "stored": 10,
+            "in_progress": False,
+        }  # fmt: skip
+        judge_all(store, capped(3), repeats=2)
+        assert far(store) == [(16, 24)]
+        judge_all(store, ScriptedJudge(), repeats=2)
+        assert far(store) == []
+    assert notes_in(tmp_path / "s.db") == AT_REST
+
+
+def test_a_refused_key_leaves_it_open_with_nothing_stored(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        with pytest.raises(Unauthorized):
+            judge_all(store, capped(0, Unauthorized))
+        assert far(store) == [(0, 12)]
+
+
+def test_while_it_runs_the_first_cell_is_never_there_without_the_note(tmp_path: Path) -> None:
+    seen: list[list[tuple[int, int]]] = []
+
+    def script(_: Unit) -> None:
+        seen.append(far(store))
+
+    with Store(tmp_path / "s.db") as store:
+        judge_all(store, ScriptedJudge(script=script), runs=3)
+    assert seen == [[(0, 6)], [(2, 6)], [(4, 6)]]
+
+
+def test_failures_are_stored_so_that_nothing_is_left_open(tmp_path: Path) -> None:
+    def script(unit: Unit) -> Outcome | None:
+        broken = unit.run.id == "run-3"
+        return failures(unit, ScriptedJudge().source, "error:timeout") if broken else None
+
+    with Store(tmp_path / "s.db") as store:
+        judge_all(store, ScriptedJudge(script=script))
+        assert far(store) == []
+    assert notes_in(tmp_path / "s.db") == AT_REST
+
+
+def test_experiments_of_one_judge_are_told_apart(tmp_path: Path) -> None:
+    """Two files of runs: of each what it planned itself is counted."""
+    judge = ScriptedJudge()
+    with Store(tmp_path / "s.db") as store:
+        for text, after in (("one", 4), ("two", 1)):
+            plan = make_plan(judge, items(6, text), criteria(2), store, repeats=1)
+            asyncio.run(execute(plan, capped(after), store, workers=1))
+        assert sorted(far(store)) == [(2, 12), (8, 12)]
+        first = [view.sha256 for _, view in items(6, "one")]
+        (one,) = unfinished_cells(store, [judge.source.sha256], first)
+        assert one.stored == 8
+        assert unfinished_cells(store, ["0" * 64]) == []
+        plan = make_plan(judge, items(6, "one"), criteria(2), store, repeats=1)
+        asyncio.run(execute(plan, judge, store, workers=1))
+        assert far(store) == [(2, 12)]
+
+
+def test_a_larger_plan_takes_the_place_of_the_smaller(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        judge_all(store, capped(2), repeats=1)
+        judge_all(store, capped(6), repeats=3)
+        assert far(store) == [(16, 36)]
+        judge_all(store, capped(1), repeats=2)  # a part of it: the same is open
+        assert far(store) == [(18, 36)]
+        judge_all(store, ScriptedJudge(), repeats=3)
+    assert notes_in(tmp_path / "s.db") == AT_REST
+
+
+def test_what_other_plans_have_completed_is_closed_with_them(tmp_path: Path) -> None:
+    """Neither plan holds the other, but the second stores what the first lacks."""
+    judge = ScriptedJudge()
+    with Store(tmp_path / "s.db") as store:
+        judge_all(store, capped(5), runs=6, n=2)
+        plan = make_plan(judge, items(9)[3:], criteria(2), store, repeats=1)
+        asyncio.run(execute(plan, judge, store, workers=1))
+        assert far(store) == []
+    assert notes_in(tmp_path / "s.db") == AT_REST
+
+
+def test_copies_count_beside_their_originals(tmp_path: Path) -> None:
+    judge = capped(7)
+    with Store(tmp_path / "s.db") as store:
+        parts = [("original", items(4)), ("pad:1", items(3, "padded")), ("none:1", [])]
+        plans = [
+            make_plan(judge, some, criteria(3), store, repeats=2, variant=name)
+            for name, some in parts
+        ]
+        asyncio.run(execute(joined(plans), judge, store, workers=1))
+        (one,) = open_in(store)
+        assert (one.stored, one.planned) == (7 * 3, (4 + 3) * 3 * 2)
+        assert "(4 runs and 3 copies × 3 criteria × 2 repeats)" in one.line
+
+
+def test_a_living_process_is_named(tmp_path: Path) -> None:
+    judge = ScriptedJudge()
+    with Store(tmp_path / "s.db") as store:
+        judge_all(store, capped(2))
+        with store.lock(experiment_of(judge, "sums")):
+            (one,) = open_in(store)
+            assert one.line.startswith("in progress: 4 of 12 planned cells are stored (6 runs")
+            assert one.line.endswith(" works on it")
+            assert "process " in one.line
+            assert one.json()["in_progress"] is True
+        assert open_in(store)[0].line.startswith("not finished: 4 of 12")
+
+
+def test_to_ask_for_the_holder_keeps_nobody_out(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        assert holder(store.path, "e" * 64) is None
+        assert not list(tmp_path.glob(".s.db.locks"))  # nothing is made by asking
+        for _ in range(3):
+            with store.lock("e" * 64):
+                assert holder(store.path, "e" * 64) is not None
+                assert holder(store.path, "f" * 64) is None
+            assert holder(store.path, "e" * 64) is None
+
+
+def test_a_process_that_is_killed_leaves_the_note(tmp_path: Path) -> None:
+    path = tmp_path / "killed.db"
+    round_of(path, 0.0, heard=9)
+    with closing(sqlite3.connect(path)) as db:
+        (stored,) = db.execute("SELECT count(*) FROM cells").fetchone()
+    assert stored >= 8 * CRITERIA
+    with Store(path) as store:
+        (source,) = [k for k, _ in store.sources()]
+        (one,) = unfinished_cells(store, [source])
+        assert (one.stored, one.planned, one.at_work) == (stored, RUNS * REPEATS * CRITERIA, None)
+    finish(path)
+    assert notes_in(path) == AT_REST
+
+
+def test_a_damaged_note_is_told(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        judge_all(store, capped(2))
+    with closing(sqlite3.connect(tmp_path / "s.db")) as db, db:
+        db.execute("UPDATE meta SET value = x'5b5d' WHERE key LIKE 'open:%'")
+    with Store(tmp_path / "s.db") as store, pytest.raises(StoreError, match="open experiment"):
+        open_in(store)
+
+
+NAMES = st.sets(st.sampled_from("abcd"), min_size=1)
+GRIDS = st.builds(
+    lambda rows, n, variant, names: Grid(short(rows), n, variant, tuple(sorted(names))),
+    NAMES, st.integers(1, 3), st.sampled_from(["original", "pad"]), NAMES,
+)  # fmt: skip
+
+
+def cells_of(grid: Grid) -> set[tuple[str, str, str, int]]:
+    return {
+        (row, grid.variant, c, k)
+        for row in grid.rows
+        for c in grid.criteria
+        for k in range(grid.repeats)
+    }
+
+
+@given(GRIDS, GRIDS)
+def test_a_grid_covers_another_as_sets_of_cells_do(one: Grid, other: Grid) -> None:
+    assert one.planned == len(cells_of(one))
+    assert one.covers(other) == (cells_of(one) >= cells_of(other))
+
+
+# ---- trials --------------------------------------------------------------------------------------
+
+
+def test_trials_are_open_until_all_of_them_are_stored(tmp_path: Path) -> None:
+    keys = [case(i).key for i in range(4)]
+    with Store(tmp_path / "s.db") as store:
+        book = known(store, 4)
+        begun = book.begin("planning", SYSTEM, book.missing("planning", keys, SYSTEM.key, 2))
+        for i in range(3):
+            book.write_trial_soon(failed(i) if i == 1 else trial(i)).result(5)
+        (one,) = unfinished_trials(store, ["planning"])
+        assert one.line == (
+            "not finished: 3 of 8 planned trials (planning) of scripted are stored (4 cases × 2 "
+            "trials); run the same command again to finish"
+        )
+        assert one.json() == {
+            "system": SYSTEM.key, "name": "scripted", "evaluator": "planning", "what": "trials",
+            "planned": 8, "stored": 3, "in_progress": False,
+        }  # fmt: skip
+        # Resumed: what is missing is a part of what is open, and the failure is tried again.
+        left = book.missing("planning", keys, SYSTEM.key, 2)
+        assert len(left) == 6
+        again = book.begin("planning", SYSTEM, left)
+        assert len(unfinished_trials(store, ["planning"])) == 1
+        for k, number in left:
+            book.write_trial_soon(trial(keys.index(k), number)).result(5)
+        book.finish(again)
+        assert unfinished_trials(store, ["planning"]) == []
+        book.finish(begun)  # nothing is left to be taken away
+    assert notes_in(tmp_path / "s.db") == AT_REST
+
+
+def test_trials_of_others_are_not_counted(tmp_path: Path) -> None:
+    """Neither another system's, nor another evaluator's, nor those of other cases or numbers."""
+    other = TrialSystem(key=key("other"), name="another", parameters={})
+    with Store(tmp_path / "s.db") as store:
+        book = known(store, 4, SYSTEM, other)
+        book.add_cases("planning.dissect-x", [case(0)])
+        book.begin("planning", SYSTEM, [(case(0).key, 0), (case(1).key, 0)])
+        for one in (
+            trial(0), trial(0, 1), trial(2), trial(1, system=other.key),
+            trial(0, evaluator="planning.dissect-x"),
+        ):  # fmt: skip
+            book.write_trial_soon(one).result(5)
+        assert [(u.stored, u.planned) for u in unfinished_trials(store, ["planning"])] == [(1, 2)]
+        assert len(unfinished_trials(store, ["planning"], [case(1).key])) == 1
+        assert unfinished_trials(store, ["planning"], [case(2).key]) == []
+        assert unfinished_trials(store, ["plan"]) == []
+        book.begin("planning.dissect-x", SYSTEM, [(case(3).key, 0)], lock="planning")
+        assert len(unfinished_trials(store, ["planning"])) == 2
+        with book.lock("planning", SYSTEM.key):
+            assert all(u.at_work for u in unfinished_trials(store, ["planning"]))
+
+
+def test_without_work_nothing_is_noted(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        book = known(store, 1)
+        book.finish(book.begin("planning", SYSTEM, []))
+        judge_all(store, ScriptedJudge(), runs=0)
+    assert notes_in(tmp_path / "s.db") == AT_REST
