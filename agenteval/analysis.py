@@ -10,7 +10,7 @@ from typing import Any
 
 from agenteval.records import Criterion
 from agenteval.stats import Interval, mean_interval
-from agenteval.store import Store
+from agenteval.store import Store, of_one_state
 from agenteval.store.rows import cell_detail
 
 ALL = "all systems"
@@ -68,6 +68,7 @@ class Row:
         return total / every, (total + missing) / every
 
 
+@of_one_state
 def load_ratings(
     store: Store,
     source_key: str,

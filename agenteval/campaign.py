@@ -20,7 +20,7 @@ from agenteval.evaluators.planning.checker import check
 from agenteval.evaluators.planning.run import Attempt, check_key, run_case
 from agenteval.evaluators.planning.verdict import CheckRules, Verdict
 from agenteval.records import Usage
-from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
+from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, of_one_state
 from agenteval.trialling import Ended, Job, Progress, run_jobs
 
 EVALUATOR = "planning"
@@ -95,6 +95,7 @@ async def _run(system: System, case: Case, number: int, rules: Rules) -> Trial:
     return _trial(system, case, number, log, verdict, rules.check, started)
 
 
+@of_one_state
 def load_attempts(
     store: Store,
     rules: CheckRules | None = None,

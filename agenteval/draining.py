@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from agenteval.wording import plural
+
 if TYPE_CHECKING:
     from agenteval.models.client import Client
 
@@ -110,18 +112,14 @@ class Drain:
             stop()
             if count := under_way():
                 self.told(
-                    f"interrupted: finishing {_plural(count, what)} under way, for at most "
+                    f"interrupted: finishing {plural(count, what)} under way, for at most "
                     f"{self.seconds:g} s; once more ends it at once"
                 )
 
         def late() -> None:
-            self.told(f"{_plural(under_way(), what)} broken off: not stored, to be run again")
+            self.told(f"{plural(under_way(), what)} broken off: not stored, to be run again")
 
         return await drained(work, begin, seconds=self.seconds, late=late)
 
 
 USUAL = Drain()
-
-
-def _plural(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from agenteval.databases import is_database
 from agenteval.errors import AgentevalError, InputError, StoreError
 
 if sys.platform != "win32":
@@ -31,9 +32,9 @@ _TOKEN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{12}\.partial")
 def write_atomically(path: Path, text: str) -> None:
     """Write UTF-8 through a temporary file in the same folder, durable before it gets its name.
 
-    Raises InputError when the path cannot be written or the text is not Unicode, StoreError when
-    the disk is full or fails. The old file is untouched then, unless the disk failed after the new
-    one took its place whole.
+    Raises InputError when the path cannot be written, is a database or the text is not Unicode,
+    StoreError when the disk is full or fails. The old file is untouched then, unless the disk
+    failed after the new one took its place whole.
     """
     try:
         data = text.encode("utf-8")
@@ -62,6 +63,7 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.chmod(target.stat().st_mode & 0o777)
         yield temporary
         _sync(temporary, os.O_RDWR)
+        _refuse_database(target, path)  # one that was made meanwhile
         temporary.replace(target)
         temporary = None
         if os.name == "posix":  # the new name must survive a power cut as well
@@ -82,8 +84,8 @@ def replacing(path: Path) -> Iterator[Path]:
 def _target(path: Path) -> Path:
     """The file that is to be replaced, links followed.
 
-    Raises InputError for a circle of links, and for a pipe or a device: in the place of /dev/null
-    would stand a file.
+    Raises InputError for a circle of links, for a database, and for a pipe or a device: in the
+    place of /dev/null would stand a file. Raises OSError for what cannot be looked at.
     """
     try:
         target = path.resolve()
@@ -91,7 +93,14 @@ def _target(path: Path) -> Path:
         raise InputError(f"names no file ({' '.join(str(error).split())})", str(path)) from error
     if target.exists() and not target.is_file() and not target.is_dir():
         raise InputError("cannot write (this is no file but a pipe or a device)", str(path))
+    _refuse_database(target, path)
     return target
+
+
+def _refuse_database(target: Path, path: Path) -> None:
+    """Whole files are texts and pictures: nobody means to put one in the place of a store."""
+    if is_database(target):
+        raise InputError("cannot write (this is a database, perhaps a store)", str(path))
 
 
 def refused(error: OSError, path: Path, what: str = "cannot write") -> AgentevalError:

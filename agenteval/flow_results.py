@@ -21,7 +21,7 @@ from agenteval.evaluators.workflows.results import (
 from agenteval.evaluators.workflows.scenario import FORMATS, Format
 from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
 from agenteval.records import content_hash
-from agenteval.store import Store, Trial, Trials, TrialSystem
+from agenteval.store import Store, Trial, Trials, TrialSystem, of_one_state
 
 EVALUATORS: dict[Level, str] = {"turn": "workflows.turn", "session": "workflows.session"}
 
@@ -46,6 +46,7 @@ class _About(NamedTuple):
     trial: int
 
 
+@of_one_state
 def load_sessions(
     store: Store, *, cases: Iterable[str] | None = None, systems: Iterable[str] | None = None
 ) -> list[SessionResult]:
@@ -67,6 +68,7 @@ def load_sessions(
     ]
 
 
+@of_one_state
 def load_turns(
     store: Store, *, cases: Iterable[str] | None = None, systems: Iterable[str] | None = None
 ) -> list[TurnResult]:

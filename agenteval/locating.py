@@ -22,7 +22,7 @@ from agenteval.evaluators.base import classify
 from agenteval.evaluators.traces.outline import Outline, outline, trace_key
 from agenteval.records import Findings, Run, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
+from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, of_one_state
 from agenteval.trialling import Ended, Progress, run_jobs
 
 EVALUATOR = "traces"
@@ -194,6 +194,7 @@ async def find(finder: Finder, run: Run, attempt: int = 0) -> Found:
         return Found(failed, spent if isinstance(spent, Usage) else Usage())
 
 
+@of_one_state
 def load_findings(
     store: Store, *, traces: Iterable[str] | None = None, finders: Iterable[str] | None = None
 ) -> list[Stored]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from agenteval.store.opened import is_open
+from agenteval.store.opened import is_store
 from tests.thorough import PROFILE
 
 settings.register_profile(
@@ -67,7 +67,7 @@ def _keeps_the_locks(event: str, values: tuple[object, ...]) -> None:
     if event == "sqlite3.connect":
         name, _, query = str(path).removeprefix("file:").partition("?")
         path = name if "immutable=1" in query or "nolock=1" in query else None
-    if isinstance(path, str | os.PathLike) and is_open(path):
+    if isinstance(path, str | os.PathLike) and is_store(path):
         raise AssertionError(f"{path} is opened without its locks while a store has it open")
 
 

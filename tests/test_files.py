@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import resource
+import sqlite3
 import stat
+import subprocess
 import sys
 import time
+from contextlib import closing
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -252,3 +257,87 @@ def test_half_a_write_is_completed(tmp_path: Path) -> None:
     with faulty_disk.failing({"write": fault}):
         write_atomically(tmp_path / "a.txt", "12345678")
     assert (tmp_path / "a.txt").read_text() == "12345678"
+
+
+# ---- databases -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "some.db"
+    with closing(sqlite3.connect(path)) as made:
+        made.execute("CREATE TABLE t (x)")
+    return path
+
+
+@pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])
+def test_a_database_is_not_replaced(database: Path, end: str) -> None:
+    before = database.read_bytes()
+    with pytest.raises(InputError, match="this is a database") as caught:
+        write_atomically(Path(f"{database}{end}"), "x")
+    assert "\n" not in str(caught.value)
+    assert database.read_bytes() == before
+    assert names(database.parent) == ["some.db"]
+
+
+def test_what_only_resembles_a_database_is_replaced(tmp_path: Path) -> None:
+    for name, old in (("a.db", b""), ("b.db", b"SQLite format 3"), ("c-wal", b"x")):
+        (tmp_path / name).write_bytes(old)
+        write_atomically(tmp_path / name, "new")
+        assert (tmp_path / name).read_text() == "new"
+
+
+def test_a_database_made_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "some.db"
+
+    def written() -> None:
+        with replacing(path) as temporary:
+            temporary.write_text("x")
+            with closing(sqlite3.connect(path)) as made:
+                made.execute("CREATE TABLE t (x)")
+
+    with pytest.raises(InputError, match="this is a database"):
+        written()
+    assert path.read_bytes().startswith(b"SQLite format 3\0")
+    assert names(tmp_path) == ["some.db"]
+
+
+WRITER = """
+import sqlite3, sys
+try:
+    sqlite3.connect(sys.argv[1], timeout=0).execute("INSERT INTO t VALUES (2)")
+except sqlite3.OperationalError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
+def test_to_look_at_a_database_gives_up_no_lock(database: Path) -> None:
+    with closing(sqlite3.connect(database, isolation_level=None)) as ours:
+        ours.execute("BEGIN IMMEDIATE")
+        with pytest.raises(InputError, match="this is a database"):
+            write_atomically(database, "x")
+        other = subprocess.run([sys.executable, "-c", WRITER, database], capture_output=True,
+                               text=True, timeout=60, check=True)  # fmt: skip
+        assert other.stdout == "database is locked\n"
+
+
+def test_what_must_not_be_looked_at_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As its permissions would have it: whoever runs the tests may be allowed everything."""
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    opened = io.open
+
+    def unreadable(file: Any, mode: str = "r", *more: Any, **named: Any) -> Any:
+        if file == path and mode == "rb":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(file, mode, *more, **named)
+
+    monkeypatch.setattr(io, "open", unreadable)
+    with pytest.raises(InputError, match="Permission denied"):
+        write_atomically(path, "new")
+    monkeypatch.undo()
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["a.txt"]

@@ -20,6 +20,7 @@ from agenteval.agents.openai_chat import OpenAIChatAgent
 from agenteval.agents.openai_responses import OpenAIResponsesAgent
 from agenteval.agents.react import ReActAgent
 from agenteval.agents.toolbox import Outcome, Toolbox
+from agenteval.databases import is_database
 from agenteval.errors import InputError, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -145,6 +146,8 @@ class _Lines:
     @contextmanager
     def opened(cls, path: Path) -> Iterator[_Lines]:
         try:
+            if is_database(path):
+                raise InputError("cannot write (this is a database, perhaps a store)", str(path))
             stream = path.open("w", encoding="utf-8", errors="replace", newline="\n")
         except OSError as error:
             raise InputError(f"cannot write ({error.strerror})", str(path)) from None

@@ -136,7 +136,7 @@ def _from_store(
 
     found: dict[str, ScoreTable] = {}
     criteria = {c.id: c for c in known}
-    with Store(asked.store or default_path(), create=False) as store:
+    with Store(asked.store or default_path(), create=False) as store, store.snapshot():
         for start in asked.sources or (None,):
             key, source = find_source(store, start)
             name = source.model if source.model not in found else f"{source.model} {key[:12]}"

@@ -10,6 +10,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, note, print_json
+from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def compare(
     from agenteval.gates import exit_code, regression_gates, under_gate
 
     Verbosity.level = -1 if quiet else Verbosity.level
+    refuse_input(junit, [with_, scores, criteria], store=store)
     limits = [_limit(text) for text in fail_under or ()]
     if junit is not None and not limits and not fail_on_regression:
         raise InputError("reports gates; add --fail-under or --fail-on-regression", "--junit")

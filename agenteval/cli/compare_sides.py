@@ -163,6 +163,8 @@ def _from_stores(wanted: Wanted) -> Sides:
         stores = [stack.enter_context(Store(paths[0], create=False))]
         if wanted.other is not None:
             stores.append(stack.enter_context(Store(paths[1], create=False)))
+        for opened in stores:
+            stack.enter_context(opened.snapshot())
         places = [_place(stores[min(i, len(stores) - 1)], wanted, i) for i in (0, 1)]
         return _stored_sides(wanted, places, paths)
 

@@ -11,7 +11,7 @@ from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
 from agenteval.cli.ending import REPLIES, say_interrupted, say_waiting
 from agenteval.cli.job import make_limits
-from agenteval.cli.outputs import check_record
+from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.errors import ModelError
 
 if TYPE_CHECKING:
@@ -74,7 +74,10 @@ def criteria(
 
     Verbosity.level = -1 if quiet else Verbosity.level
     folder = find_task(task)
-    check_record(record, [output, store, folder.runs], [folder.path / TASK_FILE], model)
+    target = output or Path("criteria") / f"{folder.task.name}.json"
+    task_file = folder.path / TASK_FILE
+    check_record(record, [target, folder.runs], [task_file], model, store=store)
+    refuse_input(target, [folder.runs, task_file], store=store)
     choice = choose_model(model, base_url, need_key=not dry_run)
     wanted = CriticOptions(
         seeds=tuple(range(seed, seed + seeds)),
@@ -95,7 +98,6 @@ def criteria(
 
         show(bill(choice, wanted, folder.task, limits, kept), as_json=as_json)
         return
-    target = output or Path("criteria") / f"{folder.task.name}.json"
     try:
         found = _propose(choice, wanted, folder.task, limits, kept, record)
     except KeyboardInterrupt:

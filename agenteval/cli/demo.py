@@ -24,6 +24,7 @@ def demo(
     """Propose criteria for mathematics, score 60 runs, print the tables. Needs no key."""
     from agenteval.cli.criteria import criteria
     from agenteval.cli.quantify import quantify
+    from agenteval.files import refused
     from agenteval.readers.tasks import find_task
 
     task = find_task("math")
@@ -32,7 +33,10 @@ def demo(
         raise typer.BadParameter("the task math has no runs.jsonl")
     source = runs.resolve()
     target = folder or Path(tempfile.mkdtemp(prefix="agenteval-demo-"))
-    target.mkdir(parents=True, exist_ok=True)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise refused(error, target) from error
     began = Path.cwd()
     os.chdir(target)
     _step(

@@ -47,9 +47,11 @@ def doctor(
 
 def _versions() -> Iterator[Check]:
     import platform
+    import sqlite3
     from importlib.metadata import PackageNotFoundError, version
 
     yield "python", None, platform.python_version()
+    yield "sqlite", None, sqlite3.sqlite_version
     for package in _PACKAGES:
         try:
             yield package, None, version(package)
@@ -116,7 +118,7 @@ def _store(store: Path | None) -> Iterator[Check]:
 
     path = Path(store or default_path())
     try:
-        with Store(path, create=False) as opened:
+        with Store(path, create=False) as opened, opened.snapshot():
             yield (
                 "store",
                 True,

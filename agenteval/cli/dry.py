@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.dry_bill import Amount, Asked, Bill
 from agenteval.cli.dry_judge import Asker, judged
+from agenteval.wording import plural
 
 if TYPE_CHECKING:
     from agenteval.models.factory import ModelChoice
@@ -36,7 +37,8 @@ def bill(
         f"runs: {len(items)} of task {task.name}",
         f"reference answers: {'shown to the judge' if job.with_reference else 'withheld'}",
         f"criteria: {len(criteria)} ({', '.join(c.name for c in criteria)})",
-        f"cells: {len(items)} runs × {len(criteria)} criteria × {job.repeats} repeats = {cells}",
+        f"cells: {plural(len(items), 'run')} × {plural(len(criteria), 'criterion')} × "
+        f"{plural(job.repeats, 'repeat')} = {cells:,}",
     ]
     if choice.kind == "embedded":
         calls = f"calls: {len(items) * job.repeats} at most; {LOCAL}"

@@ -12,6 +12,7 @@ from agenteval.cli.dry_judge import Asker, judged
 from agenteval.cli.job import Job
 from agenteval.cli.probe_asking import OTHER_WAYS, Asking, attack_plan
 from agenteval.records import Usage
+from agenteval.wording import plural
 
 if TYPE_CHECKING:
     from agenteval.evaluators.utility.probes.result import ProbeOptions
@@ -34,8 +35,8 @@ def bill(
     texts, originals = material.texts, len(material.items)
     about = [
         f"texts: {originals} originals and {texts - originals} perturbed copies",
-        f"cells: {texts} texts × {len(material.criteria)} criteria × {job.repeats} repeats = "
-        f"{texts * len(material.criteria) * job.repeats}",
+        f"cells: {plural(texts, 'text')} × {plural(len(material.criteria), 'criterion')} × "
+        f"{plural(job.repeats, 'repeat')} = {texts * len(material.criteria) * job.repeats:,}",
     ]
     if choice.kind == "embedded":
         about.append(f"calls: {texts * job.repeats} at most; {LOCAL}")
@@ -70,7 +71,7 @@ def _embedded_probes(material: Material, options: ProbeOptions | None) -> Iterat
 
 
 def _added(runs: int, repeats: int) -> str:
-    return f"an attack and a control in {runs} runs × {repeats} repeats"
+    return f"an attack and a control in {plural(runs, 'run')} × {plural(repeats, 'repeat')}"
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,8 @@ class _Dry:
         found: Asked | None = None
         originals, repeats = len(self.material.items), self.material.repeats
         why = (
-            f"{originals} originals × {repeats} repeats × {len(OTHER_WAYS)} ways, less what is "
+            f"{plural(originals, 'original')} × {plural(repeats, 'repeat')} × "
+            f"{len(OTHER_WAYS)} ways, less what is "
             "stored; one more for a reply that cannot be read"
         )
         for change in OTHER_WAYS.values():

@@ -9,6 +9,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, note
+from agenteval.cli.outputs import refuse_input
 
 
 def export(
@@ -25,18 +26,18 @@ def export(
 ) -> None:
     """Write all stored results to a file, one row per result; the file appears whole or not."""
     Verbosity.level = -1 if quiet else Verbosity.level
+    refuse_input(file, store=store)
     from agenteval.cli import begun
     from agenteval.cli.show import pick_source
-    from agenteval.figures.text import plural
     from agenteval.store import Store, default_path
     from agenteval.store.export import export_cells
     from agenteval.store.unfinished import unfinished_cells
     from agenteval.store.ways import is_probe, way_of
+    from agenteval.wording import plural
 
-    with Store(store or default_path(), create=False) as opened:
+    with Store(store or default_path(), create=False) as opened, opened.snapshot():
         known = opened.sources()
         key = None if source is None else pick_source(known, source)[0]
-        # Before the rows: of what is being worked on, more may be written than is said here.
         own = [k for k, one in known if key in (None, k) and (key or all_ways or not is_probe(one))]
         unfinished = unfinished_cells(opened, own)
         rows = export_cells(opened, file, source_key=key, probes=all_ways)

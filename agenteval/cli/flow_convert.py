@@ -12,6 +12,7 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, note, print_json, warn
 from agenteval.cli.ending import REPLIES, say_interrupted, say_waiting
+from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 from agenteval.visible import visible
 
@@ -43,6 +44,7 @@ def convert(
     from agenteval.files import write_atomically
 
     Verbosity.level = -1 if quiet else Verbosity.level
+    refuse_input(output)
     target = told(to, "--to")
     begin = told(source or ("code" if target == "flowchart" else "flowchart"), "--from")
     found = read_role(find_role(role))

@@ -12,6 +12,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, note, warn
+from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def report(
 
     Verbosity.level = -1 if quiet else Verbosity.level
     _check_files(output, figure)
+    for path in (output, figure):
+        refuse_input(path, store=store)
     sessions, turns, unfinished = _stored(store, role or ())
     begun.say(unfinished, aside=as_json)
     _say_versions(sessions, turns)
@@ -105,7 +108,7 @@ def _stored(
     first = "run `agenteval flow session` or `agenteval flow turn` first"
     if not path.is_file():  # the store itself would name another command
         raise InputError(f"there is no store here yet; {first}", str(path))
-    with Store(path, create=False) as opened:
+    with Store(path, create=False) as opened, opened.snapshot():
         unfinished = unfinished_trials(opened, EVALUATORS.values())
         sessions, turns = load_sessions(opened), load_turns(opened)
     if not (sessions or turns):

@@ -110,7 +110,7 @@ def score(
     if published and not reference:
         raise InputError("this is a way of counting as published; give --reference too",
                          "--published")  # fmt: skip
-    check_record(record, [*files, workflow, store], [], model)
+    check_record(record, [*files, workflow], [], model, store=store)
     asked = _Asked(
         model, base_url, None if temperature is None or temperature < 0 else temperature, seed,
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout), store, record,

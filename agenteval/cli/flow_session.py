@@ -12,6 +12,7 @@ from agenteval.cli.flow_agents import present
 from agenteval.cli.flow_job import Campaign, FlowJob
 from agenteval.cli.flow_stage import Players, Stage
 from agenteval.cli.job import make_limits
+from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def session(
     from agenteval.store import Store, default_path
 
     Verbosity.level = -1 if quiet else Verbosity.level
+    refuse_input(judgements, store=store)
     job = FlowJob(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
         max_tokens, flow_choice.make_formats(formats), judge, judge_url,
@@ -115,7 +117,7 @@ def session(
         show_bill(bill(job, campaign, course, stage.asked), as_json=as_json)
         return
     keys, ended = flow_job.run(job, campaign, judgements)
-    with Store(store or default_path()) as found:
+    with Store(store or default_path()) as found, found.snapshot():
         own = load_sessions(found, cases=[c.key for c in cases], systems=keys)
     own = [r for r in own if r.trial < trials]
     show(own, [], as_json=as_json)

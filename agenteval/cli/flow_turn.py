@@ -12,6 +12,7 @@ from agenteval.cli import flow_choice, flow_job, flow_options, options, plan_job
 from agenteval.cli.console import Verbosity
 from agenteval.cli.flow_job import Campaign, FlowJob
 from agenteval.cli.job import make_limits
+from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def turn(
     from agenteval.store import Store, default_path
 
     Verbosity.level = -1 if quiet else Verbosity.level
+    refuse_input(judgements, store=store)
     job = FlowJob(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
         max_tokens, flow_choice.make_formats(formats), judge, judge_url,
@@ -90,7 +92,7 @@ def turn(
         show_bill(bill(job, campaign, Course(_tokens, _tokens)), as_json=as_json)
         return
     keys, ended = flow_job.run(job, campaign, judgements)
-    with Store(store or default_path()) as found:
+    with Store(store or default_path()) as found, found.snapshot():
         own = load_turns(found, cases=[c.key for c in cases], systems=keys)
     own = [r for r in own if r.trial < trials]
     show([], own, as_json=as_json)

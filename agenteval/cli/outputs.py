@@ -11,19 +11,49 @@ from agenteval.errors import InputError
 from agenteval.intake import LINE
 
 _READ = "this file is read; name another one to write"
+_STORE = "this is the store; name another file to write"
+_DATABASE = "this is a database; name another file to write"
 
 
-def refuse_input(output: Path | None, inputs: Iterable[str | Path | None]) -> None:
-    """Raise InputError when the file to write is one of those that are read, by any name."""
+def refuse_input(
+    output: Path | None, inputs: Iterable[str | Path | None] = (), *, store: Path | None = None
+) -> None:
+    """Raise InputError when the file to write is one of those that are read, by any name.
+
+    So it is for the store that was given, or else is meant by default, also when it is still to be
+    made, and for any other database. To be called before anything is paid for.
+    """
     if output is None:
         return
-    for one in inputs:
-        try:
-            same = one is not None and Path(one).samefile(output)
-        except (OSError, ValueError):  # one of them is not there, or is no file: it is told later
-            continue
-        if same:
-            raise InputError(_READ, str(output))
+    if any(one is not None and _same(one, output) for one in inputs):
+        raise InputError(_READ, str(output))
+    _refuse_store(output, store)
+
+
+def _same(one: str | Path, output: Path) -> bool:
+    try:
+        return Path(one).samefile(output)
+    except FileNotFoundError:  # both may be still to be made
+        return os.path.realpath(one) == os.path.realpath(output)
+    except (OSError, ValueError):  # what is no file is told later
+        return False
+
+
+def _refuse_store(output: Path, store: Path | None) -> None:
+    from agenteval.databases import is_database
+    from agenteval.store import default_path
+    from agenteval.store.connect import store_path
+
+    kept = store_path(store or default_path())
+    if _same(kept, output):
+        raise InputError(_STORE, str(output))
+    try:
+        found = is_database(output)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise InputError(f"cannot write ({reason})", str(output)) from error
+    if found:
+        raise InputError(_DATABASE, str(output))
 
 
 def check_record(
@@ -31,17 +61,19 @@ def check_record(
     inputs: Iterable[str | Path | None],
     sources: Iterable[str | Path | None] = (),
     model: str | None = None,
+    *,
+    store: Path | None = None,
 ) -> None:
     """What --record names may be written to, told before anything is asked.
 
-    Raises InputError when it is one of the `inputs` or the file of the model, when it is or would
-    be among what is read of a source (a file, folder or pattern), and when it exists and is no
-    recording.
+    Raises InputError when it is one of the `inputs` or the file of the model, the store or another
+    database, when it is or would be among what is read of a source (a file, folder or pattern),
+    and when it exists and is no recording.
     """
     if record is None:
         return
     kind, _, file = (model or "").partition(":")
-    refuse_input(record, [*inputs, file if kind in ("replay", "autogen") else None])
+    refuse_input(record, [*inputs, file if kind in ("replay", "autogen") else None], store=store)
     for source in sources:
         if source is not None and str(source) != "-":
             _refuse_within(record, str(source))
@@ -53,11 +85,11 @@ def _refuse_within(record: Path, source: str) -> None:
     from agenteval.readers.sources import SUFFIXES, find
 
     try:
-        refuse_input(record, (one.path for one in find(source).files))
-    except InputError as error:
-        if error.where == str(record):
-            raise
+        files = [one.path for one in find(source).files]
+    except InputError:
         return  # the source cannot be read, which is told when it is
+    if any(_same(file, record) for file in files):
+        raise InputError(_READ, str(record))
     parts = Path(os.path.abspath(record)).parts
     pattern = Path(os.path.abspath(source)).parts
     if Path(source).is_dir():
@@ -86,7 +118,7 @@ def _begins_a_recording(path: Path) -> bool:
 
     True as well for what cannot be read: the recorder tells why.
     """
-    from agenteval.models.replay import is_recorded
+    from agenteval.models.recording import is_recorded
 
     try:
         with path.open("rb") as stream:

@@ -125,7 +125,8 @@ def _run(
             except KeyboardInterrupt:
                 ended = None
             keys = [case.sha256 for case in failed]
-            everything = load_dissections(store, cases=keys, systems=[system.sha256])
+            with store.snapshot():
+                everything = load_dissections(store, cases=keys, systems=[system.sha256])
             found = everything.get(evaluator_name(how), [])
             if as_json:
                 print_json([d.model_dump(mode="json") for d in found])
@@ -142,7 +143,8 @@ def _failed(store: Store, cases: Sequence[Case], system_key: str, job: PlanJob) 
     from agenteval.campaign import load_attempts
 
     keys = [case.sha256 for case in cases]
-    attempts = load_attempts(store, job.rules.check, cases=keys, systems=[system_key])
+    with store.snapshot():
+        attempts = load_attempts(store, job.rules.check, cases=keys, systems=[system_key])
     if not attempts:
         raise InputError(
             "no trial of this agent and suite is stored (--timeout, --turns and what the agent "

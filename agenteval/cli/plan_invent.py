@@ -11,6 +11,7 @@ import typer
 
 from agenteval.cli.console import Verbosity, clean, note, out, warn, warn_list
 from agenteval.cli.ending import REPLIES, say_interrupted, say_waiting
+from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError, ModelError, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def invent_lexicon(
             f"{lexicon_path} exists; leave out --invent to use it, or name another file",
             "--lexicon",
         )
+    refuse_input(lexicon_path)
     choice = choose_model(model, base_url)
     if choice.kind == "embedded":
         raise InputError(

@@ -43,11 +43,12 @@ def report(
     from agenteval.store.unfinished import unfinished_trials
 
     Verbosity.level = -1 if quiet else Verbosity.level
-    refuse_input(output, [suite, lexicon, store])
+    for path in (output, runs):
+        refuse_input(path, [suite, lexicon], store=store)
     rules = plan_job.make_rules(180.0, 50, strict=strict).check
     words = read_lexicon(lexicon)[0]
     keys = None if suite is None else [case.sha256 for case in read_suite(suite, words)]
-    with Store(store or default_path(), create=False) as opened:
+    with Store(store or default_path(), create=False) as opened, opened.snapshot():
         unfinished = unfinished_trials(opened, [EVALUATOR], keys)
         attempts = load_attempts(opened, rules, cases=keys)
         dissected = load_dissections(opened, cases=keys)

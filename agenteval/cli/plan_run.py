@@ -11,6 +11,7 @@ import typer
 from agenteval.cli import options, plan_job
 from agenteval.cli.console import Verbosity, err, note, out, print_json, warn
 from agenteval.cli.job import make_limits
+from agenteval.cli.outputs import refuse_input
 from agenteval.cli.plan_job import PlanJob
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def run_agent(
     from agenteval.evaluators.planning.suite import read_suite
 
     Verbosity.level = -1 if quiet else Verbosity.level
+    refuse_input(runs, [suite, lexicon], store=store)
     job = PlanJob(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, seconds),
@@ -108,7 +110,8 @@ def run_suite(job: PlanJob, cases: Sequence[Case]) -> tuple[list[Attempt], Ended
             except KeyboardInterrupt:
                 ended = None
         keys = [case.sha256 for case in cases]
-        found = load_attempts(store, job.rules.check, cases=keys, systems=[system.sha256])
+        with store.snapshot():
+            found = load_attempts(store, job.rules.check, cases=keys, systems=[system.sha256])
         attempts = [a for a in found if a.trial < job.trials]
     return attempts, ended
 

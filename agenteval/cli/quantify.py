@@ -74,7 +74,7 @@ def quantify(
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout), record,
         findings, datamark,
     )  # fmt: skip
-    check_record(record, [criteria, store], [runs, findings], model)
+    check_record(record, [criteria], [runs, findings], model, store=store)
     code = run_job(job, dry_run=dry_run, as_json=as_json)
     raise typer.Exit(code)
 
@@ -113,16 +113,18 @@ def _finish(
     from agenteval.cli.flags import flags_of
     from agenteval.cli.table import Report, print_table, table_json
 
-    ratings = load_ratings(
-        store,
-        evaluator.source.sha256,
-        run_keys=[view.sha256 for _, view in plan.items],
-        criterion_keys=[c.sha256 for c in plan.criteria],
-        repeats=plan.repeats,
-    )
+    with store.snapshot():
+        ratings = load_ratings(
+            store,
+            evaluator.source.sha256,
+            run_keys=[view.sha256 for _, view in plan.items],
+            criterion_keys=[c.sha256 for c in plan.criteria],
+            repeats=plan.repeats,
+        )
+        usage = store.usage(evaluator.source.sha256)
     report = Report(
-        evaluator.source, plan.criteria, tuple(ratings), store.usage(evaluator.source.sha256),
-        str(store.path), flags_of(plan.items),
+        evaluator.source, plan.criteria, tuple(ratings), usage, str(store.path),
+        flags_of(plan.items),
     )  # fmt: skip
     far = how_far(ended, plan, ratings)
     if ratings and far and not as_json:

@@ -55,7 +55,7 @@ def report(
     from agenteval.report import render
 
     Verbosity.level = -1 if quiet else Verbosity.level
-    refuse_input(output, [runs, criteria, scores, store])
+    refuse_input(output, [runs, criteria, scores], store=store)
     chosen = _criteria(criteria)
     thresholds = VerifyOptions(min_cases=min_cases)
     if scores is not None:
@@ -70,7 +70,8 @@ def report(
         from agenteval import store as stores
 
         wanted = pages.Wanted(task, chosen, criteria.name if criteria else "", _views(runs))
-        with stores.Store(store or stores.default_path(), create=False) as opened:
+        path = store or stores.default_path()
+        with stores.Store(path, create=False) as opened, opened.snapshot():
             page = render(_stored(opened, source, wanted, thresholds), most_runs=most_runs)
     write_atomically(output, page)
     size = len(page.encode()) / 1e6

@@ -34,7 +34,7 @@ def show(
     from agenteval.store import Store, default_path
     from agenteval.store.unfinished import unfinished_cells
 
-    with Store(store or default_path(), create=False) as opened:
+    with Store(store or default_path(), create=False) as opened, opened.snapshot():
         known = opened.sources()
         if sources:
             _list_sources(opened, known, as_json)

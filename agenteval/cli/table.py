@@ -15,6 +15,7 @@ from agenteval.cli.grid import Column, Grid, Group, print_grids
 from agenteval.cli.grid import Row as GridRow
 from agenteval.records import Criterion, Source, Usage
 from agenteval.stats import Interval
+from agenteval.wording import plural
 
 _WEAK = re.compile(r"smollm2?[-_ ]?135m", re.I)
 _WEAK_NOTE = (
@@ -80,8 +81,9 @@ def _head(report: Report) -> None:
     source = report.source
     out().print(
         f"[bold]{clean(source.model)}[/bold] ({clean(source.evaluator)}, seed {source.seed})  "
-        f"{len(runs)} runs of {len(cases)} cases × {len(report.criteria)} criteria × "
-        f"{len(repeats)} repeats = {len(report.ratings)} ratings"
+        f"{plural(len(runs), 'run')} of {plural(len(cases), 'case')} × "
+        f"{plural(len(report.criteria), 'criterion')} × {plural(len(repeats), 'repeat')} = "
+        f"{plural(len(report.ratings), 'rating')}"
     )
     outcomes = report.outcomes
     known = outcomes["success"] + outcomes["failed"]

@@ -11,6 +11,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, note, print_json, warn_list
+from agenteval.cli.outputs import refuse_input
 from agenteval.cli.trace_files import (
     Paths,
     TaxonomyFile,
@@ -57,6 +58,7 @@ def export(
     from agenteval.files import write_atomically
 
     Verbosity.level = -1 if quiet else Verbosity.level
+    refuse_input(output)
     labels = read_taxonomy(taxonomy)
     begin = _by_trace(start, labels) if start else {}
     texts: dict[Path, str] = {}
@@ -97,6 +99,7 @@ def import_(
     from agenteval.intake import read_text
 
     Verbosity.level = -1 if quiet else Verbosity.level
+    refuse_input(output)
     labels = read_taxonomy(taxonomy)
     spans = {run.id: {span.id for span in run.spans} for run, _ in each_trace(traces)}
     done: dict[str, Findings] = {}

@@ -89,9 +89,9 @@ def run_job(job: LocateJob, store: Store, cases: Sequence[TraceCase]) -> tuple[s
     """Key of the finder, and how it ended; None when it was interrupted."""
     import asyncio
 
-    from agenteval.figures.text import plural
     from agenteval.locating import EVALUATOR, finder_key, open_traces
     from agenteval.store import Trials
+    from agenteval.wording import plural
 
     finder, client = make_finder(job, store)
     key = finder_key(finder)

@@ -14,7 +14,7 @@ from agenteval.cli.console import Verbosity, note, out, print_json, warn
 from agenteval.cli.ending import say_interrupted
 from agenteval.cli.flags import Flags, printed, trace_flags
 from agenteval.cli.job import make_limits
-from agenteval.cli.outputs import check_record
+from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.cli.trace_files import Paths, TaxonomyFile, read_cases, read_taxonomy
 from agenteval.cli.trace_job import LocateJob
 from agenteval.errors import InputError
@@ -80,7 +80,8 @@ def locate(
 ) -> None:
     """Find errors in traces. Stop it at any time; the same command goes on."""
     Verbosity.level = -1 if quiet else Verbosity.level
-    check_record(record, [taxonomy, store], [*paths, output], model)
+    check_record(record, [taxonomy], [*paths, output], model, store=store)
+    refuse_input(output, store=store)
     job = LocateJob(
         model, base_url, detectors_only, read_taxonomy(taxonomy), _literal(mode), context,
         reply_tokens, repeats, budget, not no_hints,
@@ -122,7 +123,8 @@ def _locate(job: LocateJob, cases: Sequence[TraceCase]) -> tuple[list[Stored], E
 
     with Store(job.store or default_path()) as store:
         key, ended = trace_job.run_job(job, store, cases)
-        found = load_findings(store, traces=[c.key for c in cases], finders=[key])
+        with store.snapshot():
+            found = load_findings(store, traces=[c.key for c in cases], finders=[key])
     order = {case.key: i for i, case in enumerate(cases)}
     return sorted(found, key=lambda one: order[one.trace_key]), ended
 

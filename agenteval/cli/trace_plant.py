@@ -15,6 +15,7 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
 from agenteval.cli.ending import say_finishing
+from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import live
 from agenteval.cli.signals import put_off
 from agenteval.errors import InputError
@@ -73,6 +74,7 @@ def plant(
         return
     if output is None:
         raise InputError("say where to write", "--output")
+    refuse_input(output)
     if (output / "index.jsonl").exists() or (output / "traces").exists():
         raise InputError("there are traces here already; name another folder", str(output))
     if own is not None:

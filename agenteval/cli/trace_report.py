@@ -61,7 +61,7 @@ def report(
     from agenteval.cli.console import print_json
 
     Verbosity.level = -1 if quiet else Verbosity.level
-    refuse_input(output, [*(paths or ()), gold, taxonomy, store])
+    refuse_input(output, [*(paths or ()), gold, taxonomy], store=store)
     labels = read_taxonomy(taxonomy)
     material, unfinished = _material(paths or [], findings or [], gold, labels, store)
     begun.say(unfinished, aside=as_json)
@@ -149,7 +149,7 @@ def _stored(
     path = store or default_path()
     if not Path(str(path)).is_file() and not needed:
         return [], {}, []
-    with Store(path, create=False) as opened:
+    with Store(path, create=False) as opened, opened.snapshot():
         unfinished = unfinished_trials(opened, [EVALUATOR], keys)
         found = load_findings(opened, traces=keys)
         outlines = load_outlines(opened, {one.trace_key for one in found})

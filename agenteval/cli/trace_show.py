@@ -120,7 +120,7 @@ def _stored(run: Run, store: Path | None) -> list[tuple[str, Findings]]:
     from agenteval.locating import load_findings
     from agenteval.store import Store, default_path
 
-    with Store(store or default_path(), create=False) as opened:
+    with Store(store or default_path(), create=False) as opened, opened.snapshot():
         found = load_findings(opened, traces=[trace_key(run)])
     if not found:
         note("nothing is stored of this trace; run `agenteval trace locate`")
@@ -164,8 +164,8 @@ def _add(above: Tree, node: Drawn, at: dict[str, list[tuple[str, Finding]]], cha
 
 
 def _rest(branch: Tree, hidden: dict[str, int]) -> None:
-    from agenteval.figures.text import plural
     from agenteval.report.traces_trees import kinds_of
+    from agenteval.wording import plural
 
     if hidden:
         count = plural(sum(hidden.values()), "more span")
@@ -202,7 +202,7 @@ def _finding_line(finder: str, finding: Finding) -> str:
 
 
 def _summary(finder: str, said: Findings) -> str:
-    from agenteval.figures.text import plural
+    from agenteval.wording import plural
 
     if said.status is not None:
         why = f": {_safe(said.message)}" if said.message else ""

@@ -128,8 +128,8 @@ def verify(
     from agenteval.evaluators.utility.verify.options import VerifyOptions
 
     Verbosity.level = -1 if quiet else Verbosity.level
-    check_record(record, [criteria, scores, store, output], [runs], model)
-    refuse_input(output, [runs, criteria, scores, store])
+    check_record(record, [criteria, scores, output], [runs], model, store=store)
+    refuse_input(output, [runs, criteria, scores], store=store)
     how = _How(
         tuple(perturb or ()), drop, VerifyOptions(min_cases=min_cases, seed=seed), output, gate,
         as_json, probes, rounds, attacked,
@@ -236,7 +236,8 @@ def _round(
         if ended.stopped:
             warn(why_stopped(ended, "calls not made"))
             return 3, None, ()
-        result = verify_stored(store, evaluator.source.sha256, material, how.options)
+        with store.snapshot():
+            result = verify_stored(store, evaluator.source.sha256, material, how.options)
         probed = (
             run_probes(job, task, store, evaluator, material, how.probing) if how.probes else ()
         )

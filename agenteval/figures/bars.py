@@ -14,8 +14,9 @@ from agenteval.figures.groups import (
     unlabelled_runs,
 )
 from agenteval.figures.style import drawing, legend, looks, note
-from agenteval.figures.text import listed, n_label, plain, plural
+from agenteval.figures.text import listed, n_label, plain
 from agenteval.stats.scores import ScoreTable
+from agenteval.wording import plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

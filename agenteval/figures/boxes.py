@@ -22,9 +22,10 @@ from agenteval.figures.style import (
     note,
     value_axis,
 )
-from agenteval.figures.text import listed, n_label, plural, span
+from agenteval.figures.text import listed, n_label, span
 from agenteval.stats import Interval
 from agenteval.stats.scores import ScoreTable
+from agenteval.wording import plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -18,8 +18,9 @@ from agenteval.figures.style import (
     looks,
     outside,
 )
-from agenteval.figures.text import plain, plural, span
+from agenteval.figures.text import plain, span
 from agenteval.stats import UniqueCurve
+from agenteval.wording import plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

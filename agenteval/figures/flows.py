@@ -30,7 +30,8 @@ from agenteval.figures.style import (
     light_grid,
     note,
 )
-from agenteval.figures.text import plural, wrapped
+from agenteval.figures.text import wrapped
+from agenteval.wording import plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -30,9 +30,10 @@ from agenteval.figures.style import (
     outside,
     value_axis,
 )
-from agenteval.figures.text import n_label, plain, plural, wrapped
+from agenteval.figures.text import n_label, plain, wrapped
 from agenteval.stats import Interval
 from agenteval.stats.scores import ScoreTable
+from agenteval.wording import plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from agenteval.stats import Interval
+from agenteval.wording import plural
 
 _LONGEST = 100  # characters of a name: a legend's line holds no more
 
@@ -33,13 +34,6 @@ def wrapped(name: str, width: int, *, lines: int = 3) -> str:
 def longest_word(names: Iterable[str]) -> int:
     """Length of the longest piece that cannot be broken at a space or a hyphen."""
     return max((len(p) for n in names for p in plain(n).replace("-", "- ").split()), default=0)
-
-
-def plural(count: int, word: str) -> str:
-    """As in "1 case" and "3 cases"; criterion has its own plural."""
-    if count == 1:
-        return f"1 {word}"
-    return f"{count:,} criteria" if word == "criterion" else f"{count:,} {word}s"
 
 
 def span(numbers: Iterable[int], word: str) -> str:

@@ -8,30 +8,15 @@ made the request of the key: its reply stands in an earlier line.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import errno
 import hashlib
-import json
-import logging
-import os
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agenteval.errors import AgentevalError, BadRequest, InputError
-from agenteval.files import refused
-from agenteval.intake import LINES, decoded, read_bytes
+from agenteval.errors import BadRequest, InputError
+from agenteval.models.recorded import Cell, cell_of, entry_of, numbered, read, text_of
+from agenteval.models.recording import open_recording
 from agenteval.models.wire import Reply, Request, one_line
-
-Cell = tuple[str, int, str]  # run, repeat, role
-
-SYNC_SECONDS = 1.0  # a recorded line is on the disk so long after it was written, or sooner
-_START = b'{"key": "'  # of a line that FileRecorder writes
-_NO_DISK = (errno.EINVAL, errno.ENOTSUP)  # a pipe or a device: nothing to sync
-
-_log = logging.getLogger(__name__)
 
 
 class ReplayTransport:
@@ -47,16 +32,16 @@ class ReplayTransport:
         self.model = f"replay:{path.name}"
         self._by_key: dict[str, Reply] = {}
         self._by_cell: dict[Cell, Reply | None] = {}  # None: recorded with more than one request
-        data = _read(path)
+        data = read(path)
         self.endpoint = f"replay:{hashlib.sha256(data).hexdigest()[:16]}"
-        for number, line in _lines(data, path):
+        for number, line in numbered(data, path):
             self._add(line, f"{path}:{number}")
         if not self._by_key and not self._by_cell:
             raise InputError("the recording holds no reply", str(path))
 
     def _add(self, line: str, where: str) -> None:
-        entry = _entry(line, where)
-        key, cell = _text(entry, "key", where), _cell(entry, where)
+        entry = entry_of(line, where)
+        key, cell = text_of(entry, "key", where), cell_of(entry, where)
         if key is None and cell is None:
             raise InputError("a recorded reply needs `key`, or `run` with `repeat`", where)
         reply = self._reply(entry, key, where)
@@ -103,59 +88,6 @@ class ReplayTransport:
         """Nothing to free."""
 
 
-def _read(path: Path) -> bytes:
-    return read_bytes(path, LINES)
-
-
-def _lines(data: bytes, path: Path) -> list[tuple[int, str]]:
-    """Numbered lines that are not empty, without a last one that broke off."""
-    tail = data[data.rfind(b"\n") + 1 :]
-    if tail.strip() and not _is_json(tail.decode("utf-8-sig", "replace")):
-        # as bytes: a line that broke off may end within a character
-        number = data.count(b"\n") + 1
-        _log.warning("%s:%d: the last line broke off and is left out", path, number)
-        if len(tail) == len(data):
-            decoded(data, str(path))  # another encoding is named as that
-        data = data[: len(data) - len(tail)]
-    text = decoded(data, str(path))
-    # not splitlines: JSON may hold U+2028 and other separators inside a string
-    return [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
-
-
-def _is_json(line: str) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _entry(line: str, where: str) -> dict[str, Any]:
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not a recorded reply ({error})", where) from error
-    if not isinstance(entry, dict):
-        raise InputError("not a recorded reply (no JSON object)", where)
-    return entry
-
-
-def _text(entry: dict[str, Any], name: str, where: str) -> str | None:
-    value = entry.get(name)
-    if value is not None and not isinstance(value, str):
-        raise InputError(f"`{name}` must be a text", where)
-    return value or None
-
-
-def _cell(entry: dict[str, Any], where: str) -> Cell | None:
-    run, repeat, role = entry.get("run"), entry.get("repeat", 0), _text(entry, "role", where)
-    if run is None:
-        return None
-    if isinstance(repeat, bool) or not isinstance(repeat, int):
-        raise InputError("`repeat` must be a whole number", where)
-    return str(run), repeat, role or ""
-
-
 def _content(reply: Reply) -> Reply:
     """What the model said; how long it took is no difference."""
     return replace(reply, latency=0.0, attempts=1, usage=Reply("").usage, key="", cached=False)
@@ -166,8 +98,10 @@ class FileRecorder:
 
     The first reply to a request stands; a request with the same text of another run (or role) gets
     a line that names the run and refers to it, so that both are found, by text and by run. What
-    the file already says is not written again. Raises InputError for a file that cannot be
-    appended to, StoreError when the disk is full or fails.
+    the file already says is not written again. Recorders of one process share what they know of a
+    file; while one lives, another process cannot record into it. Raises InputError for a file that
+    cannot be appended to or is being recorded into elsewhere, StoreError when the disk is full or
+    fails.
 
     What is promised: a line has left the process when `record` returns, so the death of the process
     takes none. It survives a power cut, as far as the disk keeps what it was told to (fsync; a new
@@ -178,148 +112,22 @@ class FileRecorder:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._torn: int | None = None  # where a line begins that may be half written
-        data = _read(path) if path.exists() else b""
-        self._keys: set[str | None] = set()
-        self._known: set[tuple[str | None, str | None, str]] = set()  # key, run, role
-        for number, line in _lines(data, path):
-            self._know(_entry(line, where := f"{path}:{number}"), where)
-        self._failed: AgentevalError | None = None
-        self._unsynced = False
-        self._new = not path.exists()  # its name has to reach the disk as well
-        self._turning: asyncio.AbstractEventLoop | None = None  # where a sync is due
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("ab", buffering=0)
-            self._mend(data)
-        except OSError as error:
-            raise refused(error, path, "cannot write the recording") from error
-
-    def _know(self, entry: dict[str, Any], where: str) -> None:
-        key, cell = _text(entry, "key", where), _cell(entry, where)
-        if not entry.keys() & {"reply", "text"} and key not in self._keys:
-            # what refers to it later could not be replayed either, and would have been paid for
-            raise InputError(f"no reply, and none before it for the request {key!r}", where)
-        self._keys.add(key)
-        self._known.add((key, cell[0] if cell else None, cell[2] if cell else ""))
-
-    def _mend(self, data: bytes) -> None:
-        """End the last line, or take it out when it is one of ours that broke off."""
-        tail = data[data.rfind(b"\n") + 1 :]
-        if not tail:
-            return
-        if _is_json(tail.decode("utf-8", "replace")):
-            self._file.write(b"\n")
-        elif tail.startswith(_START) or _START.startswith(tail):
-            self._file.truncate(len(data) - len(tail))
-        else:
-            self._file.close()
-            raise InputError("its last line is no recorded reply", str(self._path))
+        self._recording = open_recording(path, self)
 
     def record(self, request: Request, reply: Reply) -> None:
         """Append one reply with everything that finds it again.
 
         Raises StoreError when the disk is full, or when an earlier line could not be synced.
         """
-        key, run = request.logical_hash(), request.run_id
-        entry: dict[str, Any] = {
-            "key": key,
-            "run": run,
-            "repeat": request.repeat,
-            "attempt": request.attempt,
-            "role": request.role,
-        }
-        mark = (key, run, request.role if run is not None else "")
-        with self._lock:
-            if mark in self._known or (run is None and key in self._keys):
-                return
-            if self._failed is not None:
-                raise self._failed
-            if key not in self._keys:
-                entry["reply"] = reply.to_json()
-            self._append(json.dumps(entry, ensure_ascii=True, allow_nan=False).encode() + b"\n")
-            self._keys.add(key)
-            self._known.add(mark)
-            self._unsynced = True
-        self._sync_soon()
-
-    def _append(self, line: bytes) -> None:
-        try:
-            self._untear()
-            self._torn = self._file.seek(0, 2)
-            while line:
-                line = line[self._file.write(line) :]
-            self._torn = None
-        except OSError as error:
-            with contextlib.suppress(OSError):  # the next line, or the next session, tries again
-                self._untear()
-            raise refused(error, self._path, "cannot write the recording") from error
-
-    def _untear(self) -> None:
-        """Take out what was half written, so that nothing is appended behind it."""
-        if self._torn is not None:
-            self._file.truncate(self._torn)
-            self._torn = None
-
-    def _sync_soon(self) -> None:
-        """One sync for all lines of a while, also when no further line comes."""
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return  # left to `sync` and `close`
-        if self._turning is not loop:  # of a loop that has ended nothing is due any more
-            self._turning = loop
-            loop.call_later(SYNC_SECONDS, self._sync_now)
-
-    def _sync_now(self) -> None:
-        self._turning = None
-        with contextlib.suppress(AgentevalError):  # kept: the next line, or `close`, raises it
-            self.sync()
+        self._recording.record(request, reply)
 
     def sync(self) -> None:
         """Put every line on the disk. Raises StoreError when that fails, now or before."""
-        with self._lock:
-            if self._failed is not None:
-                raise self._failed
-            if not self._unsynced or self._file.closed:
-                return
-            try:
-                os.fsync(self._file.fileno())
-                if self._new:
-                    _sync_folder(self._path)
-            except OSError as error:
-                if error.errno not in _NO_DISK:
-                    self._failed = refused(error, self._path, "cannot write the recording")
-                    raise self._failed from error
-            self._new = self._unsynced = False
+        self._recording.sync()
 
     def close(self) -> None:
-        """Sync and close the file. Raises StoreError when the sync fails, now or before."""
-        try:
-            self.sync()
-        finally:
-            self._file.close()
+        """Sync, and close the file if no other recorder of this process writes to it.
 
-
-def is_recorded(line: bytes) -> bool:
-    """Whether FileRecorder may have written this first line of a file, whole or broken off."""
-    if not line.endswith(b"\n") and (line.startswith(_START) or _START.startswith(line)):
-        return True
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(entry, dict) and {"key", "role", "reply"} <= entry.keys()
-
-
-def _sync_folder(path: Path) -> None:
-    try:
-        descriptor = os.open(path.resolve().parent, os.O_RDONLY)
-    except PermissionError:  # it may be written to and not read: its name is left to the system
-        return
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        Raises StoreError when the sync fails, now or before.
+        """
+        self._recording.leave(self)

@@ -14,7 +14,6 @@ from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.session import SessionEnd
 from agenteval.evaluators.workflows.tallies import CauseShare, SessionTally
 from agenteval.evaluators.workflows.turn_score import TurnTable
-from agenteval.figures.text import plural
 from agenteval.report.flows_sessions import chosen, lost_sessions, shown_sessions
 from agenteval.report.flows_signs import flow_flags
 from agenteval.report.flows_tables import session_sheets, turn_sheets
@@ -26,6 +25,7 @@ from agenteval.report.svg import inline
 from agenteval.report.template import environment, part, raw
 from agenteval.report.text import shown
 from agenteval.stats import Interval
+from agenteval.wording import plural
 
 _MOST_NAMED = 5
 _NOTABLE = 0.1  # of the sessions or calls of a system: more than that is said at the top

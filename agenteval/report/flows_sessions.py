@@ -11,12 +11,12 @@ from agenteval.evaluators.workflows.results import SessionResult, SessionVerdict
 from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
 from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
 from agenteval.evaluators.workflows.tallies import by_system
-from agenteval.figures.text import plural
 from agenteval.records import content_hash
 from agenteval.report.flows_chat import Item, Mark, heading, marks_of, talk
 from agenteval.report.flows_signs import flow_signs
 from agenteval.report.grid import Grid, Head, count, words
 from agenteval.report.text import cut
+from agenteval.wording import plural
 
 _MOST_TEXT = 600
 _MOST_LISTED = 40

@@ -13,7 +13,6 @@ from agenteval.evaluators.planning.contrasts import by_form
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon
 from agenteval.evaluators.planning.run import Attempt
 from agenteval.evaluators.planning.tallies import Cause
-from agenteval.figures.text import plural
 from agenteval.report.page import policy
 from agenteval.report.pictures import Picture
 from agenteval.report.planning_cases import chosen, lost_trials, wrong_plans
@@ -23,6 +22,7 @@ from agenteval.report.svg import inline
 from agenteval.report.template import environment, part, raw
 from agenteval.report.text import shown
 from agenteval.stats import Interval
+from agenteval.wording import plural
 
 MOST_WRONG = 200
 _MOST_NAMED = 5

@@ -18,10 +18,10 @@ from agenteval.evaluators.planning.suite import told
 from agenteval.evaluators.planning.synthesis.assemble import paragraph_of
 from agenteval.evaluators.planning.tallies import by_system
 from agenteval.evaluators.planning.verdict import Step, Verdict
-from agenteval.figures.text import plural
 from agenteval.records import content_hash
 from agenteval.report.grid import Grid, Head, count, words
 from agenteval.report.text import cut, shown
+from agenteval.wording import plural
 
 MOST_TEXT = 20_000  # characters of a request
 _MOST_WORDS = 2_000  # of the agent's last words, or of a message

@@ -15,7 +15,7 @@ from agenteval.report.material import Findings, Material, arranged, computed, re
 from agenteval.report.queries import Judged, StoredTexts, judged_texts
 from agenteval.report.text import shown
 from agenteval.stats.scores import ORIGINAL, ScoreTable
-from agenteval.store import Store
+from agenteval.store import Store, of_one_state
 from agenteval.store.unfinished import unfinished_cells
 
 
@@ -32,6 +32,7 @@ class Wanted:
     runs: frozenset[str] | None = None
 
 
+@of_one_state
 def from_store(
     store: Store, source_key: str, source: Source, wanted: Wanted, options: VerifyOptions
 ) -> Material:
@@ -40,7 +41,6 @@ def from_store(
 
     Raises InputError when nothing fits, or when the judge knows several tasks and none is chosen.
     """
-    # Asked first: of what is being worked on, more may be shown than is said, never less.
     open_ = unfinished_cells(store, [source_key], wanted.runs)
     texts = judged_texts(store, source_key)
     task = _task(texts, wanted)

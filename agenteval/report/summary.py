@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agenteval.figures.text import plural
 from agenteval.report.details import MOST_BYTES, MOST_TEXT, Details
 from agenteval.report.grid import percent
 from agenteval.report.material import Material
 from agenteval.report.numbers import originals, rated_share
 from agenteval.report.text import shown, variant_label
 from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.wording import plural
 
 _ORDER = ("keep", "repair", "undecided", "drop")
 _SAID = {

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from agenteval.evaluators.traces.forest import DEFAULT, Bounds
-from agenteval.figures.text import plural
 from agenteval.report.page import policy
 from agenteval.report.template import environment, part, raw
 from agenteval.report.text import shown
 from agenteval.report.traces_material import Finder, Material
 from agenteval.report.traces_tables import failures, sheets
 from agenteval.report.traces_trees import tree
+from agenteval.wording import plural
 
 MOST_TRACES = 100
 

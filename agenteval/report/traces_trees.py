@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from agenteval.evaluators.traces.forest import DEFAULT, Bounds, Drawn, forest
 from agenteval.evaluators.traces.outline import Outline, OutlineSpan
-from agenteval.figures.text import plural
 from agenteval.records import Finding, content_hash
 from agenteval.report.text import cut, shown
 from agenteval.report.traces_material import Finder, Material
+from agenteval.wording import plural
 
 MOST_CARDS = 200  # findings shown of one trace
 _MOST_WORDS = 1500

@@ -5,23 +5,26 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import QueuePool
 
 from agenteval.errors import InputError, StoreError, StoreRefused
 
+_LOG = 64 * 1024 * 1024  # bytes of a log that is kept for reuse when a reader has made it grow
 BUSY_SECONDS = 30  # how long a writer waits for another process's transaction
 # What `explain` says when the file, not the machine, is in the way.
 _OF_THE_FILE = (
     "not an agenteval store", "damaged (", "must not be written", "cannot be opened (",
 )  # fmt: skip
+REPLACE = "put a whole copy in its place and delete the -wal beside it, or use another --store"
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.]+:/")
 
 
@@ -49,6 +52,7 @@ def make_engine(path: Path) -> Engine:
         connection.isolation_level = None
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute(f"PRAGMA journal_size_limit={_LOG}")
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
@@ -58,18 +62,76 @@ def make_engine(path: Path) -> Engine:
     return engine
 
 
-def connections_out(engine: Engine) -> int:
-    """How many connections are in use, which `dispose` leaves open."""
-    pool = engine.pool
-    return pool.checkedout() if isinstance(pool, QueuePool) else 0
+def close_engine(engine: Engine) -> None:
+    """Close all connections that are not in use, for good: who asks for another gets an error."""
+    engine.dispose()
+    event.listen(engine, "do_connect", _no_more)
+
+
+def _no_more(*_: object) -> None:
+    raise sqlite3.ProgrammingError("the store is closed")
+
+
+@dataclass
+class _Snapshot:
+    """A connection in a read transaction, and how many are reading over it now."""
+
+    connection: Connection
+    readers: int = 0
+
+
+class _Held(threading.local):
+    """The snapshots that the thread at hand holds, by engine."""
+
+    def __init__(self) -> None:
+        self.by_engine: dict[Engine, _Snapshot] = {}
+
+
+_held = _Held()
 
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """A connection that sees one state of the database; its errors are raised as StoreError."""
+    """A connection that sees one state of the database; its errors are raised as StoreError.
+
+    While this thread holds a snapshot of the engine, it is that of the snapshot.
+    """
+    held = _held.by_engine.get(engine)
+    try:
+        if held is None:
+            with engine.connect() as connection:
+                yield connection
+            return
+        held.readers += 1
+        try:
+            yield held.connection
+        finally:
+            held.readers -= 1
+    except SQLAlchemyError as error:
+        raise store_error(error, engine) from error
+
+
+@contextmanager
+def snapshot(engine: Engine) -> Iterator[None]:
+    """Everything this thread reads over `reading` until the end is of the state at the start.
+
+    One within another is the same. Other threads, and what is written, have their own connections.
+    Rows that are not read to the end by then cannot be read further. Raises StoreError.
+    """
+    if engine in _held.by_engine:
+        yield
+        return
     try:
         with engine.connect() as connection:
-            yield connection
+            # BEGIN alone takes no state yet: the first read does.
+            connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").all()
+            held = _held.by_engine[engine] = _Snapshot(connection)
+            try:
+                yield
+            finally:
+                del _held.by_engine[engine]
+                if held.readers:  # half read rows would keep the old state in the pool
+                    connection.invalidate()
     except SQLAlchemyError as error:
         raise store_error(error, engine) from error
 
@@ -126,7 +188,7 @@ def explain(error: BaseException, engine: Engine) -> str:
     if "file is not a database" in text:
         return f"{place}: not an agenteval store ({text})"
     if "malformed" in text:
-        return f"{place}: damaged ({text}); put a whole copy in its place or use another --store"
+        return f"{place}: damaged ({text}); {REPLACE}"
     if "readonly database" in text:
         return f"{place}: must not be written ({text})"
     if "unable to open database file" in text and (why := _why_closed(Path(place))):

@@ -14,34 +14,81 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+_File = tuple[int, int]  # device and inode: one file may have several names
+
 # Held while a store is looked at and opened, or closed: of one process, one at a time.
 gate = threading.Lock()
-
-_File = tuple[int, int]  # device and inode: one file may have several names
-_open: Counter[_File] = Counter()
+_stores: Counter[_File] = Counter()
+_inherited: set[_File] = set()
 
 
 def mark_open(path: Path) -> _File:
-    """Note one more opening of the file; returns what `mark_closed` takes. Raises OSError."""
-    about = path.stat()
-    file = about.st_dev, about.st_ino
-    _open[file] += 1
+    """Note one more store on the file; returns what `mark_closed` takes. Raises OSError."""
+    file = file_of(path)
+    if file is None:
+        raise FileNotFoundError(2, "No such file or directory", str(path))
+    _stores[file] += 1
     return file
 
 
 def mark_closed(file: _File) -> None:
-    """Note that one opening of the file has ended, with all its connections."""
-    _open[file] -= 1
-    if not _open[file]:
-        del _open[file]
+    """Note that one store on the file was closed."""
+    _stores[file] -= 1
+    if not _stores[file]:
+        del _stores[file]
+
+
+def is_store(path: str | os.PathLike[str]) -> bool:
+    """Whether a store of this process has the file open, under this name or another."""
+    return bool(_stores) and file_of(path) in _stores
 
 
 def is_open(path: str | os.PathLike[str]) -> bool:
-    """Whether this process has the file open, under this name or another."""
-    if not _open:
-        return False
+    """Whether this process has the file open, through a store, a connection of somebody else's or
+    one that was left behind; true as well where that cannot be told."""
+    file = file_of(path)
+    return file is not None and (file in _stores or _has_descriptor(file))
+
+
+def was_inherited(path: str | os.PathLike[str]) -> bool:
+    """Whether a store had the file open when this process was forked.
+
+    SQLite has then inherited the list of its locks, but not the locks: it would take none.
+    """
+    return bool(_inherited) and file_of(path) in _inherited
+
+
+def file_of(path: str | os.PathLike[str]) -> _File | None:
+    """What stands for the file itself, whatever its name; None where there is none."""
     try:
         about = os.stat(path)
     except (OSError, ValueError):
+        return None
+    return about.st_dev, about.st_ino
+
+
+def _has_descriptor(file: _File) -> bool:
+    try:
+        names = os.listdir("/dev/fd")
+    except OSError:
+        return os.name == "posix"  # elsewhere a descriptor that is closed takes no lock along
+    return any(_is_on(int(name), file) for name in names)
+
+
+def _is_on(descriptor: int, file: _File) -> bool:
+    try:
+        about = os.fstat(descriptor)
+    except OSError:  # the one that listed them
         return False
-    return (about.st_dev, about.st_ino) in _open
+    return (about.st_dev, about.st_ino) == file
+
+
+def _in_child() -> None:
+    global gate
+    gate = threading.Lock()  # whoever held it is not in this process
+    _inherited.update(_stores)
+    _stores.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from agenteval.errors import StoreRefused
-from agenteval.store.connect import BUSY_SECONDS, store_error
+from agenteval.store.connect import BUSY_SECONDS, REPLACE, store_error
 from agenteval.store.opened import is_open
 from agenteval.store.schema import SCHEMA_VERSION
 
@@ -76,10 +76,18 @@ def _look(path: Path) -> int | None:
 
 
 def must_write(path: Path) -> None:
-    """Raises StoreRefused for a file that is there and must not be written: said before anything
-    is paid for."""
-    if path.is_file() and not os.access(path, os.W_OK):
+    """Raises StoreRefused for a file that is there and must not be written, or has a second name
+    that another process might use, with a log and locks of its own: said before anything is paid
+    for."""
+    if not path.is_file():
+        return
+    if not os.access(path, os.W_OK):
         raise StoreRefused(f"{path}: must not be written; change its mode or use another --store")
+    if (names := path.stat().st_nlink) > 1:
+        raise StoreRefused(
+            f"{path}: must not be written (the file has {names} names, hard links, which would "
+            "get a log each); copy it and delete the others, or use another --store"
+        )
 
 
 def _version(db: sqlite3.Connection, path: Path) -> int | None:
@@ -107,10 +115,7 @@ def _version(db: sqlite3.Connection, path: Path) -> int | None:
 def _check_length(path: Path) -> None:
     """Raises _Short. SQLite does not notice what is missing of the last page, and writes on."""
     if missing := _missing(path):
-        raise _Short(
-            f"{path}: damaged ({missing:,} bytes are missing at its end); put a whole copy in its "
-            "place or use another --store"
-        )
+        raise _Short(f"{path}: damaged ({missing:,} bytes are missing at its end); {REPLACE}")
 
 
 def _missing(path: Path) -> int:

@@ -22,14 +22,15 @@ from typing import Any
 from sqlalchemy import func, literal_column, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from agenteval.errors import AgentevalError, NoStoreYet, StoreError
+from agenteval.errors import NoStoreYet, StoreError
 from agenteval.records import CallRecord, Criterion, Result, Run, Source, Usage, View
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import opened, rows, schema, statements
 from agenteval.store.connect import (
-    connections_out,
+    close_engine,
     make_engine,
     reading,
+    snapshot,
     store_error,
     store_path,
 )
@@ -76,6 +77,12 @@ class Store:
         self.path = store_path(path)
         if not create and not self.path.is_file():
             raise NoStoreYet(str(path))
+        if opened.was_inherited(self.path):
+            raise StoreError(
+                f"{self.path}: open when this process was forked, which leaves it without locks; "
+                "start processes with 'spawn', or open the store after the fork alone"
+            )
+        self._process = os.getpid()
         self.engine = make_engine(self.path)
         with opened.gate:
             try:
@@ -86,7 +93,7 @@ class Store:
             except (SQLAlchemyError, sqlite3.Error, OSError) as error:
                 self.engine.dispose()
                 raise store_error(error, self.engine) from error
-            except AgentevalError:
+            except BaseException:  # Ctrl-C too: no connection is left behind
                 self.engine.dispose()
                 raise
         self._gate = threading.Lock()
@@ -102,7 +109,9 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Commit what is queued and close; safe to call twice."""
+        """Commit what is queued and close; safe to call twice. Not done in a forked process."""
+        if self._process != os.getpid():
+            return
         for key in list(self._fresh):
             self._queue_reply(key)
         with self._gate:
@@ -113,14 +122,20 @@ class Store:
             self._writer.close()
         self._reader.close()
         with opened.gate:
-            left = connections_out(self.engine)  # results that somebody has not read to the end
-            self.engine.dispose()
-            if not left:
-                opened.mark_closed(self._file)
+            close_engine(self.engine)
+            opened.mark_closed(self._file)
 
     def lock(self, experiment: str) -> AbstractContextManager[None]:
         """Hold an experiment for this process; StoreLocked when another holds it."""
         return experiment_lock(self.path, experiment)
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Until its end, this thread reads the store as it was at the start, whatever is written.
+
+        What several reads find then fits together. Not for long work (the log of the database
+        cannot be emptied meanwhile), nor for reading what is written inside. Raises StoreError.
+        """
+        return snapshot(self.engine)
 
     def submit(self, writes: Writes, waiter: Waiter | None = None) -> Future[None]:
         """Queue rows that belong together; the future resolves when they are durable, or raises.
@@ -128,11 +143,22 @@ class Store:
         So does `waiter`, in its own event loop.
         """
         with self._gate:
-            if self._closed:
-                raise StoreError(f"{self.path}: the store is closed")
+            self._check_usable()
             if self._writer is None:
-                self._writer = GroupWriter(self.engine)
+                self._writer = GroupWriter(self.engine, self._check_there)
             return self._writer.submit(writes, waiter)
+
+    def _check_usable(self) -> None:
+        if self._closed or self._process != os.getpid():
+            raise StoreError(f"{self.path}: the store is closed")
+
+    def _check_there(self) -> None:
+        """Raises StoreError when the file has lost its name: what is written then is lost."""
+        if opened.file_of(self.path) != self._file:
+            raise StoreError(
+                f"{self.path}: was removed, renamed or replaced while it was open; nothing more is "
+                "stored (a renamed one needs its name back: its last results are in the -wal)"
+            )
 
     # -- what is judged, on what, by whom -------------------------------------------------------
 
@@ -327,6 +353,7 @@ class Store:
 
         Raises StoreError when the database cannot be read.
         """
+        self._check_usable()
         try:
             found = self._reader.cursor().execute(_GET_REPLY, (key,)).fetchall()
         except sqlite3.Error as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agenteval.store.connect import reading
 from agenteval.store.lock import holder
 from agenteval.store.notes import Note, open_notes, short
+from agenteval.wording import plural
 
 if TYPE_CHECKING:
     from agenteval.store.store import Store
@@ -61,17 +62,15 @@ class Unfinished:
         grids = self.note.grids
         repeats = max(grid.repeats for grid in grids)
         if self.note.what == "trials":
-            rows = _plural(sum(len(grid.rows) for grid in grids), "case")
-            return f"{rows} × {_plural(repeats, 'trial')}"
+            rows = plural(sum(len(grid.rows) for grid in grids), "case")
+            return f"{rows} × {plural(repeats, 'trial')}"
         originals = sum(len(grid.rows) for grid in grids if grid.variant == _ORIGINAL)
         copies = sum(len(grid.rows) for grid in grids) - originals
         rows = " and ".join(
-            _plural(n, name, names)
-            for n, name, names in ((originals, "run", "runs"), (copies, "copy", "copies"))
-            if n
+            plural(n, word) for n, word in ((originals, "run"), (copies, "copy")) if n
         )
-        criteria = _plural(max(len(grid.criteria) for grid in grids), "criterion", "criteria")
-        return f"{rows} × {criteria} × {_plural(repeats, 'repeat')}"
+        criteria = plural(max(len(grid.criteria) for grid in grids), "criterion")
+        return f"{rows} × {criteria} × {plural(repeats, 'repeat')}"
 
 
 def unfinished_cells(
@@ -117,7 +116,3 @@ def _unfinished(store: Store, notes: Iterable[Note]) -> list[Unfinished]:
         if stored < note.planned:
             found.append(Unfinished(note, note.planned, stored, holder(store.path, note.lock)))
     return found
-
-
-def _plural(n: int, one: str, many: str | None = None) -> str:
-    return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agenteval.cli.outputs import check_record
+from agenteval.cli.outputs import _READ, check_record
 from agenteval.errors import InputError
 from agenteval.models.replay import FileRecorder
 from agenteval.models.wire import Reply, Request
+from agenteval.store import Store
 from agenteval.testing import serve
 from tests.cli.conftest import Cli
 from tests.cli.test_quantify import answer
@@ -71,6 +79,38 @@ def test_a_recording_goes_on_in_a_folder_that_is_made(cli: Cli, project: Path) -
     assert len(record.read_text().splitlines()) == 12
 
 
+def test_two_commands_do_not_record_into_one_file(cli: Cli, project: Path) -> None:
+    """The second says so before it asks; what the first writes can be replayed."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(body: dict[str, Any], number: int) -> Any:
+        begun.set()
+        assert go_on.wait(60)
+        return answer(body, number)
+
+    def quantify(url: str, store: str) -> list[str]:
+        return ["quantify", "runs.jsonl", "--model", "m", "--base-url", url, "--store", store,
+                "--record", "r.jsonl"]  # fmt: skip
+
+    with serve(slow) as server, serve(answer) as other:
+        words = quantify(server.base_url, "a.db")
+        command = [sys.executable, "-m", "agenteval", *words, "-q", "--json"]
+        with subprocess.Popen(command, cwd=project, stdout=subprocess.DEVNULL) as first:
+            try:
+                assert begun.wait(60)
+                second = cli(*quantify(other.base_url, "b.db"))
+            finally:
+                go_on.set()
+            assert first.wait(60) == 0
+        assert (second.code, other.count) == (2, 0)
+        assert second.err.endswith(
+            "agenteval: r.jsonl: another process records into this file; wait for it, or name "
+            "another one\n"
+        )
+    replayed = cli("quantify", "runs.jsonl", "--model", "replay:r.jsonl", "--store", "c.db")
+    assert replayed.code == 0, replayed.err
+
+
 def test_what_a_recorder_leaves_begins_a_recording(tmp_path: Path) -> None:
     file = tmp_path / "r.jsonl"
     FileRecorder(file).close()
@@ -114,3 +154,137 @@ def test_a_new_file_would_be_read_the_next_time(
         return
     with pytest.raises(InputError, match="the next time"):
         check_record(Path(record), [], [source])
+
+
+# ---- Databases -----------------------------------------------------------------------------------
+
+TARGETS = [
+    ("report", "-o"),
+    ("report", "--scores", "ratings.csv", "-o"),
+    ("export",),
+    ("criteria", "--task", "sums", *NOWHERE, "-o"),
+    ("verify", "runs.jsonl", "--task", "sums", *NOWHERE, "-o"),
+    ("verify", "--scores", "ratings.csv", "-o"),
+    ("compare", "alpha", "beta", "--fail-on-regression", "--junit"),
+    ("init", "new", "--folder"),
+    ("demo", "--dir"),
+    ("plan", "synth", "--count", "1", "-o"),
+    ("plan", "synth", "--invent", "1", *NOWHERE, "--lexicon"),
+    ("plan", "test", "suite.jsonl", "--agent", "template", "--runs"),
+    ("plan", "report", "-o"),
+    ("plan", "report", "--runs"),
+    ("flow", "turn", "--judgements"),
+    ("flow", "session", "--judgements"),
+    ("flow", "convert", "hotel", "s1", "--to", "text", *NOWHERE, "-o"),
+    ("flow", "report", "-o"),
+    ("flow", "report", "--figure"),
+    ("trace", "locate", "runs.jsonl", "--detectors-only", "-o"),
+    ("trace", "plant", "--count", "1", "-o"),
+    ("trace", "annotate", "export", "runs.jsonl", "-o"),
+    ("trace", "annotate", "import", "sheets", "--traces", "runs.jsonl", "-o"),
+    ("trace", "report", "-o"),
+    ("quantify", "runs.jsonl", *NOWHERE, "--record"),
+    ("criteria", "--task", "sums", *NOWHERE, "--record"),
+    ("verify", "runs.jsonl", *NOWHERE, "--record"),
+    ("trace", "locate", "runs.jsonl", *NOWHERE, "--record"),
+    ("flow", "score", "runs.jsonl", *NOWHERE, "--record"),
+]
+ENDINGS = {("export",): ".csv", ("flow", "report", "--figure"): ".png"}
+NO_STORE = {"init", "demo", "annotate", "plant", "import"}  # commands that have none
+
+
+def made(command: tuple[str, ...]) -> str:
+    return " ".join(command).replace(" ".join(NOWHERE), "…")
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    return {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def refused(cli: Cli, project: Path, *arguments: object) -> None:
+    before = files(project)
+    done = cli(*arguments)
+    assert done.code == 2, done
+    assert done.out == ""
+    told = "(this is the store|this is a database); name another file to write"
+    if "init" in arguments:
+        told = "cannot write \\(Not a directory\\)"
+    elif "demo" in arguments:
+        told = "cannot write \\(File exists\\)"
+    elif "--invent" in arguments and Path(str(arguments[-1])).exists():
+        told = r"--lexicon: .* exists; leave out --invent to use it, or name another file"
+    assert re.fullmatch(rf"agenteval: (\S+: )?{told}\n", done.err), done.err
+    assert files(project) == before
+
+
+def stored(path: Path) -> Path:
+    with Store(path):
+        pass
+    return path
+
+
+@pytest.mark.parametrize("command", TARGETS, ids=made)
+def test_no_command_writes_over_its_store(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    name = "agenteval.db"
+    if ending := ENDINGS.get(command):  # else another rule refuses it
+        name = f"other{ending}"
+        monkeypatch.setenv("AGENTEVAL_STORE", name)
+    stored(project / name)
+    refused(cli, project, *command, name)
+
+
+@pytest.mark.parametrize("command", TARGETS, ids=made)
+def test_no_command_writes_over_any_database(
+    cli: Cli, project: Path, command: tuple[str, ...]
+) -> None:
+    stored(project / "agenteval.db")
+    target = project / f"foreign{ENDINGS.get(command, '.db')}"
+    with closing(sqlite3.connect(target)) as foreign:
+        foreign.execute("CREATE TABLE t (x)")
+    refused(cli, project, *command, target)
+
+
+@pytest.mark.parametrize(
+    ("named", "command"),
+    [
+        pytest.param(named, command, id=f"{named}: {made(command)}")
+        for named in ("by default", "by the environment", "by --store")
+        for command in TARGETS
+        if not NO_STORE & set(command)
+        and not (named == "by default" and command in ENDINGS)
+        and not (named == "by --store" and {"synth", "convert"} & set(command))
+    ],
+)
+def test_a_store_that_is_still_to_be_made_is_kept_free(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], named: str
+) -> None:
+    """Told before anything is paid for, not when the result is to be written."""
+    ending = ENDINGS.get(command, ".db")
+    name = f"new{ending}" if named != "by default" else "agenteval.db"
+    if named == "by the environment":
+        monkeypatch.setenv("AGENTEVAL_STORE", f"./{name}")
+    elif named == "by --store":
+        at = len(command) - command[-1].startswith("-")  # before the option that takes the name
+        command = (*command[:at], "--store", f"../{project.name}/{name}", *command[at:])
+    refused(cli, project, *command, name)
+
+
+def test_what_sqlite_keeps_beside_a_store_is_its_own(cli: Cli, project: Path) -> None:
+    stored(project / "agenteval.db")
+    for end in ("-wal", "-shm", "-journal"):
+        refused(cli, project, "plan", "synth", "--count", 1, "-o", f"agenteval.db{end}")
+
+
+def test_a_recording_and_a_result_are_two_files(cli: Cli, project: Path) -> None:
+    done = cli("criteria", "--task", "sums", *NOWHERE, "--record", "new", "-o", "new")
+    assert (done.code, done.err) == (2, f"agenteval: new: {_READ}\n")
+
+
+def test_a_link_to_a_store_is_the_store(cli: Cli, project: Path) -> None:
+    stored(project / "agenteval.db")
+    (project / "page.html").symlink_to("agenteval.db")
+    (project / "other.html").hardlink_to(project / "agenteval.db")
+    refused(cli, project, "report", "-o", "page.html")
+    refused(cli, project, "report", "-o", "other.html")

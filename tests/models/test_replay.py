@@ -5,12 +5,19 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import errno
+import fcntl
+import gc
 import json
 import logging
 import os
 import resource
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +26,13 @@ import pytest
 from agenteval.errors import BadRequest, InputError, StoreError
 from agenteval.models.client import Client
 from agenteval.models.openai import OpenAITransport
-from agenteval.models.replay import SYNC_SECONDS, FileRecorder, ReplayTransport
+from agenteval.models.recording import SYNC_SECONDS
+from agenteval.models.replay import FileRecorder, ReplayTransport
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Usage
 from agenteval.testing import serve
 from tests.models.simulated import VirtualLoop
+from tests.store.making import FORK
 
 
 def ask(text: str = "hello", **more: Any) -> Request:
@@ -456,7 +465,7 @@ def test_a_failed_sync_is_said_and_not_forgotten(file: Path, disk: Disk) -> None
         for again in (partial(recorder.record, ask("b"), REPLY), recorder.sync, recorder.close):
             with pytest.raises(StoreError, match=r"rec\.jsonl: cannot write the recording \(Input"):
                 again()
-        assert recorder._file.closed
+        assert recorder._recording.file.closed
 
     virtually(work())
     assert len(lines(file)) == 1
@@ -487,3 +496,130 @@ def test_a_folder_that_may_not_be_read_takes_a_recording(
     recorder.close()
     assert len(lines(file)) == 1
     assert disk.files == [file.stat().st_size]
+
+
+# ---- One process at a time -----------------------------------------------------------------------
+
+HOLDER = """
+import os, sys
+from pathlib import Path
+from agenteval.models.replay import FileRecorder
+from agenteval.models.wire import Reply, Request
+recorder = FileRecorder(Path(sys.argv[1]))
+recorder.record(Request(messages=({"role": "user", "content": "a"},)), Reply("of the first"))
+with open(sys.argv[1], "ab") as half:
+    half.write(b'{"key": "half a li')
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_another_process_does_not_record_into_the_same_file(file: Path, begun: bool) -> None:
+    if begun:
+        file.touch()
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(file)], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:  # fmt: skip
+        assert other.stdout is not None
+        assert other.stdout.readline() == "ready\n"
+        before = file.read_bytes()
+        with pytest.raises(InputError, match=r"rec\.jsonl: another process records into this file"):
+            FileRecorder(file)
+        assert file.read_bytes() == before  # what is half written there is not repaired here
+        other.kill()
+    recorder = FileRecorder(file)  # the lock went with the process
+    recorder.record(ask("a"), Reply("of the second"))
+    recorder.record(ask("b"), Reply("b"))
+    recorder.close()
+    assert [one["reply"]["text"] for one in lines(file)] == ["of the first", "b"]
+    assert [p.name for p in file.parent.iterdir()] == [file.name]
+
+
+def test_recorders_of_one_process_share_what_they_know(file: Path) -> None:
+    """As the judges of `verify --probes` do."""
+    first, second = FileRecorder(file), FileRecorder(file.parent / "." / file.name)
+    for recorder in (first, second):
+        recorder.record(ask("same"), Reply(f"of {recorder is first}"))
+    first.close()
+    second.record(ask("b"), Reply("b"))
+    second.close()
+    assert [one["reply"]["text"] for one in lines(file)] == ["of True", "b"]
+    ReplayTransport(file)
+
+
+def test_a_second_recorder_takes_no_sync_from_the_first(file: Path, disk: Disk) -> None:
+    first = FileRecorder(file)
+    first.record(ask("a"), REPLY)
+    second = FileRecorder(file)
+    first.close()
+    assert (disk.files, disk.folders) == ([file.stat().st_size], 1)
+    second.close()
+
+
+def test_a_recorder_that_is_closed_or_forgotten_holds_nothing(file: Path) -> None:
+    def lock() -> None:
+        with file.open("rb") as other:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    first, second = FileRecorder(file), FileRecorder(file)
+    first.close()
+    with pytest.raises(BlockingIOError):
+        lock()
+    del first, second
+    gc.collect()
+    lock()
+    file.write_text("no recording\n")
+    with pytest.raises(InputError):
+        FileRecorder(file)
+    lock()
+
+
+def test_a_file_changed_under_a_recorder_is_read_again(file: Path) -> None:
+    first = FileRecorder(file)
+    first.record(ask("a"), REPLY)
+    file.write_text("")
+    second = FileRecorder(file)
+    second.record(ask("a"), REPLY)
+    assert len(lines(file)) == 1
+    second.close()
+    first.close()
+
+
+def _records(file: Path, pipe: Connection) -> None:
+    try:
+        FileRecorder(file)
+    except InputError as error:
+        pipe.send(str(error))
+
+
+def test_a_forked_process_does_not_record_beside_its_parent(file: Path) -> None:
+    recorder = FileRecorder(file)
+    ours, theirs = FORK.Pipe(duplex=False)
+    child = FORK.Process(target=_records, args=(file, theirs))
+    child.start()
+    theirs.close()
+    assert "another process records into this file" in ours.recv()
+    child.join(20)
+    recorder.close()
+
+
+def test_a_database_is_not_recorded_into(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE t (x)")
+        with pytest.raises(InputError, match="this is a database"):
+            FileRecorder(file)
+
+
+def test_a_disk_without_locks_is_told(
+    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def none(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    with caplog.at_level(logging.WARNING):
+        recorder = FileRecorder(file)
+    assert "rec.jsonl: cannot be locked (No locks available)" in caplog.text
+    recorder.record(ask("a"), REPLY)
+    recorder.close()
+    assert len(lines(file)) == 1

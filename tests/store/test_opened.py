@@ -18,9 +18,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine, event
 
-from agenteval.errors import StoreRefused
-from agenteval.store import Store, opened
+from agenteval.errors import StoreError, StoreRefused
+from agenteval.store import Store, opened, statements
 from tests.store.making import FORK, ScriptedJudge, criteria, items
 from tests.thorough import often
 
@@ -84,10 +85,13 @@ def _to_read(path: Path) -> None:
 
 
 def _by_another_name(path: Path) -> None:
+    """With a log of its own, so it is refused to write there."""
     other = path.with_name("other.db")
-    if not other.exists():
-        os.link(path, other)
-    Store(other).close()
+    os.link(path, other)
+    with pytest.raises(StoreRefused, match="2 names"):
+        Store(other)
+    Store(other, create=False).close()
+    other.unlink()
 
 
 def _by_a_link(path: Path) -> None:
@@ -128,6 +132,8 @@ def _unread_results(path: Path) -> None:
     next(half, None)
     store.close()
     Store(path).close()
+    with pytest.raises(StoreError, match="closed"):
+        store.sources()
 
 
 WAYS = [_again, _to_read, _by_another_name, _by_a_link, _in_a_thread, _refused, _another_file,
@@ -180,6 +186,90 @@ def test_a_store_that_is_open_may_be_replaced_by_another_file(path: Path, tmp_pa
         os.replace(tmp_path / "text", path)
         with pytest.raises(StoreRefused, match="not an agenteval store"):
             Store(path)
+
+
+def test_a_connection_of_the_user_keeps_its_lock_too(path: Path) -> None:
+    theirs = sqlite3.connect(path)
+    theirs.execute("SELECT * FROM meta").fetchall()
+    assert state_of_the_lock(path) == "held"
+    Store(path).close()
+    assert state_of_the_lock(path) == "held"
+    theirs.close()
+    assert state_of_the_lock(path) == "free"
+
+
+def test_ctrl_c_while_a_store_is_opened_leaves_no_connection(path: Path) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    event.listen(Engine, "connect", interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt) as kept:
+            Store(path)
+    finally:
+        event.remove(Engine, "connect", interrupt)
+    assert state_of_the_lock(path) == "free"
+    with Store(path):
+        assert state_of_the_lock(path) == "held"
+    assert kept.value.__traceback__ is not None
+
+
+# -- a process that is forked, a file that goes away -----------------------------------------------
+
+
+def said_by_a_fork(act: Callable[[], object]) -> str:
+    """What comes of the act in a forked process: the error's text, or what it returns."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            said = str(act())
+        except BaseException as error:  # noqa: BLE001  told to the parent
+            said = f"{type(error).__name__}: {error}"
+        os.write(write, said.encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as stream:
+        said = stream.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def test_a_fork_is_told_that_it_has_no_locks(path: Path, tmp_path: Path) -> None:
+    row = {"key": "of the fork", "reply": "{}"}
+    with Store(path) as store:
+        assert "StoreError" in (said := said_by_a_fork(lambda: Store(path)))
+        assert "forked" in said
+        writes = [(statements.ADD_REPLY, [row])]
+        assert "StoreError" in said_by_a_fork(lambda: store.submit(writes).result(20))
+        assert "StoreError" in said_by_a_fork(lambda: store.get_reply("k"))
+        assert said_by_a_fork(store.close) == "None"
+        assert state_of_the_lock(path) == "held"
+        with opened.gate:  # another thread may hold it at that moment
+            assert said_by_a_fork(lambda: Store(tmp_path / "own.db").close()) == "None"
+        assert store.get_reply("of the fork") is None
+    assert said_by_a_fork(lambda: Store(path).close()) == "None"
+
+
+@pytest.mark.parametrize("how", ["removed", "renamed", "replaced"])
+def test_nothing_is_acknowledged_in_a_file_that_has_lost_its_name(path: Path, how: str) -> None:
+    store = Store(path)
+    store.register(items(9), criteria(1), ScriptedJudge().source)
+    away = path.with_name("away.db")
+    if how == "removed":
+        path.unlink()
+    else:
+        path.rename(away)
+    if how == "replaced":
+        path.write_bytes(b"another")
+    for _ in range(2):
+        with pytest.raises(StoreError, match="removed, renamed or replaced"):
+            store.register(items(12), criteria(1), ScriptedJudge().source)
+    store.close()
+    if how == "renamed":
+        away.rename(path)
+        with Store(path) as again:
+            assert len(again.runs()) == 9
 
 
 # -- what it is for ----------------------------------------------------------------------------

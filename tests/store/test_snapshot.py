@@ -1,0 +1,208 @@
+"""What is read inside a snapshot is of one state, whatever others commit meanwhile."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy.pool import QueuePool
+
+from agenteval.analysis import load_ratings
+from agenteval.errors import StoreError
+from agenteval.evaluators.base import Unit
+from agenteval.loading import scores_from_store
+from agenteval.records import Criterion, Usage
+from agenteval.store import Store, Trials, TrialSystem
+from tests.store.making import ScriptedJudge, criteria, items, scores
+from tests.store.trial_making import SYSTEM, case, key, known, trial
+
+JUDGE = ScriptedJudge()
+KEY = JUDGE.source.sha256
+OTHER = TrialSystem(key=key("another"), name="another", parameters={})
+
+
+def judge(store: Store, runs: int, of: list[Criterion]) -> None:
+    """Every run on every criterion; what is stored already stays."""
+    store.register(items(runs), of, JUDGE.source)
+    for run, view in items(runs):
+        made = scores(Unit(run, view, tuple(of)), JUDGE.source)
+        store.commit_soon(made.results, made.call).result(5)
+
+
+class Beside(Store):
+    """A store in which another connection commits three runs, a criterion, a case and a system
+    between the first read that a function makes of it and the second."""
+
+    reads = 0
+
+    def _read(self) -> None:
+        self.reads += 1
+        if self.reads == 2:
+            grow(self.path)
+
+    def runs(self) -> dict[str, dict[str, Any]]:
+        self._read()
+        return super().runs()
+
+    def criteria_of(self, source_key: str) -> dict[str, Criterion]:
+        self._read()
+        return super().criteria_of(source_key)
+
+    def cells(self, source_key: str, *, variant: str | None = None) -> Iterator[tuple[Any, ...]]:
+        self._read()
+        return super().cells(source_key, variant=variant)
+
+
+def grow(path: Path) -> None:
+    with Store(path) as other:
+        judge(other, 5, criteria(3))
+        trials = known(other, 4, SYSTEM, OTHER)
+        for i in (2, 3):
+            trials.write_trial_soon(trial(i)).result(5)
+        trials.write_trial_soon(trial(3, system=OTHER.key)).result(5)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with Store(tmp_path / "s.db") as store:
+        judge(store, 2, criteria(2))
+        trials = known(store, 2)
+        for i in (0, 1):
+            trials.write_trial_soon(trial(i)).result(5)
+    return tmp_path / "s.db"
+
+
+def rows(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as db:
+        return int(db.execute("SELECT count(*) FROM cells").fetchone()[0])
+
+
+def cells(store: Store) -> int:
+    return len(list(store.cells(KEY)))
+
+
+def in_use(store: Store) -> int:
+    """Connections taken from the pool; one of them is that for replies."""
+    assert isinstance(store.engine.pool, QueuePool)
+    return store.engine.pool.checkedout()
+
+
+def test_ratings_are_of_the_state_at_the_start(path: Path) -> None:
+    store = Beside(path, create=False)
+    with store, store.snapshot():
+        ratings = load_ratings(store, KEY)
+        assert store.reads >= 2
+        assert rows(path) == 2 * 2 + 5 * 3 - 2 * 2  # committed, and not seen inside
+        assert {(r.run_id, r.criterion_id) for r in ratings} == {
+            (run.id, c.id) for run, _ in items(2) for c in criteria(2)
+        }
+        # Two calls by the first, of 100 and 10 tokens each; the other made five more.
+        assert store.usage(KEY) == Usage(requests=2, prompt_tokens=200, completion_tokens=20)
+        chosen = {c.sha256 for c in criteria(3)}
+        assert len(scores_from_store(store, KEY, criteria=chosen, runs=set(store.runs()))) == 4
+    with Store(path) as later:
+        assert {r.run_id for r in load_ratings(later, KEY)} == {run.id for run, _ in items(5)}
+        assert later.usage(KEY).requests == 7
+
+
+def test_trials_cases_and_systems_fit_together(path: Path) -> None:
+    with Store(path, create=False) as store, store.snapshot():
+        trials = Trials(store)
+        systems = [s.key for s in trials.systems("planning")]
+        grow(path)
+        cases = [c.key for c in trials.cases("planning")]
+        found = [(t.system_key, t.case_key) for t in trials.trials("planning")]
+        assert systems == [SYSTEM.key]
+        assert set(cases) == {case(0).key, case(1).key}
+        assert sorted(found) == sorted((SYSTEM.key, key) for key in cases)
+        assert trials.usage("planning", SYSTEM.key).requests == 2 * 2
+        assert sum(trials.counts("planning")[SYSTEM.key].values()) == 2
+
+
+def test_it_begins_at_its_start_and_not_at_the_first_read(path: Path) -> None:
+    with Store(path) as store:
+        with store.snapshot():
+            grow(path)
+            assert cells(store) == 4
+        assert cells(store) == 15
+
+
+def test_one_within_another_is_the_same(path: Path) -> None:
+    with Store(path) as store, store.snapshot():
+        assert cells(store) == 4
+        grow(path)
+        with store.snapshot():
+            assert cells(store) == 4
+        assert cells(store) == 4
+        assert in_use(store) == 2  # the snapshot, and the one for replies
+
+
+def test_each_store_has_its_own(path: Path) -> None:
+    with Store(path) as one, Store(path) as two, one.snapshot():
+        grow(path)
+        assert (cells(one), cells(two)) == (4, 15)
+        with two.snapshot():
+            assert (cells(one), cells(two)) == (4, 15)
+
+
+def test_other_threads_and_the_writer_are_not_held_up(path: Path) -> None:
+    seen = []
+    with Store(path) as store, store.snapshot():
+        judge(store, 3, criteria(2))  # waits until it is durable
+        thread = threading.Thread(target=lambda: seen.append(cells(store)))
+        thread.start()
+        thread.join(20)
+        assert (cells(store), seen, rows(path)) == (4, [6], 6)
+
+
+def test_rows_may_be_half_read_inside(path: Path) -> None:
+    with Store(path) as store, store.snapshot():
+        half = store.cells(KEY)
+        first = next(half)
+        grow(path)
+        states = store.states_of(JUDGE.source, "original")
+        next(states)
+        assert cells(store) == 4
+        assert len([first, *half]) == 4
+        assert len(list(states)) == 3
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_rows_half_read_at_the_end_keep_no_old_state(path: Path, left: bool) -> None:
+    with Store(path) as store:
+        with store.snapshot():
+            half = iter(store.cells(KEY))
+            next(half)
+            if not left:
+                assert len(list(half)) == 3
+        grow(path)
+        assert cells(store) == 15
+        assert in_use(store) == 1
+        if left:
+            with pytest.raises(StoreError):
+                list(half)
+        assert cells(store) == 15
+
+
+def test_after_an_error_inside_it_is_over(path: Path) -> None:
+    with Store(path) as store:
+        with pytest.raises(StopIteration), store.snapshot():
+            next(iter(store.cells("no such source")))
+        grow(path)
+        assert cells(store) == 15
+
+
+def test_what_cannot_be_read_is_a_store_error_inside_as_outside(path: Path) -> None:
+    with Store(path) as store:
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("ALTER TABLE cells RENAME TO gone")
+        with pytest.raises(StoreError, match="cells"), store.snapshot():
+            cells(store)
+        with store.snapshot(), pytest.raises(StoreError, match="cells"):
+            cells(store)
+        assert in_use(store) == 1
