@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -99,7 +100,10 @@ def criteria(
         show(bill(choice, wanted, folder.task, limits, kept), as_json=as_json)
         return
     try:
-        found = _propose(choice, wanted, folder.task, limits, kept, record)
+        found = _with_title(
+            f"{len(wanted.seeds)} critics on task {folder.task.name}",
+            lambda: _asked(choice, wanted, folder.task, limits, kept, record),
+        )
     except KeyboardInterrupt:
         if choice.kind == "embedded":  # nobody was asked
             raise
@@ -107,24 +111,16 @@ def criteria(
     _show(found, target, as_json)
 
 
-def _propose(
-    choice: ModelChoice,
-    wanted: CriticOptions,
-    task: Task,
-    limits: Limits,
-    store: Path,
-    record: Path | None,
-) -> Proposals:
+def _with_title(title: str, ask: Callable[[], Proposals]) -> Proposals:
     from rich.status import Status
 
     from agenteval.cli.console import err
 
-    title = f"{len(wanted.seeds)} critics on task {task.name}"
     if Verbosity.level < 0 or not err().is_terminal:
         note(title)
-        return _asked(choice, wanted, task, limits, store, record)
+        return ask()
     with Status(title, console=err()):
-        return _asked(choice, wanted, task, limits, store, record)
+        return ask()
 
 
 def _asked(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,7 @@ _WHY_SUB = "one for each seed whose criteria could be read, and one more if it c
 
 
 def bill(
-    choice: ModelChoice, wanted: CriticOptions, task: Task, limits: Limits, store: Path | None
+    choice: ModelChoice, wanted: CriticOptions, task: Task, limits: Limits, store: Path
 ) -> Bill:
     """What `criteria` would ask. Raises InputError for a cap without a price."""
     limits.budget()
@@ -37,8 +36,7 @@ def bill(
     if choice.kind == "embedded":
         how = f"the embedded critic retrieves from the bank; {LOCAL}"
         return Bill("criteria", (*about, how), (), limits)
-    with ExitStack() as stack:  # without a store nothing is kept between commands
-        found = stack.enter_context(planned_store(store)) if store is not None else None
+    with planned_store(store) as found:
         asked, stored = critics(choice, wanted, task, found)
     if stored:
         about = (f"{about[0]}; replies of {stored} critics are stored already",)
@@ -53,7 +51,7 @@ def critics(
     choice: ModelChoice,
     wanted: CriticOptions,
     task: Task,
-    store: Store | None,
+    store: Store,
     budget: str = "command",
 ) -> tuple[tuple[Asked, ...], int]:
     """What critics and sub-critics are asked, and how many critics' replies are stored.
@@ -66,7 +64,7 @@ def critics(
 
     known = make_client(choice, Limits(), None)
     # what is shown of the bank is chosen by an embedder, so those requests are not known here
-    unseen = wanted.bank and store is not None and store.path.name != EMPTY
+    unseen = wanted.bank and store.path.name != EMPTY
     cache = None if wanted.bank else store
     sums = {"critic": (Amount(), Amount()), "subcritic": (Amount(), Amount())}
     largest = {"critic": (0, 0), "subcritic": (0, 0)}

@@ -280,10 +280,8 @@ def _write(path: Path, pipe: Connection) -> None:
     with Store(path) as store:
         number = 0
         while True:
-            reply = {"key": f"k{number}", "reply": "{}"}
-            store._fresh[reply["key"]] = reply
-            store._queue_reply(reply["key"])
-            store.submit([]).result()  # behind it in the queue, so it is durable too
+            row = {"key": f"k{number}", "reply": "{}"}
+            store.submit([(statements.ADD_REPLY, [row])]).result()
             pipe.send(number)
             pipe.recv()
             number += 1

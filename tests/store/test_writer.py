@@ -141,7 +141,7 @@ def test_a_reply_that_cannot_be_kept_shows_at_the_next_commit(tmp_path: Path) ->
         event.listen(store.engine, "before_cursor_execute", refuse)
         store.put_reply("paid", {"text": "dear"})
         deadline = time.monotonic() + 60
-        while store._lost_reply is None and time.monotonic() < deadline:
+        while store._replies.lost is None and time.monotonic() < deadline:
             time.sleep(0.01)
         broken[0] = False
         with pytest.raises(StoreError, match="free some space"):

@@ -1,0 +1,91 @@
+"""Paid replies by the hash of their request: the cache of the model client."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from typing import Any
+
+from sqlalchemy import Engine
+
+from agenteval.errors import StoreError
+from agenteval.store import rows, statements
+from agenteval.store.connect import store_error
+from agenteval.store.writer import Writes
+
+# Asked before every request, in the event loop's thread: 10 times faster without the query layer.
+_GET = "SELECT reply FROM replies WHERE key = ?"
+Row = dict[str, str]
+
+
+class Replies:
+    """The table `replies`, written through `submit`. Close it before the engine is."""
+
+    def __init__(self, engine: Engine, submit: Callable[[Writes], Future[None]]) -> None:
+        self._engine = engine
+        self._submit = submit
+        self._reader = engine.raw_connection()
+        self._fresh: dict[str, Row] = {}  # results may still be made of these
+        self.lost: StoreError | None = None  # why a reply queued earlier was refused
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._reader.close()
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The reply; a damaged entry counts as none. Raises StoreError."""
+        try:
+            found = self._reader.cursor().execute(_GET, (key,)).fetchall()
+        except sqlite3.Error as error:
+            raise store_error(error, self._engine) from error
+        if not found:
+            return None
+        try:
+            value = json.loads(found[0][0])
+        except (ValueError, TypeError):
+            return None
+        return value if isinstance(value, dict) else None
+
+    def put(self, key: str, reply: dict[str, Any]) -> None:
+        """Keep it until `take` asks for it, or the event loop goes on: then it is queued by
+        itself. One that JSON cannot hold (NaN or infinity in its numbers) is not kept."""
+        try:
+            text = rows.encode(reply)
+        except (ValueError, TypeError):
+            return
+        self._fresh[key] = {"key": key, "reply": text}
+        try:
+            asyncio.get_running_loop().call_soon(self._queue, key)
+        except RuntimeError:  # nobody to come back to: at once
+            self._queue(key)
+
+    def take(self, keys: Iterable[str]) -> list[Row]:
+        """Rows of these replies that are not queued yet; who takes them writes them."""
+        return [row for key in keys if (row := self._fresh.pop(key, None)) is not None]
+
+    def flush(self) -> None:
+        """Queue all that is not queued yet."""
+        for key in list(self._fresh):
+            self._queue(key)
+
+    def rescue(self, done: Future[None], replies: list[Row]) -> None:
+        """Results that were refused do not take paid replies with them."""
+        if done.exception() is not None:
+            with contextlib.suppress(StoreError):  # closed meanwhile; the refusal itself is told
+                self._keep(replies)
+
+    def _queue(self, key: str) -> None:
+        if replies := self.take([key]):
+            self._keep(replies)
+
+    def _keep(self, replies: list[Row]) -> None:
+        self._submit([(statements.ADD_REPLY, replies)]).add_done_callback(self._kept)
+
+    def _kept(self, done: Future[None]) -> None:
+        error = done.exception()
+        if isinstance(error, StoreError):
+            self.lost = error
