@@ -8,10 +8,11 @@ open here already is read through the descriptor that is there, and no second on
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
-_MAGIC = b"SQLite format 3\0"  # sqlite.org/fileformat2.html, section 1.3
+MAGIC = b"SQLite format 3\0"  # sqlite.org/fileformat2.html, section 1.3
 _BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a database belongs to it
 _MOST = 65_536  # descriptors that are tried where the system does not list them
 
@@ -28,20 +29,25 @@ def is_database(path: Path) -> bool:
     return any(base and _begins(target.with_name(base)) for base in bases)
 
 
-def _begins(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    about = path.stat()
+def descriptors_on(path: str | os.PathLike[str]) -> Iterator[int]:
+    """Descriptors of this process that are on the file, under this name or another.
+
+    None on Windows, where closing one takes no lock along, and where there is no file.
+    """
+    try:
+        about = os.stat(path)
+    except (OSError, ValueError):
+        return
     for descriptor in _descriptors():
-        head = _head(descriptor, (about.st_dev, about.st_ino))
-        if head is not None:
-            return head == _MAGIC
-    with path.open("rb") as file:  # no connection of SQLite is without a descriptor that reads
-        return file.read(len(_MAGIC)) == _MAGIC
+        try:
+            found = os.fstat(descriptor)
+        except OSError:  # closed
+            continue
+        if (found.st_dev, found.st_ino) == (about.st_dev, about.st_ino):
+            yield descriptor
 
 
 def _descriptors() -> Iterable[int]:
-    """Those of this process; none on Windows, where closing one takes no lock along."""
     if os.name != "posix":
         return ()
     try:
@@ -51,12 +57,11 @@ def _descriptors() -> Iterable[int]:
         return range(min(limit, _MOST) if limit > 0 else _MOST)
 
 
-def _head(descriptor: int, file: tuple[int, int]) -> bytes | None:
-    """First bytes through a descriptor; None when it is on another file, closed, or for writing."""
-    try:
-        about = os.fstat(descriptor)
-        if (about.st_dev, about.st_ino) != file:
-            return None
-        return os.pread(descriptor, len(_MAGIC), 0)
-    except OSError:
-        return None
+def _begins(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    for descriptor in descriptors_on(path):
+        with suppress(OSError):  # one for writing alone
+            return os.pread(descriptor, len(MAGIC), 0) == MAGIC
+    with path.open("rb") as file:  # no connection of SQLite is without a descriptor that reads
+        return file.read(len(MAGIC)) == MAGIC

@@ -39,7 +39,8 @@ async def drained(
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        if task.done():  # it was not this task that was cancelled
+        if task.done():  # it was not this task that was cancelled, or both came at once
+            _raise_failure(task)
             raise
         wind_down()
         await _waited(task, seconds, late)
@@ -74,6 +75,7 @@ async def answered(
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         if task.done():
+            _raise_failure(task)
             raise
         if client.under_way:
             on_cancel()
@@ -82,9 +84,13 @@ async def answered(
         finally:  # also at a second cancellation
             task.cancel()
             await asyncio.wait({task})
-            if not task.cancelled():
-                task.exception()  # of what was broken off nothing is told
+        _raise_failure(task)  # such as a store that has not kept the replies
         raise
+
+
+def _raise_failure(task: asyncio.Future[Any]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        raise error
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,14 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
-from agenteval.cli.ending import REPLIES, say_interrupted, say_waiting
+from agenteval.cli.critics import ask_critics
+from agenteval.cli.ending import REPLIES, say_interrupted
 from agenteval.cli.job import make_limits
 from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.errors import ModelError
 
 if TYPE_CHECKING:
-    from agenteval.assemble import Limits
-    from agenteval.models.factory import ModelChoice
-    from agenteval.proposals import CriticOptions, Proposals
-    from agenteval.records import Task
+    from agenteval.proposals import Proposals
 
 
 def criteria(
@@ -102,7 +100,7 @@ def criteria(
     try:
         found = _with_title(
             f"{len(wanted.seeds)} critics on task {folder.task.name}",
-            lambda: _asked(choice, wanted, folder.task, limits, kept, record),
+            lambda: ask_critics(choice, wanted, folder.task, limits, kept, record),
         )
     except KeyboardInterrupt:
         if choice.kind == "embedded":  # nobody was asked
@@ -121,25 +119,6 @@ def _with_title(title: str, ask: Callable[[], Proposals]) -> Proposals:
         return ask()
     with Status(title, console=err()):
         return ask()
-
-
-def _asked(
-    choice: ModelChoice,
-    wanted: CriticOptions,
-    task: Task,
-    limits: Limits,
-    store: Path,
-    record: Path | None,
-) -> Proposals:
-    import asyncio
-
-    from agenteval.proposals import propose, propose_from_bank
-
-    if choice.kind == "embedded":  # nothing is paid for: no event loop that holds back Ctrl-C
-        return propose_from_bank(choice, wanted, task)
-    return asyncio.run(
-        propose(choice, wanted, task, limits, store=store, record=record, on_cancel=say_waiting)
-    )
 
 
 def _show(found: Proposals, target: Path, as_json: bool) -> None:

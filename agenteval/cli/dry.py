@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from agenteval.cli.dry_bill import Amount, Asked, Bill
+from agenteval.cli.dry_bill import Bill
 from agenteval.cli.dry_judge import Asker, judged
 from agenteval.wording import plural
 
@@ -84,4 +84,4 @@ def planned_store(path: Path | None) -> Iterator[Store]:
         yield stack.enter_context(Store(chosen))
 
 
-__all__ = ["Amount", "Asked", "Bill", "asker_of", "bill", "notes", "planned_store"]
+__all__ = ["EMPTY", "LOCAL", "RECORDED", "asker_of", "bill", "notes", "planned_store"]

@@ -93,6 +93,14 @@ def judged(
     return _priced(found, who, why, len(units) / len(sample) if sample else 1.0)
 
 
+def at_most(asker: Asker, units: Sequence[Unit], times: int, who: str, why: str) -> Asked:
+    """What the calls ask at most, each `times` over, whatever is stored; nothing is certain."""
+    request = asker.judge().inner.request
+    found = _Sum(list(units), [request(unit)[0] for unit in units])
+    one = _priced(found, who, why, 1.0)
+    return replace(one, least=Amount(), most=one.most * times)
+
+
 def _priced(found: _Sum, who: str, why: str, share: float) -> Asked:
     first, largest = of_requests(found.requests)
     again, longest = of_requests(found.repairs)

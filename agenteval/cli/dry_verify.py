@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agenteval.cli.dry import LOCAL, asker_of, notes, planned_store
+from agenteval.cli.dry_attacks import dearest
 from agenteval.cli.dry_bill import Amount, Asked, Bill
-from agenteval.cli.dry_judge import Asker, judged
+from agenteval.cli.dry_judge import Asker, at_most, judged
 from agenteval.cli.job import Job
 from agenteval.cli.probe_asking import OTHER_WAYS, Asking, attack_plan
 from agenteval.records import Usage
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from agenteval.evaluators.utility.probes.result import ProbeOptions
     from agenteval.models.factory import ModelChoice
     from agenteval.pipeline import Plan
-    from agenteval.records import Criterion, Task
+    from agenteval.records import Task
     from agenteval.store import Store
     from agenteval.verification import Material
 
@@ -103,7 +104,7 @@ class _Dry:
         if options is None:
             return (plain,), (stored,), spent
         asking = Asking(self.job, self.task, self.store, judge, self.material)
-        return (plain, self._ways(asking), self._attacks(asking, plan, plain, options)), (
+        return (plain, self._ways(asking), self._attacks(asking, plan, options)), (
             stored,
         ), spent  # fmt: skip
 
@@ -126,11 +127,11 @@ class _Dry:
         assert found is not None  # there are other ways
         return found
 
-    def _attacks(self, asking: Asking, plan: Plan, plain: Asked, options: ProbeOptions) -> Asked:
+    def _attacks(self, asking: Asking, plan: Plan, options: ProbeOptions) -> Asked:
         """Calls with an attack or a control.
 
         The plain ratings choose the runs: while some are missing, as many as could be chosen count
-        at most, and nothing is certain.
+        at most, the longest of them, and nothing is certain.
         """
         from agenteval.evaluators.utility.probes.targets import (
             Probing,
@@ -150,22 +151,13 @@ class _Dry:
             missing, _ = attack_plan(asking, Probing(judge), targets, options)
             return judged(self._asker(), missing.units, who, why)
         runs = most_targets([run for run, _ in material.items], options)
-        calls = 2 * runs * material.repeats * len(judge.batches(material.criteria))
         why = (
             f"{_added(runs, material.repeats)} at most: the ratings of the originals choose the "
             "runs; one more for a reply that cannot be read"
         )
-        return Asked(
-            who, Amount(), self._like(plain.most, calls, _longest_attack(material.criteria)), why,
-            largest=plain.largest,
-        )  # fmt: skip
-
-    def _like(self, most: Amount, calls: int, more: int = 0) -> Amount:
-        """So many calls, each with its repair, like those that were priced."""
-        if not most.requests or most.prompt is None or most.reply is None:
-            return Amount(2 * calls, None, None)
-        prompt = -(-most.prompt // most.requests) + more
-        return Amount(2 * calls, 2 * calls * prompt, 2 * calls * (most.reply // most.requests))
+        asker = self._asker()
+        units = list(dearest(asker, material, options))
+        return at_most(asker, units, 2 * material.repeats, who, why)
 
     def further(self, rounds: int, options: ProbeOptions | None) -> Iterator[Asked]:
         """What further rounds ask: critics, and the judge on what they propose.
@@ -220,10 +212,3 @@ def _joined(a: Asked, b: Asked) -> Asked:
         a, least=a.least + b.least, most=a.most + b.most, largest=max(a.largest, b.largest),
         exact=a.exact and b.exact,
     )  # fmt: skip
-
-
-def _longest_attack(criteria: tuple[Criterion, ...]) -> int:
-    """Tokens that an attack adds to a prompt, as roughly as `estimate_tokens` counts."""
-    from agenteval.evaluators.utility.probes.attacks import KINDS, attack_text
-
-    return max(len(attack_text(kind, criteria).encode()) for kind in KINDS) // 3

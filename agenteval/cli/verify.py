@@ -10,7 +10,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
-from agenteval.cli.ending import REPLIES, say_interrupted, why_stopped
+from agenteval.cli.ending import say_interrupted, why_stopped
 from agenteval.cli.job import Job, make_judge, make_limits, read_items, run_plan, say_plan
 from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.cli.verify_rounds import propose_next
@@ -199,7 +199,7 @@ def _judge_and_verify(job: Job, how: _How, *, dry_run: bool) -> int:
         try:
             found = propose_next(job, task, (criteria, result), seen, number)
         except KeyboardInterrupt:
-            return say_interrupted(REPLIES)
+            return say_interrupted()
         if not found.new:
             note("nothing new was proposed: the rounds end here")
             break

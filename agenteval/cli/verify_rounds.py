@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agenteval.cli.console import note, warn
-from agenteval.cli.ending import say_waiting
+from agenteval.cli.critics import ask_critics
 
 if TYPE_CHECKING:
     from agenteval.cli.job import Job
@@ -26,13 +26,11 @@ def propose_next(
 ) -> NextRound:
     """What round `number` + 1 judges: new seeds propose, known and dropped criteria stay away.
 
-    Raises what `proposals.propose` raises, and ModelUnavailable without an embedder.
+    Raises what `ask_critics` raises, and ModelUnavailable without an embedder.
     """
-    import asyncio
-
     from agenteval.models.embeddings import make_embedder
     from agenteval.models.factory import choose_model
-    from agenteval.proposals import CriticOptions, propose
+    from agenteval.proposals import CriticOptions
     from agenteval.rounds import next_round
     from agenteval.store import default_path
 
@@ -41,9 +39,7 @@ def propose_next(
     chosen = CriticOptions(seeds=seeds, use_examples=bool(task.examples))
     choice = choose_model(job.model, job.base_url)
     store = job.store or default_path()
-    proposed = asyncio.run(
-        propose(choice, chosen, task, job.limits, store=store, on_cancel=say_waiting)
-    )
+    proposed = ask_critics(choice, chosen, task, job.limits, store, job.record)
     for failed in proposed.failures:
         warn(f"critic, seed {failed.seed}: {failed.message}")
     criteria, result = judged

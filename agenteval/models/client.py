@@ -37,8 +37,8 @@ class Recorder(Protocol):
         """Append one reply."""
         ...
 
-    def sync(self) -> None:
-        """Put on the disk what was appended."""
+    def close(self) -> None:
+        """Put on the disk what was appended and let go of it; `record` may take it up again."""
         ...
 
 
@@ -127,7 +127,10 @@ class Client:
             return reply
         effort = _Effort(size, max_completion(request))
         try:
-            reply = await self._ask(request.with_nonce(key, self.secret), effort)
+            # a recording knows requests without the nonce, which differs from store to store
+            recorded = getattr(self.transport, "recorded", False)
+            sent = request if recorded else request.with_nonce(key, self.secret)
+            reply = await self._ask(sent, effort)
         except AgentevalError as error:
             error.spent = effort.usage if effort.usage.requests else None
             raise
@@ -277,12 +280,16 @@ class Client:
             self.recorder.record(request, reply)
 
     async def close(self) -> None:
-        """Close the transport; the recording is on the disk then. Raises StoreError if not."""
+        """Close the transport and leave the recording, which is on the disk then.
+
+        Another process may record into it from now on. Raises StoreError when it is not on the
+        disk, or not under its name.
+        """
         try:
             await self.transport.close()
         finally:
             if self.recorder is not None:
-                self.recorder.sync()
+                self.recorder.close()
 
 
 def estimate_tokens(request: Request) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.databases import is_database
-from agenteval.errors import AgentevalError, InputError
+from agenteval.errors import AgentevalError, InputError, StoreError
 from agenteval.files import refused
 from agenteval.models.recorded import cell_of, entry_of, is_json, numbered, read, text_of
 from agenteval.models.recording_lock import hold
@@ -26,6 +26,8 @@ _START = b'{"key": "'  # of a line that is written here
 _NO_DISK = (errno.EINVAL, errno.ENOTSUP)  # a pipe or a device: nothing to sync
 
 _Mark = tuple[int, int, int]  # process, device, inode: a fork inherits recordings it does not own
+
+_Known = tuple[str | None, str | None, str]  # key, run, role
 
 _gate = threading.Lock()  # one is opened or closed at a time
 _recordings: weakref.WeakValueDictionary[_Mark, Recording] = weakref.WeakValueDictionary()
@@ -72,14 +74,15 @@ class Recording:
     """One file that is recorded into, for all recorders of this process that write to it."""
 
     def __init__(self, path: Path, file: io.FileIO, give_back: Callable[[], None]) -> None:
-        self._path = path
+        self._path = path  # as it was named, for messages
+        self.place = Path(os.path.abspath(path))  # the process may change its folder
         self.file = file
         self._give_back = give_back
         self._users: weakref.WeakSet[object] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._torn: int | None = None  # where a line begins that may be half written
         self._keys: set[str | None] = set()
-        self._known: set[tuple[str | None, str | None, str]] = set()  # key, run, role
+        self._known: set[_Known] = set()
         self._failed: AgentevalError | None = None
         self._unsynced = False
         self._new: bool | None = None  # whether its name has to reach the disk as well
@@ -88,21 +91,24 @@ class Recording:
     def load(self) -> None:
         """Read what the file says now, and end or take out a last line that broke off.
 
-        Raises InputError for what is no recording.
+        Raises InputError for what is no recording; what was known before is known still, then.
         """
         with self._lock:
-            data = read(self._path)
-            self._keys.clear()
-            self._known.clear()
+            data = read(self.place)
+            keys: set[str | None] = set()
+            known: set[_Known] = set()
             for number, line in numbered(data, self._path):
-                self._know(entry_of(line, where := f"{self._path}:{number}"), where)
+                where = f"{self._path}:{number}"
+                mark = _mark_of(entry_of(line, where), keys, where)
+                keys.add(mark[0])
+                known.add(mark)
             if self._new is None:
                 self._new = not data
             try:
                 self._mend(data)
             except OSError as error:
                 raise refused(error, self._path, "cannot write the recording") from error
-            self._torn = None
+            self._keys, self._known, self._torn = keys, known, None
 
     def join(self, user: object) -> None:
         """Note one more user; the file is closed when the last has left."""
@@ -113,19 +119,11 @@ class Recording:
         try:
             self.sync()
         finally:
-            with _gate:
+            with _gate, self._lock:
                 self._users.discard(user)
                 if not self._users:
                     self.file.close()
                     self._give_back()
-
-    def _know(self, entry: dict[str, Any], where: str) -> None:
-        key, cell = text_of(entry, "key", where), cell_of(entry, where)
-        if not entry.keys() & {"reply", "text"} and key not in self._keys:
-            # what refers to it later could not be replayed either, and would have been paid for
-            raise InputError(f"no reply, and none before it for the request {key!r}", where)
-        self._keys.add(key)
-        self._known.add((key, cell[0] if cell else None, cell[2] if cell else ""))
 
     def _mend(self, data: bytes) -> None:
         """End the last line, or take it out when it is one of ours that broke off."""
@@ -142,7 +140,8 @@ class Recording:
     def record(self, request: Request, reply: Reply) -> None:
         """Append one reply with everything that finds it again.
 
-        Raises StoreError when the disk is full, or when an earlier line could not be synced.
+        Raises StoreError when the disk is full, when an earlier line could not be synced, and when
+        the file has lost its name.
         """
         key, run = request.logical_hash(), request.run_id
         entry: dict[str, Any] = {
@@ -154,10 +153,10 @@ class Recording:
         }
         mark = (key, run, request.role if run is not None else "")
         with self._lock:
+            self._refuse_nameless()
             if mark in self._known or (run is None and key in self._keys):
                 return
-            if self._failed is not None:
-                raise self._failed
+            self.refuse_failed()
             if key not in self._keys:
                 entry["reply"] = reply.to_json()
             self._append(json.dumps(entry, ensure_ascii=True, allow_nan=False).encode() + b"\n")
@@ -200,21 +199,52 @@ class Recording:
             self.sync()
 
     def sync(self) -> None:
-        """Put every line on the disk. Raises StoreError when that fails, now or before."""
+        """Put every line on the disk. Raises StoreError when that fails, now or before, and when
+        the file has lost its name."""
         with self._lock:
-            if self._failed is not None:
-                raise self._failed
-            if not self._unsynced or self.file.closed:
+            self.refuse_failed()
+            if self.file.closed:
+                return
+            self._refuse_nameless()
+            if not self._unsynced:
                 return
             try:
                 os.fsync(self.file.fileno())
                 if self._new:
-                    _sync_folder(self._path)
+                    _sync_folder(self.place)
             except OSError as error:
                 if error.errno not in _NO_DISK:
                     self._failed = refused(error, self._path, "cannot write the recording")
                     raise self._failed from error
             self._new = self._unsynced = False
+
+    def refuse_failed(self) -> None:
+        """Raises what kept lines from the disk once: nobody knows which of them are there."""
+        if self._failed is not None:
+            raise self._failed
+
+    def _refuse_nameless(self) -> None:
+        """Raises StoreError where nobody would find the lines; a file without any has none."""
+        if not self._keys:
+            return
+        ours = os.fstat(self.file.fileno())
+        try:
+            named = os.stat(self.place)  # links followed, as when it was opened
+        except OSError:
+            named = None
+        if named is None or (named.st_dev, named.st_ino) != (ours.st_dev, ours.st_ino):
+            raise StoreError(
+                f"{self._path}: was removed, renamed or replaced while it was recorded into; "
+                "nothing more is recorded (what was recorded before went with that file)"
+            )
+
+
+def _mark_of(entry: dict[str, Any], before: set[str | None], where: str) -> _Known:
+    key, cell = text_of(entry, "key", where), cell_of(entry, where)
+    if not entry.keys() & {"reply", "text"} and key not in before:
+        # what refers to it later could not be replayed either, and would have been paid for
+        raise InputError(f"no reply, and none before it for the request {key!r}", where)
+    return key, cell[0] if cell else None, cell[2] if cell else ""
 
 
 def is_recorded(line: bytes) -> bool:

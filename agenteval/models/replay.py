@@ -9,6 +9,7 @@ made the request of the key: its reply stands in an earlier line.
 from __future__ import annotations
 
 import hashlib
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ class ReplayTransport:
     one edited, is not answered from the cache of this one. Raises InputError for a file that
     cannot be read; a last line that broke off is dropped with a warning.
     """
+
+    recorded = True  # a client asks it for requests as they are recorded, without a nonce
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -99,35 +102,48 @@ class FileRecorder:
     The first reply to a request stands; a request with the same text of another run (or role) gets
     a line that names the run and refers to it, so that both are found, by text and by run. What
     the file already says is not written again. Recorders of one process share what they know of a
-    file; while one lives, another process cannot record into it. Raises InputError for a file that
-    cannot be appended to or is being recorded into elsewhere, StoreError when the disk is full or
-    fails.
+    file; while one is open, another process cannot record into it. One that was closed joins again
+    when it records. Raises InputError for a file that cannot be appended to or is being recorded
+    into elsewhere, StoreError when the disk is full or fails.
 
     What is promised: a line has left the process when `record` returns, so the death of the process
     takes none. It survives a power cut, as far as the disk keeps what it was told to (fsync; a new
     file's name only in a folder that may be read), after `sync` and `close`, and while an event
     loop runs SYNC_SECONDS after it was written, all lines of that time together. The store may
     commit a score sooner. When a sync fails, nobody knows which lines are on the disk: this call,
-    or the next one, raises, and so does every later one.
+    or the next one, raises, and so does every later one. A file that was removed, renamed or
+    replaced while it is open takes nothing more: each call raises StoreError until it has its name
+    back, or until `close` has said so.
     """
 
     def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()  # one thread may close what another records into
         self._recording = open_recording(path, self)
+        self._left = False
 
     def record(self, request: Request, reply: Reply) -> None:
-        """Append one reply with everything that finds it again.
+        """Append one reply with everything that finds it again; joins again after `close`.
 
-        Raises StoreError when the disk is full, or when an earlier line could not be synced.
+        Raises StoreError when the disk is full, when an earlier line could not be synced or the
+        file has lost its name; InputError when it is closed and cannot be joined again.
         """
-        self._recording.record(request, reply)
+        with self._lock:
+            if self._left:
+                self._recording.refuse_failed()
+                self._recording = open_recording(self._recording.place, self)
+                self._left = False
+            self._recording.record(request, reply)
 
     def sync(self) -> None:
-        """Put every line on the disk. Raises StoreError when that fails, now or before."""
+        """Put every line on the disk. Raises StoreError when that fails, now or before, and when
+        the file has lost its name."""
         self._recording.sync()
 
     def close(self) -> None:
         """Sync, and close the file if no other recorder of this process writes to it.
 
-        Raises StoreError when the sync fails, now or before.
+        Raises StoreError as `sync`; it is closed all the same.
         """
-        self._recording.leave(self)
+        with self._lock:
+            self._left = True
+            self._recording.leave(self)

@@ -116,13 +116,18 @@ def snapshot(engine: Engine) -> Iterator[None]:
     """Everything this thread reads over `reading` until the end is of the state at the start.
 
     One within another is the same. Other threads, and what is written, have their own connections.
-    Rows that are not read to the end by then cannot be read further. Raises StoreError.
+    Rows that are not read to the end by then cannot be read further. On a disk without WAL, where
+    a reader stops all writers, every read has a state of its own. Raises StoreError.
     """
     if engine in _held.by_engine:
         yield
         return
     try:
         with engine.connect() as connection:
+            if connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() != "wal":
+                connection.rollback()
+                yield
+                return
             # BEGIN alone takes no state yet: the first read does.
             connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").all()
             held = _held.by_engine[engine] = _Snapshot(connection)

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, bindparam, delete, select, text
 from sqlalchemy.dialects.sqlite import insert
 
 from agenteval.errors import StoreError
+from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store.connect import reading
 from agenteval.store.rows import decode, encode
 from agenteval.store.schema import meta
@@ -30,18 +31,20 @@ _SHORT = 16  # characters that a note keeps of a hash: 64 bits tell a million ro
 _ADD = insert(meta).on_conflict_do_nothing(index_elements=["key"])
 _DROP = delete(meta).where(meta.c.key == bindparam("note"))
 
-# By the start of a key, in the index of the primary key: no row itself is read. The keys are hashes
-# in hexadecimal, so that "g" comes after all that start the same.
+# By the start of a key, in the index of the primary key. Keys are hashes in hexadecimal, so "g"
+# comes after all that start the same. What failed for the infrastructure is still to be done.
 _CELLS = text(
     """SELECT count(*) FROM json_each(:rows) AS r CROSS JOIN cells AS c
     WHERE c.source_key = :owner AND c.run_key >= r.value AND c.run_key < r.value || 'g'
     AND c.variant = :variant AND c.repeat < :repeats
-    AND c.criterion_key IN (SELECT value FROM json_each(:criteria))"""
+    AND c.criterion_key IN (SELECT value FROM json_each(:criteria))
+    AND c.status NOT IN (SELECT value FROM json_each(:undone))"""
 )
 _TRIALS = text(
     """SELECT count(*) FROM json_each(:rows) AS r CROSS JOIN trials AS t
     WHERE t.evaluator = :evaluator AND t.system_key = :owner
-    AND t.case_key >= r.value AND t.case_key < r.value || 'g' AND t.trial < :repeats"""
+    AND t.case_key >= r.value AND t.case_key < r.value || 'g' AND t.trial < :repeats
+    AND t.status NOT IN (SELECT value FROM json_each(:undone))"""
 )
 
 
@@ -99,6 +102,11 @@ class Note:
         return f"{_OPEN}{self.owner}:{self.evaluator}:"
 
     @property
+    def key(self) -> str:
+        """Its key in `meta`."""
+        return str(self._row()["key"])
+
+    @property
     def planned(self) -> int:
         """Number of cells or trials."""
         return sum(grid.planned for grid in self.grids)
@@ -108,12 +116,13 @@ class Note:
         return all(any(mine.covers(grid) for mine in self.grids) for grid in other.grids)
 
     def stored(self, connection: Connection) -> int:
-        """How much of it is stored, results and failures alike."""
+        """How much of it need not be done again: results, and failures of the content."""
         return sum(self._stored(connection, grid) for grid in self.grids)
 
     def _stored(self, connection: Connection, grid: Grid) -> int:
         values: dict[str, Any] = {
-            "rows": encode(grid.rows), "owner": self.owner, "repeats": grid.repeats
+            "rows": encode(grid.rows), "owner": self.owner, "repeats": grid.repeats,
+            "undone": encode(sorted(INFRASTRUCTURE)),
         }  # fmt: skip
         if self.what == "cells":
             values |= {"variant": grid.variant, "criteria": encode(grid.criteria)}
@@ -166,20 +175,15 @@ def begin(store: Store, note: Note, *, idle: bool = False) -> Begun:
 
 
 def finish(store: Store, begun: Begun) -> None:
-    """Take the note away, since everything planned is stored; waits until that is durable.
+    """Take the note away if everything planned is stored; waits until that is durable.
 
     So goes every other note of the same owner of which nothing is missing any more.
     """
-    found = _found(store, begun.place)
-    others = [_note(key, value) for key, value in found.items() if key != begun.key]
-    done = [{"note": begun.key}] if begun.key in found else []
-    if others:
-        with reading(store.engine) as connection:
-            done += [
-                {"note": one._row()["key"]}
-                for one in others
-                if one.stored(connection) >= one.planned
-            ]
+    found = {key: _note(key, value) for key, value in _found(store, begun.place).items()}
+    with reading(store.engine) as connection:
+        done = [
+            {"note": key} for key, one in found.items() if one.stored(connection) >= one.planned
+        ]
     if done:
         store.submit([(_DROP, done)]).result()
 
@@ -203,13 +207,19 @@ def _found(store: Store, place: str) -> dict[str, bytes]:
 
 
 def _note(key: str, value: bytes) -> Note:
-    about = f"the note of an open experiment, {key[:40]!r},"
+    about = f"the note of an open experiment, {key!r},"
     try:
         own = decode(bytes(value).decode(), about)
-        grids = tuple(
-            Grid(**{**grid, "rows": tuple(grid["rows"]), "criteria": tuple(grid["criteria"])})
-            for grid in own["grids"]
-        )
-        return Note(**{**own, "grids": grids})
+        grids = tuple(_grid(_known(Grid, grid)) for grid in own["grids"])
+        return Note(**{**_known(Note, own), "grids": grids})
     except (ValueError, TypeError, KeyError) as error:
-        raise StoreError(f"{about} is damaged in the store") from error
+        raise StoreError(f"{about} is damaged; delete this row of the table meta") from error
+
+
+def _grid(own: dict[str, Any]) -> Grid:
+    return Grid(**{**own, "rows": tuple(own["rows"]), "criteria": tuple(own["criteria"])})
+
+
+def _known(kind: type[Grid | Note], own: dict[str, Any]) -> dict[str, Any]:
+    """Without what a later version may add."""
+    return {f.name: own[f.name] for f in fields(kind) if f.name in own}

@@ -14,6 +14,8 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+from agenteval.databases import descriptors_on
+
 _File = tuple[int, int]  # device and inode: one file may have several names
 
 # Held while a store is looked at and opened, or closed: of one process, one at a time.
@@ -45,9 +47,8 @@ def is_store(path: str | os.PathLike[str]) -> bool:
 
 def is_open(path: str | os.PathLike[str]) -> bool:
     """Whether this process has the file open, through a store, a connection of somebody else's or
-    one that was left behind; true as well where that cannot be told."""
-    file = file_of(path)
-    return file is not None and (file in _stores or _has_descriptor(file))
+    one that was left behind."""
+    return is_store(path) or any(True for _ in descriptors_on(path))
 
 
 def was_inherited(path: str | os.PathLike[str]) -> bool:
@@ -65,22 +66,6 @@ def file_of(path: str | os.PathLike[str]) -> _File | None:
     except (OSError, ValueError):
         return None
     return about.st_dev, about.st_ino
-
-
-def _has_descriptor(file: _File) -> bool:
-    try:
-        names = os.listdir("/dev/fd")
-    except OSError:
-        return os.name == "posix"  # elsewhere a descriptor that is closed takes no lock along
-    return any(_is_on(int(name), file) for name in names)
-
-
-def _is_on(descriptor: int, file: _File) -> bool:
-    try:
-        about = os.fstat(descriptor)
-    except OSError:  # the one that listed them
-        return False
-    return (about.st_dev, about.st_ino) == file
 
 
 def _in_child() -> None:

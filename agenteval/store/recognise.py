@@ -13,6 +13,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
+from agenteval.databases import MAGIC
 from agenteval.errors import StoreRefused
 from agenteval.store.connect import BUSY_SECONDS, REPLACE, store_error
 from agenteval.store.opened import is_open
@@ -123,7 +124,7 @@ def _missing(path: Path) -> int:
     with path.open("rb") as file:
         header = file.read(_HEADER)
         length = os.fstat(file.fileno()).st_size
-    if not header.startswith(b"SQLite format 3\0") or len(header) < _HEADER:
+    if not header.startswith(MAGIC) or len(header) < _HEADER:
         return 0  # no database: SQLite says so
 
     def number(start: int, size: int = 4) -> int:

@@ -20,7 +20,7 @@ _ORIGINAL = "original"
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """An experiment of which `stored` of `planned` cells or trials are there.
+    """An experiment of which `stored` of `planned` cells or trials need not be done again.
 
     `at_work` names the process that works on it now, None where nobody does.
     """
@@ -36,13 +36,14 @@ class Unfinished:
         what = f"planned {self.note.what}"
         if self.note.what == "trials":
             what += f" ({self.note.evaluator}) of {self.note.name}"
-        far = f"{self.stored:,} of {self.planned:,} {what} are stored ({self._extent()})"
+        far = f"{self.stored:,} of {self.planned:,} {what} are done ({self._extent()})"
         if self.at_work is not None:
             return f"in progress: {far}; {self.at_work} works on it"
         return f"not finished: {far}; run the same command again to finish"
 
     def json(self) -> dict[str, Any]:
-        """The same as a JSON value: the key of the source or system, numbers, `in_progress`."""
+        """The same as a JSON value: the key of the source or system, numbers, `in_progress`, and
+        the note's key in the table `meta`."""
         note = self.note
         whose = (
             {"source": note.owner}
@@ -53,8 +54,9 @@ class Unfinished:
             **whose,
             "what": note.what,
             "planned": self.planned,
-            "stored": self.stored,
+            "done": self.stored,
             "in_progress": self.at_work is not None,
+            "note": note.key,
         }
 
     def _extent(self) -> str:

@@ -80,6 +80,14 @@ def empty(body: dict[str, Any], n: int) -> Any:
     return ""
 
 
+def bad_then_low(body: dict[str, Any], n: int) -> Any:
+    """As long out of form as 2,048 tokens of three bytes; the worst level when asked again."""
+    if len(body["messages"]) == 2:
+        return "words without any form " * 260
+    worst = {"clarity": "unclear", "accuracy": "incorrect"}
+    return json.dumps({k: {"explanation": "e.", "label": v} for k, v in worst.items()})
+
+
 def every_second() -> Answer:
     """Out of form first and in form when it is asked again: what takes most requests."""
     asked = 0
@@ -181,6 +189,18 @@ def few(cli: Cli, folder: Path, server: Server) -> None:
     runs(cli, folder, server)
     lines = (folder / "runs.jsonl").read_text().splitlines()
     (folder / "runs.jsonl").write_text("\n".join([lines[0], lines[3], lines[-1]]) + "\n")
+
+
+def lopsided(cli: Cli, folder: Path, server: Server) -> None:
+    """A long failure, which alone can get an attack, and two short successes."""
+    runs(cli, folder, server)
+    first = json.loads((folder / "runs.jsonl").read_text().splitlines()[0])
+    lines = [
+        {**first, "id": f"r{i}", "output": f"It is the sum of {i} and {i}. " * (1 if i else 900),
+         "success": i > 0}
+        for i in range(3)
+    ]  # fmt: skip
+    (folder / "runs.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
 
 
 def suite(cli: Cli, folder: Path, server: Server) -> None:

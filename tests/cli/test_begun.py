@@ -18,7 +18,7 @@ from tests.cli.test_quantify import answer
 from tests.cli.test_trace import judge, locate
 
 FINISH = "run the same command again to finish"
-CELLS = f"not finished: 8 of 12 planned cells are stored (6 runs × 2 criteria × 1 repeat); {FINISH}"
+CELLS = f"not finished: 8 of 12 planned cells are done (6 runs × 2 criteria × 1 repeat); {FINISH}"
 
 
 def top(text: str) -> str:
@@ -39,12 +39,15 @@ def test_cells_left_out_by_a_cap_are_missed_everywhere(cli: Cli, project: Path) 
     with serve(answer) as server:
         assert quantify(cli, server.base_url, "--max-calls", 4) == 3
         key = source_key()
-        said = {"source": key, "what": "cells", "planned": 12, "stored": 8, "in_progress": False}
+        said = {"source": key, "what": "cells", "planned": 12, "done": 8, "in_progress": False}
         shown = cli("show")
         assert top(shown.out) == CELLS
         assert shown.out.count("not finished") == 1
         plain = cli("show", "--json")
-        assert plain.json["unfinished"] == [said]
+        (told,) = plain.json["unfinished"]
+        assert told["note"].startswith(f"open:{key}:")
+        said["note"] = told["note"]
+        assert told == said
         assert CELLS in plain.err
         with Store("agenteval.db", create=False) as store:
             run = next(iter(store.runs().values()))["run_id"]
@@ -88,7 +91,7 @@ def test_what_is_being_worked_on_is_in_progress(cli: Cli, project: Path) -> None
         store.lock(content_hash([source_key(), "sums"])),
     ):
         shown = cli("show")
-        assert top(shown.out).startswith("in progress: 8 of 12 planned cells are stored (6 runs")
+        assert top(shown.out).startswith("in progress: 8 of 12 planned cells are done (6 runs")
         assert cli("show", "--json").json["unfinished"][0]["in_progress"] is True
 
 
@@ -124,13 +127,13 @@ def test_sessions_of_formats_that_were_never_begun_are_missed(cli: Cli, agents: 
     first, second = done.out.splitlines()[:2]
     far = sorted([first[:35], second[:35]])
     assert far == ["not finished: 0 of 4 planned trials", "not finished: 2 of 4 planned trials"]
-    assert "stops_at_third · text are stored (4 cases × 1 trial)" in first + second
+    assert "stops_at_third · text are done (4 cases × 1 trial)" in first + second
     page = Path("page.html").read_text(encoding="utf-8")
     assert page.count('<p class="unfinished" role="note">not finished: ') == 2
     plain = cli("flow", "report", "--json")
     assert len(plain.json) == 2
     for row in plain.json:
-        numbers = sorted((u["stored"], u["planned"]) for u in row["unfinished"])
+        numbers = sorted((u["done"], u["planned"]) for u in row["unfinished"])
         assert numbers == [(0, 4), (2, 4)]
     assert plain.err.count("not finished") == 2
 
@@ -152,14 +155,14 @@ def test_planning_trials_that_were_not_run_are_missed(cli: Cli, agents: Path) ->
         # As `plan test` notes it before it is killed: two cases are there, a third is not.
         book.begin("planning", system, [(k, 0) for k in [*stored, content_hash("a third")]])
     line = (
-        "not finished: 2 of 3 planned trials (planning) of scripted:perfect are stored (3 cases × "
+        "not finished: 2 of 3 planned trials (planning) of scripted:perfect are done (3 cases × "
         f"1 trial); {FINISH}"
     )
     done = cli("plan", "report", "-o", "page.html")
     assert top(done.out) == line
     assert line in Path("page.html").read_text(encoding="utf-8")
     plain = cli("plan", "report", "suite.jsonl", "--json")
-    assert [row["unfinished"][0]["stored"] for row in plain.json] == [2, 2]
+    assert [row["unfinished"][0]["done"] for row in plain.json] == [2, 2]
     assert line in plain.err
     lines = Path("suite.jsonl").read_text(encoding="utf-8").splitlines()
     Path("rest.jsonl").write_text("\n".join([lines[0], *lines[2:]]) + "\n", encoding="utf-8")
@@ -174,12 +177,12 @@ def test_traces_that_no_finder_came_to_are_missed(cli: Cli, tmp_path: Path) -> N
     with serve(judge) as server:
         assert locate(cli, server.base_url, "--max-calls", 1, "-j", 1).code == 3
         done = cli("trace", "report", "-o", "page.html")
-        assert top(done.out).startswith("not finished: 1 of 2 planned trials (traces) of ")
+        assert top(done.out).startswith("not finished: 0 of 2 planned trials (traces) of ")
         assert done.out.count("not finished") == 1
         assert top(done.out) in Path("page.html").read_text(encoding="utf-8")
         plain = cli("trace", "report", "--json")
         (finder,) = plain.json
-        assert [(u["stored"], u["planned"]) for u in finder["unfinished"]] == [(1, 2)]
+        assert [(u["done"], u["planned"]) for u in finder["unfinished"]] == [(0, 2)]
         assert top(done.out) in plain.err
         assert locate(cli, server.base_url).code == 0
     assert json.loads(cli("trace", "report", "--json").out)[0]["unfinished"] == []

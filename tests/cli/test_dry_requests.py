@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from agenteval.models.client import estimate_tokens
+from agenteval.models.wire import Request
 from agenteval.testing import serve
 from tests.cli import dry_worlds as worlds
 from tests.cli.conftest import Cli
@@ -181,3 +183,45 @@ def test_a_bound_is_reached(cli: Cli, tmp_path: Path) -> None:
             cli(*way.line(server.base_url), "-q")
             # three turns with calls, and the request whose call is one too many
             assert server.count - before == said["requests"]["most"] == 2 * (3 + 1)
+
+
+@pytest.mark.parametrize("stored", [0, 8], ids=["fresh", "resumed"])
+def test_attacks_on_the_longest_run_cost_no_more_than_at_most(
+    cli: Cli, tmp_path: Path, stored: int
+) -> None:
+    with serve(worlds.bad_then_low) as server:
+        worlds.lopsided(cli, tmp_path, server)
+        url = server.base_url
+        if stored:  # all but the pads of two short runs: the long texts are judged already
+            base = (*JUDGED, "--base-url", url, "-j", 1, "-q", "--max-calls", stored)
+            assert cli(*base).code == 3
+            assert server.count == stored
+        way = Way((*JUDGED, "--probes", "-j", 1), worlds.lopsided, (URL,))
+        # a token costs 1, a reply nothing, and there is money for all: what is said in money is
+        # the number of tokens of prompts
+        said = told(cli, way, url, "--price-in", 1e6, "--price-out", 0, "--max-cost", 1e9)
+        before = server.count
+        done = cli(*way.line(url), "-q")
+        assert done.code in (0, 3), done.err
+        sent = [as_asked(r.body) for r in server.requests[before:]]
+    (part,) = [p for p in said["parts"] if p["who"] == "probes, text added"]
+    attacks = sent[-4:]  # an attack and a control in the one failure, each with its repair
+    assert sorted(len(request.messages) for request in attacks) == [2, 2, 4, 4]
+    assert part["most"]["requests"] == len(attacks)
+    of_attacks = sum(map(estimate_tokens, attacks))
+    assert of_attacks <= part["most"]["prompt_tokens"] < 1.5 * of_attacks
+    assert sum(map(estimate_tokens, sent)) <= said["prompt_tokens"]["most"]
+    assert len(sent) == said["requests"]["most"]
+    # what the budget of the real run sets aside for the largest of them
+    reserved = max(request.identify(url, "m")[1] for request in sent)
+    assert reserved <= said["cap"]["reserved_for_one_request"] < 1.5 * reserved
+
+
+def as_asked(body: dict[str, Any]) -> Request:
+    """The request that the server got, as the tool itself makes it."""
+    known = "model", "messages", "response_format"
+    return Request(
+        messages=tuple(body["messages"]),
+        schema=body["response_format"]["json_schema"]["schema"],
+        parameters={k: v for k, v in body.items() if k not in known},
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from pathlib import Path
@@ -129,13 +130,34 @@ def both_roles(body: dict[str, Any], n: int) -> str:
 def test_a_second_round_adds_what_is_new_and_ends_when_nothing_is(cli: Cli, project: Path) -> None:
     with serve(both_roles) as server:
         result = cli("verify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
-                     "--perturb", "pad", "--rounds", 3)  # fmt: skip
+                     "--perturb", "pad", "--rounds", 3, "--record", "r.jsonl")  # fmt: skip
     assert result.code == 0, result.err
+    recorded = [json.loads(line) for line in (project / "r.jsonl").read_text().splitlines()]
+    # five critics after each of two rounds; what they said was paid for as well
+    assert sum(one["role"] == "critic" and "reply" in one for one in recorded) == 10
     assert "round 1: 0 dropped; 1 of 2 proposals say something new" in result.err
     assert "nothing new was proposed" in result.err
     written = json.loads((project / "criteria" / "sums.verified.json").read_text())
     assert [c["id"] for c in written["criteria"]] == ["clarity", "accuracy", "use-of-units"]
     assert all(c["verification"]["verdict"] == "undecided" for c in written["criteria"])
+
+
+@pytest.mark.xdist_group("local")  # loads the embedded judge
+def test_interrupting_the_embedded_critic_is_not_held_back(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("agenteval.proposals.propose_from_bank", interrupted)
+    result = cli("verify", "runs.jsonl", "--model", "embedded", "--perturb", "pad",
+                 "--rounds", 2, "--repeats", 1)  # fmt: skip
+    assert result.code == 130, result.err
+    said = " ".join(result.err.split())
+    assert "interrupted: what is done is stored; the same command goes on" in said
+    assert "replies" not in said  # nobody was asked
 
 
 def test_one_run_is_shown_without_its_copies(cli: Cli, project: Path) -> None:

@@ -95,9 +95,9 @@ class Cache:
 
 
 class NoDisk:
-    """A recorder with nothing to sync."""
+    """A recorder with nothing to let go of."""
 
-    def sync(self) -> None:
+    def close(self) -> None:
         """Nothing."""
 
 
@@ -528,12 +528,12 @@ async def test_close_and_names() -> None:
 async def test_closing_puts_the_recording_on_the_disk(broken: bool) -> None:
     done: list[str] = []
 
-    class Recorder(NoDisk):
+    class Recorder:
         def record(self, request: Request, reply: Reply) -> None:
             raise AssertionError("nothing was asked")
 
-        def sync(self) -> None:
-            done.append("sync")
+        def close(self) -> None:
+            done.append("leave")
 
     class Closing(Script):
         async def close(self) -> None:
@@ -547,7 +547,7 @@ async def test_closing_puts_the_recording_on_the_disk(broken: bool) -> None:
             await client.close()
     else:
         await client.close()
-    assert done == ["close", "sync"]
+    assert done == ["close", "leave"]
 
 
 async def _wound_down(client: Client, script: Script, count: int, when: int) -> list[str]:

@@ -28,7 +28,7 @@ from agenteval.models.client import Client
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.recording import SYNC_SECONDS
 from agenteval.models.replay import FileRecorder, ReplayTransport
-from agenteval.models.wire import Reply, Request
+from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.records import Usage
 from agenteval.testing import serve
 from tests.models.simulated import VirtualLoop
@@ -374,6 +374,26 @@ async def test_two_runs_with_one_text_through_a_client(tmp_path: Path, cached: b
             assert (await replay.complete(ask(words, run_id=run, role="q"))).text == "reply 0"
 
 
+@pytest.mark.parametrize("secret", [b"", b"of another store"])
+async def test_prompts_with_a_code_of_the_store_are_found_by_their_hash(
+    file: Path, secret: bytes
+) -> None:
+    """As those of critics, which belong to no run, and of copies beside their original."""
+    asked = [ask(f"{name} {NONCE}", role="critic") for name in "ab"]
+    asked += [ask(f"{name} {NONCE}", run_id="r", role="quantifier") for name in "cd"]
+    with serve(lambda body, n: "on " + body["messages"][-1]["content"][0]) as server:
+        client = Client(
+            OpenAITransport("m", base_url=server.base_url, api_key=None),
+            recorder=FileRecorder(file),
+            secret=b"of a store",
+        )
+        for request in asked:
+            await client.complete(request)
+        await client.close()
+    replay = Client(ReplayTransport(file), secret=secret)
+    assert [(await replay.complete(one)).text for one in asked] == ["on a", "on b", "on c", "on d"]
+
+
 # ---- On the disk ---------------------------------------------------------------------------------
 
 
@@ -556,22 +576,181 @@ def test_a_second_recorder_takes_no_sync_from_the_first(file: Path, disk: Disk) 
     second.close()
 
 
-def test_a_recorder_that_is_closed_or_forgotten_holds_nothing(file: Path) -> None:
-    def lock() -> None:
-        with file.open("rb") as other:
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def lock(file: Path) -> None:
+    """As another process would: raises BlockingIOError while somebody records into it."""
+    with file.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
+
+def test_a_recorder_that_is_closed_or_forgotten_holds_nothing(file: Path) -> None:
     first, second = FileRecorder(file), FileRecorder(file)
     first.close()
     with pytest.raises(BlockingIOError):
-        lock()
+        lock(file)
     del first, second
     gc.collect()
-    lock()
+    lock(file)
     file.write_text("no recording\n")
     with pytest.raises(InputError):
         FileRecorder(file)
-    lock()
+    lock(file)
+
+
+async def test_a_closed_client_that_is_kept_holds_nothing_and_may_go_on(file: Path) -> None:
+    """As in a notebook, where the variable lives on."""
+    with serve(lambda body, n: f"on {body['messages'][-1]['content']}") as server:
+        transport = OpenAITransport("m", base_url=server.base_url, api_key=None)
+        client = Client(transport, recorder=FileRecorder(file))
+        await client.complete(ask("a"))
+        await client.close()
+        lock(file)
+        transport = OpenAITransport("m", base_url=server.base_url, api_key=None)
+        again = Client(transport, recorder=client.recorder)
+        await again.complete(ask("b"))
+        with pytest.raises(BlockingIOError):
+            lock(file)
+        await again.close()
+        lock(file)
+    assert [one["reply"]["text"] for one in lines(file)] == ["on a", "on b"]
+
+
+def test_who_joins_again_knows_what_was_written_meanwhile(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(file.parent)
+    first = FileRecorder(Path(file.name))
+    first.record(ask("a"), REPLY)
+    first.close()
+    (file.parent / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")  # the file stays the one that was named
+    second = FileRecorder(file)
+    second.record(ask("b"), Reply("of the second"))
+    second.close()
+    first.record(ask("b"), Reply("of the first"))
+    first.record(ask("c"), Reply("c"))
+    first.close()
+    assert [one["reply"]["text"] for one in lines(file)] == [REPLY.text, "of the second", "c"]
+    assert [*Path().iterdir()] == []
+
+
+def test_what_is_recorded_after_joining_again_is_synced_in_time(file: Path, disk: Disk) -> None:
+    async def work() -> None:
+        recorder = FileRecorder(file)
+        recorder.record(ask("a"), REPLY)
+        recorder.close()
+        recorder.record(ask("b"), REPLY)
+        await asyncio.sleep(SYNC_SECONDS)
+        assert disk.files[-1] == file.stat().st_size
+        recorder.close()
+        lock(file)
+
+    virtually(work())
+    assert len(disk.files) == 2
+
+
+def test_joining_again_forgets_no_failed_sync(file: Path, disk: Disk) -> None:
+    recorder = FileRecorder(file)
+    recorder.record(ask("a"), REPLY)
+    disk.fault = OSError(errno.EIO, "Input/output error")
+    with pytest.raises(StoreError):
+        recorder.close()
+    disk.fault = None
+    lock(file)
+    for again in (partial(recorder.record, ask("b"), REPLY), recorder.sync, recorder.close):
+        with pytest.raises(StoreError, match=r"rec\.jsonl: cannot write the recording \(Input"):
+            again()
+    assert len(lines(file)) == 1
+
+
+# ---- A file that loses its name ------------------------------------------------------------------
+
+
+def replaced(file: Path) -> None:
+    other = file.with_name("other")
+    other.write_bytes(file.read_bytes())
+    other.replace(file)
+
+
+LOST = [Path.unlink, lambda file: file.rename(file.with_name("moved")), replaced]
+
+
+@pytest.mark.parametrize("lose", LOST)
+def test_a_recording_without_its_name_acknowledges_nothing(
+    file: Path, lose: Callable[[Path], object]
+) -> None:
+    recorder = FileRecorder(file)
+    recorder.record(ask("a"), REPLY)
+    lose(file)
+    for work in (
+        partial(recorder.record, ask("b"), REPLY),
+        partial(recorder.record, ask("a"), REPLY),  # known, but of a file that is not there
+        recorder.sync,
+        recorder.close,
+    ):
+        with pytest.raises(StoreError, match=r"rec\.jsonl: was removed, renamed or replaced") as e:
+            work()
+        assert "\n" not in str(e.value)
+    assert not file.exists() or len(lines(file)) == 1
+    recorder.record(ask("b"), REPLY)  # after `close` told it: a file of that name, taken up anew
+    recorder.close()
+    assert len(lines(file)) == 1 + (lose is replaced)
+
+
+def test_a_recording_that_gets_its_name_back_goes_on(file: Path) -> None:
+    recorder, away = FileRecorder(file), file.with_name("away")
+    recorder.record(ask("a"), REPLY)
+    file.rename(away)
+    with pytest.raises(StoreError):
+        recorder.sync()
+    away.rename(file)
+    recorder.record(ask("b"), REPLY)
+    recorder.close()
+    assert len(lines(file)) == 2
+
+
+def test_a_name_lost_while_a_sync_was_due_is_told_by_closing(file: Path) -> None:
+    async def work() -> None:
+        recorder = FileRecorder(file)
+        recorder.record(ask("a"), REPLY)
+        file.unlink()
+        await asyncio.sleep(SYNC_SECONDS)
+        with pytest.raises(StoreError, match="was removed"):
+            recorder.close()
+
+    virtually(work())
+
+
+def test_an_empty_recording_has_nothing_to_lose(file: Path) -> None:
+    recorder = FileRecorder(file)
+    file.unlink()
+    recorder.close()
+
+
+def test_a_relative_name_is_not_lost_by_changing_the_folder(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(file.parent)
+    recorder = FileRecorder(Path(file.name))
+    recorder.record(ask("a"), REPLY)
+    (file.parent / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    recorder.record(ask("b"), REPLY)
+    recorder.close()
+    assert len(lines(file)) == 2
+
+
+def test_a_second_recorder_that_is_refused_takes_no_knowledge_from_the_first(file: Path) -> None:
+    first = FileRecorder(file)
+    first.record(ask("a", run_id="r"), REPLY)
+    whole = file.read_bytes()
+    for bad in (b"no reply\n" + whole, whole + b"no reply"):
+        file.write_bytes(bad)
+        with pytest.raises(InputError):
+            FileRecorder(file)
+        file.write_bytes(whole)
+        first.record(ask("a", run_id="r"), Reply("of another day"))
+    first.close()
+    assert file.read_bytes() == whole
 
 
 def test_a_file_changed_under_a_recorder_is_read_again(file: Path) -> None:

@@ -18,6 +18,7 @@ from agenteval.evaluators.base import Unit
 from agenteval.loading import scores_from_store
 from agenteval.records import Criterion, Usage
 from agenteval.store import Store, Trials, TrialSystem
+from agenteval.store.connect import make_engine, reading, snapshot
 from tests.store.making import ScriptedJudge, criteria, items, scores
 from tests.store.trial_making import SYSTEM, case, key, known, trial
 
@@ -206,3 +207,18 @@ def test_what_cannot_be_read_is_a_store_error_inside_as_outside(path: Path) -> N
         with store.snapshot(), pytest.raises(StoreError, match="cells"):
             cells(store)
         assert in_use(store) == 1
+
+
+def test_without_wal_nobody_is_held_up(tmp_path: Path) -> None:
+    """There a reader's lock would keep every writer out."""
+    engine = make_engine(tmp_path / "plain.db")
+    with closing(sqlite3.connect(tmp_path / "plain.db", timeout=0)) as other:
+        other.execute("CREATE TABLE one (x)")
+        with snapshot(engine):
+            with reading(engine) as connection:
+                assert connection.exec_driver_sql("SELECT count(*) FROM one").scalar_one() == 0
+            with other:
+                other.execute("INSERT INTO one VALUES (1)")
+            with reading(engine) as connection:
+                assert connection.exec_driver_sql("SELECT count(*) FROM one").scalar_one() == 1
+    engine.dispose()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from agenteval.errors import BudgetExceeded, StoreError, Unauthorized
 from agenteval.evaluators.base import Outcome, Unit
 from agenteval.pipeline import execute, experiment_of, joined, make_plan
+from agenteval.records import FailureStatus
 from agenteval.store import Store, TrialSystem
 from agenteval.store.lock import holder
 from agenteval.store.notes import Grid, short
@@ -65,12 +66,12 @@ def test_a_cap_leaves_it_open_and_the_same_command_closes_it(tmp_path: Path) -> 
         (one,) = open_in(store)
         assert (one.stored, one.planned, one.at_work) == (5 * 2, 6 * 2 * 2, None)
         assert one.line == (
-            "not finished: 10 of 24 planned cells are stored (6 runs × 2 criteria × 2 repeats); "
+            "not finished: 10 of 24 planned cells are done (6 runs × 2 criteria × 2 repeats); "
             "run the same command again to finish"
         )
         assert one.json() == {
-            "source": ScriptedJudge().source.sha256, "what": "cells", "planned": 24, "stored": 10,
-            "in_progress": False,
+            "source": ScriptedJudge().source.sha256, "what": "cells", "planned": 24, "done": 10,
+            "in_progress": False, "note": one.note.key,
         }  # fmt: skip
         judge_all(store, capped(3), repeats=2)
         assert far(store) == [(16, 24)]
@@ -97,14 +98,23 @@ def test_while_it_runs_the_first_cell_is_never_there_without_the_note(tmp_path: 
     assert seen == [[(0, 6)], [(2, 6)], [(4, 6)]]
 
 
-def test_failures_are_stored_so_that_nothing_is_left_open(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("status", "left"),
+    # At the budget it stops.
+    [("unscored:parse", []), ("error:timeout", [(10, 12)]), ("error:budget", [(6, 12)])],
+)
+def test_what_a_resume_would_ask_again_is_not_done(
+    tmp_path: Path, status: FailureStatus, left: list[tuple[int, int]]
+) -> None:
     def script(unit: Unit) -> Outcome | None:
         broken = unit.run.id == "run-3"
-        return failures(unit, ScriptedJudge().source, "error:timeout") if broken else None
+        return failures(unit, ScriptedJudge().source, status) if broken else None
 
     with Store(tmp_path / "s.db") as store:
         judge_all(store, ScriptedJudge(script=script))
-        assert far(store) == []
+        assert far(store) == left
+        assert bool(left) == (notes_in(tmp_path / "s.db") != AT_REST)
+        judge_all(store, ScriptedJudge())
     assert notes_in(tmp_path / "s.db") == AT_REST
 
 
@@ -167,7 +177,7 @@ def test_a_living_process_is_named(tmp_path: Path) -> None:
         judge_all(store, capped(2))
         with store.lock(experiment_of(judge, "sums")):
             (one,) = open_in(store)
-            assert one.line.startswith("in progress: 4 of 12 planned cells are stored (6 runs")
+            assert one.line.startswith("in progress: 4 of 12 planned cells are done (6 runs")
             assert one.line.endswith(" works on it")
             assert "process " in one.line
             assert one.json()["in_progress"] is True
@@ -242,12 +252,12 @@ def test_trials_are_open_until_all_of_them_are_stored(tmp_path: Path) -> None:
             book.write_trial_soon(failed(i) if i == 1 else trial(i)).result(5)
         (one,) = unfinished_trials(store, ["planning"])
         assert one.line == (
-            "not finished: 3 of 8 planned trials (planning) of scripted are stored (4 cases × 2 "
+            "not finished: 2 of 8 planned trials (planning) of scripted are done (4 cases × 2 "
             "trials); run the same command again to finish"
         )
         assert one.json() == {
             "system": SYSTEM.key, "name": "scripted", "evaluator": "planning", "what": "trials",
-            "planned": 8, "stored": 3, "in_progress": False,
+            "planned": 8, "done": 2, "in_progress": False, "note": one.note.key,
         }  # fmt: skip
         # Resumed: what is missing is a part of what is open, and the failure is tried again.
         left = book.missing("planning", keys, SYSTEM.key, 2)
