@@ -48,7 +48,8 @@ class Watch:
     """The state that outlives the child (a mapped file), and the kill."""
 
     def __init__(self, state: Path, kill: Kill | None) -> None:
-        state.write_bytes(bytes(STATE_BYTES))
+        if not state.exists():  # the parent reads it at any moment: never empty it
+            state.write_bytes(bytes(STATE_BYTES))
         with state.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), STATE_BYTES)
         self.kill = kill

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
-from benchmarks.crash.watch import Kill, Watch, install, read_state
+from benchmarks.crash.watch import STATE_BYTES, Kill, Watch, install, read_state
 from benchmarks.folders import ROOT, module
 
 IMPORTS = (
@@ -253,7 +253,7 @@ def _obey(line: dict[str, Any], scratch: Path, children: dict[int, _Child]) -> N
 def _fork(job: dict[str, Any], scratch: Path, children: dict[int, _Child]) -> None:
     kill = None if job["kill"] is None else Kill(**job["kill"])
     _, _, state, _ = _paths(scratch, job["number"])
-    state.write_bytes(bytes(64))  # there to be read, however early the child ends
+    state.write_bytes(bytes(STATE_BYTES))  # there to be read, however early the child ends
     pid = os.fork()
     if pid == 0:
         _run(job, kill, scratch)
