@@ -139,13 +139,9 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What `finish` takes: the place of an experiment's note, its key, and what is being written.
-
-    Without a key, a larger experiment that is open holds all of it, or it has nothing to do.
-    """
+    """What `finish` takes: the place of an experiment's note, and what is being written of it."""
 
     place: str
-    key: str | None
     written: Future[None] | None
 
     def wait(self) -> None:
@@ -163,15 +159,15 @@ def begin(store: Store, note: Note, *, idle: bool = False) -> Begun:
     row = note._row()
     found = _found(store, note.place)
     if row["key"] in found:
-        return Begun(note.place, row["key"], None)
+        return Begun(note.place, None)
     known = {key: _note(key, value) for key, value in found.items()}
     if idle or any(one.covers(note) for one in known.values()):
-        return Begun(note.place, None, None)
+        return Begun(note.place, None)
     writes: Writes = [
         (_ADD, [row]),
         (_DROP, [{"note": key} for key, one in known.items() if note.covers(one)]),
     ]
-    return Begun(note.place, row["key"], store.submit(writes))
+    return Begun(note.place, store.submit(writes))
 
 
 def finish(store: Store, begun: Begun) -> None:
