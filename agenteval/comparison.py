@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -17,15 +17,14 @@ from agenteval.stats.interval import Interval
 from agenteval.stats.mcnemar import mcnemar
 from agenteval.stats.multiple import adjust
 from agenteval.stats.paired import sign_flip_test
-from agenteval.stats.sample_size import cases_for_difference, smallest_difference
+from agenteval.stats.sample_size import FEWEST, cases_to_exclude, smallest_difference
 from agenteval.stats.scores import ORIGINAL, Floats, ScoreTable
 
 SUCCESS = "success"
 PairBy = Literal["case", "system", "run"]
-Verdict = Literal["better", "worse", "no difference", "cannot tell"]
+Verdict = Literal["better", "worse", "no difference", "identical", "cannot tell"]
 
 _DIGITS = 12  # means that differ by rounding only are ties
-_FEW = 6  # differing cases below which no two-sided test reaches .05 (2 x .5^5 = .0625)
 _MANY = 2_000  # untied cases above which the sign flips are taken as normal
 
 
@@ -47,12 +46,17 @@ class CompareOptions:
 
 @dataclass(frozen=True)
 class Counts:
-    """Ratings of one criterion by one side on the common cases."""
+    """Ratings of one criterion by one side on the common cases.
+
+    `rated` are neither failures nor not applicable; `labels` counts those whose level has no value,
+    because the levels of the criterion have no order.
+    """
 
     ratings: int
     rated: int
     failures: dict[str, int]
     not_applicable: int
+    labels: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -62,10 +66,11 @@ class Row:
     Values are shares of the scale, 0 worst, 1 best. `wins` are cases in which the second is higher.
     `p` is two-sided, `p_regression` asks whether the second is lower by more than the margin;
     `*_holm` are corrected over all rows. `detectable` is the true difference that this many cases
-    show with 80 % power (without the correction), `cases_for_margin` the cases that would show the
-    margin; both None where fewer than 6 cases differ. `lost` common cases have no pair because of
-    a failure, `inapplicable` ones for want of a value. `undecidable` says why no verdict may be
-    given on these data.
+    show with 80 % power (without the correction), None where fewer than 6 cases differ.
+    `cases_to_decide` is about how many cases would give a verdict if further ones are like these
+    (80 % power, without the correction), None where there is one or none may be given. `lost`
+    common cases have no pair because of a failure, `inapplicable` ones for want of a value.
+    `undecidable` says why no verdict may be given on these data.
     """
 
     criterion: str
@@ -85,11 +90,21 @@ class Row:
     test: str
     correlation: float | None
     detectable: float | None
-    cases_for_margin: int | None
     counts: tuple[Counts, Counts]
     undecidable: str | None
     verdict: Verdict = "cannot tell"
     reason: str = ""
+    cases_to_decide: int | None = None
+
+    @property
+    def differing(self) -> int:
+        """Pairs whose two values differ."""
+        return self.wins + self.losses
+
+    @property
+    def unordered(self) -> bool:
+        """Whether the levels have no order: they are counted, and there is nothing to average."""
+        return not self.n and any(side.labels for side in self.counts)
 
 
 @dataclass(frozen=True)
@@ -247,11 +262,17 @@ def _criterion_row(
 
 def _counts(table: ScoreTable) -> Counts:
     statuses = table.statuses()
+    failures = {name: n for name, n in statuses.items() if ":" in name}
+    not_applicable = statuses.get("not_applicable", 0)
+    without_value = table.of(status="scored")
+    without_value = without_value.where(np.isnan(without_value.value))
+    labels = Counter(without_value.label.names[code] for code in without_value.label.codes)
     return Counts(
         ratings=len(table),
-        rated=int((~np.isnan(table.value)).sum()),
-        failures={name: n for name, n in statuses.items() if ":" in name},
-        not_applicable=statuses.get("not_applicable", 0),
+        rated=len(table) - sum(failures.values()) - not_applicable,
+        failures=failures,
+        not_applicable=not_applicable,
+        labels=dict(labels.most_common()),
     )
 
 
@@ -306,7 +327,7 @@ def _row(
     worse = n > 0 and math.fsum(shifted) < 0
     p_worse = (p if how.margin == 0 else _flip_test(shifted, how)[0]) if worse else 1.0
     variance = float(np.var(d, ddof=1)) if n >= 2 else 0.0
-    spread = int((d != 0).sum()) >= _FEW and variance > 0  # of fewer nothing is known
+    spread = int((d != 0).sum()) >= FEWEST and variance > 0  # of fewer nothing is known
     return Row(
         criterion=name, n=n, lost=lost, inapplicable=len(absent) - lost,
         first=bounded_interval(a, (0.0, 1.0), how.level),
@@ -316,16 +337,16 @@ def _row(
         p=p, p_holm=None, p_regression=p_worse if n else None, p_regression_holm=None, test=test,
         correlation=correlation_matrix(np.column_stack([a, b]), kind="pearson").rho[0][1],
         detectable=smallest_difference(variance, 0, 1, n, level=how.level) if spread else None,
-        cases_for_margin=(
-            cases_for_difference(variance, 0, 1, how.margin, level=how.level)
-            if spread and how.margin > 0 else None
-        ),
         counts=counts,
-        undecidable=_undecidable(n, lost, how),
+        undecidable=_undecidable(n, lost, counts, how),
     )  # fmt: skip
 
 
-def _undecidable(n: int, lost: int, how: CompareOptions) -> str | None:
+def _undecidable(
+    n: int, lost: int, counts: tuple[Counts, Counts], how: CompareOptions
+) -> str | None:
+    if not n and any(side.labels for side in counts):
+        return "levels without an order (nominal): counted, not averaged"
     if not n:
         return "no case has a value on both sides"
     if n < how.min_cases:
@@ -364,36 +385,59 @@ def _corrected(rows: Sequence[Row]) -> list[Row]:
 
 
 def _judged(rows: Sequence[Row], how: CompareOptions) -> list[Row]:
-    found = [(row, *_verdict(row, how)) for row in rows]
-    return [replace(row, verdict=verdict, reason=reason) for row, verdict, reason in found]
+    judged = []
+    for row in rows:
+        verdict, reason, cases = _verdict(row, how)
+        judged.append(replace(row, verdict=verdict, reason=reason, cases_to_decide=cases))
+    return judged
 
 
-def _verdict(row: Row, how: CompareOptions) -> tuple[Verdict, str]:
-    """better or worse: interval without 0 and Holm's p; no difference: interval within margin."""
-    low, high = row.difference.low, row.difference.high
-    if row.undecidable or low is None or high is None or row.p is None or row.p_holm is None:
-        return "cannot tell", row.undecidable or row.difference.reason or "nothing to test"
+def _verdict(row: Row, how: CompareOptions) -> tuple[Verdict, str, int | None]:
+    """identical: no pair differs. better or worse: interval without 0 and Holm's p. no difference:
+    interval within the margin. Else cannot tell, with the cases that would."""
+    mean, low, high = row.difference.mean, row.difference.low, row.difference.high
+    if (
+        row.undecidable or mean is None or low is None or high is None
+        or row.p is None or row.p_holm is None
+    ):  # fmt: skip
+        why = row.undecidable or row.difference.reason or "nothing to test"
+        return "cannot tell", why, None
     alpha = 1 - how.level + 1e-12
-    span = f"[{low:+.3f}, {high:+.3f}]"
+    span, size = f"[{low:+.3f}, {high:+.3f}]", max(abs(low), abs(high))
+    if not row.differing:
+        return "identical", f"all {row.n} pairs; a difference beyond {size:.3f} is excluded", None
     apart = low > 0 or high < 0
     if apart and row.p_holm <= alpha:
-        size = max(abs(low), abs(high))
         small = f", and by no more than {size:.3f}" if size <= how.margin else ""
-        return (
-            "better" if low > 0 else "worse"
-        ), f"by {abs(row.difference.mean or 0):.3f} {span}{small}"
+        return "better" if low > 0 else "worse", f"by {abs(mean):.3f} {span}{small}", None
     if low >= -how.margin and high <= how.margin:
-        return "no difference", f"larger than {max(abs(low), abs(high)):.3f} {span}"
+        why = f"any beyond {size:.3f} is excluded {span}, and up to {how.margin:g} does not matter"
+        return "no difference", why, None
     if apart and row.p <= alpha:
         why = f"p = {row.p:.3g} alone, {row.p_holm:.3g} after correction for several criteria"
-        return "cannot tell", why
-    return "cannot tell", f"the difference may be anything in {span}{more_cases(row, how.margin)}"
+        return "cannot tell", why, None
+    cases = _cases_to_decide(row, mean, how)
+    if apart:
+        why = f"the interval {span} leaves out 0, but the test does not: p = {row.p:.3g}"
+    else:
+        why = f"the difference may be anything in {span}"
+    return "cannot tell", f"{why}{would_decide(cases)}", cases
 
 
-def more_cases(row: Row, margin: float) -> str:
-    """What would help: the number of cases that show the margin, or the lack of differing ones."""
-    if row.wins + row.losses < _FEW:
-        return f"; only {row.wins + row.losses} of {row.n} cases differ"
-    if row.cases_for_margin is None or row.cases_for_margin <= row.n:
-        return ""
-    return f"; to see {margin:g} takes about {row.cases_for_margin} cases"
+def _cases_to_decide(row: Row, mean: float, how: CompareOptions) -> int | None:
+    """Until the interval excludes 0 or, where the mean lies within the margin, both its ends."""
+
+    def until(limit: float) -> int | None:
+        return cases_to_exclude(
+            limit, row.difference, (-1.0, 1.0), differing=row.differing, level=how.level
+        )
+
+    ways = [until(0.0)]
+    if abs(mean) < how.margin:
+        ways.append(until(math.copysign(how.margin, mean)))
+    return min((cases for cases in ways if cases is not None), default=None)
+
+
+def would_decide(cases: int | None) -> str:
+    """The end of a sentence that says how many cases would help; "" where none is known."""
+    return "" if cases is None else f"; about {cases:,} cases like these would decide"

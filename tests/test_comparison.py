@@ -60,7 +60,11 @@ def test_every_figure_by_another_way() -> None:
     z = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)
     sd = float(np.std(d, ddof=1))
     assert row.detectable == pytest.approx(z * sd / math.sqrt(12))
-    assert row.cases_for_margin == math.ceil((z * sd / 0.05) ** 2)
+    assert row.cases_to_decide == math.ceil((z * sd / (sum(d) / 12)) ** 2)
+    assert row.reason == (
+        f"the interval [+0.019, +0.398] leaves out 0, but the test does not: p = {row.p:.3g}; "
+        "about 17 cases like these would decide"
+    )
     shifted = [x + 0.05 for x in d]
     assert sum(shifted) > 0
     assert row.p_regression == 1.0
@@ -236,8 +240,8 @@ def shifted(n: int, by: Sequence[float], start: float = 0.5) -> Comparison:
         ((-0.25, -0.5), 20, "worse"),
         ((0.01, -0.01), 40, "no difference"),
         ((0.5, -0.5), 40, "cannot tell"),
-        ((0.0,), 20, "cannot tell"),  # all ties: up to 17 % of the cases may differ still
-        ((0.0,), 100, "no difference"),  # 3.6 % at most
+        ((0.0,), 20, "identical"),
+        ((0.0,), 19, "cannot tell"),
         ((0.25, 0.5), 19, "cannot tell"),  # too few cases, however clear
     ],
 )
@@ -245,14 +249,34 @@ def test_verdicts(by: tuple[float, ...], n: int, verdict: str) -> None:
     assert only(shifted(n, by)).verdict == verdict
 
 
-def test_a_clear_verdict_says_when_the_difference_does_not_matter() -> None:
-    row = only(shifted(20, (0.02, 0.01)))
-    assert row.verdict == "better"
-    assert "no more than" in row.reason
+@pytest.mark.parametrize(
+    ("by", "n", "verdict", "reason"),
+    [
+        ((0.25, 0.5), 20, "better", "by 0.375 [+0.315, +0.435]"),
+        ((-0.02, -0.01), 20, "worse",
+         "by 0.015 [-0.017, -0.013], and by no more than 0.017"),
+        ((0.01, -0.01), 40, "no difference",
+         "any beyond 0.003 is excluded [-0.003, +0.003], and up to 0.05 does not matter"),
+        # .025^(1/40) = .912, .025^(1/100) = .964: the share of cases that may differ still
+        ((0.0,), 40, "identical", "all 40 pairs; a difference beyond 0.088 is excluded"),
+        ((0.0,), 100, "identical", "all 100 pairs; a difference beyond 0.036 is excluded"),
+        # mean .01, sd^2 .2304 x 40/39: (1.95996 + .84162)^2 sd^2 / .04^2 = 1,159.2
+        ((0.49, -0.47), 40, "cannot tell",
+         "the difference may be anything in [-0.145, +0.165]; "
+         "about 1,160 cases like these would decide"),
+        ((0.25, 0.5), 19, "cannot tell", "19 cases: below 20 nothing is decided"),
+    ],
+)  # fmt: skip
+def test_reasons(by: tuple[float, ...], n: int, verdict: str, reason: str) -> None:
+    row = only(shifted(n, by))
+    assert (row.verdict, row.reason) == (verdict, reason)
 
 
-def test_few_cases_say_so() -> None:
-    assert only(shifted(19, (0.25, 0.5))).reason == "19 cases: below 20 nothing is decided"
+def test_one_case_that_differs_says_how_many_would_decide() -> None:
+    """1 of 40 is lower by 1: 6 such are expected in 240, and 2.8^2 / 40 / .025^2 = 314."""
+    row = only(compare(table("a", [1.0] * 40), table("b", [0.0] + [1.0] * 39)))
+    assert row.verdict == "cannot tell"
+    assert row.cases_to_decide == 314
 
 
 def test_failures_forbid_a_verdict() -> None:
@@ -325,8 +349,17 @@ def test_an_unknown_criterion() -> None:
         compare(table("a", A), table("b", B), criteria=["depth"])
 
 
-def test_a_criterion_without_any_value() -> None:
-    labels = [{**r, "value": None, "label": "blue"} for r in rows_of("a", A)]
-    row = only(compare(score_table(labels), table("b", B), options=LOW))
-    assert (row.n, row.p, row.verdict) == (0, None, "cannot tell")
+def test_levels_without_an_order_are_counted() -> None:
+    labels = [{**r, "value": None, "label": "blue" if i else "red", "status": "scored"}
+              for i, r in enumerate(rows_of("a", A))]  # fmt: skip
+    row = only(compare(score_table(labels), score_table(labels), options=LOW))
+    assert (row.n, row.p, row.verdict, row.unordered) == (0, None, "cannot tell", True)
+    assert row.reason == "levels without an order (nominal): counted, not averaged"
+    for side in row.counts:
+        assert (side.rated, side.labels) == (12, {"blue": 11, "red": 1})
+
+
+def test_a_criterion_without_any_rating_on_one_side() -> None:
+    row = only(compare(table("a", [None] * 12), table("b", B), options=LOW))
+    assert (row.n, row.p, row.verdict, row.unordered) == (0, None, "cannot tell", False)
     assert row.reason == "no case has a value on both sides"

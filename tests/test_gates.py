@@ -4,54 +4,121 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from agenteval.comparison import CompareOptions, Comparison, compare
 from agenteval.errors import InputError
-from agenteval.gates import Gate, exit_code, regression_gates, under_gate
+from agenteval.gates import FailIf, Gate, exit_code, regression_gates, under_gate
+from agenteval.stats.sample_size import cases_to_exclude
 from agenteval.stats.scores import ScoreTable, score_table
 from tests.test_comparison import shifted, table
 
 
-def regression(by: Sequence[float], n: int = 40) -> Gate:
-    (gate,) = regression_gates(shifted(n, by))
+def regression(by: Sequence[float], n: int = 40, fail_if: FailIf = "surely-worse") -> Gate:
+    (gate,) = regression_gates(shifted(n, by), fail_if)
     return gate
 
 
 @pytest.mark.parametrize(
-    ("by", "outcome"),
+    ("by", "surely_worse", "not_surely_as_good"),
     [
-        ((-0.25, -0.125), "fail"),
-        ((-0.04, -0.02), "pass"),  # surely worse, but within the margin of .05
-        ((0.25, 0.125), "pass"),
-        ((0.4, -0.4), "cannot tell"),
-        ((-0.07, -0.03), "cannot tell"),  # about -.05 itself
+        ((-0.25, -0.125), "fail", "fail"),
+        ((-0.04, -0.02), "pass", "pass"),  # surely worse, but within the margin of .05
+        ((0.25, 0.125), "pass", "pass"),
+        ((0.4, -0.4), "undecided", "fail"),
+        ((-0.07, -0.03), "undecided", "fail"),  # about -.05 itself
+        ((0.0,), "pass", "pass"),  # no pair differs: passes, although up to 8.8 % may differ
     ],
 )
-def test_regression(by: tuple[float, ...], outcome: str) -> None:
-    assert regression(by).outcome == outcome
+def test_regression(by: tuple[float, ...], surely_worse: str, not_surely_as_good: str) -> None:
+    assert regression(by).outcome == surely_worse
+    assert regression(by, fail_if="not-surely-as-good").outcome == not_surely_as_good
 
 
-def test_few_cases_are_no_pass() -> None:
-    gate = regression((0.25, 0.125), 19)
-    assert (gate.outcome, gate.message) == (
-        "cannot tell", "19 cases: below 20 nothing is decided"
-    )  # fmt: skip
+@pytest.mark.parametrize("fail_if", ["surely-worse", "not-surely-as-good"])
+@pytest.mark.parametrize("by", [(0.25, 0.125), (0.0,), (-0.5, -0.25)])
+def test_few_cases_are_no_pass(by: tuple[float, ...], fail_if: FailIf) -> None:
+    gate = regression(by, 19, fail_if)
+    assert (gate.outcome, gate.message) == ("undecided", "19 cases: below 20 nothing is decided")
 
 
-def test_ties_are_no_certainty() -> None:
-    """Where 20 cases tie, up to 16.8 % of all may not; of 100 cases 3.6 %."""
-    assert regression((0.0,), 20).outcome == "cannot tell"
-    assert regression((0.0,), 100).outcome == "pass"
+def test_equal_pairs_pass_and_say_what_they_do_not_show() -> None:
+    """1 - .025^(1/40) = .088"""
+    assert regression((0.0,)).message == "all 40 pairs are equal (up to 0.088 is not excluded)"
+
+
+def resolved(first: int, second: int, n: int = 40) -> Comparison:
+    """Yes/no outcomes; as many pairs as possible differ in both ways by a third of the second."""
+    a = [1.0] * first + [0.0] * (n - first)
+    kept = 2 * second // 3
+    b = [1.0] * kept + [0.0] * (first - kept)
+    b += [1.0] * (second - kept) + [0.0] * (n - first - second + kept)
+    return compare(table("a", a), table("b", b))
+
+
+def test_undecided_says_how_many_cases_would_decide() -> None:
+    """.675 against .525, 7 wins and 13 losses: sd^2 = (20 - 36/40) / 39 = .4897, and
+    (1.95996 + .84162)^2 .4897 / (.15 - .05)^2 = 384.4."""
+    found = resolved(27, 21)
+    (row,) = found.rows
+    assert (row.wins, row.losses, row.difference.mean) == (7, 13, pytest.approx(-0.15))
+    (gate,) = regression_gates(found)
+    assert gate.outcome == "undecided"
+    assert gate.message == (
+        "difference -0.150 [-0.374, +0.074] lies on both sides of -0.05; "
+        "about 385 cases like these would decide"
+    )
+
+
+@pytest.mark.parametrize(
+    ("shares", "outcome"),
+    [
+        ({-1.0: 0.325, 1.0: 0.175, 0.0: 0.5}, "fail"),
+        ({-0.5: 0.3, 0.25: 0.2, 0.0: 0.5}, "fail"),
+        ({-0.25: 0.25, 0.25: 0.27, 0.0: 0.48}, "pass"),
+    ],
+)
+def test_that_many_cases_decide_four_times_of_five(
+    shares: dict[float, float], outcome: str
+) -> None:
+    """Simulated: differences are drawn with the shares found in the first 40 or more cases."""
+    n, mean = 400, sum(d * share for d, share in shares.items())
+    found = [d for d, share in shares.items() for _ in range(round(share * n))]
+    row = pairs(found).rows[0]
+    cases = cases_to_exclude(-0.05, row.difference, (-1.0, 1.0), differing=row.differing)
+    assert row.difference.mean == pytest.approx(mean)
+    assert cases is not None
+    rng = np.random.default_rng(7)
+    decided = [
+        regression_gates(
+            pairs(rng.choice(list(shares), size=cases, p=list(shares.values())).tolist())
+        )[0].outcome
+        for _ in range(150)
+    ]
+    share = decided.count(outcome) / len(decided)
+    assert 0.68 < share < 0.92  # .8, and three standard errors of 150 draws
+
+
+def pairs(differences: Sequence[float]) -> Comparison:
+    first = [0.5 - d / 2 for d in differences]
+    second = [0.5 + d / 2 for d in differences]
+    return compare(table("a", first), table("b", second), options=CompareOptions(draws=999))
+
+
+def test_levels_without_an_order_have_no_gate() -> None:
+    rows = [{"run": f"r{i}", "criterion": "tone", "value": None, "label": "warm"}
+            for i in range(24)]  # fmt: skip
+    assert regression_gates(compare(score_table(rows), score_table(rows))) == []
 
 
 def test_a_system_that_answers_only_what_it_can_is_no_pass() -> None:
     second = table("b", [1.0, 0.75] * 10 + [None] * 12)
     (gate,) = regression_gates(compare(table("a", [0.5] * 32), second))
-    assert gate.outcome == "cannot tell"
+    assert gate.outcome == "undecided"
 
 
-@pytest.mark.parametrize(("n_criteria", "outcome"), [(1, "fail"), (2, "cannot tell")])
+@pytest.mark.parametrize(("n_criteria", "outcome"), [(1, "fail"), (2, "undecided")])
 def test_a_failure_must_hold_after_holm(n_criteria: int, outcome: str) -> None:
     """Six losses of 20 give p = 2/64 < .05 against the margin 0; with a second criterion 4/64."""
 
@@ -75,8 +142,8 @@ def rated(values: Sequence[float]) -> Comparison:
     [
         ([0.5, 0.6, 0.7, 0.6] * 6, "fail"),
         ([0.9, 0.8, 0.85, 0.95] * 6, "pass"),
-        ([1.0, 0.5, 0.75, 0.8] * 6, "cannot tell"),
-        ([1.0] * 8, "cannot tell"),  # too few
+        ([1.0, 0.5, 0.75, 0.8] * 6, "undecided"),
+        ([1.0] * 8, "undecided"),  # too few
         ([1.0] * 20, "pass"),  # 20 of 20: at least .832
     ],
 )
@@ -88,7 +155,12 @@ def test_twenty_of_twenty_is_not_more_than_it_shows() -> None:
     """The exact lower end is .025^(1/20) = .8316."""
     perfect = rated([1.0] * 20)
     assert under_gate(perfect, "clarity", 0.83).outcome == "pass"
-    assert under_gate(perfect, "clarity", 0.84).outcome == "cannot tell"
+    gate = under_gate(perfect, "clarity", 0.84)
+    assert gate.outcome == "undecided"
+    # .025^(1/21) = .839, .025^(1/22) = .846
+    assert gate.message.endswith(
+        "lies on both sides of 0.84; about 22 cases like these would decide"
+    )
 
 
 def test_an_unknown_criterion() -> None:
@@ -97,12 +169,13 @@ def test_an_unknown_criterion() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "code"),
+    ("outcomes", "code", "passing"),
     [
-        ([], 0), (["pass", "pass"], 0), (["pass", "cannot tell"], 4),
-        (["cannot tell", "fail", "pass"], 1),
+        ([], 0, 0), (["pass", "pass"], 0, 0), (["pass", "undecided"], 4, 0),
+        (["undecided", "fail", "pass"], 1, 1),
     ],
 )  # fmt: skip
-def test_exit_codes(outcomes: list[str], code: int) -> None:
+def test_exit_codes(outcomes: list[str], code: int, passing: int) -> None:
     gates = [Gate("regression", "x", 0.05, o, "why") for o in outcomes]  # type: ignore[arg-type]
     assert exit_code(gates) == code
+    assert exit_code(gates, undecided_passes=True) == passing

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,10 +13,19 @@ from agenteval.cli.console import Verbosity, note, print_json
 from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
-if TYPE_CHECKING:
-    from agenteval.cli.compare_sides import Sides
-    from agenteval.comparison import Comparison
-    from agenteval.gates import Gate
+
+class FailIf(StrEnum):
+    """When a gate on a row of the comparison fails."""
+
+    surely_worse = "surely-worse"
+    not_surely_as_good = "not-surely-as-good"
+
+
+class OnUndecided(StrEnum):
+    """What an undecided gate does to the exit code and the JUnit report."""
+
+    passes = "pass"
+    fails = "fail"
 
 
 def compare(
@@ -58,10 +67,26 @@ def compare(
         list[str] | None,
         typer.Option(metavar="CRITERION=VALUE", help="Gate: B's mean is not below VALUE."),
     ] = None,
+    fail_if: Annotated[
+        FailIf | None,
+        typer.Option(
+            "--fail-if",
+            help="Gate on every row: fails when B is surely worse by more than --margin, or when "
+            "it is not surely as good. Pairs that are all equal pass.",
+            show_default=False,
+        ),
+    ] = None,
     fail_on_regression: Annotated[
-        bool,
-        typer.Option("--fail-on-regression", help="Gate: B is not worse by more than --margin."),
+        bool, typer.Option("--fail-on-regression", help="The same as --fail-if surely-worse.")
     ] = False,
+    on_undecided: Annotated[
+        OnUndecided | None,
+        typer.Option(
+            "--on-undecided",
+            help="Gates that these data do not decide: end with 4 (fail, the default) or 0.",
+            show_default=False,
+        ),
+    ] = None,
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the gates as JUnit XML.")
     ] = None,
@@ -79,19 +104,24 @@ def compare(
     compare --scores old.csv --with new.csv     the same of score files
 
     Differences are B minus A, in shares of the scale (0 worst, 1 best); cases are the units. A gate
-    passes (0) when the whole 95 % interval is on the right side, fails (1) when it is on the wrong
-    one, for regressions after Holm's correction, and ends in 4 when the data cannot tell.
+    passes (0) when the whole 95 % interval is on the right side or no pair differs, fails (1) when
+    it is on the wrong side, for regressions after Holm's correction, and is undecided (4) else.
     """
     from agenteval.cli.compare_sides import Wanted, load_sides
+    from agenteval.cli.compare_table import comparison_json, figures, print_comparison, properties
+    from agenteval.cli.junit import junit_xml
     from agenteval.comparison import CompareOptions
     from agenteval.comparison import compare as compare_tables
+    from agenteval.files import write_atomically
     from agenteval.gates import exit_code, regression_gates, under_gate
 
     Verbosity.level = -1 if quiet else Verbosity.level
     refuse_input(junit, [with_, scores, criteria], store=store)
     limits = [_limit(text) for text in fail_under or ()]
-    if junit is not None and not limits and not fail_on_regression:
-        raise InputError("reports gates; add --fail-under or --fail-on-regression", "--junit")
+    asked = fail_if or (FailIf.surely_worse if fail_on_regression else None)
+    for option, given in (("--junit", junit), ("--on-undecided", on_undecided)):
+        if given is not None and not limits and asked is None:
+            raise InputError("is about gates; add --fail-if or --fail-under", option)
     names = tuple(n for n in (a, b) if n is not None)
     wanted = Wanted(names, tuple(source or ()), store, scores, with_, task, criteria)
     sides = load_sides(wanted)
@@ -103,12 +133,24 @@ def compare(
         options=CompareOptions(margin=margin, min_cases=min_cases, seed=seed),
     )
     gates = [under_gate(comparison, name, value) for name, value in limits]
-    if fail_on_regression:
-        gates += regression_gates(comparison)
-    _show(sides, comparison, gates, as_json=as_json)
+    if asked is not None:
+        gates += regression_gates(comparison, asked.value)
+        if not gates:
+            raise InputError("no row has a mean, so no gate could fail", "--fail-if")
+    undecided_passes = on_undecided is OnUndecided.passes
+    if as_json:
+        print_json(comparison_json(sides, comparison, gates, undecided_passes=undecided_passes))
+    else:
+        print_comparison(sides, comparison, gates, undecided_passes=undecided_passes)
     if junit is not None:
-        _write_junit(junit, sides, comparison, gates)
-    raise typer.Exit(exit_code(gates))
+        name = f"agenteval compare: B = {sides.names[1]}, A = {sides.names[0]}"
+        lines = {row.criterion: figures(row) for row in comparison.rows}
+        known = properties(sides, comparison)
+        write_atomically(
+            junit, junit_xml(gates, name, known, lines, undecided_passes=undecided_passes)
+        )
+        note(f"written to {junit}: {len(gates)} gates as JUnit XML")
+    raise typer.Exit(exit_code(gates, undecided_passes=undecided_passes))
 
 
 def _limit(text: str) -> tuple[str, float]:
@@ -123,23 +165,3 @@ def _limit(text: str) -> tuple[str, float]:
             f"{text!r} is not CRITERION=VALUE with a value from 0 to 1", "--fail-under"
         )
     return name, number
-
-
-def _show(sides: Sides, comparison: Comparison, gates: Sequence[Gate], *, as_json: bool) -> None:
-    from agenteval.cli.compare_table import comparison_json, print_comparison
-
-    if as_json:
-        print_json(comparison_json(sides, comparison, gates))
-    else:
-        print_comparison(sides, comparison, gates)
-
-
-def _write_junit(path: Path, sides: Sides, comparison: Comparison, gates: Sequence[Gate]) -> None:
-    from agenteval.cli.compare_table import figures, properties
-    from agenteval.cli.junit import junit_xml
-    from agenteval.files import write_atomically
-
-    name = f"agenteval compare: B = {sides.names[1]}, A = {sides.names[0]}"
-    lines = {row.criterion: figures(row) for row in comparison.rows}
-    write_atomically(path, junit_xml(gates, name, properties(sides, comparison), lines))
-    note(f"written to {path}: {len(gates)} gates as JUnit XML")

@@ -18,39 +18,45 @@ if TYPE_CHECKING:
 
 _COLOURS = {
     "better": "green", "higher": "green", "worse": "red", "lower": "red", "no difference": "cyan",
-    "cannot tell": "yellow", "pass": "green", "fail": "red",
+    "identical": "cyan", "cannot tell": "yellow", "undecided": "yellow", "pass": "green",
+    "fail": "red",
 }  # fmt: skip
 _JUDGES = {"better": "higher", "worse": "lower"}  # a judge that rates higher is not better for it
 _UNEVEN = 0.05  # difference of the shares not rated that is worth a warning
 
 
-def print_comparison(sides: Sides, comparison: Comparison, gates: Sequence[Gate]) -> None:
+def print_comparison(
+    sides: Sides, comparison: Comparison, gates: Sequence[Gate], *, undecided_passes: bool = False
+) -> None:
     """Head, figures, verdicts with the data behind them, gates."""
     _head(sides, comparison)
     print_grids(_figures(comparison), _verdicts(comparison))
     _not_rated(comparison)
     for row in comparison.rows:
-        if row.verdict != "cannot tell" or row.cases_for_margin is None or row.undecidable:
-            word = _coloured(verdict(comparison, row))
-            out().print(f"{word} [bold]{clean(row.criterion)}[/bold]: {clean(row.reason)}")
-    _gates(gates)
+        word = _coloured(verdict(comparison, row))
+        out().print(f"{word} [bold]{clean(row.criterion)}[/bold]: {clean(row.reason)}")
+    _gates(gates, undecided_passes=undecided_passes)
 
 
-def _gates(gates: Sequence[Gate]) -> None:
-    """What fails and what a value was asked of, line by line; other criteria by name."""
+def _gates(gates: Sequence[Gate], *, undecided_passes: bool) -> None:
+    """What a value was asked of, fails or is undecided, line by line; what passes by name."""
+    passed = [g for g in gates if g.name == "regression" and g.outcome == "pass"]
     for gate in gates:
-        if gate.name == "fail-under" or gate.outcome == "fail":
-            what = f"at least {gate.value:g}" if gate.name == "fail-under" else "no regression"
+        if gate not in passed:
+            under = gate.name == "fail-under"
+            what = f"at least {gate.value:g}" if under else f"no regression beyond {gate.value:g}"
             out().print(
-                f"gate [bold]{clean(gate.criterion)}[/bold] {what}: {_coloured(gate.outcome)}: "
+                f"gate [bold]{clean(gate.criterion)}[/bold], {what}: {_coloured(gate.outcome)}: "
                 f"{clean(gate.message)}"
             )
-    for outcome in ("cannot tell", "pass"):
-        named = [g for g in gates if g.name == "regression" and g.outcome == outcome]
-        if named:
-            listed = clean(", ".join(g.criterion for g in named))
-            what = f"gate no regression beyond {named[0].value:g}"
-            out().print(f"{what}: {_coloured(outcome)}: {listed}")
+    if passed:
+        listed = clean(", ".join(g.criterion for g in passed))
+        out().print(f"gate no regression beyond {passed[0].value:g}: {_coloured('pass')}: {listed}")
+    if any(gate.outcome == "undecided" for gate in gates):
+        out().print(
+            "undecided gates pass (--on-undecided pass)" if undecided_passes
+            else "undecided gates end with 4: add cases, or say --on-undecided pass"
+        )  # fmt: skip
 
 
 def verdict(comparison: Comparison, row: Row) -> str:
@@ -134,7 +140,7 @@ def _figures(comparison: Comparison) -> Grid:
 def _verdicts(comparison: Comparison) -> Grid:
     columns = _columns(
         "verdict\non B", "pairs", "r of\npairs", "detectable\nat 80 %",
-        f"cases to\nsee {comparison.options.margin:g}", "not rated\nA / B",
+        "cases to\ndecide", "not rated\nA / B",
     )  # fmt: skip
     rows = []
     for row in comparison.rows:
@@ -144,7 +150,7 @@ def _verdicts(comparison: Comparison) -> Grid:
             row.criterion, word, str(row.n),
             "-" if row.correlation is None else f"{row.correlation:.2f}",
             "-" if row.detectable is None else f"{row.detectable:.3f}",
-            "-" if row.cases_for_margin is None else f"{row.cases_for_margin:,}", f"{a} / {b}",
+            "-" if row.cases_to_decide is None else f"{row.cases_to_decide:,}", f"{a} / {b}",
         )  # fmt: skip
         rows.append(GridRow(cells, styles={1: _COLOURS[word]}))
     return Grid(columns, tuple(rows))
@@ -152,9 +158,12 @@ def _verdicts(comparison: Comparison) -> Grid:
 
 def _not_rated(comparison: Comparison) -> None:
     for row in comparison.rows:
+        name = clean(row.criterion)
         for side, counts in zip("AB", row.counts, strict=True):
+            if row.unordered:
+                listed = ", ".join(f"{label} {n}" for label, n in counts.labels.items())
+                out().print(f"counted: {name}, {side}: {clean(listed) or 'none'}")
             if counts.rated < counts.ratings:
-                name = clean(row.criterion)
                 out().print(f"[dim]not rated: {name}, {side}: {_missing(counts)}[/dim]")
 
 
@@ -181,9 +190,6 @@ def _missing(counts: Counts) -> str:
     parts = [f"{n} {status.partition(':')[2] or status}" for status, n in counts.failures.items()]
     if counts.not_applicable:
         parts.append(f"{counts.not_applicable} not applicable")
-    rest = counts.ratings - counts.rated - sum(counts.failures.values()) - counts.not_applicable
-    if rest:
-        parts.append(f"{rest} without a value")
     return f"{clean(', '.join(parts))} of {counts.ratings}"
 
 
@@ -228,7 +234,9 @@ def _row_figures(comparison: Comparison, row: Row) -> dict[str, str]:
     return {"pairs": str(row.n), **known, "verdict": verdict(comparison, row)}
 
 
-def comparison_json(sides: Sides, comparison: Comparison, gates: Sequence[Gate]) -> dict[str, Any]:
+def comparison_json(
+    sides: Sides, comparison: Comparison, gates: Sequence[Gate], *, undecided_passes: bool = False
+) -> dict[str, Any]:
     """The same as a JSON value; `first` is A, `second` is B."""
     from agenteval.gates import exit_code
 
@@ -242,5 +250,6 @@ def comparison_json(sides: Sides, comparison: Comparison, gates: Sequence[Gate])
         "warnings": warnings(sides, comparison),
         **value,
         "gates": [asdict(g) for g in gates],
-        "exit_code": exit_code(gates),
+        "on_undecided": "pass" if undecided_passes else "fail",
+        "exit_code": exit_code(gates, undecided_passes=undecided_passes),
     }

@@ -1,4 +1,4 @@
-"""JUnit XML of gates, as CI systems read it: missed gates fail, undecidable ones are skipped."""
+"""JUnit XML of gates, as CI systems read it: the testcases say what the exit code says."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def junit_xml(
-    gates: Sequence[Gate], name: str, properties: Mapping[str, object], figures: Mapping[str, str]
-) -> str:
+    gates: Sequence[Gate], name: str, properties: Mapping[str, object], figures: Mapping[str, str],
+    *, undecided_passes: bool = False,
+) -> str:  # fmt: skip
     """The document: one suite, a testcase per gate; the same gates give the same bytes.
 
     `properties` stand at the suite, where every reader of the format allows them; `figures`, by
-    criterion, go to the output of its testcases. There is no time stamp and no host name. A skipped
-    testcase carries the reason, but many CI systems show it as green: the exit code is the gate.
+    criterion, go to the output of its testcases. There is no time stamp and no host name. A missed
+    gate is a failure, an undecided one an error, or passes with a note; nothing is skipped, which
+    many CI systems show as green.
     """
     counts = {
         "tests": len(gates),
         "failures": sum(g.outcome == "fail" for g in gates),
-        "errors": 0,
-        "skipped": sum(g.outcome == "cannot tell" for g in gates),
+        "errors": 0 if undecided_passes else sum(g.outcome == "undecided" for g in gates),
+        "skipped": 0,
     }
     numbers = {k: str(v) for k, v in counts.items()}
     root = Et.Element("testsuites", {"name": "agenteval compare", **numbers, "time": "0"})
@@ -34,24 +36,27 @@ def junit_xml(
     for key, value in properties.items():
         Et.SubElement(listed, "property", {"name": _text(key), "value": _text(value)})
     for gate in gates:
-        _case(suite, gate, figures.get(gate.criterion, ""))
+        _case(suite, gate, figures.get(gate.criterion, ""), undecided_passes)
     Et.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Et.tostring(root, encoding="unicode") + "\n"
 
 
-def _case(suite: Et.Element, gate: Gate, figures: str) -> None:
+def _case(suite: Et.Element, gate: Gate, figures: str, undecided_passes: bool) -> None:
     attributes = {
         "classname": f"agenteval.compare.{gate.name}", "name": _text(gate.criterion), "time": "0",
     }  # fmt: skip
     case = Et.SubElement(suite, "testcase", attributes)
     message = _text(gate.message)
+    note = ""
     if gate.outcome == "fail":
         failure = Et.SubElement(case, "failure", {"message": message, "type": gate.name})
         failure.text = message
-    elif gate.outcome == "cannot tell":
-        Et.SubElement(case, "skipped", {"message": f"cannot tell: {message}"})
-    if figures:
-        Et.SubElement(case, "system-out").text = _text(figures)
+    elif gate.outcome == "undecided" and not undecided_passes:
+        Et.SubElement(case, "error", {"message": f"undecided: {message}", "type": "undecided"})
+    elif gate.outcome == "undecided":
+        note = f"undecided, which passes here: {message}\n"
+    if figures or note:
+        Et.SubElement(case, "system-out").text = _text(note + figures)
 
 
 def _text(value: object) -> str:

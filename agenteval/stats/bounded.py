@@ -8,9 +8,8 @@ import numpy as np
 
 from agenteval.stats.interval import Interval, mean_interval
 from agenteval.stats.proportion import proportion_interval
+from agenteval.stats.sample_size import FEWEST
 from agenteval.stats.vectors import Floats
-
-_FEW = 6  # below this many differing values no two-sided sign test reaches .05 (2 x .5^5 = .0625)
 
 
 def bounded_interval(values: Floats, bounds: tuple[float, float], level: float = 0.95) -> Interval:
@@ -32,7 +31,7 @@ def bounded_interval(values: Floats, bounds: tuple[float, float], level: float =
         return replace(exact, se=plain.se)
     middle = float(distinct[times == times.max()].mean())  # of several: any m gives a valid bound
     below, above = int((values < middle).sum()), int((values > middle).sum())
-    if below + above >= _FEW:
+    if below + above >= FEWEST:
         return plain
     low = middle - _upper_limit(below, n, level) * (middle - bounds[0])
     high = middle + _upper_limit(above, n, level) * (bounds[1] - middle)

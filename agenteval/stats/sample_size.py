@@ -11,9 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from agenteval.stats.interval import Interval
+from agenteval.stats.mean_limit import cases_without_rise
 from agenteval.stats.vectors import check_level, normal_quantile
 
 MOST = 10_000_000  # more than this many cases or repeats is no plan
+FEWEST = 6  # differing values below which no two-sided sign test reaches .05 (2 x .5^5 = .0625)
 
 
 def half_width(
@@ -111,6 +114,38 @@ def smallest_difference(
     if cases < 2:
         return None
     return _z_sum(power, level) * math.sqrt((between + 2 * within / repeats) / cases)
+
+
+def cases_to_exclude(
+    limit: float,
+    found: Interval,
+    bounds: tuple[float, float],
+    *,
+    differing: int = FEWEST,
+    power: float = 0.8,
+    level: float = 0.95,
+) -> int | None:
+    """About how many cases it takes until the interval of their mean lies on one side of `limit`.
+
+    Further cases are taken to be like those of `found`, the `bounded_interval` of values within
+    `bounds`. The distance of mean and limit is detected as by `cases_for_difference`, with the
+    variance found. Fewer than 6 values that differ from the others (`differing`) widen that
+    interval: then there must also be enough cases for 6 of them. Of equal values, the Clopper-
+    Pearson limit of the share of unequal ones must come close enough (`cases_without_rise`).
+    None where the mean is the limit, or without two cases.
+    """
+    if found.mean is None or found.se is None or found.n < 2:
+        return None
+    distance = abs(found.mean - limit)
+    if distance < 1e-9:
+        return None
+    variance = found.se**2 * found.n
+    if variance < 1e-12:
+        room = bounds[1] - found.mean if limit > found.mean else found.mean - bounds[0]
+        return cases_without_rise(distance, room, level=(1 + level) / 2)
+    few = math.ceil(FEWEST * found.n / differing) if 0 < differing < FEWEST else 0
+    cases = cases_for_difference(variance, 0, 1, distance, power=power, level=level)
+    return max(cases, few)
 
 
 def difference_variance(

@@ -214,7 +214,7 @@ def test_ranks_compare_systems_but_not_experiments(cli: Cli, tmp_path: Path) -> 
     [
         ("style-0", "style-1", 0, "pass"),
         ("style-1", "style-0", 1, "fail"),
-        ("style-1", "style-1x", 4, "cannot tell"),
+        ("style-1", "style-1x", 4, "undecided"),
     ],
 )
 def test_regression_gates_and_their_xml(
@@ -241,7 +241,7 @@ def test_regression_gates_and_their_xml(
     suite = Et.parse(tmp_path / "j.xml").getroot()[0]
     cases = suite.findall("testcase")
     assert [c.get("name") for c in cases] == ["quality-0"]
-    assert [e.tag for e in cases[0]][:-1] == {0: [], 1: ["failure"], 4: ["skipped"]}[code]
+    assert [e.tag for e in cases[0]][:-1] == {0: [], 1: ["failure"], 4: ["error"]}[code]
     known = {p.get("name"): p.get("value") for p in suite.findall("properties/property")}
     row = result.json["rows"][0]
     assert known["quality-0.pairs"] == str(row["n"])
@@ -263,6 +263,66 @@ def test_fail_under(cli: Cli, tmp_path: Path, limit: str, code: int) -> None:
     """style-1 has the levels 2 and 3 in turn: mean .625, narrow interval."""
     fill(tmp_path / "agenteval.db", judge_of(styles), items(72))
     assert cli("compare", "style-0", "style-1", "--fail-under", limit).code == code
+
+
+OUTCOMES = [1.0] * 27 + [0.0] * 13
+WEAKER = [1.0] * 14 + [0.0] * 13 + [1.0] * 7 + [0.0] * 6  # .525, and 20 of 40 pairs differ
+
+
+@pytest.mark.parametrize(
+    ("second", "options", "code", "elements"),
+    [
+        (OUTCOMES, ["--fail-on-regression"], 0, ["system-out"]),
+        (OUTCOMES, ["--fail-if", "not-surely-as-good"], 0, ["system-out"]),
+        (WEAKER, ["--fail-on-regression"], 4, ["error", "system-out"]),
+        (WEAKER, ["--fail-if", "surely-worse", "--on-undecided", "fail"], 4,
+         ["error", "system-out"]),
+        (WEAKER, ["--fail-on-regression", "--on-undecided", "pass"], 0, ["system-out"]),
+        (WEAKER, ["--fail-if", "not-surely-as-good"], 1, ["failure", "system-out"]),
+        (WEAKER, ["--fail-if", "not-surely-as-good", "--on-undecided", "pass"], 1,
+         ["failure", "system-out"]),
+    ],
+)  # fmt: skip
+def test_forty_cases(
+    cli: Cli, tmp_path: Path, second: list[float], options: list[str], code: int,
+    elements: list[str],
+) -> None:  # fmt: skip
+    """Exit code and JUnit say the same; an undecided gate says what would decide it."""
+    write_scores(tmp_path / "a.jsonl", OUTCOMES)
+    write_scores(tmp_path / "b.jsonl", second)
+    result = cli("compare", "--scores", "a.jsonl", "--with", "b.jsonl", *options, "--junit",
+                 "j.xml")  # fmt: skip
+    assert result.code == code, result.out
+    case = Et.parse(tmp_path / "j.xml").getroot().find("testsuite/testcase")
+    assert case is not None
+    assert [element.tag for element in case] == elements
+    assert ("about 385 cases like these would decide" in " ".join(result.out.split())) == (
+        second == WEAKER
+    )
+
+
+def test_levels_without_an_order_are_counted_and_have_no_gate(cli: Cli, tmp_path: Path) -> None:
+    tone = Criterion(name="tone", scale="nominal", accepted_values=("dry", "warm"))
+
+    def script(unit: Unit) -> Outcome:
+        scores = tuple(
+            Score(key=cell_key(unit, c, judge.source.sha256), criterion_id=c.id,
+                  label="dry" if c is not tone else ("warm" if unit.run.success else "dry"),
+                  value=None if c.id == tone.id else 0.5)
+            for c in unit.criteria
+        )  # fmt: skip
+        return Outcome(scores, CallRecord(shown=tuple(c.id for c in unit.criteria)))
+
+    judge = ScriptedJudge(script=script)
+    fill(tmp_path / "agenteval.db", judge, items(72), [criteria(1)[0], tone])
+    names = ("style-0", "style-1", "--criterion", "tone")
+    shown = cli("compare", *names, "--criterion", "quality-0", "--fail-on-regression")
+    assert shown.code == 0, shown.out
+    assert "counted: tone, A: dry 12, warm 12" in shown.out
+    assert "not rated: tone" not in shown.out
+    only = cli("compare", *names, "--fail-on-regression")
+    assert only.code == 2
+    assert "no row has a mean" in only.err
 
 
 def test_without_a_gate_the_code_is_zero(cli: Cli, tmp_path: Path) -> None:
@@ -308,7 +368,8 @@ def test_hostile_names_stay_text(cli: Cli, tmp_path: Path) -> None:
         (["style-0", "style-1", "--fail-under", "quality-0=2"], "a value from 0 to 1"),
         (["style-0", "style-1", "--fail-under", "quality-0=nan"], "a value from 0 to 1"),
         (["style-0", "style-1", "--fail-under", "depth=.5"], "'depth' is not compared"),
-        (["style-0", "style-1", "--junit", "j.xml"], "add --fail-under or --fail-on-regression"),
+        (["style-0", "style-1", "--junit", "j.xml"], "add --fail-if or --fail-under"),
+        (["style-0", "style-1", "--on-undecided", "pass"], "add --fail-if or --fail-under"),
         (["style-0", "style-1", "--task", "other"], "no runs of 'other'; tasks: sums"),
         (["--scores", "s.jsonl", "--with", "s.jsonl"], "s.jsonl is compared with itself"),
         (["a", "b", "--scores", "s.jsonl", "--store", "agenteval.db"], "not both"),

@@ -13,7 +13,7 @@ from agenteval.gates import Gate
 GATES = [
     Gate("regression", "clarity", 0.05, "pass", "not worse"),
     Gate("regression", "depth", 0.05, "fail", "worse by more than 0.05"),
-    Gate("fail-under", "depth", 0.8, "cannot tell", "mean 0.81 [0.7, 0.9] holds 0.8"),
+    Gate("fail-under", "depth", 0.8, "undecided", "mean 0.81"),
 ]
 
 
@@ -26,21 +26,28 @@ def test_every_outcome() -> None:
     suite = root[0]
     for element in (root, suite):
         assert {k: element.get(k) for k in ("tests", "failures", "errors", "skipped")} == {
-            "tests": "3", "failures": "1", "errors": "0", "skipped": "1"
+            "tests": "3", "failures": "1", "errors": "1", "skipped": "0"
         }  # fmt: skip
     assert [e.tag for e in suite] == ["properties", "testcase", "testcase", "testcase"]
     assert [(p.get("name"), p.get("value")) for p in suite[0]] == [("margin", "0.05")]
-    passed, failed, skipped = suite[1:]
+    passed, failed, undecided = suite[1:]
     assert (passed.get("classname"), passed.get("name"), list(passed)) == (
         "agenteval.compare.regression", "clarity", []
     )  # fmt: skip
     assert [e.tag for e in failed] == ["failure", "system-out"]
     assert failed[0].get("message") == failed[0].text == "worse by more than 0.05"
     assert failed[1].text == "pairs 20"
-    assert (skipped.get("classname"), [e.tag for e in skipped]) == (
-        "agenteval.compare.fail-under", ["skipped", "system-out"]
+    assert (undecided.get("classname"), [e.tag for e in undecided]) == (
+        "agenteval.compare.fail-under", ["error", "system-out"]
     )  # fmt: skip
-    assert skipped[0].get("message") == "cannot tell: mean 0.81 [0.7, 0.9] holds 0.8"
+    assert undecided[0].get("message") == "undecided: mean 0.81"
+
+
+def test_an_undecided_gate_that_passes_is_noted() -> None:
+    suite = parsed(junit_xml(GATES, "x", {}, {"depth": "pairs 20"}, undecided_passes=True))[0]
+    assert (suite.get("failures"), suite.get("errors"), suite.get("skipped")) == ("1", "0", "0")
+    assert [e.tag for e in suite[-1]] == ["system-out"]
+    assert suite[-1][0].text == "undecided, which passes here: mean 0.81\npairs 20"
 
 
 def test_the_same_gates_give_the_same_bytes() -> None:
