@@ -10,6 +10,7 @@ from typing import Any
 
 from agenteval.records import Criterion
 from agenteval.stats import Interval, mean_interval
+from agenteval.stats.scores import ONLY_EMPTY
 from agenteval.store import Store, of_one_state
 from agenteval.store.rows import cell_detail
 
@@ -37,8 +38,9 @@ class Rating:
 class Row:
     """One line of the table: a criterion and a system.
 
-    The intervals are over ratings with cases as clusters. `failures` counts cells by status;
-    `relative` says that values are ranks among the runs of one problem.
+    The intervals are over ratings with cases as clusters; where the only values are those that
+    empty replies get by rule (`degenerate`), nothing was rated and there is no mean. `failures`
+    counts cells by status; `relative` says that values are ranks among the runs of one problem.
     """
 
     criterion_id: str
@@ -211,5 +213,7 @@ def _row(criterion: Criterion, system: str, ratings: Sequence[Rating]) -> Row:
 
 
 def _interval(ratings: Sequence[Rating]) -> Interval:
+    if ratings and all(r.status == "degenerate" for r in ratings):
+        return replace(mean_interval([]), reason=ONLY_EMPTY)
     values = [r.value for r in ratings if r.value is not None]
     return mean_interval(values, [r.case for r in ratings], bounds=(0.0, 1.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_IRREGULAR = {"criterion": "criteria", "copy": "copies"}
+_IRREGULAR = {"criterion": "criteria", "copy": "copies", "empty reply": "empty replies"}
 
 
 def plural(count: int, word: str) -> str:

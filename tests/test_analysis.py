@@ -89,7 +89,7 @@ def test_failures_and_answers_without_a_value_are_counted_and_never_averaged() -
     assert (row.overall.mean, row.overall.n) == (0.5, 3)
     assert (row.without_degenerate.mean, row.without_degenerate.n) == (0.75, 2)
     assert row.labels == Counter({"good": 1, "ok": 1, "bad": 1, "not applicable": 1})
-    assert (row.failed.mean, row.failed.n) == (0.0, 1)
+    assert (row.failed.mean, row.failed.n) == (None, 0)  # its only value is given by rule
 
 
 def test_what_is_missing_bounds_the_mean() -> None:
@@ -119,6 +119,21 @@ def test_only_failures_give_no_mean() -> None:
     row = row_of([rating("p", None, status="error:infrastructure")])
     for interval in (row.overall, row.success, row.failed, row.without_degenerate):
         assert (interval.mean, interval.low, interval.n) == (None, None, 0)
+
+
+def test_empty_replies_alone_give_no_mean() -> None:
+    empty = [rating(c, 0.0, status="degenerate", label="bad") for c in "pqr"]
+    dead = [rating("s", None, status="error:infrastructure", success=None)]
+    row = row_of(empty + dead)
+    for interval in (row.overall, row.success, row.without_degenerate):
+        assert (interval.mean, interval.low, interval.n) == (None, None, 0)
+    assert (row.degenerate, row.failures.total(), row.bounds) == (3, 1, None)
+    # one reply that was rated, and they count at the worst level again
+    rated = row_of([*empty, rating("s", 1.0)])
+    assert (rated.overall.mean, rated.overall.n, rated.without_degenerate.mean) == (0.25, 4, 1.0)
+    # of two systems, only the one without any rating has no mean
+    two = summarize([*empty, rating("s", 1.0, system="b")], [CLARITY])
+    assert [(r.system, r.overall.mean) for r in two] == [("a", None), ("b", 1.0), (ALL, 0.25)]
 
 
 @pytest.mark.parametrize("changes", [{"scale": "nominal"}, {"order": "unclear"}])

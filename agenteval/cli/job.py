@@ -162,6 +162,8 @@ def run_plan(
 
     from agenteval.cli.ending import say_waiting
     from agenteval.cli.progress import live
+    from agenteval.errors import Unauthorized
+    from agenteval.models.factory import choose_model
     from agenteval.pipeline import execute
 
     # Twice as many workers as requests in flight: while some wait for their commit, others keep
@@ -188,3 +190,6 @@ def run_plan(
             return asyncio.run(work(update))
     except KeyboardInterrupt:
         return None
+    except Unauthorized as error:
+        names = choose_model(job.model, job.base_url).key_variables
+        raise Unauthorized(f"{error}; the key is read from {names}") from error

@@ -131,7 +131,7 @@ class _Shown:
                 self._interval(row.overall, factor),
                 *(_mean(side, factor) for side in sides),
                 f"{row.overall.n} / {row.overall.n_clusters}" if row.overall.n else "0",
-                str(row.failures.total() + row.not_applicable),
+                str(row.failures.total() + row.not_applicable + _only_empty(row)),
             )
             found.append(GridRow(cells, "bold" if row.system == ALL else ""))
         return found
@@ -176,7 +176,7 @@ def _unrated(criteria: Sequence[Criterion], rows: Sequence[Row], shown: _Shown) 
         criterion.name: "; ".join(
             f"{row.system}: {missing}"
             for row in rows
-            if row.criterion_id == criterion.id and row.overall.n
+            if row.criterion_id == criterion.id and not _never_rated(criterion, rows)
             if (missing := _missing(row, shown.factor(criterion)))
         )
         for criterion in criteria
@@ -197,6 +197,11 @@ def _mean(interval: Interval, factor: float) -> str:
     return f"{interval.mean * factor:.3f} ({interval.n})"
 
 
+def _only_empty(row: Row) -> int:
+    """Empty replies where nothing else has a value: they give no mean then."""
+    return 0 if row.overall.n else row.degenerate
+
+
 def _missing(row: Row, factor: float) -> str:
     """Counts by status, and what they could do to the mean; "" when there is nothing to say."""
     parts = [f"{n} {status.partition(':')[2]}" for status, n in sorted(row.failures.items())]
@@ -205,7 +210,9 @@ def _missing(row: Row, factor: float) -> str:
         parts[-1] += f" (with them the mean is {low:.3f} to {high:.3f})"
     if row.not_applicable:
         parts.append(f"{row.not_applicable} not applicable")
-    if row.degenerate:
+    if _only_empty(row):
+        parts.append(plural(row.degenerate, "empty reply"))
+    elif row.degenerate:
         without = _mean(row.without_degenerate, factor)
         parts.append(f"{row.degenerate} degenerate, mean without: {without}")
     return ", ".join(parts)
@@ -213,7 +220,8 @@ def _missing(row: Row, factor: float) -> str:
 
 def _foot(report: Report, rows: Sequence[Row]) -> None:
     blank = [c for c in report.criteria if _never_rated(c, rows)]
-    for reason, names in _reasons(blank, report.ratings).items():
+    reasons = _reasons(blank, report.ratings)
+    for reason, names in reasons.items():
         out().print(f"[yellow]no score:[/yellow] {clean(', '.join(names))}: {clean(reason)}")
     for criterion in report.criteria:
         if not criterion.ordered:
@@ -224,8 +232,17 @@ def _foot(report: Report, rows: Sequence[Row]) -> None:
             out().print(f"not averaged: {clean(criterion.name)}: {clean(listed)}")
     total = len(report.ratings)
     failed = sum(report.failures.values())
+    empty = sum(r.status == "degenerate" for r in report.ratings)
     kinds = ", ".join(f"{n} {s}" for s, n in sorted(report.failures.items()))
-    out().print(f"{total - failed} of {total} rated" + (f"; not rated: {kinds}" if kinds else ""))
+    out().print(
+        f"{total - failed - empty} of {total} rated"
+        + (f", {empty} at the worst level by rule (empty replies)" if empty else "")
+        + (f"; not rated: {kinds}" if kinds else "")
+    )
+    first = {r.status: r.message for r in reversed(report.ratings) if r.status.startswith("error:")}
+    for status, message in sorted(first.items()):
+        if message and not any(message in reason for reason in reasons):
+            out().print(f"[yellow]{clean(status)}[/yellow], the first: {clean(message)}")
     if line := printed(report.flags):
         out().print(line)
     out().print(
@@ -241,14 +258,16 @@ def _never_rated(criterion: Criterion, rows: Sequence[Row]) -> bool:
 
 
 def _reasons(blank: Sequence[Criterion], ratings: Sequence[Rating]) -> dict[str, list[str]]:
-    """Criteria without a single score, by the commonest reason."""
+    """Criteria without a single score, by the commonest reason and the number of empty replies."""
     grouped: dict[str, list[str]] = {}
     for criterion in blank:
-        own = Counter(
-            r.message or r.status for r in ratings if r.criterion_id == criterion.id
-        ).most_common(1)
-        reason = own[0][0] if own else "no ratings"
-        grouped.setdefault(reason, []).append(criterion.name)
+        own = [r for r in ratings if r.criterion_id == criterion.id]
+        empty = sum(r.status == "degenerate" for r in own)
+        failed = Counter(r.message or r.status for r in own if r.status != "degenerate")
+        parts = [reason for reason, _ in failed.most_common(1)]
+        if empty:
+            parts.append(f"not rated ({plural(empty, 'empty reply')})")
+        grouped.setdefault("; ".join(parts) or "no ratings", []).append(criterion.name)
     return grouped
 
 

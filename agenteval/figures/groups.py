@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.errors import InputError
 from agenteval.stats import Interval, mean_interval
-from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.stats.scores import ONLY_EMPTY, ORIGINAL, ScoreTable
 
 UNNAMED = "system not named"
 _GROUPS = {1: "success", 0: "failed", -1: "success unknown"}
@@ -17,7 +17,8 @@ _GROUPS = {1: "success", 0: "failed", -1: "success unknown"}
 
 @dataclass(frozen=True)
 class Criteria:
-    """Criteria that can be drawn, and those that have no value at all (nominal or all failed)."""
+    """Criteria that can be drawn, and those without a rating that has a value (nominal, all failed,
+    or all replies empty)."""
 
     drawn: tuple[str, ...]
     empty: tuple[str, ...]
@@ -35,7 +36,8 @@ def criteria_of(table: ScoreTable, least: int = 1) -> Criteria:
     """Criteria in their order. Raises InputError when fewer than `least` have a value."""
     names = table.present("criterion")
     codes = {n: table.criterion.code(n) for n in names}
-    filled = set(np.unique(table.criterion.codes[~np.isnan(table.value)]).tolist())
+    rated = ~np.isnan(table.value) & (table.status.codes != table.status.code("degenerate"))
+    filled = set(np.unique(table.criterion.codes[rated]).tolist())
     drawn = tuple(n for n in names if codes[n] in filled)
     if len(drawn) < least:
         raise InputError(
@@ -69,8 +71,13 @@ def unlabelled_runs(table: ScoreTable) -> int:
 
 
 def interval(table: ScoreTable) -> Interval:
-    """Mean of all values with its 95 % interval, cases as clusters (`stats.mean_interval`)."""
+    """Mean of all values with its 95 % interval, cases as clusters (`stats.mean_interval`).
+
+    No mean where all of them are those of empty replies, which nobody rated.
+    """
     part = table.where(~np.isnan(table.value))
+    if len(part) and part.present("status") == ["degenerate"]:
+        return replace(mean_interval([]), reason=ONLY_EMPTY)
     return mean_interval(part.value.tolist(), clusters(part).tolist(), bounds=(0.0, 1.0))
 
 

@@ -40,6 +40,12 @@ class ModelChoice:
     api_key: str | None = None
     path: Path | None = None
 
+    @property
+    def key_variables(self) -> str:
+        """The environment variables that its key is read from, in words."""
+        own = PROVIDERS.get(self.provider, ("", None))[1]
+        return " or ".join(name for name in ("AGENTEVAL_API_KEY", own) if name)
+
     def __repr__(self) -> str:  # the key never reaches a log or a traceback
         url = self.base_url and public_url(self.base_url)
         return f"ModelChoice({self.kind}, {self.name!r}, {url!r})"

@@ -174,8 +174,10 @@ def _low_coverage(material: Material) -> list[str]:
     for criterion in material.criteria:
         own = table.of(criterion=criterion.id)
         share = float(own.failed.mean()) if len(own) else 0.0
-        if share == 1:
-            lines.append(f"{shown(criterion.name)}: never rated")
+        empty = len(own.of(status="degenerate"))
+        if len(own) and int(own.failed.sum()) + empty == len(own):
+            told = f" ({plural(empty, 'empty reply')})" if empty else ""
+            lines.append(f"{shown(criterion.name)}: never rated{told}")
         elif share > _MOST_MISSING:
             lines.append(f"{shown(criterion.name)}: {share:.0%} without a result")
         if not criterion.ordered:

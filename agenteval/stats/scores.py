@@ -14,6 +14,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 ORIGINAL = "original"
+ONLY_EMPTY = "only empty replies, which get the worst level by rule"  # why there is no mean
 NAMED = ("run", "case", "system", "criterion", "variant", "status", "label")
 
 

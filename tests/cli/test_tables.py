@@ -21,7 +21,7 @@ from agenteval.cli.compare_sides import Sides
 from agenteval.cli.compare_table import print_comparison
 from agenteval.cli.console import out
 from agenteval.cli.probes import print_probes
-from agenteval.cli.table import Report, print_table
+from agenteval.cli.table import Report, print_table, table_json
 from agenteval.cli.verify_table import print_verified
 from agenteval.comparison import compare
 from agenteval.evaluators.utility.probes.result import Probe
@@ -194,6 +194,34 @@ def test_the_table_of_verify_has_a_line_per_criterion_from_80_cells_on(
         lines = [line for line in table.splitlines() if re.search("Accuracy|Choice", line)]
         assert len(lines) == 2 * count
         assert not re.search(r"^ *\[", table, flags=re.M)
+
+
+def test_empty_replies_alone_are_not_shown_as_a_mean(capsys: pytest.CaptureFixture[str]) -> None:
+    """A dead endpoint: three empty replies get the worst level by rule, nothing else is rated."""
+    dead = "http://127.0.0.1:9/v1: cannot connect"
+    criteria = tuple(
+        Criterion(id=name, name=name, accepted_values=("bad", "good")) for name in ("x", "y")
+    )
+    ratings = [
+        Rating(f"r{i}", system, f"c{i}", True, c.id, 0, "degenerate", 0.0) if i < 3
+        else Rating(f"r{i}", system, f"c{i}", True, c.id, 0, "scored", 1.0)
+        if (c.id, system) == ("y", "b")
+        else Rating(f"r{i}", system, f"c{i}", True, c.id, 0, "error:infrastructure", None,
+                    message=dead)
+        for c in criteria for system in "ab" for i in range(5)
+    ]  # fmt: skip
+    source = Source(evaluator="utility.prompted", version=1, model="m", seed=0)
+    report = Report(source, criteria, tuple(ratings), Usage(), "s.db")
+    print_table(report)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"no score: x: {dead}; not rated (6 empty replies)" in shown
+    assert (
+        "y: a: 2 infrastructure, 3 empty replies; b: 3 degenerate, mean without: 1.000 (2)" in shown
+    )
+    assert " a - - - 0 5 " in shown  # of y
+    assert "2 of 20 rated, 12 at the worst level by rule (empty replies); not rated: 6" in shown
+    row = table_json(report)["rows"][0]
+    assert (row["overall"]["mean"], row["overall"]["n"], row["degenerate"]) == (None, 0, 3)
 
 
 def test_show_says_what_is_counted_and_lists_failures_in_lines(
