@@ -21,16 +21,25 @@ def export(
         bool,
         typer.Option("--all-ways", help="With what `verify --probes` asked; see the column `way`."),
     ] = False,
+    with_copies: Annotated[
+        bool,
+        typer.Option(
+            "--with-copies", help="With those on perturbed copies; see the column `variant`."
+        ),
+    ] = False,
     store: options.StorePath = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write all stored results to a file, one row per result; the file appears whole or not."""
+    """Write the stored results on the runs to a file, one row per result; it appears whole or not.
+
+    Results on perturbed copies, and those of probes, are left out: a mean of them says nothing.
+    """
     Verbosity.level = -1 if quiet else Verbosity.level
     refuse_input(file, store=store)
     from agenteval.cli import begun
     from agenteval.cli.show import pick_source
     from agenteval.store import Store, default_path
-    from agenteval.store.export import export_cells
+    from agenteval.store.export import export_cells, results_on_copies
     from agenteval.store.unfinished import unfinished_cells
     from agenteval.store.ways import is_probe, way_of
     from agenteval.wording import plural
@@ -40,9 +49,12 @@ def export(
         key = None if source is None else pick_source(known, source)[0]
         own = [k for k, one in known if key in (None, k) and (key or all_ways or not is_probe(one))]
         unfinished = unfinished_cells(opened, own)
-        rows = export_cells(opened, file, source_key=key, probes=all_ways)
+        rows = export_cells(opened, file, source_key=key, probes=all_ways, copies=with_copies)
+        copies = 0 if with_copies else results_on_copies(opened, own)
     begun.say(unfinished, aside=True)
     note(f"{rows} results written to {file}")
+    if copies:
+        note(f"left out: {copies} results on perturbed copies; --with-copies adds them")
     ways = [way_of(one) for _, one in known if is_probe(one)]
     if ways and key is None and not all_ways:
         note(

@@ -70,7 +70,8 @@ def _no_originals(opened: Any, key: str, record: Source) -> str:
     what = "a source of `verify --probes`" if is_probe(record) else "this source"
     return (
         f"{what} ({record.model}): no run was judged as it is, so there is no table; results: "
-        f"{held or 'none'}. `agenteval export FILE --source {key[:12]}` writes them"
+        f"{held or 'none'}. `agenteval export FILE --source {key[:12]} --with-copies` "
+        "writes them"
     )
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from agenteval.errors import InputError
 from agenteval.files import replacing
@@ -39,12 +39,19 @@ Rows = Iterable[dict[str, Any]]
 
 
 def export_cells(
-    store: Store, path: Path, *, source_key: str | None = None, probes: bool = True
+    store: Store,
+    path: Path,
+    *,
+    source_key: str | None = None,
+    probes: bool = True,
+    copies: bool = False,
 ) -> int:
-    """Write every result, with its run and judge, to a file; returns the number of rows.
+    """Write the results on the runs as they are, with run and judge, to a file; returns the number
+    of rows.
 
-    `source_key` takes one judge; without `probes` the judges are left out that were asked to be
-    examined (see `is_probe`). `way` says how a judge was asked (see `way_of`).
+    With `copies`, those on perturbed copies too: `variant` tells them apart. `source_key` takes one
+    judge; without `probes` the judges are left out that were asked to be examined (see `is_probe`).
+    `way` says how a judge was asked (see `way_of`).
 
     The form follows the suffix: .jsonl (or .ndjson), .csv, .parquet. The file appears whole or
     not at all. In CSV a text that a spreadsheet would run as a formula gets an apostrophe; in CSV
@@ -63,7 +70,7 @@ def export_cells(
 
     def counted() -> Iterator[dict[str, Any]]:
         nonlocal count
-        for row in _rows(store, keys):
+        for row in _rows(store, keys, copies=copies):
             count += 1
             yield row
 
@@ -72,7 +79,19 @@ def export_cells(
     return count
 
 
-def _rows(store: Store, source_keys: set[str] | None) -> Iterator[dict[str, Any]]:
+def results_on_copies(store: Store, source_keys: Iterable[str]) -> int:
+    """How many results of these judges are on perturbed copies."""
+    c = schema.cells.c
+    query = (
+        select(func.count())
+        .select_from(schema.cells)
+        .where(c.source_key.in_(list(source_keys)), c.variant != "original")
+    )
+    with reading(store.engine) as connection:
+        return int(connection.execute(query).scalar_one())
+
+
+def _rows(store: Store, source_keys: set[str] | None, *, copies: bool) -> Iterator[dict[str, Any]]:
     cells, runs, sources = schema.cells, schema.runs, schema.sources
     query = (
         select(
@@ -91,6 +110,8 @@ def _rows(store: Store, source_keys: set[str] | None) -> Iterator[dict[str, Any]
     ways: dict[str, str] = {}
     if source_keys is not None:
         query = query.where(cells.c.source_key.in_(sorted(source_keys)))
+    if not copies:
+        query = query.where(cells.c.variant == "original")
     with reading(store.engine) as connection:
         for row in connection.execution_options(yield_per=_CHUNK).execute(query):
             detail = decode(row.detail, f"the result of run {row.run_key[:12]}")

@@ -195,7 +195,8 @@ class Kitchen:
         if not work.judged:
             return found
         views = [
-            (("export", "all.csv"), "all.csv"), (("export", "all.jsonl"), "all.jsonl"),
+            (("export", "all.csv", "--with-copies"), "all.csv"),
+            (("export", "all.jsonl", "--with-copies"), "all.jsonl"),
             (("show", "--json"), ""), (("report", "-o", "all.html"), "all.html"),
         ]  # fmt: skip
         for words, name in views if self.sizes.pages else views[:3]:

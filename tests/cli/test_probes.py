@@ -190,9 +190,12 @@ def test_what_probes_asked_stays_apart_in_export_and_show(cli: Cli, project: Pat
     assert written["probes"] == done.json["probes"]
     assert load_criteria(project / "kept.json").criteria.task == "sums"
 
-    plain = cli("export", "plain.jsonl")
+    plain = cli("export", "plain.jsonl", "--with-copies")
     assert "left out: 3 sources that `verify --probes` asked in other ways" in plain.err
-    assert cli("export", "all.jsonl", "--all-ways").code == 0
+    assert cli("export", "all.jsonl", "--all-ways", "--with-copies").code == 0
+    originals = cli("export", "originals.jsonl")
+    assert f"{RUNS * 2 * REPEATS} results written" in originals.err
+    assert f"left out: {RUNS * 2 * REPEATS} results on perturbed copies" in originals.err
     rows, more = (
         [json.loads(x) for x in (project / f"{name}.jsonl").read_text().splitlines()]
         for name in ("plain", "all")
@@ -220,7 +223,7 @@ def test_what_probes_asked_stays_apart_in_export_and_show(cli: Cli, project: Pat
     assert "asked in this way: reversed scale" in turned.out
     assert cli("show", "--source", listed["wording b"], "--json").json["way"] == "wording b"
     assert "way" not in cli("show", "--json").json
-    by_hand = cli("export", "one.jsonl", "--source", listed["injection probe"])
+    by_hand = cli("export", "one.jsonl", "--with-copies", "--source", listed["injection probe"])
     assert "left out" not in by_hand.err
     assert len((project / "one.jsonl").read_text().splitlines()) == by_way["injection probe"]
 

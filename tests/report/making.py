@@ -126,6 +126,16 @@ def saying(words: Sequence[str]) -> Callable[[Unit], Outcome]:
     return script
 
 
+def empty_or_dead(unit: Unit) -> Outcome:
+    """Every second run is an empty reply, which gets the worst level by rule; no other is rated."""
+    if int(unit.run.id.rpartition("-")[2]) % 2:
+        return failures(unit, ScriptedJudge().source, "error:infrastructure", "cannot connect")
+    outcome = scores(unit, ScriptedJudge().source)
+    worst = {"status": "degenerate", "value": 0.0, "label": LEVELS[0]}
+    results = tuple(r.model_copy(update=worst) for r in outcome.results)
+    return Outcome(results, outcome.call)
+
+
 def refusing(unit: Unit) -> Outcome:
     """A judge that never answers in form."""
     return failures(unit, ScriptedJudge().source, "unscored:parse", "no JSON <b>here</b>")

@@ -18,12 +18,14 @@ from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records import Criterion
 from agenteval.report import MOST_RUNS, Material, Wanted, from_store, render
 from agenteval.report.material import NoTexts
+from agenteval.report.numbers import criteria_grid
 from agenteval.stats.scores import score_table
 from agenteval.store import Store
 from tests.report.conftest import Page
 from tests.report.making import (
     HOSTILE,
     Shape,
+    empty_or_dead,
     fill,
     material_of,
     refusing,
@@ -170,6 +172,19 @@ def test_a_verified_store_says_what_holds(page_of: Page) -> None:
 
 
 @SHARED
+def test_empty_replies_alone_have_no_mean(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.db") as store:
+        judge, _ = fill(store, Shape(copies=False, script=empty_or_dead))
+        material = material_of(store, judge)
+        text = " ".join(Elements(render(material)).words)
+    grid = criteria_grid(material)
+    means = [row[[head.text for head in grid.heads].index("mean [95 %]")] for row in grid.rows]
+    assert {(cell.text, cell.note) for cell in means} == {
+        ("–", "only empty replies, which get the worst level by rule")
+    }
+    assert "Quality 1: never rated (6 empty replies)" in text
+
+
 def test_all_unscored(page_of: Page) -> None:
     text = Elements(page_of(Shape(script=refusing))).text
     assert "108 of 108 judgements have no result: 108 unscored:parse" in text

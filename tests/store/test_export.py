@@ -12,7 +12,7 @@ import pytest
 from agenteval.errors import InputError, StoreError
 from agenteval.records import CallRecord, CellKey, Failure, Result, Run, Score, View
 from agenteval.store import Store
-from agenteval.store.export import COLUMNS, export_cells
+from agenteval.store.export import COLUMNS, export_cells, results_on_copies
 from tests.store.making import ScriptedJudge, criteria, items, scores
 
 JUDGE = ScriptedJudge(seed=5, model="the model")
@@ -154,6 +154,25 @@ def test_the_way_of_asking_stands_in_every_row_and_probes_can_be_left_out(tmp_pa
             assert all(asked[r["way"]] == sources[r["source_key"]].parameters for r in rows)
         probe = next(k for k, s in sources.items() if "probe" in s.parameters)
         assert export_cells(store, tmp_path / "b.csv", source_key=probe, probes=False) == 1
+
+
+def test_perturbed_copies_are_left_out_unless_asked_for(tmp_path: Path) -> None:
+    from agenteval.evaluators.base import Unit
+
+    two = items(2)
+    with Store(tmp_path / "s.db") as store:
+        store.register(two, criteria(1), JUDGE.source)
+        for (run, view), variant in ((two[0], "original"), (two[1], "original"),
+                                     (two[0], "pad:0.25:0")):  # fmt: skip
+            done = scores(Unit(run, view, tuple(criteria(1)), 0, variant), JUDGE.source)
+            store.commit_soon(done.results, done.call).result(5)
+        for copies, variants in ((False, ["original"] * 2), (True, ["original", "pad:0.25:0"] * 2)):
+            rows = export_cells(store, tmp_path / "a.jsonl", copies=copies)
+            lines = [json.loads(x) for x in (tmp_path / "a.jsonl").read_text().splitlines()]
+            assert sorted(x["variant"] for x in lines) == sorted(variants[:rows])
+            assert rows == 2 + copies
+        assert results_on_copies(store, [JUDGE.source.sha256]) == 1
+        assert results_on_copies(store, ["0" * 64]) == 0
 
 
 def test_half_characters_in_an_explanation(store: Store, tmp_path: Path) -> None:
