@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from agenteval.evaluators.base import Evaluator
@@ -105,21 +105,42 @@ def verify_stored(
     store: Store, source_key: str, material: Material, options: VerifyOptions
 ) -> VerifiedSet:
     """Verdicts from what the store holds of these runs and copies."""
-    table = scores_from_store(
+    return verify_keys(
         store,
         source_key,
-        criteria={c.sha256 for c in material.criteria},
-        runs={view.sha256 for _, view in material.items},
-        repeats=material.repeats,
-        copies={(view.sha256, c.variant) for c in material.copies for _, view in c.items},
-    )
-    result = verify(
-        table,
         material.criteria,
         options,
+        runs={view.sha256 for _, view in material.items},
+        copies={(view.sha256, c.variant) for c in material.copies for _, view in c.items},
+        repeats=material.repeats,
         lengths=lengths_of(material),
         unchanged={c.variant: tuple(c.unchanged) for c in material.copies},
     )
+
+
+def verify_keys(  # noqa: PLR0913  each narrows what is looked at
+    store: Store,
+    source_key: str,
+    criteria: Sequence[Criterion],
+    options: VerifyOptions,
+    *,
+    runs: Collection[str],
+    copies: Collection[tuple[str, str]],
+    repeats: int,
+    lengths: Lengths,
+    unchanged: Mapping[str, Sequence[str]] | None = None,
+) -> VerifiedSet:
+    """Verdicts on these criteria from exactly these originals (run keys), copies (run key, variant)
+    and the first `repeats` of each; `verify` and the page both get theirs here."""
+    table = scores_from_store(
+        store,
+        source_key,
+        criteria={c.sha256 for c in criteria},
+        runs=runs,
+        repeats=repeats,
+        copies=copies,
+    )
+    result = verify(table, criteria, options, lengths=lengths, unchanged=unchanged)
     changed = drift_warning(store.models(source_key))
     if changed is None:
         return result

@@ -27,7 +27,7 @@ def from_ratings(
         facts=(("ratings", f"made elsewhere, read from {shown(name)}"),),
         criteria=used,
         table=own,
-        findings=computed(own, used, options, None, "computed from the ratings"),
+        findings=computed(own, used, options, "computed from the ratings"),
         unverified="",
         usage=None,
         texts=NoTexts(),

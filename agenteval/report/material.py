@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.verifier import verify
 from agenteval.records import Criterion, Usage
-from agenteval.records.verification import JudgeVerdict, Verification
+from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
 from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
 
 CellName = tuple[str, str, int]  # variant, criterion id, repeat
@@ -118,16 +118,14 @@ def recorded(criteria: Sequence[Criterion], origin: str) -> Findings | None:
 
 
 def computed(
-    table: ScoreTable,
-    criteria: Sequence[Criterion],
-    options: VerifyOptions,
-    lengths: Mapping[tuple[str, str], int] | None,
-    origin: str,
+    table: ScoreTable, criteria: Sequence[Criterion], options: VerifyOptions, origin: str
 ) -> Findings:
-    """Verdicts computed from the ratings. `lengths` are characters by (run id, variant)."""
-    from agenteval.evaluators.utility.verify.evidence import Lengths
+    """Verdicts computed from ratings alone."""
+    return findings_of(verify(table, criteria, options), origin)
 
-    result = verify(table, criteria, options, lengths=Lengths(lengths) if lengths else None)
+
+def findings_of(result: VerifiedSet, origin: str) -> Findings:
+    """What the page shows of a verification."""
     return Findings(
         result.judge, result.criteria, origin, result.subset, result.first_component,
         result.options,

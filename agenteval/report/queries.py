@@ -27,6 +27,7 @@ class Judged:
     task: str
     variant: str
     origin: str | None
+    system: str
     length: int
     used: float
 
@@ -37,7 +38,7 @@ def judged_texts(store: Store, source_key: str) -> list[Judged]:
     pairs = select(c.run_key, c.variant).where(c.source_key == source_key).distinct().subquery()
     query = (
         select(r.run_key, r.run_id, r.task, pairs.c.variant, r.origin,
-               func.length(r.trajectory), r.used)
+               r.system, func.length(r.trajectory), r.used)
         .join(pairs, pairs.c.run_key == r.run_key)
         .order_by(r.used, r.run_key, pairs.c.variant)
     )  # fmt: skip

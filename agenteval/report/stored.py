@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agenteval.errors import InputError
+from agenteval.evaluators.utility.verify.evidence import Lengths
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.loading import scores_from_store
 from agenteval.records import Criterion, Source, Usage
-from agenteval.report.material import Findings, Material, arranged, computed, recorded
+from agenteval.report.material import Findings, Material, arranged, findings_of, recorded
 from agenteval.report.queries import Judged, StoredTexts, judged_texts
 from agenteval.report.text import shown
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store, of_one_state
 from agenteval.store.unfinished import unfinished_cells
+from agenteval.verification import verify_keys
 
 
 @dataclass(frozen=True)
@@ -48,15 +50,23 @@ def from_store(
     chosen = _criteria(store, source_key, wanted)
     table = arranged(
         scores_from_store(
-            store, source_key, criteria=set(chosen), runs={t.run_key for t in originals}
+            store,
+            source_key,
+            criteria=set(chosen),
+            runs={t.run_key for t in originals},
+            copies={(t.run_key, t.variant) for t in copies},
         ),
         [c.id for c in chosen.values()],
     )
     if not len(table):
         raise InputError("the judge has not rated these runs on these criteria", "--source")
     criteria = tuple(c for c in chosen.values() if c.id in set(table.present("criterion")))
-    lengths = {(t.run_id, t.variant): t.length for t in (*originals, *copies)}
-    findings, unverified, notes = _findings(table, criteria, wanted, options, lengths)
+    try:
+        written = recorded(criteria, f"read from {shown(wanted.criteria_file)}")
+    except ValueError as error:
+        raise InputError("the verification in this file is not in form",
+                         wanted.criteria_file) from error  # fmt: skip
+    verified = _verified(store, source_key, table, criteria, (originals, copies), options)
     usage = store.usage(source_key)
     by_run: dict[str, dict[str, str]] = {}
     for copy in copies:
@@ -70,12 +80,12 @@ def from_store(
         facts=_facts(source, source_key, usage, [*originals, *copies], store.path.name),
         criteria=criteria,
         table=table,
-        findings=findings,
-        unverified=unverified,
+        findings=verified or written,
+        unverified="no perturbed copy of these runs was judged: run `agenteval verify`",
         usage=usage,
         texts=reader,
         show=f"agenteval show --store {store.path.name} --source {source_key[:12]} --run {{run}}",
-        notes=notes,
+        notes=tuple(_differences(written, verified)),
         unfinished=tuple(one.line for one in open_),
     )
 
@@ -121,30 +131,50 @@ def _criteria(store: Store, source_key: str, wanted: Wanted) -> dict[str, Criter
     return chosen
 
 
-def _findings(
-    table: ScoreTable, criteria: tuple[Criterion, ...], wanted: Wanted, options: VerifyOptions,
-    lengths: dict[tuple[str, str], int],
-) -> tuple[Findings | None, str, tuple[str, ...]]:  # fmt: skip
-    """Verdicts, else why there are none, and what must be said with them."""
-    try:
-        written = recorded(criteria, f"read from {shown(wanted.criteria_file)}")
-    except ValueError as error:
-        raise InputError("the verification in this file is not in form",
-                         wanted.criteria_file) from error  # fmt: skip
-    if set(table.present("variant")) <= {ORIGINAL}:
-        why = "no perturbed copy of these runs was judged: run `agenteval verify`"
-        return written, why, ()
-    try:
-        found = computed(table, criteria, options, lengths, "computed from the store")
-    except ValueError as error:  # two generations of one copy under the same name
-        why = f"the perturbed copies in the store cannot be told apart ({error})"
-        return written, why, ()
-    return found, "", tuple(_differences(written, found))
+def _verified(
+    store: Store, source_key: str, table: ScoreTable, criteria: tuple[Criterion, ...],
+    texts: tuple[list[Judged], list[Judged]], options: VerifyOptions,
+) -> Findings | None:  # fmt: skip
+    """The verdicts of `agenteval verify` on what it judged, None where no copy was judged.
+
+    Runs without a copy are not in its evidence: it did not look at them. Empty replies, which no
+    perturbation changes, are, where other runs of their system have copies. Of originals as many
+    repeats count as there are of copies, and only criteria that copies were rated on.
+    """
+    originals, copies = texts
+    of_copies = table.where(table.variant.codes != table.variant.code(ORIGINAL))
+    if not len(of_copies):
+        return None
+    rated = set(of_copies.present("criterion"))
+    copied = {copy.origin for copy in copies}
+    systems = {text.system for text in originals if text.run_key in copied}
+    answered = table.of(variant=ORIGINAL)
+    answered = answered.where(answered.status.codes != answered.status.code("degenerate"))
+    answering = set(answered.present("run"))
+    runs = {
+        text.run_key
+        for text in originals
+        if text.run_key in copied or (text.system in systems and text.run_id not in answering)
+    }
+    result = verify_keys(
+        store,
+        source_key,
+        tuple(c for c in criteria if c.id in rated),
+        options,
+        runs=runs,
+        copies={(copy.run_key, copy.variant) for copy in copies},
+        repeats=int(of_copies.repeat.max()) + 1,
+        lengths=Lengths({(t.run_id, t.variant): t.length for t in (*originals, *copies)}),
+    )
+    some = f", from the {len(runs)} of {len(originals)} runs that `agenteval verify` judged"
+    return findings_of(
+        result, "computed from the store" + (some if len(runs) < len(originals) else "")
+    )
 
 
-def _differences(written: Findings | None, found: Findings) -> list[str]:
+def _differences(written: Findings | None, found: Findings | None) -> list[str]:
     """Where the file says something else than the store gives now."""
-    if written is None:
+    if written is None or found is None:
         return []
     said = []
     for old in written.criteria:

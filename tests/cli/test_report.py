@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.report import Wanted, from_store
+from agenteval.store import Store
 from agenteval.testing import serve
-from tests.cli.conftest import Cli
+from tests.cli.conftest import CRITERIA, Cli
 from tests.cli.test_quantify import answer
 
 
@@ -95,3 +99,57 @@ def test_bad_use_is_one_line(cli: Cli, judged: Path, arguments: tuple[str, ...],
     assert done.code == 2
     assert word in done.err
     assert len(done.err.strip().splitlines()) == 1
+
+
+def write_runs(path: Path, system: str, numbers: range, empty: int | None = None) -> None:
+    rows = [
+        {"id": f"{system}-{i}", "task": "sums", "system": system, "input": f"What is {i} + {i}?",
+         "success": i % 2 == 0,
+         "output": "" if i == empty else f"I take {i}. I add {i} to it. It makes {2 * i}."}
+        for i in numbers
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def by_sentences(body: dict[str, Any], n: int) -> str:
+    """Clearer with more sentences; right on even numbers."""
+    text = body["messages"][1]["content"]
+    clarity = ("unclear", "partly clear", "clear")[min(2, text.count("I ") + text.count("It "))]
+    right = int(text.split("What is ")[1].split(" ")[0]) % 2 == 0
+    labels = {"clarity": clarity, "accuracy": "correct" if right else "incorrect"}
+    return json.dumps({k: {"explanation": "e", "label": v} for k, v in labels.items()})
+
+
+def test_the_page_gives_the_verdicts_of_verify(cli: Cli, project: Path) -> None:
+    """More runs, repeats and systems were judged before and after, without copies: the evidence
+    is that of `verify` all the same, its empty reply included."""
+    expected = [
+        {**c, "expect": {"drop_sentences": "lower", "whitespace": "none"}} for c in CRITERIA
+    ]
+    (project / "criteria" / "sums.json").write_text(json.dumps(expected))
+    write_runs(project / "one.jsonl", "one", range(22), empty=3)
+    write_runs(project / "more.jsonl", "one", range(22, 30))
+    write_runs(project / "two.jsonl", "two", range(40))
+    with serve(by_sentences) as server:
+        asked = ("--model", "m", "--base-url", server.base_url, "--store", "a.db")
+        assert cli("quantify", "one.jsonl", *asked, "--repeats", 3, "-q").code == 0
+        done = cli("verify", "one.jsonl", *asked, "--json")
+        for name in ("more.jsonl", "two.jsonl"):
+            assert cli("quantify", name, *asked, "-q").code == 0
+    assert done.code == 0, done.err
+    verified = done.json
+    with Store(project / "a.db") as store:
+        ((key, source),) = store.sources()
+        found = from_store(store, key, source, Wanted(), VerifyOptions()).findings
+    assert found is not None
+    assert found.judge is not None
+    assert found.judge.model_dump(mode="json")["verdict"] == verified["judge"]["verdict"]
+    page = [json.loads(v.model_dump_json()) for v in found.criteria]
+    for own in (page, verified["criteria"]):
+        for effect in (e for v in own for e in v["effects"]):
+            del effect["unchanged"]  # the store does not know which copies were never made
+    assert page == verified["criteria"]
+    assert {v.cases for v in found.criteria} == {22}
+    assert found.origin == (
+        "computed from the store, from the 22 of 70 runs that `agenteval verify` judged"
+    )
