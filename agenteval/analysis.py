@@ -13,6 +13,7 @@ from agenteval.stats import Interval, mean_interval
 from agenteval.stats.scores import ONLY_EMPTY
 from agenteval.store import Store, of_one_state
 from agenteval.store.rows import cell_detail
+from agenteval.wording import plural
 
 ALL = "all systems"
 
@@ -68,6 +69,25 @@ class Row:
             return None
         total, every = self.overall.mean * self.overall.n, self.overall.n + missing
         return total / every, (total + missing) / every
+
+
+def cases_answered_twice(answers: Iterable[tuple[str, str, str]]) -> list[str]:
+    """A line for each system that has several runs of one case; `answers` are system, case and
+    run id. Their ratings are pooled, which is wrong where the runs are of different versions."""
+    runs: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for system, case, run in answers:
+        runs[system][case].add(run)
+    lines = []
+    for system, by_case in sorted(runs.items()):
+        several = [sorted(own) for own in by_case.values() if len(own) > 1]
+        if several:
+            lines.append(
+                f"{f'system {system!r}' if system else 'the system without a name'} answers "
+                f"{plural(len(several), 'case')} more than once (first: "
+                f"{' and '.join(min(several)[:2])}), which are averaged: versions of a system need "
+                "names of their own (--system, or the field `system`)"
+            )
+    return lines
 
 
 @of_one_state

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from agenteval.analysis import cases_answered_twice
 from agenteval.cli.console import clean, out
 from agenteval.cli.grid import Column, Grid, print_grids
 from agenteval.cli.grid import Row as GridRow
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from agenteval.comparison import Comparison, Counts, Row
     from agenteval.gates import Gate
     from agenteval.stats import Interval
+    from agenteval.stats.scores import ScoreTable
 
 _COLOURS = {
     "better": "green", "higher": "green", "worse": "red", "lower": "red", "no difference": "cyan",
@@ -68,6 +70,9 @@ def verdict(comparison: Comparison, row: Row) -> str:
 def warnings(sides: Sides, comparison: Comparison) -> list[str]:
     """What a reader must know before the figures."""
     found = [f"not compared: {name}: {why}" for name, why in sides.left_out.items()]
+    if comparison.pair_by != "run":
+        answers = {answer for side in (sides.first, sides.second) for answer in _answers(side)}
+        found += cases_answered_twice(sorted(answers))
     least = comparison.options.min_cases
     if len(comparison.common) < least:
         found.append(f"{len(comparison.common)} common cases: below {least} nothing is decided")
@@ -79,6 +84,15 @@ def warnings(sides: Sides, comparison: Comparison) -> list[str]:
                 "what is missing may differ from the rest"
             )
     return found
+
+
+def _answers(table: ScoreTable) -> set[tuple[str, str, str]]:
+    """System, case and run id of every run."""
+    codes = zip(table.system.codes, table.case.codes, table.run.codes, strict=True)
+    return {
+        (table.system.names[s] if s >= 0 else "", table.case.names[c], table.run.names[r])
+        for s, c, r in set(codes)
+    }
 
 
 def _share(counts: Counts) -> float:

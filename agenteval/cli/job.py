@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agenteval.cli.console import note, warn_list
+from agenteval.cli.console import note, warn, warn_list
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Job:
     record: Path | None
     findings: Path | None = None  # of errors in the runs' traces, shown to the judge
     datamark: bool = False  # a sign for every space of what is graded
+    system: str | None = None  # the name of the system of runs that name none
 
 
 def make_limits(
@@ -81,6 +82,8 @@ def read_items(job: Job) -> tuple[list[tuple[Run, View]], Task]:
     ]
     if job.findings is not None:
         items = _with_findings(items, job.findings)
+    if job.system is not None:
+        items = _of_system(items, job.system)
     leaks = [
         f"{run.id}: {leak.kind} in {leak.where}: {leak.excerpt}"
         for run, view in items
@@ -89,6 +92,66 @@ def read_items(job: Job) -> tuple[list[tuple[Run, View]], Task]:
     if leaks and not job.with_reference:
         warn_list("the judge may see the answer or the verdict:", leaks, most=5)
     return items, task
+
+
+def _of_system(items: list[tuple[Run, View]], name: str) -> list[tuple[Run, View]]:
+    """The runs that name no system become those of this one. Its name stands in their ids as well,
+    so that versions of a system may use the same ids, or give the same answers."""
+    from agenteval.readers.systems import check_name
+    from agenteval.records import View
+
+    check_name(name, "--system")
+    nameless = sum(run.system == "unnamed" for run, _ in items)
+    if not nameless:
+        raise InputError("every run names its system already", "--system")
+    note(f"{nameless} of {len(items)} runs name no system: they are those of {name} now")
+    return [
+        (run, view)
+        if run.system != "unnamed"
+        else (
+            run.model_copy(update={"system": name, "id": f"{name}/{run.id}"}),
+            View.model_validate({**view.model_dump(), "run_id": f"{name}/{run.id}"}),
+        )
+        for run, view in items
+    ]
+
+
+def warn_of_versions(store: Store, items: list[tuple[Run, View]]) -> None:
+    """A line where these runs would be taken for others of the store, or together with them."""
+    from agenteval.analysis import cases_answered_twice
+    from agenteval.store.rows import case_key
+    from agenteval.wording import plural
+
+    own = {view.sha256: run for run, view in items}
+    tasks = {run.task for run, _ in items}
+    stored, moved = [], []
+    for key, row in store.runs().items():
+        if key in own and row["system"] != own[key].system:
+            moved.append(f"{row['run_id']} of {row['system']}")
+        elif key not in own and row["origin"] is None and row["task"] in tasks:
+            stored.append(row)
+    if moved:
+        warn(
+            f"{plural(len(moved), 'run')} stood in the store with this id and text as those of "
+            f"another system (first: {min(moved)}) and change their system: give ids of their own"
+        )
+    ids = {run.id for run, _ in items}
+    replaced = {row["run_id"] for row in stored if row["run_id"] in ids}
+    if replaced:
+        first = next(run.id for run, _ in items if run.id in replaced)
+        warn(
+            f"{plural(len(replaced), 'run')} stood in the store with another text (first: {first});"
+            " tables show the newest text alone: name each version of a system with --system"
+        )
+    systems = {run.system for run, _ in items}
+    answers = [
+        (row["system"], row["case_key"], row["run_id"])
+        for row in stored
+        if row["system"] in systems
+    ]
+    answers += [(run.system, case_key(run), run.id) for run, _ in items]
+    for line in cases_answered_twice(a for a in answers if a[2] not in replaced):
+        warn(line)
 
 
 def _with_findings(items: list[tuple[Run, View]], folder: Path) -> list[tuple[Run, View]]:

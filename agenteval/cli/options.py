@@ -26,6 +26,14 @@ StorePath = Annotated[
 TaskName = Annotated[
     str | None, typer.Option("--task", help="Name of a task, or its folder.", show_default=False)
 ]
+SystemName = Annotated[
+    str | None,
+    typer.Option(
+        "--system",
+        help="Name of the system of runs that name none, e.g. bot-v2; their ids become NAME/ID.",
+        show_default=False,
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of everything that is drawn.", min=0)]
 Concurrency = Annotated[
     int, typer.Option("-j", "--concurrency", help="Requests in flight at most.", min=1, max=512)

@@ -9,7 +9,15 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, note, out, print_json, warn, warn_list
-from agenteval.cli.job import Job, make_judge, make_limits, read_items, run_plan, say_plan
+from agenteval.cli.job import (
+    Job,
+    make_judge,
+    make_limits,
+    read_items,
+    run_plan,
+    say_plan,
+    warn_of_versions,
+)
 from agenteval.cli.outputs import check_record
 
 if TYPE_CHECKING:
@@ -26,6 +34,7 @@ def quantify(
         Path | None,
         typer.Option(help="Criteria file. Default: criteria/TASK.json, else the reviewed set."),
     ] = None,
+    system: options.SystemName = None,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     store: options.StorePath = None,
@@ -72,7 +81,7 @@ def quantify(
         None if temperature is None or temperature < 0 else temperature, with_reference, limit,
         retry_failed, max_unscored,
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout), record,
-        findings, datamark,
+        findings, datamark, system,
     )  # fmt: skip
     check_record(record, [criteria], [runs, findings], model, store=store)
     code = run_job(job, dry_run=dry_run, as_json=as_json)
@@ -94,6 +103,7 @@ def run_job(job: Job, *, dry_run: bool, as_json: bool) -> int:
     from agenteval.store import Store, default_path
 
     with Store(job.store or default_path()) as store:
+        warn_of_versions(store, items)
         evaluator, client = make_judge(job, task, store)
         with store.lock(experiment_of(evaluator, task.name)):
             plan = make_plan(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agenteval.analysis import ALL, Rating, Row, summarize
+from agenteval.analysis import ALL, Rating, Row, cases_answered_twice, summarize
 from agenteval.cli.console import clean, out
 from agenteval.cli.flags import Flags, printed
 from agenteval.cli.grid import Column, Grid, Group, print_grids
@@ -97,6 +97,8 @@ def _head(report: Report) -> None:
             f"[yellow]success is known for {known} of {len(runs)} runs: the others count in the "
             "mean, on neither side[/yellow]"
         )
+    for line in cases_answered_twice((r.system, r.case, r.run_id) for r in report.ratings):
+        out().print(f"[yellow]{clean(line)}[/yellow]")
     if source.evaluator == "utility.likelihood":
         out().print(f"[yellow]{_EMBEDDED_NOTE}[/yellow]")
     elif _WEAK.search(source.model):

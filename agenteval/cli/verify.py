@@ -11,7 +11,15 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
 from agenteval.cli.ending import say_interrupted, why_stopped
-from agenteval.cli.job import Job, make_judge, make_limits, read_items, run_plan, say_plan
+from agenteval.cli.job import (
+    Job,
+    make_judge,
+    make_limits,
+    read_items,
+    run_plan,
+    say_plan,
+    warn_of_versions,
+)
 from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.cli.verify_rounds import propose_next
 from agenteval.errors import InputError
@@ -66,6 +74,7 @@ def verify(
     scores: Annotated[
         Path | None, typer.Option(help="Examine ratings made elsewhere (CSV or JSONL) instead.")
     ] = None,
+    system: options.SystemName = None,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     store: options.StorePath = None,
@@ -145,6 +154,7 @@ def verify(
         None if temperature is None or temperature < 0 else temperature, False, limit,
         retry_failed, 1.0,
         make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout), record,
+        system=system,
     )  # fmt: skip
     raise typer.Exit(_judge_and_verify(job, how, dry_run=dry_run))
 
@@ -226,6 +236,7 @@ def _round(
     from agenteval.verification import plan_verification, verify_stored
 
     with Store(job.store or default_path()) as store:
+        warn_of_versions(store, list(material.items))
         evaluator, client = make_judge(job, task, store)
         with store.lock(experiment_of(evaluator, task.name)):
             plan = plan_verification(evaluator, material, store, retry_failed=job.retry_failed)

@@ -46,6 +46,15 @@ def system_name(draft: Draft, rows: list[tuple[str, Any]], context: Context) -> 
     return name
 
 
+def check_name(name: str, where: str) -> None:
+    """Raises InputError for what is no name of a system."""
+    if _text(name) is None:
+        raise InputError(
+            f"a system's name is text of 1 to {LONGEST_NAME} characters without control characters",
+            where,
+        )
+
+
 def _text(value: Any) -> str | None:
     if isinstance(value, dict):
         value = next((value[k] for k in ("name", "id", "label") if k in value), None)

@@ -47,6 +47,11 @@ def text(value: str) -> str:
     return value
 
 
+def case_key(run: Run) -> str:
+    """sha256 that runs of several systems on one input share."""
+    return content_hash(run.input) if run.input else content_hash(["run", run.id])
+
+
 def run_row(run: Run, view: View, used: float) -> dict[str, Any]:
     """Row of the table runs. `used` is the time of registering, in seconds since the epoch."""
     return {
@@ -54,7 +59,7 @@ def run_row(run: Run, view: View, used: float) -> dict[str, Any]:
         "run_id": text(run.id),
         "task": text(run.task),
         "system": text(run.system),
-        "case_key": content_hash(run.input) if run.input else content_hash(["run", run.id]),
+        "case_key": case_key(run),
         "success": None if run.success is None else int(run.success),
         "problem": text(view.problem),
         "trajectory": text(view.trajectory),

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -303,3 +304,81 @@ def test_reversed_scales_and_criteria_of_another_task_are_told(cli: Cli, project
         done = cli(command, *asked)
         assert done.code == 0, done.err
         assert "they were made for task 'letters' and judge task 'sums'" in done.err
+
+
+# ---- versions of a system ------------------------------------------------------------------------
+
+
+def write_version(path: Path, texts: Sequence[str], ids: str = "t", **more: Any) -> None:
+    rows = [
+        {"id": f"{ids}{i}", "task": "sums", "input": f"What is {i} + {i}?", "output": text, **more}
+        for i, text in enumerate(texts)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+OLD = [f"It makes {2 * i}." for i in range(4)]
+NEW = [*OLD[:2], "Perhaps 4.", "Perhaps 6."]  # the first two answers are the same
+
+
+def test_versions_that_are_named_stay_apart(cli: Cli, project: Path) -> None:
+    """The same ids, and partly the same answers, in two versions of one system."""
+    write_version(project / "old.jsonl", OLD)
+    write_version(project / "new.jsonl", NEW)
+    with serve(answer) as server:
+        asked = ("--model", "m", "--base-url", server.base_url)
+        for name in ("old", "new"):
+            done = cli("quantify", f"{name}.jsonl", "--system", name, *asked)
+            assert done.code == 0, done.err
+            assert f"4 of 4 runs name no system: they are those of {name} now" in done.err
+            assert "another text" not in done.err
+            assert "more than once" not in done.err + done.out
+    rows = {(r["criterion"], r["system"]): r for r in cli("show", "--json").json["rows"]}
+    for name in ("old", "new"):
+        assert rows["accuracy", name]["overall"]["n"] == 4
+    assert "old/t0" in cli("show", "--run", "old/t0").out
+    found = cli("compare", "old", "new", "--json").json
+    assert len(found["common"]) == 4
+
+
+def test_versions_without_a_name_are_warned_of(cli: Cli, project: Path) -> None:
+    write_version(project / "old.jsonl", OLD)
+    write_version(project / "same_ids.jsonl", NEW)
+    write_version(project / "other_ids.jsonl", NEW, "u")
+    write_version(project / "named.jsonl", OLD, "v", system="b")
+    write_version(project / "moved.jsonl", OLD[:1], "v", system="c")
+    twice = "system 'unnamed' answers 4 cases more than once (first: t0 and u0)"
+    with serve(answer) as server:
+
+        def said(name: str) -> str:
+            done = cli("quantify", name, "--model", "m", "--base-url", server.base_url)
+            assert done.code == 0, done.err
+            return done.err
+
+        assert "another text" not in said("old.jsonl")
+        assert "2 runs stood in the store with another text (first: t2)" in said("same_ids.jsonl")
+        assert twice in said("other_ids.jsonl")
+        assert twice in " ".join(cli("show").out.split())
+        assert "more than once" not in said("named.jsonl")
+        compared = cli("compare", "unnamed", "b", "--json")
+        assert any(twice in line for line in compared.json["warnings"])
+        moved = said("moved.jsonl")
+    assert "1 run stood in the store with this id and text as those of another system" in moved
+    assert "first: v0 of b" in moved
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "text of 1 to 200 characters"),
+        ("a\nb", "without control characters"),
+        ("x" * 201, "text of 1 to 200 characters"),
+        ("new", "every run names its system already"),
+    ],
+)
+def test_a_name_that_cannot_be_given(cli: Cli, project: Path, name: str, message: str) -> None:
+    done = cli("quantify", "runs.jsonl", "--system", name, "--model", "m", "--base-url",
+               "http://127.0.0.1:9/v1")  # fmt: skip
+    assert done.code == 2
+    assert message in done.err
+    assert not (project / "agenteval.db").exists()
