@@ -71,6 +71,13 @@ def test_undecided_says_how_many_cases_would_decide() -> None:
     )
 
 
+def test_few_that_differ_must_become_six() -> None:
+    """One of 40 is better by 1: the variance found would do with 36 cases, 6 such take 240."""
+    (gate,) = regression_gates(compare(table("a", [0.0] * 40), table("b", [1.0] + [0.0] * 39)))
+    assert gate.outcome == "undecided"
+    assert gate.message.endswith("about 240 cases like these would decide")
+
+
 @pytest.mark.parametrize(
     ("shares", "outcome"),
     [

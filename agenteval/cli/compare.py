@@ -136,7 +136,9 @@ def compare(
     if asked is not None:
         gates += regression_gates(comparison, asked.value)
         if not gates:
-            raise InputError("no row has a mean, so no gate could fail", "--fail-if")
+            why = "; ".join(f"{row.criterion}: {row.reason}" for row in comparison.rows)
+            option = "--fail-if" if fail_if else "--fail-on-regression"
+            raise InputError(f"no row has a mean, so no gate could fail ({why})", option)
     undecided_passes = on_undecided is OnUndecided.passes
     if as_json:
         print_json(comparison_json(sides, comparison, gates, undecided_passes=undecided_passes))

@@ -117,22 +117,26 @@ def by_sentences(body: dict[str, Any], n: int) -> str:
     clarity = ("unclear", "partly clear", "clear")[min(2, text.count("I ") + text.count("It "))]
     right = int(text.split("What is ")[1].split(" ")[0]) % 2 == 0
     labels = {"clarity": clarity, "accuracy": "correct" if right else "incorrect"}
+    labels |= {"depth": clarity} if "depth" in str(body).lower() else {}
     return json.dumps({k: {"explanation": "e", "label": v} for k, v in labels.items()})
 
 
 def test_the_page_gives_the_verdicts_of_verify(cli: Cli, project: Path) -> None:
-    """More runs, repeats and systems were judged before and after, without copies: the evidence
-    is that of `verify` all the same, its empty reply included."""
+    """More runs, criteria, repeats and systems were judged before and after, without copies: the
+    evidence is that of `verify` all the same, its empty reply included."""
     expected = [
         {**c, "expect": {"drop_sentences": "lower", "whitespace": "none"}} for c in CRITERIA
     ]
     (project / "criteria" / "sums.json").write_text(json.dumps(expected))
+    third = {**expected[0], "name": "Depth"}
+    (project / "three.json").write_text(json.dumps([*expected, third]))
     write_runs(project / "one.jsonl", "one", range(22), empty=3)
     write_runs(project / "more.jsonl", "one", range(22, 30))
     write_runs(project / "two.jsonl", "two", range(40))
     with serve(by_sentences) as server:
         asked = ("--model", "m", "--base-url", server.base_url, "--store", "a.db")
-        assert cli("quantify", "one.jsonl", *asked, "--repeats", 3, "-q").code == 0
+        first = ("--repeats", 3, "--criteria", "three.json", "-q")
+        assert cli("quantify", "one.jsonl", *asked, *first).code == 0
         done = cli("verify", "one.jsonl", *asked, "--json")
         for name in ("more.jsonl", "two.jsonl"):
             assert cli("quantify", name, *asked, "-q").code == 0

@@ -132,10 +132,11 @@ def test_draws_into_the_axes_given(small):
     assert ax.get_legend() is not None
 
 
-def test_a_criterion_without_any_value_is_named(words):
+@pytest.mark.parametrize("without", [{"value": None}, {"value": 0.0, "status": "degenerate"}])
+def test_a_criterion_without_any_value_is_named(words, without):
     rows = [
-        {"run": str(i), "criterion": c, "value": None if c == "colour" else 0.5,
-         "label": "red", "success": True, "system": "a"}
+        {"run": str(i), "criterion": c, "value": 0.5, "label": "red", "success": True,
+         "system": "a", **(without if c == "colour" else {})}
         for i in range(2) for c in ("c", "colour")
     ]  # fmt: skip
     ax = success_bars(score_table(rows))
