@@ -147,7 +147,7 @@ def warn_of_versions(store: Store, items: list[tuple[Run, View]]) -> None:
     answers = [
         (row["system"], row["case_key"], row["run_id"])
         for row in stored
-        if row["system"] in systems and row["run_id"] not in ids
+        if row["system"] in systems
     ]
     answers += [(run.system, case_key(run), run.id) for run, _ in items]
     for line in cases_answered_twice(answers):

@@ -132,7 +132,7 @@ def test_the_page_gives_the_verdicts_of_verify(cli: Cli, project: Path) -> None:
     (project / "three.json").write_text(json.dumps([*expected, third]))
     write_runs(project / "one.jsonl", "one", range(22), empty=3)
     write_runs(project / "more.jsonl", "one", range(22, 30))
-    write_runs(project / "two.jsonl", "two", range(40))
+    write_runs(project / "two.jsonl", "two", range(40), empty=5)
     with serve(by_sentences) as server:
         asked = ("--model", "m", "--base-url", server.base_url, "--store", "a.db")
         first = ("--repeats", 3, "--criteria", "three.json", "-q")
