@@ -37,9 +37,9 @@ def _criterion() -> dict[str, Any]:
     return _object({
         "name": _TEXT,
         "description": _TEXT,
-        "scale": {"type": "string", "enum": ["ordinal", "binary", "numeric", "nominal"]},
+        "scale": {"type": "string", "enum": ["ordinal", "binary", "numeric"]},
         "accepted_values": {"type": "array", "items": _TEXT},
-        "order": {"type": "string", "enum": ["worst_to_best", "unclear"]},
+        "order": {"type": "string", "enum": ["worst_to_best"]},
         "numeric_range": {"anyOf": [bounds, {"type": "null"}]},
         "allow_na": {"type": "boolean"},
         "expect": _object(dict.fromkeys(OPERATORS, direction)),
