@@ -32,15 +32,13 @@ def _reply(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _criterion() -> dict[str, Any]:
-    bounds = {"type": "array", "items": {"type": "number"}}
     direction = {"type": "string", "enum": ["lower", "none", "higher", "unknown"]}
     return _object({
         "name": _TEXT,
         "description": _TEXT,
-        "scale": {"type": "string", "enum": ["ordinal", "binary", "numeric", "nominal"]},
+        "scale": {"type": "string", "enum": ["ordinal", "binary"]},
         "accepted_values": {"type": "array", "items": _TEXT},
-        "order": {"type": "string", "enum": ["worst_to_best", "unclear"]},
-        "numeric_range": {"anyOf": [bounds, {"type": "null"}]},
+        "order": {"type": "string", "enum": ["worst_to_best"]},
         "allow_na": {"type": "boolean"},
         "expect": _object(dict.fromkeys(OPERATORS, direction)),
     })  # fmt: skip

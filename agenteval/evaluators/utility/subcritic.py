@@ -142,4 +142,6 @@ def _shown(criterion: Criterion) -> dict[str, Any]:
         "name": criterion.name,
         "description": criterion.description,
         "accepted_values": list(criterion.accepted_values),
+        "allow_na": criterion.allow_na,
+        "expect": dict(criterion.expect),
     }
