@@ -89,6 +89,13 @@ def verify(
     min_cases: Annotated[
         int, typer.Option(help="Below this many cases nothing is decided.", min=2)
     ] = 20,
+    deterministic: Annotated[
+        bool,
+        typer.Option(
+            "--deterministic",
+            help="The judge of --scores is a function that always says the same: no repeats needed.",
+        ),
+    ] = False,
     rounds: Annotated[
         int,
         typer.Option(help="Then drop, ask the critic for more criteria, and verify again.", min=1),
@@ -130,16 +137,23 @@ def verify(
     Verbosity.level = -1 if quiet else Verbosity.level
     check_record(record, [criteria, scores, output], [runs], model, store=store)
     refuse_input(output, [runs, criteria, scores], store=store)
+    thresholds = VerifyOptions(min_cases=min_cases, seed=seed, deterministic=deterministic)
     how = _How(
-        tuple(perturb or ()), drop, VerifyOptions(min_cases=min_cases, seed=seed), output, gate,
-        as_json, probes, rounds, attacked,
+        tuple(perturb or ()), drop, thresholds, output, gate, as_json, probes, rounds, attacked,
     )  # fmt: skip
     if scores is not None:
         if probes:
             raise InputError("the probes ask a judge; ratings made elsewhere have none", "--probes")
+        if runs is not None:
+            raise InputError(
+                "give runs to judge or ratings made elsewhere; texts may stand in a column `text`",
+                "--scores",
+            )
         raise typer.Exit(_elsewhere(scores, task, criteria, how))
     if runs is None:
         raise InputError("say which runs, or give ratings with --scores", "RUNS")
+    if deterministic:
+        raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
     job = Job(
         runs, task, criteria, model, base_url, store, repeats, seed, one_per_call,
         None if temperature is None or temperature < 0 else temperature, False, limit,
@@ -152,7 +166,7 @@ def verify(
 def _elsewhere(scores: Path, task: str | None, criteria: Path | None, how: _How) -> int:
     """Verdicts on a file of ratings."""
     from agenteval.evaluators.utility.criteria_file import find_criteria, load_criteria
-    from agenteval.evaluators.utility.verify.verifier import verify as verify_table
+    from agenteval.evaluators.utility.verify.outside import verify_ratings
     from agenteval.readers.scores import read_scores
     from agenteval.records import Criterion
 
@@ -169,8 +183,10 @@ def _elsewhere(scores: Path, task: str | None, criteria: Path | None, how: _How)
             Criterion(id=name, name=name, scale="numeric", numeric_range=(0.0, 1.0))
             for name in table.present("criterion")
         )
-    result = verify_table(table, known, how.options)
+    result = verify_ratings(scores, table, known, how.options)
     about = [f"{scores}: {len(table)} ratings of {len(table.present('run'))} runs"]
+    if how.output is not None:
+        _write(how.output, _marked(Path(task or "").name, known, result), None)
     return _show(result, known, about, how)
 
 
