@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agenteval.verification import Copies, Material
 
 # Not read from the operators: to list them would load more than the help needs.
-_PERTURB_HELP = (
+PERTURB_HELP = (
     "Perturbation, may be given often: drop_sentences, drop_words, drop_answer, drop_middle, "
     "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting, paraphrase. "
     "Default: five of them, see docs/verify.md."
@@ -72,7 +72,7 @@ def verify(
     repeats: Annotated[int, typer.Option(help="How often each text is judged.", min=1)] = 2,
     perturb: Annotated[
         list[str] | None,
-        typer.Option("--perturb", help=_PERTURB_HELP),
+        typer.Option("--perturb", help=PERTURB_HELP),
     ] = None,
     drop: Annotated[
         float, typer.Option(help="Share of a text that a perturbation touches.", min=0.01, max=0.9)
@@ -274,16 +274,21 @@ def _copies(
     from agenteval.verification import make_copies
 
     copies = make_copies(items, operators, share=how.share, seed=seed)
+    warn_unchanged(copies, len(items))
+    if not any(c.expect for c in criteria):
+        warn("no criterion says what a perturbation should do (`expect`): effects are not judged")
+    return copies
+
+
+def warn_unchanged(copies: list[Copies], runs: int) -> None:
+    """Name the operators that left some of the runs as they were."""
     for one in copies:
         if one.unchanged:
             reason = next(iter(one.unchanged.values()))
             warn(
-                f"{one.variant}: {len(one.unchanged)} of {len(items)} copies equal their original "
+                f"{one.variant}: {len(one.unchanged)} of {runs} copies equal their original "
                 f"and are left out (e.g. {reason})"
             )
-    if not any(c.expect for c in criteria):
-        warn("no criterion says what a perturbation should do (`expect`): effects are not judged")
-    return copies
 
 
 def _dry(job: Job, task: Task, material: Material, how: _How) -> int:

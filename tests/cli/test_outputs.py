@@ -165,6 +165,7 @@ TARGETS = [
     ("criteria", "--task", "sums", *NOWHERE, "-o"),
     ("verify", "runs.jsonl", "--task", "sums", *NOWHERE, "-o"),
     ("verify", "--scores", "ratings.csv", "-o"),
+    ("perturb", "runs.jsonl", "-o"),
     ("compare", "alpha", "beta", "--fail-on-regression", "--junit"),
     ("init", "new", "--folder"),
     ("demo", "--dir"),
