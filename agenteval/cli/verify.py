@@ -93,7 +93,7 @@ def verify(
         bool,
         typer.Option(
             "--deterministic",
-            help="The judge of --scores is a function that always says the same: no repeats needed.",
+            help="The judge of --scores is a function: it needs no repeats to agree with itself.",
         ),
     ] = False,
     rounds: Annotated[

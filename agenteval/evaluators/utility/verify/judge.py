@@ -35,8 +35,8 @@ def judge_verdict(
        criterion; or most perturbations that should move one surely did not; or those that keep
        the length did not, while others did, so that length alone explains the scores.
     3. trustworthy: repeats agree on most criteria, most perturbations moved them as expected,
-       one of them of equal length, most controls left them alone, and so did most other
-       perturbations of which no effect was expected.
+       one of them of equal length, most controls left them alone, and most criteria stayed where
+       no effect of another perturbation was expected.
     4. not enough data, with what is missing.
 
     Criteria that the judge says it cannot grade are left out and named.
@@ -79,7 +79,7 @@ def _too_little(
         return [(text, "find out why ratings are missing")]
     pairs = sum(e.pairs for v in graded for e in v.effects)
     missing = sum(e.missing for v in graded for e in v.effects)
-    if missing > (1 - options.min_coverage) * (pairs + missing):
+    if pairs < options.min_coverage * (pairs + missing):
         text = f"{missing} copies have no rating: a judge may refuse what is damaged"
         return [(text, "find out why copies have no rating")]
     return []
@@ -157,13 +157,17 @@ def _lacking(graded: Sequence[Verification]) -> list[Reason]:
 
 
 def _swayed(graded: Sequence[Verification]) -> list[Reason]:
-    """Whether most of what no effect was expected of surely had one: a single one is mistaken."""
-    still = [e for v in graded for e in v.effects if e.expected == "none" and not is_control(e)]
-    moved = [e for e in still if e.outcome == "fail"]
-    if 2 * len(moved) <= len(still):
+    """Whether most criteria surely moved where no effect was expected: a few may be mistaken."""
+    moved = {
+        v.criterion_id: e.operator
+        for v in graded
+        for e in v.effects
+        if e.expected == "none" and e.outcome == "fail"
+    }
+    if 2 * len(moved) <= len(graded):
         return []
-    names = ", ".join(sorted({e.operator for e in moved}))
-    text = f"{names} moved {len(moved)} of {len(still)} scores although no effect was expected"
+    names = ", ".join(sorted(set(moved.values())))
+    text = f"{names} moved {len(moved)} of {len(graded)} criteria although no effect was expected"
     return [(text, "see whether `expect` is mistaken; if not, the judge is swayed")]
 
 

@@ -76,7 +76,6 @@ def verify_ratings(
         return verify(table, criteria, options)
     copies = rated_copies(path)
     result = verify(table, criteria, options, lengths=copies.lengths, unchanged=copies.unchanged)
-    most = 1 - options.min_coverage
     names = {
         effect.variant: named(effect)
         for one in result.criteria
@@ -86,7 +85,7 @@ def verify_ratings(
     many = [
         f"{equal} of {total} by {names[variant]}"
         for variant, (equal, total) in copies.alike.items()
-        if variant in names and equal > most * total
+        if variant in names and total - equal < options.min_coverage * total
     ]
     if not many:
         return result

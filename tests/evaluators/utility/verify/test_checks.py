@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.verify.checks import agreement, at_the_end, coverage, separation, spread
+from agenteval.evaluators.utility.verify.checks import (
+    agreement,
+    at_the_end,
+    coverage,
+    separation,
+    spread,
+)
 from agenteval.evaluators.utility.verify.evidence import (
     Evidence,
     Lengths,
