@@ -130,8 +130,8 @@ def _reasons(result: VerifiedSet, names: Mapping[str, str]) -> None:
     together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (verdict, text), criteria in whose.items():
         together.setdefault((verdict, tuple(criteria)), []).append(text)
-    for (verdict, criteria), texts in together.items():
-        listed, said = clean(", ".join(criteria)), clean("; ".join(texts).replace("; →", " →"))
+    for (verdict, those), texts in together.items():
+        listed, said = clean(", ".join(those)), clean("; ".join(texts).replace("; →", " →"))
         out().print(f"{_verdict(verdict)} [bold]{listed}[/bold]: {said}")
     if result.subset and len(result.subset) < len(result.criteria):
         chosen = ", ".join(names.get(i, i) for i in result.subset)

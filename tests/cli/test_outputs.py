@@ -191,7 +191,7 @@ TARGETS = [
     ("flow", "score", "runs.jsonl", *NOWHERE, "--record"),
 ]
 ENDINGS = {("export",): ".csv", ("flow", "report", "--figure"): ".png"}
-NO_STORE = {"init", "demo", "annotate", "plant", "import"}  # commands that have none
+NO_STORE = {"init", "demo", "perturb", "annotate", "plant", "import"}  # commands that have none
 
 
 def made(command: tuple[str, ...]) -> str:
