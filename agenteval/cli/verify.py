@@ -276,7 +276,7 @@ def _copies(
     copies = make_copies(items, operators, share=how.share, seed=seed)
     warn_unchanged(copies, len(items))
     if not any(c.expect for c in criteria):
-        warn("no criterion says what a perturbation should do (`expect`): effects are not judged")
+        warn("no criterion says what a perturbation should do (`expect`): only controls are judged")
     return copies
 
 
