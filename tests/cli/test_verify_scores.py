@@ -124,6 +124,13 @@ def test_copies_with_the_text_of_their_original_are_left_out(cli: Cli, project: 
     assert not any("rated exactly" in w for w in judge["warnings"])
 
 
+def test_one_run_has_one_text_under_one_variant(cli: Cli, project: Path) -> None:
+    rows = [r | {"text": f"text {r['repeat']}"} for r in rows_of("fair", cases=1)]
+    result = verified(cli, project, rows)
+    assert result.code == 2
+    assert "s.jsonl:2: run 'r0' (original) has another text than in an earlier line" in result.err
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -131,7 +138,7 @@ def test_copies_with_the_text_of_their_original_are_left_out(cli: Cli, project: 
                 "they are probably the same text; a column `text` tells"),
         # of the 25 others one in three is at the lowest level already: 9 more stay as they are
         (lambda row: {}, "copies rated exactly as their original: 14 of 40 by drop_sentences 25%, "
-         "24 of 40 by shuffle_sentences: the same text, or a judge that does not see the change; "
+         "24 of 40 by shuffle_sentences: the same text, or a change that no rating shows; "
          "a column `text` tells"),
     ],
     ids=["explained", "values only"],

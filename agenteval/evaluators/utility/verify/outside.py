@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agenteval.errors import InputError
 from agenteval.evaluators.utility.verify.effects import named
 from agenteval.evaluators.utility.verify.evidence import Lengths
 from agenteval.evaluators.utility.verify.options import VerifyOptions
@@ -34,14 +35,21 @@ class RatedCopies:
 
 
 def rated_copies(path: Path) -> RatedCopies:
-    """Read the columns `text` and `explanation` of a file of ratings. Raises as `read_scores`."""
+    """Read the columns `text` and `explanation` of a file of ratings.
+
+    Raises as `read_scores`, and InputError for a run with two texts under one variant.
+    """
     texts: dict[tuple[str, str], str] = {}
     rated: dict[tuple[str, str], set[int]] = defaultdict(set)
     explained = False
-    for _, row in score_rows(path):
+    for number, row in score_rows(path):
         place = str(row["run"]), str(row.get("variant") or ORIGINAL)
-        if isinstance(text := row.get("text"), str):
-            texts.setdefault(place, text)
+        text = row.get("text")
+        if isinstance(text, str) and texts.setdefault(place, text) != text:
+            raise InputError(
+                f"run {place[0]!r} ({place[1]}) has another text than in an earlier line",
+                f"{path}:{number}",
+            )
         explained = explained or bool(row.get("explanation"))
         said = (row.get(k) for k in ("criterion", "label", "value", "status", "explanation"))
         rated[place].add(hash((str(row.get("repeat", 0)), *map(str, said))))
@@ -92,7 +100,7 @@ def verify_ratings(
     how = "word for word" if copies.explained else "exactly"
     why = (
         "they are probably the same text" if copies.explained
-        else "the same text, or a judge that does not see the change"
+        else "the same text, or a change that no rating shows"
     )  # fmt: skip
     text = f"copies rated {how} as their original: {', '.join(many)}: {why}; a column `text` tells"
     judge = result.judge.model_copy(update={"warnings": (*result.judge.warnings, text)})

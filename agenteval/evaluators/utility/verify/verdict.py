@@ -13,6 +13,7 @@ from agenteval.records.verification import Check, Effect, Verdict, Verification
 from agenteval.stats import mean_interval
 
 _LEAVE_OUT = "leave it out"
+_WHY_MISSING = "find out why ratings are missing"
 MORE_CASES = "rate more cases"
 MORE_REPEATS = "rate every text three times (--repeats 3)"
 
@@ -86,8 +87,7 @@ def _rules(
     rules: tuple[tuple[object, Verdict, list[str], str], ...] = (
         (not evidence.rated.any(), "undecided", [coverage.reason], "find out why it has no rating"),
         (few_cases, "undecided", [few_cases], mend),
-        (coverage.outcome == "fail", "repair", [coverage.reason],
-         "find out why ratings are missing"),
+        (coverage.outcome == "fail", "repair", [coverage.reason], _WHY_MISSING),
         (constant and moved, "undecided",
          ["these runs do not differ on it", *_said(moved)], "rate runs that differ on it"),
         (constant, "drop", [spread.reason], _LEAVE_OUT),
@@ -113,12 +113,11 @@ def short_of_cases(evidence: Evidence, options: VerifyOptions) -> tuple[str, str
     unrated = evidence.asked - evidence.cases
     counts = evidence.table.where(np.isnan(evidence.table.value)).statuses()
     kinds = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items())
-    why = f"{unrated} of {evidence.asked} cases could not be rated ({kinds})"
+    why, step = f"{unrated} of {evidence.asked} cases could not be rated ({kinds})", _WHY_MISSING
+    if set(counts) == {"not_applicable"}:
+        why, step = f"it does not apply to {unrated} of {evidence.asked} cases", MORE_CASES
     if evidence.asked >= options.min_cases:
-        return (
-            f"{why}; {options.min_cases} rated ones are needed",
-            "find out why ratings are missing",
-        )
+        return f"{why}; {options.min_cases} rated ones are needed", step
     short = options.min_cases - evidence.cases
     text = f"{evidence.cases} cases: {short} more are needed to decide anything"
     return (f"{text}; {why}" if unrated else text), MORE_CASES

@@ -464,8 +464,8 @@ def test_what_is_missing_is_said() -> None:
     [
         ("unscored:parse", 37, "37 of 40 cases could not be rated (37 unscored:parse); "
          "20 rated ones are needed", "find out why ratings are missing"),
-        ("not_applicable", 37, "37 of 40 cases could not be rated (37 not applicable); "
-         "20 rated ones are needed", "find out why ratings are missing"),
+        ("not_applicable", 37, "it does not apply to 37 of 40 cases; 20 rated ones are needed",
+         "rate more cases"),
         ("unscored:parse", 2, "3 cases: 17 more are needed to decide anything; "
          "2 of 5 cases could not be rated (2 unscored:parse)", "rate more cases"),
         ("unscored:parse", 0, "3 cases: 17 more are needed to decide anything", "rate more cases"),
