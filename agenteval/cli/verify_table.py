@@ -94,8 +94,8 @@ def _effects(result: VerifiedSet, names: Mapping[str, str]) -> list[Grid]:
         Grid(
             (Column("criterion", number=False), *map(Column, heads)),
             (*rows, Group(""), shorter),
-            "original minus copy (share of the scale)\nexpected ↓ lower, = same, ↑ higher, · unknown;"
-            " ✓ surely so, ✗ surely not, ? undecided",
+            "original minus copy (share of the scale)\n"
+            "expected ↓ lower, = same, ↑ higher, · unknown; ✓ surely so, ✗ surely not, ? undecided",
         )
     ]
 
