@@ -92,6 +92,14 @@ class Agreement:
     corrected: Corrected | None
     warnings: tuple[str, ...]
 
+    @property
+    def compared(self) -> int:
+        """Runs that equal levels and kappa are over: of `n` those with a level from both.
+
+        Where the criterion has no levels, all of `n`.
+        """
+        return self.exact.n if self.levels else self.n
+
 
 def agree(
     judge: ScoreTable,
@@ -143,7 +151,7 @@ def _compare(name: str, judge: Word, label: Word, options: AgreeOptions) -> Agre
         n=len(both),
         cases=len(set(case)),
         **_on_levels(pair, means, clusters, judge.levels, options),
-        **_on_means(means, clusters, judge.relative or label.relative, options),
+        **_on_means(means, clusters, _unaveraged(judge, label), options),
         levels=judge.levels.names,
         confusion=_confusion(pair, len(judge.levels.names)),
         tied=int(judge.tied[ours].sum()),
@@ -185,17 +193,25 @@ def _on_levels(
     return {name: honest(one) for name, one in (found | {"alpha": alpha}).items()}
 
 
+def _unaveraged(judge: Word, label: Word) -> str:
+    """Why values are no places on a scale that have a mean; empty when they are."""
+    if judge.levels.measure == "nominal":
+        return "nominal: counted, not averaged"
+    return "ranks within a problem, not places on the scale" * (judge.relative or label.relative)
+
+
 def _on_means(
-    means: Floats, clusters: Cases | None, relative: bool, options: AgreeOptions
+    means: Floats, clusters: Cases | None, unaveraged: str, options: AgreeOptions
 ) -> dict[str, Any]:
     """Rank correlation, both means and their paired difference, of (runs, 2) label and judge."""
     known = ~np.isnan(means).any(axis=1)
     label, judge = means[known].T
     case = None if clusters is None else clusters[known]
     figures = {"spearman": _spearman(label, judge, case, options)}
-    if relative or not known.any():
-        reason = "ranks within a problem, not places on the scale" if relative else "no values"
-        return figures | {"judge_mean": None, "label_mean": None, "bias": _nothing(reason)}
+    if unaveraged or not known.any():
+        nothing = _nothing(unaveraged or "no values")
+        figures |= {} if known.any() else {"spearman": nothing}
+        return figures | {"judge_mean": None, "label_mean": None, "bias": nothing}
     bias = mean_over_cases(judge - label, case, (-1, 1))
     means_of = {"judge_mean": float(judge.mean()), "label_mean": float(label.mean())}
     return figures | means_of | {"bias": bias}
@@ -279,11 +295,15 @@ def _corrected(
 
 def _warnings(one: Agreement, options: AgreeOptions) -> list[str]:
     said = []
-    if one.n < options.few:
-        text = f"{one.n} runs rated by both, fewer than {options.few}"
-        ends = proportion_interval(round(0.8 * one.n), one.n) if one.n else None
+    n = one.compared
+    if n < one.n:
+        said.append(f"{one.n - n} of {one.n} runs rated by both have no level of the scale: equal "
+                    f"levels, kappa and alpha are over {n}")  # fmt: skip
+    if n < options.few:
+        text = f"{n} runs rated by both, fewer than {options.few}"
+        ends = proportion_interval(round(0.8 * n), n) if n else None
         if ends is not None and ends.low is not None and ends.high is not None:
-            text += (f": {round(0.8 * one.n)} of {one.n} equal would mean anything from "
+            text += (f": {round(0.8 * n)} of {n} equal would mean anything from "
                      f"{ends.low:.0%} to {ends.high:.0%}")  # fmt: skip
         said.append(text)
     if one.cases < min(one.n, 20):

@@ -333,3 +333,27 @@ def test_names_of_runs_from_elsewhere_give_case_and_success() -> None:
     placed = with_runs(own, {"a": "p"}, {"a": False, "b": None})
     assert [placed.case.names[i] for i in placed.case.codes] == ["p", "b"]
     assert placed.success.tolist() == [0, 1]
+
+
+def test_kappa_counts_the_runs_that_it_is_over() -> None:
+    """Ten of 40 values of the judge lie between two levels: means compare, levels do not."""
+    label = {f"r{i}": float(i % 3) / 2 for i in range(40)}
+    judge = {run: 0.25 if i < 10 else value for i, (run, value) in enumerate(label.items())}
+    found = one(table(GRADE, judge), table(GRADE, label), GRADE)
+    assert (found.n, found.compared) == (40, 30)
+    assert (found.exact.n, found.kappa.n, found.bias.n) == (30, 30, 40)
+    assert found.exact.mean == 1
+    assert found.warnings[0] == (
+        "10 of 40 runs rated by both have no level of the scale: equal levels, kappa and alpha "
+        "are over 30"
+    )
+    assert not any("fewer than 30" in w for w in found.warnings)
+    few = one(table(GRADE, judge), table(GRADE, label), GRADE, few=31)
+    assert any(w.startswith("30 runs rated by both, fewer than 31") for w in few.warnings)
+
+
+def test_a_nominal_criterion_is_counted_and_not_averaged() -> None:
+    label = {f"r{i}": "xyz"[i % 3] for i in range(30)}
+    found = one(table(KIND, label), table(KIND, label), KIND)
+    assert (found.n, found.compared) == (30, 30)
+    assert found.bias.reason == found.spearman.reason == "nominal: counted, not averaged"

@@ -22,7 +22,7 @@ from agenteval.verifier_agent import VerifiedMessage, VerifierAgent, VerifierSet
 
 RUNS = make_runs(24, np.random.default_rng(2))
 SETTINGS = VerifierSettings(
-    operators=("drop_sentences", "shuffle_sentences", "swap_numbers", "pad"),
+    operators=("drop_sentences", "shuffle_sentences", "swap_numbers", "pad", "whitespace"),
     options=VerifyOptions(resamples=200, draws=1000),
 )
 ASKED = StructuredMessage[CriteriaMessage](

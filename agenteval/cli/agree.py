@@ -85,7 +85,7 @@ def agree(
         print_json(_json(found))
     else:
         print_found(found, {c.id: c.name for c in material.criteria}, confusion=confusion)
-    short = any(a.n < few for part in found.comparisons for a in part.criteria)
+    short = any(a.compared < few for part in found.comparisons for a in part.criteria)
     raise typer.Exit(4 if gate and short else 0)
 
 

@@ -108,7 +108,7 @@ def _agreement(rows: Sequence[Agreement], names: Names) -> Grid:
         Row(
             (
                 names.get(one.criterion_id, one.criterion_id),
-                str(one.n),
+                str(one.compared) if one.compared == one.n else f"{one.compared} of {one.n}",
                 interval(one.exact, percent=True),
                 *(interval(i) for i in (one.kappa, one.alpha)),
             )

@@ -30,6 +30,7 @@ from agenteval.cli import (
     flow,
     init,
     models,
+    perturb,
     plan,
     quantify,
     report,
@@ -57,6 +58,7 @@ app.command("init")(init.init)
 app.command("criteria")(criteria.criteria)
 app.command("quantify")(quantify.quantify)
 app.command("verify")(verify.verify)
+app.command("perturb")(perturb.perturb)
 app.command("agree")(agree.agree)
 app.command("compare")(compare.compare)
 app.command("report")(report.report)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agenteval.verification import Copies, Material
 
 # Not read from the operators: to list them would load more than the help needs.
-_PERTURB_HELP = (
+PERTURB_HELP = (
     "Perturbation, may be given often: drop_sentences, drop_words, drop_answer, drop_middle, "
     "truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting, paraphrase. "
     "Default: five of them, see docs/verify.md."
@@ -81,7 +81,7 @@ def verify(
     repeats: Annotated[int, typer.Option(help="How often each text is judged.", min=1)] = 2,
     perturb: Annotated[
         list[str] | None,
-        typer.Option("--perturb", help=_PERTURB_HELP),
+        typer.Option("--perturb", help=PERTURB_HELP),
     ] = None,
     drop: Annotated[
         float, typer.Option(help="Share of a text that a perturbation touches.", min=0.01, max=0.9)
@@ -98,6 +98,13 @@ def verify(
     min_cases: Annotated[
         int, typer.Option(help="Below this many cases nothing is decided.", min=2)
     ] = 20,
+    deterministic: Annotated[
+        bool,
+        typer.Option(
+            "--deterministic",
+            help="The judge of --scores is a function: it needs no repeats to agree with itself.",
+        ),
+    ] = False,
     rounds: Annotated[
         int,
         typer.Option(help="Then drop, ask the critic for more criteria, and verify again.", min=1),
@@ -139,16 +146,23 @@ def verify(
     Verbosity.level = -1 if quiet else Verbosity.level
     check_record(record, [criteria, scores, output], [runs], model, store=store)
     refuse_input(output, [runs, criteria, scores], store=store)
+    thresholds = VerifyOptions(min_cases=min_cases, seed=seed, deterministic=deterministic)
     how = _How(
-        tuple(perturb or ()), drop, VerifyOptions(min_cases=min_cases, seed=seed), output, gate,
-        as_json, probes, rounds, attacked,
+        tuple(perturb or ()), drop, thresholds, output, gate, as_json, probes, rounds, attacked,
     )  # fmt: skip
     if scores is not None:
         if probes:
             raise InputError("the probes ask a judge; ratings made elsewhere have none", "--probes")
+        if runs is not None:
+            raise InputError(
+                "give runs to judge or ratings made elsewhere; texts may stand in a column `text`",
+                "--scores",
+            )
         raise typer.Exit(_elsewhere(scores, task, criteria, how))
     if runs is None:
         raise InputError("say which runs, or give ratings with --scores", "RUNS")
+    if deterministic:
+        raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
     job = Job(
         runs, task, criteria, model, base_url, store, repeats, seed, one_per_call,
         None if temperature is None or temperature < 0 else temperature, False, limit,
@@ -162,7 +176,7 @@ def verify(
 def _elsewhere(scores: Path, task: str | None, criteria: Path | None, how: _How) -> int:
     """Verdicts on a file of ratings."""
     from agenteval.evaluators.utility.criteria_file import find_criteria, load_criteria
-    from agenteval.evaluators.utility.verify.verifier import verify as verify_table
+    from agenteval.evaluators.utility.verify.outside import verify_ratings
     from agenteval.readers.scores import read_scores
     from agenteval.records import Criterion
 
@@ -179,8 +193,10 @@ def _elsewhere(scores: Path, task: str | None, criteria: Path | None, how: _How)
             Criterion(id=name, name=name, scale="numeric", numeric_range=(0.0, 1.0))
             for name in table.present("criterion")
         )
-    result = verify_table(table, known, how.options)
+    result = verify_ratings(scores, table, known, how.options)
     about = [f"{scores}: {len(table)} ratings of {len(table.present('run'))} runs"]
+    if how.output is not None:
+        _write(how.output, _marked(Path(task or "").name, known, result), None)
     return _show(result, known, about, how)
 
 
@@ -269,16 +285,21 @@ def _copies(
     from agenteval.verification import make_copies
 
     copies = make_copies(items, operators, share=how.share, seed=seed)
+    warn_unchanged(copies, len(items))
+    if not any(c.expect for c in criteria):
+        warn("no criterion says what a perturbation should do (`expect`): only controls are judged")
+    return copies
+
+
+def warn_unchanged(copies: list[Copies], runs: int) -> None:
+    """Name the operators that left some of the runs as they were."""
     for one in copies:
         if one.unchanged:
             reason = next(iter(one.unchanged.values()))
             warn(
-                f"{one.variant}: {len(one.unchanged)} of {len(items)} copies equal their original "
+                f"{one.variant}: {len(one.unchanged)} of {runs} copies equal their original "
                 f"and are left out (e.g. {reason})"
             )
-    if not any(c.expect for c in criteria):
-        warn("no criterion says what a perturbation should do (`expect`): effects are not judged")
-    return copies
 
 
 def _dry(job: Job, task: Task, material: Material, how: _How) -> int:

@@ -94,7 +94,8 @@ def _effects(result: VerifiedSet, names: Mapping[str, str]) -> list[Grid]:
         Grid(
             (Column("criterion", number=False), *map(Column, heads)),
             (*rows, Group(""), shorter),
-            "original minus copy (share of the scale); expected ↓ lower, = same, ↑ higher",
+            "original minus copy (share of the scale)\n"
+            "expected ↓ lower, = same, ↑ higher, · unknown; ✓ surely so, ✗ surely not, ? undecided",
         )
     ]
 
@@ -120,13 +121,19 @@ def _shorter(rated: Sequence[Verification], column: tuple[str, float | None]) ->
 
 
 def _reasons(result: VerifiedSet, names: Mapping[str, str]) -> None:
-    together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    """Reasons and next step of each verdict; what holds of several criteria stands once."""
+    whose: dict[tuple[str, str], list[str]] = {}
     for one in result.criteria:
-        name = names.get(one.criterion_id, one.criterion_id)
-        together.setdefault((one.verdict, one.reasons), []).append(name)
-    for (verdict, reasons), said in together.items():
-        listed = clean(", ".join(said))
-        out().print(f"{_verdict(verdict)} [bold]{listed}[/bold]: {clean('; '.join(reasons))}")
+        step = [f"→ {one.next_step}"] if one.next_step else []
+        for text in (*one.reasons, *step):
+            name = names.get(one.criterion_id, one.criterion_id)
+            whose.setdefault((one.verdict, text), []).append(name)
+    together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (verdict, text), criteria in whose.items():
+        together.setdefault((verdict, tuple(criteria)), []).append(text)
+    for (verdict, those), texts in together.items():
+        listed, said = clean(", ".join(those)), clean("; ".join(texts).replace("; →", " →"))
+        out().print(f"{_verdict(verdict)} [bold]{listed}[/bold]: {said}")
     if result.subset and len(result.subset) < len(result.criteria):
         chosen = ", ".join(names.get(i, i) for i in result.subset)
         out().print(f"smallest set that tells success from failure as well as all: {clean(chosen)}")
@@ -138,10 +145,13 @@ def _reasons(result: VerifiedSet, names: Mapping[str, str]) -> None:
 
 
 def _judge(result: VerifiedSet) -> None:
+    """Verdict, reasons, what to do now, warnings."""
     judge = result.judge
     out().print(f"\n[bold]judge: {_verdict(judge.verdict)}[/bold]")
     for reason in judge.reasons:
         out().print(f"  {clean(reason)}")
+    if judge.next_step:
+        out().print(f"  → {clean(judge.next_step)}")
     for warning in judge.warnings:
         out().print(f"  [yellow]warning:[/yellow] {clean(warning)}")
 

@@ -63,11 +63,15 @@ class Effect(Record):
 
 
 class Verification(Record):
-    """The verdict on one criterion, its reasons in words, and everything it rests on."""
+    """The verdict on one criterion, its reasons in words, and everything it rests on.
+
+    `next_step` is one clause: what to do now.
+    """
 
     criterion_id: str
     verdict: Verdict
     reasons: tuple[str, ...]
+    next_step: str = ""
     runs: int
     cases: int
     repeats: int
@@ -85,10 +89,11 @@ class Verification(Record):
 
 
 class JudgeVerdict(Record):
-    """What holds of the judge as a whole, on these criteria and runs."""
+    """What holds of the judge as a whole, on these criteria and runs, and what to do now."""
 
     verdict: Trust
     reasons: tuple[str, ...]
+    next_step: str = ""
     warnings: tuple[str, ...] = ()
 
 
@@ -103,4 +108,4 @@ class VerifiedSet(Record):
     criteria: tuple[Verification, ...]
     subset: tuple[str, ...] = ()
     first_component: float | None = None  # share of variance of the criteria's first component
-    options: dict[str, float | int] = Field(default_factory=dict)
+    options: dict[str, bool | int | float] = Field(default_factory=dict)

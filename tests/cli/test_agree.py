@@ -57,6 +57,20 @@ def test_two_raters_of_one_file(cli: Cli, project: Path) -> None:
     assert "2 partly clear" in shown.out
 
 
+def test_the_runs_that_a_figure_is_over(cli: Cli, project: Path) -> None:
+    """Two of the judge's six values lie between levels: means compare, levels do not."""
+    labels = lines(project / "l.jsonl", *clarity(None, 0, 0, 1, 1, 2, 2))
+    values = [0.25, 0.75, 0.5, 0.5, 1.0, 1.0]
+    scores = lines(project / "s.jsonl", *(
+        {"run": f"r{i}", "criterion": "clarity", "value": v} for i, v in enumerate(values)
+    ))  # fmt: skip
+    result = cli("agree", "--labels", labels, "--task", "sums", "--scores", scores, "--gate",
+                 "--min-runs", 5)  # fmt: skip
+    assert "4 of 6" in result.out
+    assert "equal levels, kappa and alpha are over 4" in " ".join(result.out.split())
+    assert result.code == 4  # of six runs four are compared, fewer than five
+
+
 def test_every_rater_and_how_far_they_agree(cli: Cli, project: Path) -> None:
     labels = lines(project / "l.jsonl", *clarity("A", 0, 1, 2, 2), *clarity("B", 0, 1, 2, 1))
     judge = lines(project / "judge.jsonl", *clarity(None, 0, 1, 2, None))

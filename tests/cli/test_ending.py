@@ -80,9 +80,9 @@ def test_the_run_that_the_demo_names_is_the_first(project: Path) -> None:
 
 
 def test_the_help_names_every_perturbation(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agenteval.cli.verify import _PERTURB_HELP
+    from agenteval.cli.verify import PERTURB_HELP
 
-    listed = _PERTURB_HELP.partition(": ")[2].partition(".")[0].split(", ")
+    listed = PERTURB_HELP.partition(": ")[2].partition(".")[0].split(", ")
     assert sorted(listed) == sorted(BANK_OPERATORS)
 
 

@@ -165,6 +165,7 @@ TARGETS = [
     ("criteria", "--task", "sums", *NOWHERE, "-o"),
     ("verify", "runs.jsonl", "--task", "sums", *NOWHERE, "-o"),
     ("verify", "--scores", "ratings.csv", "-o"),
+    ("perturb", "runs.jsonl", "-o"),
     ("compare", "alpha", "beta", "--fail-on-regression", "--junit"),
     ("init", "new", "--folder"),
     ("demo", "--dir"),
@@ -190,7 +191,7 @@ TARGETS = [
     ("flow", "score", "runs.jsonl", *NOWHERE, "--record"),
 ]
 ENDINGS = {("export",): ".csv", ("flow", "report", "--figure"): ".png"}
-NO_STORE = {"init", "demo", "annotate", "plant", "import"}  # commands that have none
+NO_STORE = {"init", "demo", "perturb", "annotate", "plant", "import"}  # commands that have none
 
 
 def made(command: tuple[str, ...]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,6 @@ import pytest
 from agenteval.store import Store
 from agenteval.testing import serve
 from tests.cli.conftest import Cli
-
-LABELS = ("unclear", "fair", "clear")
 
 
 def answer(body: dict[str, Any], n: int) -> str:
@@ -66,46 +63,13 @@ def test_the_gate(cli: Cli, project: Path) -> None:
         assert cli(*command, "--gate").code == 4
 
 
-def scores(path: Path, judge: str) -> Path:
-    """Ratings of 40 cases: `fair` follows the case and the perturbation, `random` neither."""
-    rng = random.Random(1)
-    rows = []
-    for case in range(40):
-        for variant in ("original", "drop_sentences:0.25:0", "shuffle_sentences:-:0", "pad:0.25:0"):
-            for repeat in range(3):
-                level = case % 3 if judge == "fair" else rng.randrange(3)
-                if judge == "fair" and variant[0] in "ds":
-                    level = max(0, level - 1)
-                rows.append({"run": f"r{case}", "criterion": "clarity", "repeat": repeat,
-                             "variant": variant, "label": LABELS[level],
-                             "success": case % 3 == 2})  # fmt: skip
-    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
-    return path
-
-
-@pytest.mark.parametrize(
-    ("judge", "code", "verdict"), [("fair", 0, "trustworthy"), ("random", 5, "not trustworthy")]
-)
-def test_ratings_made_elsewhere(
-    cli: Cli, project: Path, judge: str, code: int, verdict: str
-) -> None:
-    criteria = project / "mine.json"
-    expect = {"drop_sentences": "lower", "shuffle_sentences": "lower", "pad": "none"}
-    criteria.write_text(json.dumps(
-        {"schema": 1, "task": "sums", "criteria": [
-            {"name": "Clarity", "accepted_values": LABELS, "expect": expect}]}
-    ))  # fmt: skip
-    path = scores(project / "s.jsonl", judge)
-    result = cli("verify", "--scores", path, "--criteria", criteria, "--gate")
-    assert result.code == code, result.out + result.err
-    assert f"judge: {verdict}" in result.out
-
-
 def test_bad_input_is_one_line(cli: Cli, project: Path) -> None:
     for arguments, said in (
         ((), "say which runs"),
         (("runs.jsonl", "--perturb", "nonsense"), "unknown operator 'nonsense'"),
         (("--scores", "none.jsonl"), "cannot read"),
+        (("runs.jsonl", "--scores", "s.jsonl"), "give runs to judge or ratings made elsewhere"),
+        (("runs.jsonl", "--deterministic"), "--deterministic: is said of ratings made elsewhere"),
     ):
         result = cli("verify", *arguments)
         assert result.code == 2

@@ -62,6 +62,11 @@ class Evidence:
         """Cases with a value: the independent units."""
         return len(np.unique(self.originals.case[self.rated]))
 
+    @property
+    def asked(self) -> int:
+        """Cases that were to be rated, with a value or without."""
+        return len(np.unique(self.originals.case))
+
 
 def share_of(written: str) -> float | None:
     """The share as a number; None where there is none, or other tools wrote something else."""

@@ -24,6 +24,8 @@ class VerifyOptions:
     - `ceiling`: share of ratings at one end of the scale from which differences drown there.
     - `resamples` of the bootstrap, `draws` of random sign flips.
     - `alpha`: error rate of each family of tests after Holm's correction.
+    - `deterministic`: whoever gives the ratings declares that the judge rates a text the same every
+      time, as a function does. Equal repeats alone do not show it: they may be copies.
     """
 
     min_cases: int = 20
@@ -38,6 +40,7 @@ class VerifyOptions:
     resamples: int = 1000
     draws: int = 10_000
     seed: int = 0
+    deterministic: bool = False
 
     def __post_init__(self) -> None:
         """Raises InputError for a threshold that no data could meet or miss."""

@@ -33,16 +33,15 @@ def redundancy(
     """The verdicts with redundancy: Spearman's rho of the runs' means between every two criteria.
 
     From the best told criterion down (keep before undecided, then agreement plus AUC), one that
-    says what an already retained one says (`redundant` over at least `min_cases` shared cases) is
-    dropped. Only criteria that are kept or undecided retain or are dropped so, and a partner
-    covers as many ratings.
+    says what an already retained one says (`redundant` over the runs that both rate, of at least
+    `min_cases` cases) is dropped. Only criteria that are kept or undecided retain or are dropped
+    so, and a partner covers as many ratings.
     """
     if len(evidence) < 2:
         check = Check(name="redundancy", outcome="unknown", reason="there is no other criterion")
         return [_with(v, check) for v in decided]
     means = means_of(evidence)
     found = correlation_matrix(means)
-    shared = _shared_cases(evidence, means)
     place = {v.criterion_id: i for i, v in enumerate(decided)}
     candidates = [v for v in decided if v.verdict in ("keep", "undecided") and v.runs]
     candidates.sort(key=lambda v: (v.verdict != "keep", -_strength(v), v.criterion_id))
@@ -55,7 +54,7 @@ def redundancy(
             for other in retained
             if (rho := found.rho[own][k := place[other.criterion_id]]) is not None
             and rho >= options.redundant
-            and shared[own, k] >= options.min_cases
+            and _shared(evidence[own], evidence[k]) >= options.min_cases
             and (other.coverage or 0) >= (one.coverage or 0) - 0.01
         ]
         if same:
@@ -77,17 +76,10 @@ def _strength(one: Verification) -> float:
     return (0.5 if area is None else area) + (alpha or 0.0)
 
 
-def _shared_cases(evidence: Sequence[Evidence], means: Floats) -> NDArray[np.int64]:
-    """(criteria, criteria) number of cases that both have a value for."""
-    case_of = {
-        int(run): int(case)
-        for e in evidence
-        for run, case in zip(e.originals.run, e.originals.case, strict=True)
-    }
-    _, index = np.unique([case_of[run] for run in sorted(case_of)], return_inverse=True)
-    rated = ~np.isnan(means).T
-    there = np.array([np.bincount(index, weights=one) > 0 for one in rated], dtype=np.int64)
-    return np.asarray(there @ there.T, dtype=np.int64)
+def _shared(first: Evidence, second: Evidence) -> int:
+    """Number of cases of the runs that both have a value for."""
+    both = np.isin(first.originals.run, second.originals.run[second.rated])
+    return len(np.unique(first.originals.case[first.rated & both]))
 
 
 def _nearest(at: int, decided: Sequence[Verification], found: CorrelationMatrix) -> Check:
@@ -108,7 +100,10 @@ def _dropped(one: Verification, partner: str | None, check: Check) -> Verificati
         return _with(one, check)
     reason = f"says what {partner} says ({check.reason.partition('(')[2]}"
     failed = check.model_copy(update={"outcome": "fail", "reason": reason})
-    update = {"verdict": "drop", "partner": partner, "reasons": (reason,)}
+    update = {
+        "verdict": "drop", "partner": partner, "reasons": (reason,),
+        "next_step": f"leave it out; {partner} stays",
+    }  # fmt: skip
     return _with(one, failed).model_copy(update=update)
 
 

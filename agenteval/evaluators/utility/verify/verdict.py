@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from agenteval.evaluators.utility.verify.effects import is_control, is_directed, named
 from agenteval.evaluators.utility.verify.evidence import Evidence
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records.verification import Check, Effect, Verdict, Verification
 from agenteval.stats import mean_interval
+
+_LEAVE_OUT = "leave it out"
+_WHY_MISSING = "find out why ratings are missing"
+MORE_CASES = "rate more cases"
+MORE_REPEATS = "rate every text three times (--repeats 3)"
 
 
 def decide(
@@ -22,17 +30,17 @@ def decide(
     2. repair: too many ratings are missing.
     3. every run has the same value: undecided when a perturbation moved it (these runs do not
        differ on it), else drop.
-    4. repeats disagree: drop when it surely does not tell success from failure either, else repair.
-    5. repair: failed runs are surely rated higher than successful ones.
+    4. repair: failed runs are surely rated higher than successful ones.
+    5. repeats disagree: drop when it surely does not tell success from failure either, else repair.
     6. drop: it surely does not tell success from failure, and no perturbation moved it as expected.
-    7. repair: a control moved it, or it did not move where it surely should have.
+    7. repair: a perturbation, control or not, surely did other than expected.
     8. keep: repeats agree, and it tells success from failure or moved as expected.
     9. undecided, with what is missing.
 
     What another criterion says as well is dropped afterwards (`redundancy`).
     """
     by_name = {check.name: check for check in checks}
-    verdict, reasons = _rules(evidence, by_name, effects, options)
+    verdict, reasons, step = _rules(evidence, by_name, effects, options)
     means = evidence.originals.mean[evidence.rated].tolist()
     cases = evidence.originals.case[evidence.rated].tolist()
     mean = mean_interval(means, cases, bounds=(0.0, 1.0))
@@ -40,6 +48,7 @@ def decide(
         criterion_id=evidence.criterion.id,
         verdict=verdict,
         reasons=tuple(reasons),
+        next_step=step,
         runs=int(evidence.rated.sum()),
         cases=evidence.cases,
         repeats=evidence.originals.values.shape[1],
@@ -57,62 +66,67 @@ def _rules(
     checks: dict[str, Check],
     effects: Sequence[Effect],
     options: VerifyOptions,
-) -> tuple[Verdict, list[str]]:
+) -> tuple[Verdict, list[str], str]:
+    """Verdict, reasons and next step of the first rule that applies."""
     coverage, spread, agreement, separation = (
         checks[n] for n in ("coverage", "spread", "agreement", "discrimination")
     )
-    if not evidence.rated.any():
-        return "undecided", [coverage.reason]
-    if evidence.cases < options.min_cases:
-        short = options.min_cases - evidence.cases
-        return "undecided", [f"{evidence.cases} cases: {short} more are needed to decide anything"]
-    if coverage.outcome == "fail":
-        return "repair", [coverage.reason]
-    if spread.outcome == "fail":
-        moved = _said(moved_as_expected(effects))
-        if moved:
-            return "undecided", ["these runs do not differ on it", *moved]
-        return "drop", [spread.reason]
-    if agreement.outcome == "fail":
-        verdict: Verdict = "drop" if separation.outcome == "fail" else "repair"
-        return verdict, [agreement.reason, separation.reason]
-    if separation.high is not None and separation.high < 0.5:
-        return "repair", [f"failed runs are rated higher: {separation.reason}"]
-    return _weighed(agreement, separation, effects)
+    moved = moved_as_expected(effects)
+    wrong = [e for e in effects if e.outcome == "fail"]
+    few_cases, mend = short_of_cases(evidence, options) or ("", "")
+    tells, blurred = separation.outcome == "pass", separation.outcome == "fail"
+    upside_down = blurred and separation.high is not None and separation.high < 0.5
+    disagree = agreement.outcome == "fail"
+    constant = spread.outcome == "fail"
+    layout = all(map(is_control, wrong))
+    lacking = [agreement.reason] if agreement.outcome != "pass" else []
+    if not moved and not tells:
+        lacking += [separation.reason, "no perturbation moved it beyond doubt as expected"]
+    known = [separation.reason] if separation.outcome != "unknown" else []
+    single = evidence.originals.values.shape[1] < 2 and agreement.outcome != "pass"
+    rules: tuple[tuple[object, Verdict, list[str], str], ...] = (
+        (not evidence.rated.any(), "undecided", [coverage.reason], "find out why it has no rating"),
+        (few_cases, "undecided", [few_cases], mend),
+        (coverage.outcome == "fail", "repair", [coverage.reason], _WHY_MISSING),
+        (constant and moved, "undecided",
+         ["these runs do not differ on it", *_said(moved)], "rate runs that differ on it"),
+        (constant, "drop", [spread.reason], _LEAVE_OUT),
+        (upside_down, "repair", [separation.reason, *([agreement.reason] if disagree else [])],
+         "see whether its levels run from worst to best, else reword it"),
+        (disagree and blurred, "drop", [agreement.reason, separation.reason], _LEAVE_OUT),
+        (disagree, "repair", [agreement.reason, separation.reason],
+         "word its levels so that two readers agree"),
+        (blurred and not moved, "drop", [separation.reason, *_said(wrong)], _LEAVE_OUT),
+        (wrong, "repair", _said(wrong), "reword it: layout must not count" if layout
+         else "see whether its `expect` is mistaken, else reword it"),
+        (agreement.outcome == "pass" and (moved or tells), "keep",
+         [agreement.reason, *known, *_said(moved)], "use it"),
+        (True, "undecided", lacking, MORE_REPEATS if single else MORE_CASES),
+    )  # fmt: skip
+    return next((verdict, reasons, step) for applies, verdict, reasons, step in rules if applies)
+
+
+def short_of_cases(evidence: Evidence, options: VerifyOptions) -> tuple[str, str] | None:
+    """What is wrong and what to do where fewer than `min_cases` cases have a value, else None."""
+    if evidence.cases >= options.min_cases:
+        return None
+    unrated = evidence.asked - evidence.cases
+    counts = evidence.table.where(np.isnan(evidence.table.value)).statuses()
+    kinds = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items())
+    why, step = f"{unrated} of {evidence.asked} cases could not be rated ({kinds})", _WHY_MISSING
+    if set(counts) == {"not_applicable"}:
+        why, step = f"it does not apply to {unrated} of {evidence.asked} cases", MORE_CASES
+    if evidence.asked >= options.min_cases:
+        return f"{why}; {options.min_cases} rated ones are needed", step
+    short = options.min_cases - evidence.cases
+    text = f"{evidence.cases} cases: {short} more are needed to decide anything"
+    return (f"{text}; {why}" if unrated else text), MORE_CASES
 
 
 def moved_as_expected(effects: Sequence[Effect]) -> list[Effect]:
     """Effects in the direction that was expected, beyond doubt."""
-    return [e for e in effects if e.expected in ("lower", "higher") and e.outcome == "pass"]
-
-
-def _weighed(
-    agreement: Check, separation: Check, effects: Sequence[Effect]
-) -> tuple[Verdict, list[str]]:
-    """Rules 6 to 9: what the criterion tells apart."""
-    moved = moved_as_expected(effects)
-    wrong = [e for e in effects if e.outcome == "fail"]
-    if separation.outcome == "fail" and not moved:
-        return "drop", [separation.reason, *_said(wrong)]
-    if wrong:
-        return "repair", _said(wrong)
-    if agreement.outcome == "pass" and (moved or separation.outcome == "pass"):
-        told = [separation.reason] if separation.outcome != "unknown" else []
-        return "keep", [agreement.reason, *told, *_said(moved)]
-    return "undecided", _missing(agreement, separation, moved)
+    return [e for e in effects if is_directed(e) and e.outcome == "pass"]
 
 
 def _said(effects: Sequence[Effect]) -> list[str]:
     return [f"{named(e)}: {e.reason}" for e in effects]
-
-
-def named(effect: Effect) -> str:
-    """Operator with its share, as tables show it."""
-    return effect.operator if effect.share is None else f"{effect.operator} {effect.share:.0%}"
-
-
-def _missing(agreement: Check, separation: Check, moved: Sequence[Effect]) -> list[str]:
-    reasons = [agreement.reason] if agreement.outcome != "pass" else []
-    if not moved and separation.outcome != "pass":
-        reasons += [separation.reason, "no perturbation moved it beyond doubt as expected"]
-    return reasons

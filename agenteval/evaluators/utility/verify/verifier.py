@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agenteval.evaluators.utility.verify.agreement import agreement
-from agenteval.evaluators.utility.verify.coverage import coverage, spread
+from agenteval.evaluators.utility.verify.checks import agreement, coverage, separation, spread
+from agenteval.evaluators.utility.verify.effects import effects
 from agenteval.evaluators.utility.verify.evidence import Evidence, Lengths, gather
+from agenteval.evaluators.utility.verify.judge import judge_verdict
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.evaluators.utility.verify.perturbation import effects
 from agenteval.evaluators.utility.verify.redundancy import (
     means_of,
     redundancy,
     smallest_subset,
 )
-from agenteval.evaluators.utility.verify.separation import separation
-from agenteval.evaluators.utility.verify.trust import judge_verdict
 from agenteval.evaluators.utility.verify.verdict import decide
 from agenteval.records import Criterion
 from agenteval.records.verification import Check, VerifiedSet
@@ -41,8 +39,9 @@ def verify(
 
     `table` holds the ratings of originals (variant "original") and, if any, of perturbed copies
     (variant `operator:share:seed`); the expected directions are the criteria's `expect`. `lengths`
-    gives the baseline that length alone would reach. Nominal criteria are left out: they have no
-    better and worse. Pure: the same input gives the same output, whatever the order of rows.
+    gives the baseline that length alone would reach. Criteria without an order are left out, with
+    a warning: they have no better and worse. Pure: the same input gives the same output, whatever
+    the order of rows.
     """
     chosen = options or VerifyOptions()
     ordered = [c for c in criteria if c.ordered]
@@ -56,13 +55,32 @@ def verify(
     retained = [
         e for e, v in zip(evidence, verified, strict=True) if v.verdict != "drop" and v.runs
     ]
+    judge = judge_verdict(evidence, verified, chosen)
+    if unordered := _unordered(table, criteria):
+        judge = judge.model_copy(update={"warnings": (*judge.warnings, *unordered)})
     return VerifiedSet(
-        judge=judge_verdict(evidence, verified, chosen),
+        judge=judge,
         criteria=tuple(verified),
         subset=smallest_subset(retained, least=chosen.auc),
         first_component=first_component(means_of(evidence)).share if evidence else None,
         options=chosen.as_dict(),
     )
+
+
+def _unordered(table: ScoreTable, criteria: Sequence[Criterion]) -> list[str]:
+    """Why rated criteria get no verdict."""
+    rated = set(table.present("criterion"))
+    left_out = [c for c in criteria if not c.ordered and c.id in rated]
+    nominal = ", ".join(c.id for c in left_out if c.scale == "nominal")
+    unclear = ", ".join(c.id for c in left_out if c.scale != "nominal")
+    return [
+        f"{names}: {why}: no verdict"
+        for names, why in (
+            (nominal, "nominal: counted, not averaged"),
+            (unclear, "the order of the levels is unclear"),
+        )
+        if names
+    ]
 
 
 def _checks(evidence: Evidence, options: VerifyOptions) -> list[Check]:

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.verify.agreement import agreement
-from agenteval.evaluators.utility.verify.coverage import at_the_end, coverage, spread
+from agenteval.evaluators.utility.verify.checks import (
+    agreement,
+    at_the_end,
+    coverage,
+    separation,
+    spread,
+)
 from agenteval.evaluators.utility.verify.evidence import (
     Evidence,
     Lengths,
@@ -15,7 +20,6 @@ from agenteval.evaluators.utility.verify.evidence import (
     share_of,
 )
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.evaluators.utility.verify.separation import separation
 from agenteval.stats.scores import split_variant
 from tests.evaluators.utility.verify.making import Rate, criterion, quality, table
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.evaluators.utility.verify.verifier import verify
 from agenteval.models.reply import parse_reply
+from agenteval.readers.scores import read_scores
 from agenteval.records import Criterion
-from agenteval.records.verification import Verification
-from agenteval.stats.scores import score_table
+from agenteval.records.criteria import Direction
+from agenteval.records.verification import Verification, VerifiedSet
+from agenteval.stats.scores import Column, ScoreTable, score_table
 
 FOLDER = Path(__file__).parents[5] / "shared" / "reference" / "utility"
 
@@ -145,3 +150,70 @@ def test_the_current_figure_with_the_groups_told_apart() -> None:
     read = means_of_run(run_named("1ffc5956"), strict=False)
     assert read[True] == ["4.000", "4.000", "3.923", "3.000", "2.182", "4.000"]
     assert read[False] == ["4.000", "3.143", "2.571", "2.857", "1.600", "2.800"]
+
+
+# ---- a capable judge on 20 runs of tasks/math, one repeat ----------------------------------------
+
+CAPABLE = FOLDER.parent / "capable" / "verify_math_ratings.jsonl"
+MATH = Path(__file__).parents[4] / "criteria" / "math.reviewed.json"
+
+
+def capable(expect: dict[str, dict[str, Direction]], *, repeats: int = 1) -> VerifiedSet:
+    """Its verdicts; `expect` changes single expectations of the reviewed criteria."""
+    criteria = [
+        c.model_copy(update={"expect": {**c.expect, **expect.get(c.id, {})}})
+        for c in load_criteria(MATH).criteria.criteria
+    ]
+    once = read_scores(CAPABLE, criteria)
+    rows = [replace(once, repeat=np.full(len(once), n, dtype=np.int32)) for n in range(repeats)]
+    columns = {
+        f.name: np.concatenate([getattr(one, f.name) for one in rows])
+        if isinstance(getattr(once, f.name), np.ndarray)
+        else Column(np.tile(getattr(once, f.name).codes, repeats), getattr(once, f.name).names)
+        for f in fields(once)
+    }
+    return verify(ScoreTable(**columns), criteria)
+
+
+@pytest.mark.skipif(not CAPABLE.is_file(), reason="the ratings are not here")
+def test_the_table_of_a_capable_judge() -> None:
+    result = capable({})
+    by_id = {v.criterion_id: v for v in result.criteria}
+    area = {i: (c.estimate or 0) for i, v in by_id.items() if (c := v.check("discrimination"))}
+    assert area["accuracy"] == 1
+    assert area["justification"] == pytest.approx(0.95, abs=0.005)
+    assert area["completeness"] == pytest.approx(0.85, abs=0.005)
+    effect = {
+        (i, e.operator): (round(e.estimate or 0, 2), e.outcome)
+        for i, v in by_id.items() for e in v.effects
+    }  # fmt: skip
+    assert effect["accuracy", "swap_numbers"] == (0.38, "pass")
+    assert effect["coherence", "shuffle_sentences"] == (0.70, "pass")
+    assert effect["clarity", "shuffle_sentences"] == (0.40, "pass")
+    assert effect["conciseness", "pad"] == (0.32, "pass")
+    assert effect["completeness", "drop_sentences"] == (0.20, "pass")
+    for criterion in by_id:
+        size, outcome = effect[criterion, "whitespace"]
+        assert abs(size) < 0.04
+        assert outcome != "fail"
+    assert result.judge.verdict == "not enough data"
+    assert result.judge.reasons[0] == (
+        "one repeat: nothing shows whether the judge agrees with itself"
+    )
+
+
+@pytest.mark.skipif(not CAPABLE.is_file(), reason="the ratings are not here")
+def test_a_mistaken_expectation_keeps_a_capable_judge() -> None:
+    """Swapped numbers make a text less clear; the critic's example says that they should not."""
+    right = capable({}, repeats=3)
+    wrong = capable({"clarity": {"swap_numbers": "none"}}, repeats=3)
+    assert wrong.judge == right.judge
+    assert wrong.judge.verdict == "not enough data"  # 20 cases are few: some controls are unsure
+    verdicts = {v.criterion_id: v for v in wrong.criteria}
+    assert verdicts["clarity"].verdict == "repair"
+    assert verdicts["clarity"].reasons == (
+        "swap_numbers 25%: fell by 0.450 although none was expected",
+    )
+    assert {i: v.verdict for i, v in verdicts.items() if i != "clarity"} == {
+        v.criterion_id: v.verdict for v in right.criteria if v.criterion_id != "clarity"
+    }

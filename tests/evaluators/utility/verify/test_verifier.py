@@ -87,9 +87,11 @@ def test_length_alone_passes_the_drop_and_is_found_by_the_rest() -> None:
     drop = next(e for e in by_id(result)["complete"].effects if e.operator == "drop_sentences")
     assert drop.p_adjusted is not None
     assert drop.p_adjusted < 0.05  # it passes the published test
-    assert drop.reason == "fell by 0.250, but pad moved it by 0.250 as well"
+    assert (drop.outcome, drop.reason) == ("pass", "fell by 0.250")
     assert result.judge.verdict == "not trustworthy"
-    assert any("pad 25% rose by 0.250" in reason for reason in result.judge.reasons)
+    assert result.judge.reasons == ("2 of 3 perturbations did not move a score as expected",)
+    said = by_id(result)["complete"].reasons
+    assert "pad 25%: rose by 0.250 although none was expected" in said
 
 
 def test_without_padding_length_is_still_found_by_what_keeps_it() -> None:
@@ -217,7 +219,9 @@ def test_no_control_no_trust() -> None:
     ratings = table({c.id: perfect(c.id) for c in ALL}, cases=60, variants=only)
     result = verify(ratings, ALL, VerifyOptions(resamples=200))
     assert result.judge.verdict == "not enough data"
-    assert "no control was judged" in result.judge.reasons
+    assert result.judge.reasons == (
+        "no control was judged: copies by whitespace, formatting or paraphrase",
+    )
 
 
 def test_criteria_wholly_refused_stay_in_the_reckoning() -> None:

@@ -1,0 +1,251 @@
+"""verify --scores: ratings made elsewhere, by the recipe of docs/verify.md and without it."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli, Result
+
+PAGE = (Path(__file__).parents[2] / "docs" / "verify.md").read_text(encoding="utf-8")
+LABELS = ("unclear", "fair", "clear")
+VARIANTS = ("original", "drop_sentences:0.25:0", "shuffle_sentences:-:0", "whitespace:-:0")
+Row = dict[str, Any]
+
+
+def rows_of(judge: str, cases: int = 40, repeats: int = 3) -> list[Row]:
+    """Ratings of `clarity`: `fair` follows the case and the perturbation, `random` neither."""
+    rng = random.Random(1)
+    rows = []
+    for case in range(cases):
+        for variant in VARIANTS:
+            for repeat in range(repeats):
+                level = case % 3 if judge == "fair" else rng.randrange(3)
+                if judge == "fair" and variant[0] in "ds":
+                    level = max(0, level - 1)
+                rows.append({"run": f"r{case}", "criterion": "clarity", "repeat": repeat,
+                             "variant": variant, "label": LABELS[level],
+                             "success": case % 3 == 2})  # fmt: skip
+    return rows
+
+
+def verified(cli: Cli, folder: Path, rows: list[Row], *more: object, **expect: str) -> Result:
+    """What `verify --scores` makes of the rows; `expect` as given, else of the first two."""
+    expected = expect or {"drop_sentences": "lower", "shuffle_sentences": "lower"}
+    criterion = {"name": "Clarity", "accepted_values": LABELS, "expect": expected}
+    (folder / "mine.json").write_text(
+        json.dumps({"schema": 1, "task": "sums", "criteria": [criterion]})
+    )
+    (folder / "s.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return cli("verify", "--scores", folder / "s.jsonl", "--criteria", folder / "mine.json", *more)
+
+
+@pytest.mark.parametrize(
+    ("judge", "code", "verdict"), [("fair", 0, "trustworthy"), ("random", 5, "not trustworthy")]
+)
+def test_ratings_made_elsewhere(
+    cli: Cli, project: Path, judge: str, code: int, verdict: str
+) -> None:
+    result = verified(cli, project, rows_of(judge), "--gate")
+    assert result.code == code, result.out + result.err
+    assert f"judge: {verdict}" in result.out
+    assert "→ " in result.out
+
+
+def test_the_criteria_are_written_where_asked(cli: Cli, project: Path) -> None:
+    verified(cli, project, rows_of("fair"), "-o", project / "out.json")
+    written = json.loads((project / "out.json").read_text())["criteria"]
+    assert [c["verification"]["verdict"] for c in written] == ["keep"]
+
+
+@pytest.mark.parametrize(
+    ("options", "verdict"), [((), "not enough data"), (("--deterministic",), "trustworthy")]
+)
+def test_a_function_needs_no_repeats(
+    cli: Cli, project: Path, options: tuple[str, ...], verdict: str
+) -> None:
+    found = verified(cli, project, rows_of("fair", repeats=1), *options, "--json").json["judge"]
+    assert found["verdict"] == verdict
+    assert ("--deterministic" in found["next_step"]) is (not options)
+
+
+def test_a_declaration_that_the_ratings_contradict_is_not_believed(cli: Cli, project: Path) -> None:
+    result = verified(cli, project, rows_of("random"), "--deterministic", "--json").json["judge"]
+    assert result["verdict"] == "not trustworthy"
+    assert re.search("declared deterministic, but repeats of [0-9]+ runs differ",
+                     " ".join(result["warnings"]))  # fmt: skip
+
+
+# ---- copies that equal their original ------------------------------------------------------------
+
+
+def same(row: Row) -> bool:
+    """Whether this test has it that the copy is the same text as the original."""
+    return row["variant"].startswith("shuffle") and int(row["run"][1:]) < 15
+
+
+def with_copies(rows: list[Row], more: Callable[[Row], Row]) -> list[Row]:
+    """The rows, copies that are `same` rated as their original, with what `more` adds."""
+    original = {r["run"]: r["label"] for r in rows if r["variant"] == "original"}
+    return [r | ({"label": original[r["run"]]} if same(r) else {}) | more(r) for r in rows]
+
+
+def text(row: Row) -> Row:
+    """A text for each run and variant; that of a copy which is `same` is its original's."""
+    return {"text": f"{row['run']} {'original' if same(row) else row['variant']}"}
+
+
+def words(row: Row) -> Row:
+    """An explanation for each text and repeat."""
+    return {"explanation": f"{text(row)['text']} {row['repeat']}"}
+
+
+def shuffled(result: Result) -> Row:
+    (one,) = result.json["criteria"]
+    return next(e for e in one["effects"] if e["operator"] == "shuffle_sentences")
+
+
+def test_copies_with_the_text_of_their_original_are_left_out(cli: Cli, project: Path) -> None:
+    result = verified(cli, project, with_copies(rows_of("fair"), text), "--json")
+    effect = shuffled(result)
+    assert (effect["unchanged"], effect["n"]) == (15, 25)
+    # of cases 15 to 39, two in three are not at the lowest level and fall by one of two steps
+    assert effect["estimate"] == pytest.approx(0.5 * sum(c % 3 > 0 for c in range(15, 40)) / 25)
+    assert effect["shorter"] == 0
+    judge = result.json["judge"]
+    assert "shuffle_sentences: 15 copies equal their original" in judge["warnings"]
+    assert not any("rated exactly" in w for w in judge["warnings"])
+
+
+def test_one_run_has_one_text_under_one_variant(cli: Cli, project: Path) -> None:
+    rows = [r | {"text": f"text {r['repeat']}"} for r in rows_of("fair", cases=1)]
+    result = verified(cli, project, rows)
+    assert result.code == 2
+    assert "s.jsonl:2: run 'r0' (original) has another text than in an earlier line" in result.err
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (words, "copies rated word for word as their original: 15 of 40 by shuffle_sentences: "
+                "they are probably the same text; a column `text` tells"),
+        # of the 25 others one in three is at the lowest level already: 9 more stay as they are
+        (lambda row: {}, "copies rated exactly as their original: 14 of 40 by drop_sentences 25%, "
+         "24 of 40 by shuffle_sentences: the same text, or a change that no rating shows; "
+         "a column `text` tells"),
+    ],
+    ids=["explained", "values only"],
+)  # fmt: skip
+def test_without_texts_equal_ratings_are_warned_of(
+    cli: Cli, project: Path, more: Callable[[Row], Row], said: str
+) -> None:
+    result = verified(cli, project, with_copies(rows_of("fair"), more), "--json")
+    assert shuffled(result)["unchanged"] == 0
+    assert said in result.json["judge"]["warnings"]
+
+
+def test_a_few_equal_ratings_are_as_they_should_be(cli: Cli, project: Path) -> None:
+    rows = [r for r in rows_of("fair") if int(r["run"][1:]) % 3 or r["run"] in ("r0", "r3", "r6")]
+    result = verified(cli, project, rows, "--json")  # 3 of 29 stand at the lowest level
+    assert not any("rated exactly" in w for w in result.json["judge"]["warnings"])
+
+
+def test_where_no_effect_is_expected_equal_ratings_say_nothing(cli: Cli, project: Path) -> None:
+    result = verified(cli, project, with_copies(rows_of("fair"), words), "--json",
+                      shuffle_sentences="none")  # fmt: skip
+    assert not any("word for word" in w for w in result.json["judge"]["warnings"])
+
+
+# ---- what is printed -----------------------------------------------------------------------------
+
+
+def test_what_holds_of_several_criteria_is_printed_once(cli: Cli, project: Path) -> None:
+    rows = [r | {"criterion": name} for r in rows_of("fair", cases=3, repeats=1)
+            for name in ("clarity", "depth", "order")]  # fmt: skip
+    (project / "s.csv").write_text(
+        "run,criterion,variant,value\n"
+        + "".join(f"{r['run']},{r['criterion']},{r['variant']},0.5\n" for r in rows)
+    )
+    out = " ".join(cli("verify", "--scores", project / "s.csv").out.split())
+    said = "3 cases: 17 more are needed to decide anything → rate more cases"
+    assert f"undecided clarity, depth, order: {said}" in out
+
+
+# ---- the recipe ----------------------------------------------------------------------------------
+
+
+def blocks(language: str) -> list[str]:
+    part = PAGE.split("## Ratings made elsewhere")[1]
+    return re.findall(rf"```{language}\n(.*?)```", part, re.S)
+
+
+def test_the_recipe(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (sh,), (program,), (criteria,) = blocks("sh"), blocks("python"), blocks("json")
+    tasks = Path(__file__).parents[2] / "tasks" / "math" / "runs.jsonl"
+    (project / "runs.jsonl").write_text(tasks.read_text())
+    (project / "rate.py").write_text(program)
+    (project / "my.json").write_text(criteria)
+    make, rate, verify = sh.strip().splitlines()
+    monkeypatch.chdir(project)
+    made = cli(*make.removeprefix("agenteval ").split())
+    assert made.code == 0, made.err
+    assert rate == "python rate.py"
+    runpy.run_path("rate.py")
+    result = cli(*verify.removeprefix("agenteval ").split(), "--json")
+    assert result.code == 0, result.err
+    judge = result.json["judge"]
+    # it counts numbers and letters: what keeps both goes unnoticed, and controls are in it
+    assert judge["verdict"] == "not enough data"
+    assert not any("control" in reason for reason in judge["reasons"])
+    assert not any("repeat" in reason for reason in judge["reasons"])
+    length = next(c for c in result.json["criteria"] if c["criterion_id"] == "length")
+    drop = next(e for e in length["effects"] if e["operator"] == "drop_sentences")
+    assert (drop["outcome"], drop["shorter"], length["cases"]) == ("pass", 1.0, 20)
+
+
+def test_perturbed_copies_are_those_that_verify_judges(cli: Cli, project: Path) -> None:
+    target = project / "copies.jsonl"
+    made = cli("perturb", "runs.jsonl", "-o", target, "--perturb", "drop_sentences",
+               "--perturb", "swap_numbers", "--seed", 3, "--limit", 5)  # fmt: skip
+    assert made.code == 0, made.err
+    rows = [json.loads(line) for line in target.read_text().splitlines()]
+    assert [r["variant"] for r in rows] == ["original"] * 5 + ["swap_numbers:0.25:3"] * 5
+    assert "5 of 5 copies equal their original and are left out" in " ".join(made.err.split())
+    assert {r["run"] for r in rows} == {"alpha-1", "alpha-2", "alpha-3", "beta-1", "beta-2"}
+    by_run = {(r["run"], r["variant"]): r for r in rows}
+    alpha, beta = by_run["alpha-1", "original"], by_run["beta-1", "original"]
+    assert alpha["case"] == beta["case"] != by_run["alpha-2", "original"]["case"]  # one problem
+    assert (alpha["system"], alpha["success"], alpha["problem"]) == (
+        "alpha",
+        True,
+        "What is 1 + 1?",
+    )
+    copy = by_run["alpha-1", "swap_numbers:0.25:3"]
+    assert copy["text"] != alpha["text"]
+    assert len(copy["text"]) == len(alpha["text"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("runs.jsonl", "-o", "c.jsonl", "--perturb", "nonsense"), "unknown operator 'nonsense'"),
+        (("none.jsonl", "-o", "c.jsonl"), "none.jsonl"),
+        (("runs.jsonl", "-o", "runs.jsonl"), "this file is read; name another one to write"),
+    ],
+)
+def test_bad_input_to_perturb(
+    cli: Cli, project: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    before = sorted(p.name for p in project.iterdir())
+    result = cli("perturb", *arguments)
+    assert result.code == 2
+    assert said in result.err
+    assert len(result.err.strip().splitlines()) == 1
+    assert sorted(p.name for p in project.iterdir()) == before
