@@ -34,7 +34,7 @@ def read_text(
     """
     reader = AnswerReader(criteria)
     try:
-        parsed = parse_reply(text, reader.speaks)
+        parsed = parse_reply(text, reader.speaks, doubled=True)
     except ReplyError as error:
         lines = _lines(text, criteria, finish)
         if lines is not None:

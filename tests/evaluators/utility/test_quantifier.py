@@ -69,11 +69,36 @@ async def test_one_repair_round_and_what_was_readable_stays() -> None:
     assert isinstance(accuracy, Score)
     assert clarity.label == "fair"  # not what the repair says
     assert accuracy.label == "right"
-    assert accuracy.rung == "repair:json"
+    assert (clarity.rung, accuracy.rung) == ("json", "repair:json")  # what each was read from
     assert outcome.call.repaired
     repair = transport.requests[1]
     assert repair.role == "quantifier:repair"
     assert "quite right" in repair.messages[-1]["content"]
+    assert repair.schema is not None
+    assert list(repair.schema["properties"]) == repair.schema["required"] == ["accuracy"]
+
+
+async def test_a_repair_marks_a_criterion_of_which_it_brought_a_part() -> None:
+    parts = [Criterion(id=i, name=i, accepted_values=("no", "yes")) for i in ("one", "two")]
+    whole = Criterion(id="whole", name="Whole", sub_criteria=tuple(parts))
+    answers = iter(['{"whole/one": "yes", "whole/two": "?", "clarity": "fair"}',
+                    '{"whole/two": "no"}'])  # fmt: skip
+    judge_, _ = quantifier(lambda _: next(answers))
+    outcome = await judge(judge_, unit(RUN, (whole, CLARITY)))
+    assert [r.rung for r in outcome.results] == ["repair:json", "json"]
+    assert [getattr(r, "value", None) for r in outcome.results] == [0.5, 0.5]
+
+
+async def test_a_criterion_that_stands_twice_costs_only_itself() -> None:
+    said = '{"clarity": "fair", "accuracy": "right", "clarity": "clear"}'
+    judge_, _ = quantifier(lambda _: said, repair=False)
+    clarity, accuracy = (await judge(judge_, unit())).results
+    assert isinstance(clarity, Failure)
+    assert (clarity.status, clarity.message) == (
+        "unscored:parse", "the reply answers this criterion twice, differently",
+    )  # fmt: skip
+    assert isinstance(accuracy, Score)
+    assert accuracy.label == "right"
 
 
 async def test_bad_bad_is_two_calls_and_a_failure() -> None:
