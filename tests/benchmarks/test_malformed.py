@@ -32,7 +32,7 @@ KINDS = {
     "thinking", "tool call", "xml", "lines", "table", "html", "csv", "string", "escape", "language",
     "bracket", "probabilities", "parts",
 }  # fmt: skip
-RUNGS = {"json", "fenced", "buried", "loose", "salvaged", "labelled", None}
+RUNGS = {"json", "fenced", "buried", "loose", "salvaged", "labelled", "prose", None}
 
 
 def test_the_corpus_is_large_and_has_every_kind_and_rung() -> None:

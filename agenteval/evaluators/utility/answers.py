@@ -229,7 +229,7 @@ def _read_raw(raw: Any, leaf: Criterion) -> Answer | NoAnswer | None:
         return _agreed([_read_raw(value, leaf) for value in raw.values])
     if not isinstance(raw, dict):
         said = _label_of(raw)
-        return None if said is None else _from_said(said, leaf, None)
+        return None if said is None else answer_of(said, leaf)
     found, masses = _said_in(raw), raw.get("probabilities")
     said = found[0] if found else None
     if isinstance(masses, Doubled):
@@ -240,7 +240,7 @@ def _read_raw(raw: Any, leaf: Criterion) -> Answer | NoAnswer | None:
         return None
     if len(found) > 1 and len(_readable(found, leaf)) > 1:  # {"label": "good", "rating": "poor"}
         return _TWICE
-    return _from_said(said, leaf, _reason_in(raw))
+    return answer_of(said, leaf, _reason_in(raw))
 
 
 def _agreed(read: Sequence[Answer | NoAnswer | None]) -> Answer | NoAnswer | None:
@@ -260,7 +260,7 @@ def _reason_in(raw: dict[Any, Any]) -> str | None:
 
 def _readable(found: list[Any], leaf: Criterion) -> set[str | None]:
     """The different accepted values among what stands under the keys for labels."""
-    read = [_from_said(one, leaf, None) for one in found if one is not None]
+    read = [answer_of(one, leaf) for one in found if one is not None]
     return {one.label for one in read if isinstance(one, Answer)}
 
 
@@ -277,9 +277,12 @@ def _both(
     return answer
 
 
-def _from_said(said: Any, leaf: Criterion, explanation: str | None) -> Answer | NoAnswer:
+def answer_of(
+    said: Any, leaf: Criterion, explanation: str | None = None
+) -> Answer | NoAnswer:
+    """What one label, as it stands in a reply, says of a leaf."""
     if isinstance(said, Doubled):
-        return _agreed([_from_said(value, leaf, explanation) for value in said.values]) or _TWICE
+        return _agreed([answer_of(value, leaf, explanation) for value in said.values]) or _TWICE
     if leaf.scale == "numeric":
         return _from_number(said, leaf, explanation)
     label = read_label(said, leaf.accepted_values, allow_na=leaf.allow_na)
