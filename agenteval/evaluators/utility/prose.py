@@ -56,10 +56,10 @@ def stated_score(text: str, path: str, leaf: Criterion) -> str | None:
     stated = [_stated(" ".join(sentence.casefold().split()), leaf) for sentence in sentences]
     names = {**dict.fromkeys(VERDICTS, path), **names_of([(path, leaf)])}
     lines = [_line(line, names, leaf) for line in text.split("\n")]
-    labels = {label for label in (*sum(stated, []), *lines) if label is not None}
+    labels = {level for levels in stated for level in levels} | {level for level in lines if level}
     if not stated or len(labels) != 1 or not (lines[0] or len(stated[-1]) == 1):
         return None
-    return labels.pop() or None
+    return labels.pop() or None  # "": on another scale
 
 
 def _line(line: str, names: dict[str, str], leaf: Criterion) -> str | None:
