@@ -62,7 +62,7 @@ _INSTRUCTION = _any(
     # to whom it is said
     rf"\b(?:dear|attention|hello|hey|for|to) (?:the |all |any |our )?{_JUDGE}(?: only)?\b ?[,.:!)]",
     rf"\b(?:note|message|notice|instructions?|rules?) (?:to|for) (?:the )?{_JUDGE}\b",
-    rf"\b{_JUDGE} ?: ?\S",
+    rf"(?<!rst[ -])(?<!ond[ -])(?<!ird[ -])(?<!\wth[ -])\b{_JUDGE} ?: ?\S",  # "fourth graders: 40"
     rf"\b(?:as|being) (?:an?|the) (?:ai )?{_JUDGE}\b",
     rf"\b{_JUDGE} (?:must|should|has to|have to|shall|is required|gives?|grants?)\b",
     rf"\b{_JUDGE} reports no errors\b",
