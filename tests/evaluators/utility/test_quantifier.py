@@ -101,6 +101,24 @@ async def test_a_criterion_that_stands_twice_costs_only_itself() -> None:
     assert accuracy.label == "right"
 
 
+@pytest.mark.parametrize("seed", [0, 7])
+async def test_every_repeat_is_sent_with_a_seed_of_its_own(seed: int) -> None:
+    """And with an order of its own; a repeat that is judged again is sent as before."""
+    sent = []
+    for repeat in (0, 1, 2, 0):
+        judge_, transport = quantifier(lambda _: "no JSON", seed=seed)
+        await judge(judge_, unit(repeat=repeat))
+        seeds = {request.parameters["seed"] for request in transport.requests}
+        assert len(transport.requests) == 2  # the repair is sent with the seed of its repeat
+        (own,) = seeds
+        sent.append(own)
+    assert len(set(sent)) == 3
+    assert sent[0] == sent[3]
+    others, transport = quantifier(lambda _: "no JSON", seed=seed + 1, repair=False)
+    await judge(others, unit())
+    assert transport.requests[0].parameters["seed"] not in sent
+
+
 async def test_bad_bad_is_two_calls_and_a_failure() -> None:
     judge_, transport = quantifier(lambda _: "I would say it is quite good.")
     outcome = await judge(judge_, unit())
