@@ -271,6 +271,30 @@ async def test_a_degenerate_answer_is_the_systems_failure_and_asks_nobody() -> N
     assert normal.results[0].key.source == guarded.source.sha256 != judge_.source.sha256
 
 
+@pytest.mark.parametrize(
+    ("criterion", "label", "value"),
+    [
+        (CLARITY, "unclear", 0.0),
+        (Criterion(name="Speed", scale="numeric", numeric_range=(60, 0)), None, 0.0),
+        (Criterion(name="Kind", accepted_values=("a", "b"), scale="nominal"), None, None),
+        (Criterion(name="Depth", accepted_values=("low", "deep"), order="unclear"), None, None),
+        (Criterion(name="Both", sub_criteria=(CLARITY, ACCURACY)), None, 0.0),
+        (Criterion(name="Half", sub_criteria=(
+            CLARITY, Criterion(name="Depth", accepted_values=("x", "y"), order="unclear"))),
+         None, None),
+    ],
+    ids=lambda given: given.name if isinstance(given, Criterion) else "",
+)  # fmt: skip
+async def test_a_degenerate_answer_gets_the_worst_level_where_there_is_one(
+    criterion: Criterion, label: str | None, value: float | None
+) -> None:
+    judge_, _ = quantifier(lambda _: "{}")
+    empty = Run(id="r2", task="sums", input="What is 2 + 2?", output="  ")
+    (result,) = (await judge(Guarded(judge_), unit(empty, (criterion,)))).results
+    assert isinstance(result, Score)
+    assert (result.status, result.label, result.value) == ("degenerate", label, value)
+
+
 def test_the_source_changes_with_everything_that_can_change_an_answer() -> None:
     base, _ = quantifier(lambda _: "{}")
     other_task = Quantifier(base.client, Task(name="sums", description="Other."))
