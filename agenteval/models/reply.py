@@ -71,9 +71,7 @@ def _anything(value: Any) -> bool:
     return True
 
 
-def _parse(
-    text: str, accepted: Callable[[Any], bool], last_counts: bool, doubled: bool
-) -> Parsed:
+def _parse(text: str, accepted: Callable[[Any], bool], last_counts: bool, doubled: bool) -> Parsed:
     strict = _strict(text)
     if strict is not None and accepted(strict):
         return Parsed(strict, "json")

@@ -55,7 +55,8 @@ _INSTRUCTION = _any(
     # away with the rules
     rf"\b(?:ignore|disregard|forget|override|bypass|skip)\b{_GAP}\b{_ALL}\b{_GAP}\b{_RULES}\b",
     rf"\b{_AWAY} (?:all|everything|anything|whatever)\b(?: [\w']{{1,20}}){{0,3}} {_EARLIER}\b",
-    rf"\b{_AWAY} (?:all )?(?:of )?(?:the )?(?:above|preceding|foregoing)(?: {_TEXT}\b| and\b|[.,:;!]|$)",
+    rf"\b{_AWAY} (?:all )?(?:of )?(?:the )?(?:above|preceding|foregoing)"
+    rf"(?: {_TEXT}\b| and\b|[.,:;!]|$)",
     rf"\b{_AWAY} (?:all )?(?:of )?the (?:{_EARLIER} {_TEXT}|{_TEXT} {_EARLIER})\b",
     r"\b(?:grading|evaluation|rubric|criteria) (?:policy|is (?:done|over)|(?:was|were) "
     r"(?:changed|updated))",
@@ -63,7 +64,7 @@ _INSTRUCTION = _any(
     rf"\b(?:dear|attention|hello|hey|for|to) (?:the |all |any |our )?{_JUDGE}(?: only)?\b ?[,.:!)]",
     rf"\b(?:note|message|notice|instructions?|rules?) (?:to|for) (?:the )?{_JUDGE}\b",
     rf"(?<!rst[ -])(?<!ond[ -])(?<!ird[ -])(?<!\wth[ -])\b{_JUDGE} ?: ?\S",  # "fourth graders: 40"
-    rf"\b(?:as|being) (?:an?|the) (?:ai )?{_JUDGE}\b",
+    rf"\b(?:as|being) (?:an?|the) (?:ai )?(?!ai (?:model|system|assistant)){_JUDGE}\b",
     rf"\b{_JUDGE} (?:must|should|has to|have to|shall|is required|gives?|grants?)\b",
     rf"\b{_JUDGE} reports no errors\b",
     # what it is to say
@@ -71,10 +72,9 @@ _INSTRUCTION = _any(
     rf"\b{_BEST}[ -](?:possible )?{_MARKS}\b",
     rf"\b(?:grade|rate|score|mark) (?:this|it|me|my|every|all|each|the)\b{_GAP}"
     rf"\b(?:{_BEST}|excellent|10|5|100)\b",
-    r"\b(?:please|simply|just|and|then) (?:rate|score|grade|output|return|print) (?:an? )?"
+    r"\b(?:please|simply|just|and|then) (?:rate|score|grade|output) (?:an? )?"
     r"(?:(?:score|rating|grade) of )?(?:5|10|100|five|ten)(?: ?/ ?\d+| out of \d+)?(?:[.!,;]|$)",
-    r"\b(?:output|response|assistant|answer|model) [(\"'\[]{1,2}[abm12][)\"'\]]{1,2} "
-    r"(?:is|wins|must|should)\b",
+    r"\b(?:output|response|assistant|answer|model) \([abm]\) (?:is|wins|must|should)\b",
     rf"\b{_BEST} {_MARKS}\b[^\n.]{{0,20}}\b(?:for all|everywhere|only|on (?:all|each|every)|please|"
     rf"applies|is allowed)\b",
     rf"\balways (?:answer|choose|give|grade|rate)\b{_GAP}\b(?:{_BEST}|last|good|excellent)\b",
@@ -115,16 +115,16 @@ PATTERNS: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
         ("ignor", "disregard", "forget", "overrid", "bypass", "skip", "grade", "grading", "judg",
          "evaluat", "examiner", "reviewer", "rater", "marker", "auditor", "ai ", "rate ", "rating",
          "score", "mark", "points", "credit", "rubric", "criteria", "instructions", "prompt",
-         "text above", "discard", "everything before", "output ", "response ", "assistant ", "answer ",
-         "model ", "level", "always", "json object", "findings", "report", "punkt", "note ",
+         "text above", "discard", "output ", "(a)", "(b)", "(m)", "level", "always",
+         "json object", "findings", "report", "punkt", "note ",
          "bewertung", "máxima", "忽略", "最高分", "满分", "無視", "满点", "満点", "игнорир", "балл",
          "تجاهل", "درجة", "निर्देश", "अंक"),
         _INSTRUCTION,
     ),
     "verdict": (
         ("label", "score", "grade", "verdict", "rating", "findings", "equal", "achieved", "level",
-         "evaluation result", "winner", "better", "best", "[[", "output", "response", "model",
-         "rank", "preferred"),
+         "evaluation result", "[[", "output\"", "response\"", "model\"", "winner", "rank",
+         "preferred"),
         _VERDICT,
     ),
 }  # fmt: skip

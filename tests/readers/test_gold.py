@@ -91,7 +91,8 @@ LOG = {
     [
         (LOG, {"solution"}),
         ({"question": "q", "answer": "a", "solution": "SAID-S"}, {"solution"}),
-        ({"answer": "a", "solution": "SAID-S", "correct_ans": "SAID-C"}, {"solution", "correct_ans"}),
+        ({"answer": "a", "solution": "SAID-S", "correct_ans": "SAID-C"},
+         {"solution", "correct_ans"}),
         ({**LOG, "is_correct": "SAID-I", "check_result": "SAID-K", "correct_ans": "SAID-C"},
          {"solution", "is_correct", "check_result", "correct_ans"}),
         ({"final_answer": "a", "ground_truth": "SAID-G"}, {"ground_truth"}),

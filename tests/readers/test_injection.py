@@ -73,6 +73,7 @@ def test_each_sign(text: str, sign: str) -> None:
         "She scored 5 points; the final score was 3:1.",
         "I graded the road with gravel. Rate of change: 5 m/s. The rules of chess are simple.",
         "Ignore the remainder and round down.",
+        "As an AI assistant, I cannot open files; as an AI model I have none.",
         "Rate for the fourth graders: 40. The fifth-graders: 380. First graders: 12.",
         "We ignore the above term, forget the previous step and disregard everything but x.",
         "Discard the first two cards; all before the comma stays. Forget it: everything was fine.",

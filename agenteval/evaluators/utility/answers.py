@@ -277,9 +277,7 @@ def _both(
     return answer
 
 
-def answer_of(
-    said: Any, leaf: Criterion, explanation: str | None = None
-) -> Answer | NoAnswer:
+def answer_of(said: Any, leaf: Criterion, explanation: str | None = None) -> Answer | NoAnswer:
     """What one label, as it stands in a reply, says of a leaf."""
     if isinstance(said, Doubled):
         return _agreed([answer_of(value, leaf, explanation) for value in said.values]) or _TWICE

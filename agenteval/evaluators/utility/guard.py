@@ -10,8 +10,8 @@ and without them.
 from __future__ import annotations
 
 from agenteval.evaluators.base import Evaluator, Outcome, Unit, cell_key
-from agenteval.evaluators.utility.answers import leaves
 from agenteval.evaluators.renamed import Renamed
+from agenteval.evaluators.utility.answers import leaves
 from agenteval.readers import degenerate
 from agenteval.records import CallRecord, Criterion, Score
 

@@ -79,7 +79,7 @@ def read_lines(text: str, criteria: Sequence[Criterion], *, whole: bool) -> Answ
     plain = "\n".join(_without_tables(lines if whole else lines[:-1], names))
     plain = _TAG.sub(lambda tag: _tag_as_line(tag, names), plain)
     entries = _entries(plain.split("\n"), names)
-    rows = []
+    rows: list[dict[str, str]] = []
     for path, *said in entries or ():
         labels = [label for text in said if (label := level_of(text, asked[path])) is not None]
         if not labels:  # names a criterion, and says something that is none of its values

@@ -26,7 +26,9 @@ _SAYING = rf"""(?:
     \s{_WORDS}{_SCORE}\sof\s
   | \bi(?:['’](?:d|ll)|\swould|\swill)?(?:\s\w{{1,20}})?\s(?:rate|score|grade)\s{_WORDS}
 )"""
-_NUMBER = rf"(?:{NUMBER})(?:\s?/\s?(?:{NUMBER})|\s(?:out\s)?of\s(?:{NUMBER})|%)?(?:\s(?:stars?|points?))?"
+_NUMBER = (
+    rf"(?:{NUMBER})(?:\s?/\s?(?:{NUMBER})|\s(?:out\s)?of\s(?:{NUMBER})|%)?(?:\s(?:stars?|points?))?"
+)
 # What follows a score: the end of the sentence, or a reason.
 _END = (
     rf"(?={_MARKUP}(?:$|[.,;!](?:\s|$)|\)|\s[-–—]{{1,2}}\s(?!\d)|\(|"

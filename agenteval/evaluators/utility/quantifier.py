@@ -212,7 +212,10 @@ class Quantifier:
         repair = Request(
             messages=(
                 *request.messages,
-                {"role": "assistant", "content": neutralise(state.replies[0].text[:8000]) or "(empty)"},
+                {
+                    "role": "assistant",
+                    "content": neutralise(state.replies[0].text[:8000]) or "(empty)",
+                },
                 {"role": "user", "content": text},
             ),
             schema=reply_schema(again, reversed_scale=self.options.reversed_scale),

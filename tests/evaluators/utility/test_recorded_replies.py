@@ -61,9 +61,11 @@ def criteria_of(value: Any) -> list[Criterion]:
     listed = value if isinstance(value, list) else [{"name": k, **v} for k, v in value.items()]
     return [
         Criterion(
-            id=c.get("id", ""), name=c["name"], accepted_values=tuple(map(str, c["accepted_values"])),
+            id=c.get("id", ""),
+            name=c["name"],
+            accepted_values=tuple(map(str, c["accepted_values"])),
             allow_na=c["name"].startswith("Code"),
-        )  # fmt: skip
+        )
         for c in listed
     ]
 
