@@ -2,10 +2,11 @@
 
 A line in prose may be a quotation. So it is read only where the form leaves no doubt: from the
 first such line on there is nothing but such lines, reasons and decoration, every criterion that was
-asked for has one, and none has two that differ. A section is a heading that is a criterion's name
-with a line `Score: 4` beneath; between the two, and behind the words `Explanation:`, there may be
-prose. A table has a column of names and one of levels, a tag is `<clarity>fair</clarity>`: both are
-read as lines. Behind a level a reason may follow in the same line: `Clarity: fair - two gaps`.
+asked for has one, and none has two that differ. Where all of them are set off (in bold, as items of
+a list), prose may stand behind them, if it does behind each. A section is a heading that is a
+criterion's name with a line `Score: 4` beneath; between the two, and behind `Explanation:`, there
+may be prose. A table has a column of names and one of levels, a tag is `<clarity>fair</clarity>`:
+both are read as lines. Behind a level a reason may follow: `Clarity: fair - two gaps`.
 """
 
 from __future__ import annotations
@@ -52,7 +53,22 @@ _TAKEN_BACK = re.compile(
     re.I,
 )
 VERDICTS = frozenset(slug(key) for key in (*LABEL_KEYS, "final answer", "verdict", "final score"))
-_REASONS = frozenset(map(slug, (*REASON_KEYS, "analysis", "feedback", "comment", "comments")))
+_REASONS = frozenset(
+    map(
+        slug,
+        (
+            *REASON_KEYS,
+            "analysis",
+            "feedback",
+            "comment",
+            "comments",
+            "summary",
+            "conclusion",
+            "overall",
+            "overall assessment",
+        ),
+    )
+)
 _NAMES = frozenset(map(slug, (*NAME_KEYS, "dimension", "aspect", "category")))
 _MOST_LINES = 2000
 
@@ -110,8 +126,10 @@ def _entries(lines: Sequence[str], names: dict[str, str]) -> list[tuple[str, ...
     What stands in brackets behind a name may be the level ("Clarity (4/5): ..."), or the scale.
     """
     entries: list[tuple[str, ...]] = []
+    explained: list[bool] = []  # of each entry: whether prose stands behind it
     section: str | None = None  # the criterion whose heading stands above
-    sections = prose = False  # `prose`: it may stand here
+    sections = prose = contested = False  # `prose`: it may stand here
+    marked = True  # every entry is set off as a heading, in bold or as an item of a list
     for line in lines:
         entry = LABELLED.fullmatch(line)
         name, *said = (entry["name"], entry["said"].strip(' \t*_`"')) if entry else ("", "")
@@ -123,20 +141,22 @@ def _entries(lines: Sequence[str], names: dict[str, str]) -> list[tuple[str, ...
         path = section if section and slug(name) in VERDICTS else names.get(slug(title))
         if path is not None and said:
             entries.append((path, *said))
+            explained.append(False)
+            marked = marked and (section is not None or line.lstrip()[:1] in "#*_-+•0123456789")
             prose = False
         elif path is not None:
             section, sections, prose = path, True, True
         elif slug(name) in _REASONS:
             prose = section is not None
+            explained[-1:] = [True] * bool(entries)
         elif sections and heading is not None and line.lstrip().startswith("#"):
             section, prose = None, True
-        elif entries and not prose and not _decoration(line):
-            return None
-    return entries
-
-
-def _decoration(line: str) -> bool:
-    return len(line) <= 200 and _DECORATION.fullmatch(line.strip()) is not None
+        elif (
+            entries and not prose and not (len(line) <= 200 and _DECORATION.fullmatch(line.strip()))
+        ):
+            contested = explained[-1] = True
+    each_explained = marked and len(entries) > 1 and all(explained)
+    return None if contested and not each_explained else entries
 
 
 def _without_tables(lines: Sequence[str], names: dict[str, str]) -> Iterator[str]:
