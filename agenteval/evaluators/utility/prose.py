@@ -20,9 +20,11 @@ _MARKUP = r"[\s*_`]{0,8}"
 _WORDS = r"(?:[^\s.:;!?]{1,30}\s){0,12}?"
 _SCORE = r"(?:score|rating|grade)"
 _SAYING = rf"""(?:
-    \b{_SCORE}(?:\s?\([^()]{{1,30}}\)|\s(?:for|of|on|in)\s{_WORDS[:-1]})?{_MARKUP}(?P<is>[:=]|\s(?:is|was)\s)
+    \b{_SCORE}(?:\s?\([^()]{{1,30}}\)|\s(?:for|of|on|in)\s{_WORDS}(?:[^\s.:;!?]{{1,30}})?)?
+    {_MARKUP}(?P<is>[:=]|\s?[-–—]\s|\s?\b(?:is|was)\s)
   | \[result\]{_MARKUP}(?:{_SCORE}\s?:)?
-  | \b(?:giv(?:e|es|ing)|assign(?:s|ing)?|award(?:s|ing)?|receives?|earns?|deserves?|gets?|merits?)
+  | \b(?:giv(?:e|es|ing)|assign(?:s|ing)?|award(?:s|ing)?|receives?|earns?|deserves?|gets?|merits?
+      |warrants?|justif(?:y|ies)|(?:results?|resulting)\sin|(?:leads?|leading)\sto)
     \s{_WORDS}{_SCORE}\sof\s
   | \bi(?:['’](?:d|ll)|\swould|\swill)?(?:\s\w{{1,20}})?\s(?:rate|score|grade)\s{_WORDS}
 )"""
