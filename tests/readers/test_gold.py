@@ -111,6 +111,12 @@ def test_a_log_in_an_output_loses_its_solution(
     assert bool(result.warnings) == bool(gone)
 
 
+def test_a_quiz_that_the_agent_wrote_as_text_is_its_own(tmp_path: Path) -> None:
+    text = json.dumps({"question": "What is 2 + 2?", "correct_answer": "4"})
+    (run,) = read(tmp_path, {"output": text}).runs
+    assert (run.output, run.metadata) == (text, {})
+
+
 def test_a_log_deep_in_an_output_loses_it_as_well(tmp_path: Path) -> None:
     (run,) = read(tmp_path, {"output": {"logs": [LOG, LOG]}}).runs
     assert set(run.metadata["withheld"]) == {"output.logs[0].solution", "output.logs[1].solution"}
