@@ -5,11 +5,16 @@ Computed from the texts whenever a table is made, never stored: a score does not
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+CONSTANT = "one output for several problems"
+
 _NAMED = 5  # runs in a line
+_PROBLEMS = 3  # as many problems have one and the same answer of a system
+_LONG = 40  # characters; "B" and "The answer is 12." may be right several times
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,43 @@ class Flags:
         systems = Counter(f.system for f in self.found if f.system is not None)
         split = ", ".join(f"{name} {n}" for name, n in sorted(systems.items()))
         return f" (by system: {split})" if split else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A run as a judge sees it, and the names of the signs in its texts."""
+
+    run: str
+    system: str | None
+    problem: str
+    answer: str
+    signs: tuple[str, ...]
+
+
+def flags_among(runs: Iterable[Examined]) -> Flags:
+    """The runs with a sign, in their order.
+
+    One sign is no text: a system that gives one long answer to three different problems or more,
+    as null models do (arXiv 2410.07137). Case and white space do not tell answers apart.
+    """
+    rows: list[tuple[str, str | None, tuple[str, ...], tuple[str | None, int] | None]] = []
+    problems: defaultdict[tuple[str | None, int], set[int]] = defaultdict(set)
+    for one in runs:
+        answer = _folded(one.answer)
+        key = (one.system, hash(answer)) if len(answer) >= _LONG else None
+        if key is not None:
+            problems[key].add(hash(_folded(one.problem)))
+        rows.append((one.run, one.system, one.signs, key))
+    flags = []
+    for run, system, signs, key in rows:
+        constant = key is not None and len(problems[key]) >= _PROBLEMS
+        if constant or signs:
+            flags.append(Flag(run, system, (*signs, *[CONSTANT] * constant)))
+    return Flags(tuple(flags), len(rows))
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _whose(flag: Flag, often: Counter[str]) -> str:

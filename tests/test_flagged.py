@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from agenteval.flagged import Flag, Flags
+import pytest
+
+from agenteval.flagged import CONSTANT, Examined, Flag, Flags, flags_among
 
 MARKER = ("fake marker",)
 
@@ -32,3 +34,34 @@ def test_without_a_system_none_is_named() -> None:
     one = Flags((Flag("s0:1", None, MARKER),), 2)
     assert one.line == "1 of 2 runs hold text that seems to talk to the judge: s0:1 (fake marker)"
     assert one.json() == [{"run": "s0:1", "system": None, "signs": ["fake marker"]}]
+
+
+SAME = "It depends on what is meant; both are right, and so is the third."
+
+
+@pytest.mark.parametrize(
+    ("answers", "flagged"),
+    [
+        (["p1", "p2", "p3"], True),
+        (["p1", "p2"], False),
+        (["p1", "p2", " P1 "], False),  # the same problem
+    ],
+)
+def test_one_answer_to_three_problems_is_a_sign(answers: list[str], flagged: bool) -> None:
+    rows = [Examined(f"r{i}", "hen", problem, SAME, ()) for i, problem in enumerate(answers)]
+    found = flags_among(rows)
+    assert found.examined == len(rows)
+    assert [f.signs for f in found.found] == [(CONSTANT,)] * len(rows) * flagged
+
+
+def test_it_is_told_by_system_and_of_long_answers_only() -> None:
+    problems = ("p1", "p2", "p3")
+    by_system = [Examined(p, p, p, SAME, ()) for p in problems]
+    short = [Examined(p, "hen", p, "The answer is 12.", ()) for p in problems]
+    assert flags_among([*by_system, *short]).found == ()
+    spaced = [Examined(p, "hen", p, SAME.upper().replace(" ", " " * (i + 1)), MARKER)
+              for i, p in enumerate(problems)]  # fmt: skip
+    assert flags_among(spaced).line == (
+        "3 of 3 runs hold text that seems to talk to the judge (by system: hen 3): "
+        + "; ".join(f"{p} (fake marker, one output for several problems)" for p in problems)
+    )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.console import clean, out
-from agenteval.flagged import Flag, Flags
+from agenteval.flagged import Examined, Flag, Flags, flags_among
 
 if TYPE_CHECKING:
     from agenteval.evaluators.traces.outline import Outline
@@ -27,12 +27,13 @@ def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
     """The flags of runs and what the judge sees of them."""
     from agenteval.readers.injection import view_signs
 
-    found, examined = [], 0
-    for run, view in items:
-        examined += 1
-        if signs := view_signs(view):
-            found.append(Flag(run.id, run.system, tuple(s.name for s in signs)))
-    return Flags(tuple(found), examined)
+    return flags_among(
+        Examined(
+            run.id, run.system, view.problem, view.trajectory,
+            tuple(sign.name for sign in view_signs(view)),
+        )
+        for run, view in items
+    )  # fmt: skip
 
 
 def trace_flags(cases: Iterable[TraceCase]) -> Flags:
@@ -94,16 +95,19 @@ def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Fla
         ).all()
         newest = {row.run_id: row.run_key for row in rows if row.run_id in run_ids}
         keys = sorted(newest.values())
-        found = []
-        for start in range(0, len(keys), _CHUNK):
-            query = select(c.run_id, c.system, c.problem, c.trajectory)
-            part: Sequence[Any] = connection.execute(
-                query.where(c.run_key.in_(keys[start : start + _CHUNK]))
-            ).all()
-            for row in part:
-                if signs := texts_signs((row.problem, row.trajectory)):
-                    found.append(Flag(row.run_id, row.system, tuple(s.name for s in signs)))
-    return Flags(tuple(sorted(found, key=lambda f: f.run)), len(newest))
+
+        def examined() -> Iterator[Examined]:
+            for start in range(0, len(keys), _CHUNK):
+                query = select(c.run_id, c.system, c.problem, c.trajectory)
+                part: Sequence[Any] = connection.execute(
+                    query.where(c.run_key.in_(keys[start : start + _CHUNK]))
+                ).all()
+                for run, system, problem, trajectory in part:
+                    signs = tuple(s.name for s in texts_signs((problem, trajectory)))
+                    yield Examined(run, system, problem, trajectory, signs)
+
+        flags = flags_among(examined())
+    return Flags(tuple(sorted(flags.found, key=lambda flag: flag.run)), flags.examined)
 
 
 def printed(flags: Flags) -> str:

@@ -44,6 +44,13 @@ class NotJsonish(ValueError):
         self.begun = False
 
 
+@dataclass(frozen=True, slots=True)
+class Doubled:
+    """What stands under a key that an object has more than once: its different values in order."""
+
+    values: tuple[Any, ...]
+
+
 class _CutOff(Exception):
     """The text ended inside a value."""
 
@@ -58,9 +65,12 @@ class Scan:
     loose: set[str] = field(default_factory=set)
 
 
-def scan(text: str, start: int) -> Scan:
-    """Read the object or list that starts at `start`. Raises NotJsonish."""
-    reader = _Reader(text)
+def scan(text: str, start: int, *, doubled: bool = False) -> Scan:
+    """Read the object or list that starts at `start`. Raises NotJsonish.
+
+    `doubled` as in `to_object`.
+    """
+    reader = _Reader(text, doubled)
     try:
         value, end = reader.value(start, 1)
     except NotJsonish as error:
@@ -70,8 +80,9 @@ def scan(text: str, start: int) -> Scan:
 
 
 class _Reader:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, doubled: bool = False) -> None:
         self.text = text
+        self.doubled = doubled
         self.cut = False
         self.begun = False
         self.loose: set[str] = set()
@@ -111,8 +122,13 @@ class _Reader:
             except _CutOff:
                 self.cut = True
                 done, at = True, len(self.text)
+            if done and close != "}":
+                return items, at
             if done:
-                return (to_object(pairs, at) if close == "}" else items), at
+                value = to_object(pairs, at, doubled=self.doubled)
+                if any(isinstance(item, Doubled) for item in value.values()):
+                    self.loose.add("doubled key")
+                return value, at
 
     def member(
         self, at: int, depth: int, close: str, pairs: list[tuple[str, Any]], items: list[Any]
@@ -234,19 +250,22 @@ def number(text: str, at: int = 0) -> int | float:
     raise NotJsonish("a number beyond what a float holds", at)
 
 
-def to_object(pairs: list[tuple[str, Any]], at: int = 0) -> dict[str, Any]:
-    """dict of the pairs. Raises NotJsonish when one key stands with two different values."""
+def to_object(
+    pairs: list[tuple[str, Any]], at: int = 0, *, doubled: bool = False
+) -> dict[str, Any]:
+    """dict of the pairs; a key with one value twice has that value.
+
+    With two different values it has them as `Doubled` where `doubled` allows it; else NotJsonish.
+    """
     result = dict(pairs)
     if len(result) == len(pairs):
         return result
-    result = {}
+    values: dict[str, dict[str, Any]] = {}
     for key, value in pairs:
-        if key in result and not _same(result[key], value):
+        values.setdefault(key, {})[repr(value)] = value  # true is not 1, nor is 1.0
+    for key, different in values.items():
+        if len(different) > 1 and not doubled:
             raise NotJsonish(f"the key {key!r} stands twice with different values", at)
-        result[key] = value
+        if len(different) > 1:
+            result[key] = Doubled(tuple(different.values()))
     return result
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Equal, and true is not 1."""
-    return bool(a == b) and repr(a) == repr(b)

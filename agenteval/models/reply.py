@@ -45,33 +45,38 @@ class Parsed:
 
 
 def parse_reply(
-    text: str, accept: Callable[[Any], bool] | None = None, *, last_counts: bool = True
+    text: str,
+    accept: Callable[[Any], bool] | None = None,
+    *,
+    last_counts: bool = True,
+    doubled: bool = False,
 ) -> Parsed:
     """The object or list in a reply.
 
     Several may stand in one reply (a rubric repeated before the answer): the last that `accept`
     takes wins, because what comes first may be quoted. Where the last one broke off, only it
     counts, for the same reason; where the last one is broken, none does, unless `last_counts` is
-    False. Raises ReplyError when there is none.
+    False. An object in which a key has two values is broken, unless `doubled` is True: then the
+    value there is `Doubled`. Raises ReplyError when there is none.
     """
     text = tidied(text)
     inner = _unquoted(text)
     if inner is not None:
-        parsed = _parse(inner, accept or _anything, last_counts)
+        parsed = _parse(inner, accept or _anything, last_counts, doubled)
         return parsed if parsed.rung == "salvaged" else Parsed(parsed.value, "loose")
-    return _parse(text, accept or _anything, last_counts)
+    return _parse(text, accept or _anything, last_counts, doubled)
 
 
 def _anything(value: Any) -> bool:
     return True
 
 
-def _parse(text: str, accepted: Callable[[Any], bool], last_counts: bool) -> Parsed:
+def _parse(text: str, accepted: Callable[[Any], bool], last_counts: bool, doubled: bool) -> Parsed:
     strict = _strict(text)
     if strict is not None and accepted(strict):
         return Parsed(strict, "json")
     text = behind_thinking(text)
-    found, broken, reason = _search(text)
+    found, broken, reason = _search(text, doubled)
     found = _without_drafts(text, found, broken if last_counts else None)
     for start, one in _by_rank(text, found):
         if one.value not in ({}, []) and accepted(one.value):
@@ -152,7 +157,7 @@ def _clean(value: Any) -> Any:
     return [_clean(v) for v in value] if isinstance(value, list) else value
 
 
-def _search(text: str) -> tuple[list[tuple[int, Scan]], int | None, str]:
+def _search(text: str, doubled: bool) -> tuple[list[tuple[int, Scan]], int | None, str]:
     """Every outermost value in the text with its start, where the last broken one starts, and why
     it is none; each character is read about once."""
     found: list[tuple[int, Scan]] = []
@@ -162,7 +167,7 @@ def _search(text: str) -> tuple[list[tuple[int, Scan]], int | None, str]:
     while match := opening.search(text, at):
         start = match.start()
         try:
-            one = scan(text, start)
+            one = scan(text, start, doubled=doubled)
         except NotJsonish as error:
             reason = str(error)
             at = max(error.at, start + 1)

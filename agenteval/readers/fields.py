@@ -23,7 +23,7 @@ OUTPUT = (
     "output", "actual_output", "response", "completion", "prediction", "model_output",
     "model_answer", "model_response", "model_completion", "final_answer", "predicted_answer",
     "generated_answer", "generated_text", "generation", "llm_response", "completion_message",
-    "outputs", "output_text", "sampled", "reply", "answer",
+    "outputs", "output_text", "sampled", "reply", "response_with_ans", "answer",
 )  # fmt: skip
 MESSAGES = (
     "messages", "conversation", "conversations", "trajectory", "history", "chat_history",

@@ -9,17 +9,28 @@ output it can, so three kinds of names are told apart:
   the answer itself (of a classifier, of a writer of tests), or cite a source: they stay, and are
   named.
 - DOUBTFUL words are a part of an answer as often as gold: they stay, and are named where an answer
-  stands beside them.
+  stands beside them. A `solution` is withheld in a log: where an answer stands beside it and the
+  problem, or what can only be gold, as well.
 
 In messages nothing is withheld, since they are the work; what stands in objects there is named. A
-text is never searched here, whatever it holds: it is what somebody said (see `leaks`).
+text is what somebody said (see `leaks`), except an output that is a log written as JSON: an object
+with an answer and with what can only be gold, or with problem and `solution`.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from agenteval.readers.fields import OUTPUT, REFERENCE, SUCCESS, VERDICT, snake
+from agenteval.readers.fields import (
+    INPUT,
+    OUTPUT,
+    REFERENCE,
+    SUCCESS,
+    VERDICT,
+    json_text,
+    snake,
+)
 
 # Where in the metadata of a run the paths of what was left visible stand.
 LEFT_VISIBLE = "gold_left_visible"
@@ -31,7 +42,7 @@ GOLD_NAMES = (
 )  # fmt: skip
 
 _IN_TEXT = frozenset({*VERDICT_NAMES, *GOLD_NAMES})
-_ANSWERS = frozenset({*OUTPUT, "text", "content"})
+_ANSWERS = frozenset({*OUTPUT, "text", "content", "messages"})
 _EVERYDAY_GOLD = frozenset({"expected", "gold"})
 EVERYDAY = frozenset({
     *_EVERYDAY_GOLD, "reference", "success", "is_success", "correct", "passed", "pass", "verdict",
@@ -44,6 +55,7 @@ DOUBTFUL = frozenset({
 ONLY_GOLD = (
     frozenset({"is_correct", "check_result", "grading_result", *REFERENCE}) - EVERYDAY - DOUBTFUL
 )
+_OF_A_LOG = ONLY_GOLD | frozenset(INPUT)
 GOLD_IN_INPUT = frozenset({*SUCCESS, *REFERENCE, *VERDICT, "answer", "answers"})
 _VERDICTS = frozenset({*SUCCESS, *VERDICT})
 
@@ -59,8 +71,29 @@ def withhold_from_input(value: Any, path: str, kept: dict[str, Any]) -> Any:
 
 
 def withhold_from_output(value: Any, path: str, kept: dict[str, Any]) -> Any:
-    """`value` without what is surely gold or a verdict (see the module), moved into `kept`."""
-    return _without(value, ONLY_GOLD, EVERYDAY, path, kept)
+    """`value` without what is surely gold or a verdict (see the module), moved into `kept`.
+
+    A text is given back as it is, unless it is a log in JSON.
+    """
+    if not isinstance(value, str):
+        return _without(value, ONLY_GOLD, EVERYDAY, path, kept)
+    log = _log_in(value)
+    if log is None:
+        return value
+    before = len(kept)
+    clean = _without(log, ONLY_GOLD, frozenset(), path, kept)
+    return json_text(clean) if len(kept) > before else value
+
+
+def _log_in(text: str) -> dict[str, Any] | None:
+    """The object that a text is, when it has an answer."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) and _has_answer(value) else None
 
 
 def _without(
@@ -71,7 +104,10 @@ def _without(
         return [_without(v, gold, at_top, f"{path}[{i}]", kept) for i, v in enumerate(value)]
     if not isinstance(value, dict):
         return value
-    here = gold | at_top if at_top and _has_answer(value) else gold
+    here = gold
+    if _has_answer(value):
+        in_log = any(snake(key) in _OF_A_LOG for key in value)
+        here = gold | at_top | (frozenset({"solution"}) if in_log else frozenset())
     clean: dict[str, Any] = {}
     for key, item in value.items():
         if snake(key) in here:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agenteval.flagged import Flag, Flags
+from agenteval.flagged import Examined, Flags, flags_among
 from agenteval.readers.injection import texts_signs
 from agenteval.report.diff import edits
 from agenteval.report.material import Material, RunTexts, Said
@@ -71,13 +71,11 @@ def details(material: Material, lines: Sequence[RunLine]) -> Details:
 def _flags(material: Material) -> Flags:
     """The runs of the report that seem to talk to the judge."""
     rated = set(originals(material).present("run"))
-    found, examined = [], 0
-    for run, texts in material.texts.judged():
-        if run in rated:
-            examined += 1
-            if signs := texts_signs(texts):
-                found.append(Flag(run, None, tuple(s.name for s in signs)))
-    return Flags(tuple(found), examined)
+    return flags_among(
+        Examined(run, None, *texts, tuple(sign.name for sign in texts_signs(texts)))
+        for run, texts in material.texts.judged()
+        if run in rated
+    )
 
 
 def _each(

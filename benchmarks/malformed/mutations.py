@@ -201,8 +201,23 @@ _broken("infinite", lambda _, rest, __: f', "confidence": -Infinity{rest}')
 _broken("number beyond floats", lambda _, rest, __: f', "confidence": 1e999{rest}')
 _broken("5000 digits", lambda _, rest, __: f', "confidence": {"7" * 5000}{rest}')
 _broken("too deep", lambda _, rest, __: f', "notes": {"[" * 70}{"]" * 70}{rest}')
-_broken("key twice", lambda _, rest, __: f', "other": 1, "other": true{rest}')
-_broken("label twice", lambda d, rest, __: f', {"label"!r}: "another"{rest}')
+
+
+def _doubled(name: str, kind: str, member: str) -> None:
+    """A key that stands twice with two values, behind a label."""
+
+    @mutation(name, kind, 2, "text")
+    def doubled(draft: Draft, rng: random.Random) -> None:
+        if draft.ends:
+            path = pick(list(draft.ends), rng)
+            at = draft.ends[path]
+            draft.text = draft.text[:at] + member + draft.text[at:]
+            if kind == "partial":
+                draft.expect[path] = PARSE
+
+
+_doubled("key twice", "harmless", ', "other": 1, "other": true')
+_doubled("label twice", "partial", ', "label": "another"')
 
 
 @mutation("trailing commas", "harmless", 2, "commas")

@@ -264,6 +264,30 @@ def test_autogen_log(tmp_path: Path) -> None:
     assert "[final output]" not in shown  # TERMINATE says nothing, so the output is the last word
 
 
+def test_logs_of_a_single_call_and_of_a_react_agent(tmp_path: Path) -> None:
+    """They have no messages; what the agent answered is `response_with_ans`."""
+    single = {key: item for key, item in LOG.items() if key not in ("messages", "round", "trial")}
+    steps = [
+        [{"tool": "python", "tool_input": "240 / 3", "log": "I divide.\nAction: python"}, "80.0"],
+        ["Thought: that is the answer", "ok"],
+    ]
+    react = {**single, "messages": [], "intermediate_steps": steps, "total_cost": 0.1}
+    for log in (single, {**single, "messages": None}, react):
+        run = one(tmp_path, log)
+        assert (run.id, run.input, run.output) == ("x", LOG["problem"], "It lasts 80 hours.")
+        assert (run.reference, run.success, run.metadata["problem_id"]) == ("80", True, "7")
+        shown = make_view(run).model_dump_json()
+        assert "the two answers are equal" not in shown
+        assert "so the answer is 80" not in shown
+    assert [(m.role, m.content) for m in run.messages] == [
+        ("assistant", "I divide.\nAction: python"), ("tool", "80.0"),
+        ("assistant", "Thought: that is the answer"), ("tool", "ok"),
+    ]  # fmt: skip
+    assert make_view(run).trajectory.endswith("[final output]\nIt lasts 80 hours.")
+    strange = one(tmp_path, {**react, "intermediate_steps": "Action: python"})
+    assert (strange.messages, strange.metadata["intermediate_steps"]) == ((), "Action: python")
+
+
 def test_autogen_log_from_the_other_side(tmp_path: Path) -> None:
     other = {"user": "assistant", "assistant": "user"}
     turned = [{**m, "role": other[m["role"]]} for m in LOG["messages"]]

@@ -79,6 +79,49 @@ def test_what_the_agent_wrote_as_text_is_its_own(tmp_path: Path) -> None:
     assert seen(tmp_path, {"output": text}) == (text, [])
 
 
+LOG = {
+    "problem": "What is 2 + 2?", "level": "Level 1", "solution": "SAID-SOLUTION",
+    "response_with_ans": "It is 4.", "messages": [{"role": "assistant", "content": "It is 4."}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("as_text", [False, True], ids=["object", "text"])
+@pytest.mark.parametrize(
+    ("log", "gone"),
+    [
+        (LOG, {"solution"}),
+        ({"question": "q", "answer": "a", "solution": "SAID-S"}, {"solution"}),
+        ({"answer": "a", "solution": "SAID-S", "correct_ans": "SAID-C"},
+         {"solution", "correct_ans"}),
+        ({**LOG, "is_correct": "SAID-I", "check_result": "SAID-K", "correct_ans": "SAID-C"},
+         {"solution", "is_correct", "check_result", "correct_ans"}),
+        ({"final_answer": "a", "ground_truth": "SAID-G"}, {"ground_truth"}),
+        ({"answer": "a", "solution": "my own steps"}, set()),
+        ({"problem": "p", "solution": "my own steps"}, set()),  # nothing else answers
+        ({"problem": "p", "code": 1}, set()),
+    ],
+)  # fmt: skip
+def test_a_log_in_an_output_loses_its_solution(
+    tmp_path: Path, log: dict[str, Any], gone: set[str], as_text: bool
+) -> None:
+    (run,) = (result := read(tmp_path, {"output": json.dumps(log) if as_text else log})).runs
+    assert "SAID" not in make_view(run).trajectory
+    assert set(run.metadata.get("withheld", {})) == {f"output.{key}" for key in gone}
+    assert json.loads(run.output) == {key: log[key] for key in log if key not in gone}
+    assert bool(result.warnings) == bool(gone)
+
+
+def test_a_quiz_that_the_agent_wrote_as_text_is_its_own(tmp_path: Path) -> None:
+    text = json.dumps({"question": "What is 2 + 2?", "correct_answer": "4"})
+    (run,) = read(tmp_path, {"output": text}).runs
+    assert (run.output, run.metadata) == (text, {})
+
+
+def test_a_log_deep_in_an_output_loses_it_as_well(tmp_path: Path) -> None:
+    (run,) = read(tmp_path, {"output": {"logs": [LOG, LOG]}}).runs
+    assert set(run.metadata["withheld"]) == {"output.logs[0].solution", "output.logs[1].solution"}
+
+
 def test_an_opened_envelope_shows_nothing_beside_its_text(tmp_path: Path) -> None:
     shown, leaks = seen(tmp_path, {"output": {"output": "said", "label": "L", "model": "m"}})
     assert (shown, leaks) == ("said", [])

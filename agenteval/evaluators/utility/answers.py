@@ -15,6 +15,7 @@ from typing import Any
 from agenteval.errors import ReplyError
 from agenteval.evaluators.utility.labels import Match, fold, read_label
 from agenteval.evaluators.utility.stated_number import stated_number
+from agenteval.models.jsonish import Doubled
 from agenteval.records import Criterion, FailureStatus, slug
 
 LABEL_KEYS = ("label", "value", "level", "rating", "score", "grade", "answer", "accepted_value",
@@ -139,10 +140,14 @@ def _collect(value: Any, names: dict[str, str], parents: tuple[str, ...] = ()) -
         if path is not None:
             found.by_path.setdefault(path, []).append(raw)
             continue
-        inner = _collect(raw, names, parts) if isinstance(raw, dict | list) else _Found()
-        for key, raws in inner.by_path.items():
-            found.by_path.setdefault(key, []).extend(raws)
-        found.extra |= inner.extra if inner.by_path else {name}
+        values = raw.values if isinstance(raw, Doubled) else (raw,)
+        inner = [_collect(v, names, parts) for v in values if isinstance(v, dict | list)]
+        for key in dict.fromkeys(key for one in inner for key in one.by_path):
+            raws = [raw for one in inner for raw in one.by_path.get(key, ())]
+            doubled = sum(key in one.by_path for one in inner) > 1
+            found.by_path.setdefault(key, []).extend([Doubled(tuple(raws))] if doubled else raws)
+        spoken = [one for one in inner if one.by_path]
+        found.extra |= {name for one in spoken for name in one.extra} if spoken else {name}
     return found
 
 
@@ -184,6 +189,8 @@ def _any_attempt(raws: Sequence[Any]) -> bool:
 
 def _is_attempt(raw: Any) -> bool:
     """Not a list of levels, a description with levels, or a piece of a schema."""
+    if isinstance(raw, Doubled):
+        return _any_attempt(raw.values)
     if raw is None or _label_of(raw) is not None:
         return True
     if not isinstance(raw, dict) or any(_is_rubric(k, raw.get(k)) for k in raw):
@@ -218,18 +225,30 @@ def _read_one(raws: Sequence[Any], leaf: Criterion) -> Answer | NoAnswer:
 
 def _read_raw(raw: Any, leaf: Criterion) -> Answer | NoAnswer | None:
     """None where `raw` says nothing, that is where `_label_of` finds no label."""
+    if isinstance(raw, Doubled):
+        return _agreed([_read_raw(value, leaf) for value in raw.values])
     if not isinstance(raw, dict):
         said = _label_of(raw)
-        return None if said is None else _from_said(said, leaf, None)
+        return None if said is None else answer_of(said, leaf)
     found, masses = _said_in(raw), raw.get("probabilities")
     said = found[0] if found else None
+    if isinstance(masses, Doubled):
+        return _TWICE
     if isinstance(masses, dict) and (not found or said is not None):
         return _both(masses, found, leaf, _reason_in(raw))
     if said is None:
         return None
     if len(found) > 1 and len(_readable(found, leaf)) > 1:  # {"label": "good", "rating": "poor"}
         return _TWICE
-    return _from_said(said, leaf, _reason_in(raw))
+    return answer_of(said, leaf, _reason_in(raw))
+
+
+def _agreed(read: Sequence[Answer | NoAnswer | None]) -> Answer | NoAnswer | None:
+    """What a key with several values says: their one answer, where all of them give it."""
+    said = {(a.label, a.not_applicable, a.value) if isinstance(a, Answer) else None for a in read}
+    if not any(read):
+        return None
+    return read[0] if len(said) == 1 and None not in said else _TWICE
 
 
 def _reason_in(raw: dict[Any, Any]) -> str | None:
@@ -241,7 +260,7 @@ def _reason_in(raw: dict[Any, Any]) -> str | None:
 
 def _readable(found: list[Any], leaf: Criterion) -> set[str | None]:
     """The different accepted values among what stands under the keys for labels."""
-    read = [_from_said(one, leaf, None) for one in found if one is not None]
+    read = [answer_of(one, leaf) for one in found if one is not None]
     return {one.label for one in read if isinstance(one, Answer)}
 
 
@@ -258,7 +277,10 @@ def _both(
     return answer
 
 
-def _from_said(said: Any, leaf: Criterion, explanation: str | None) -> Answer | NoAnswer:
+def answer_of(said: Any, leaf: Criterion, explanation: str | None = None) -> Answer | NoAnswer:
+    """What one label, as it stands in a reply, says of a leaf."""
+    if isinstance(said, Doubled):
+        return _agreed([answer_of(value, leaf, explanation) for value in said.values]) or _TWICE
     if leaf.scale == "numeric":
         return _from_number(said, leaf, explanation)
     label = read_label(said, leaf.accepted_values, allow_na=leaf.allow_na)

@@ -57,13 +57,17 @@ class QuantifierOptions:
 
 @dataclass
 class _Round:
-    """What the replies so far gave."""
+    """What the replies so far gave: `rung` of the first, `repaired` of what the repair brought."""
 
     answers: Answers
-    reply: Reply
     rung: str | None
-    replies: list[Reply] = field(default_factory=list)
-    repaired: bool = False
+    replies: list[Reply]
+    repaired: dict[str, str] = field(default_factory=dict)  # by leaf path
+
+    def rung_of(self, criterion: Criterion) -> str | None:
+        """The rung of a criterion: of the repair where it brought any part of it."""
+        mended = (self.repaired.get(path) for path, _ in leaves(criterion))
+        return next((rung for rung in mended if rung is not None), self.rung)
 
 
 class Quantifier:
@@ -188,28 +192,33 @@ class Quantifier:
             message = reply.refusal or "withheld by the endpoint's content filter"
             call = _call_record(shown, [reply], None)
             return fail_all(unit, self._source_key, "unscored:refusal", message, call)
-        state = _Round(*_read(reply, unit.criteria), replies=[reply])
+        state = _Round(*read_text(reply.text, unit.criteria, reply.finish), [reply])
         if state.answers.missing() and self.options.repair:
             await self._repair_round(unit, request, state)
         results = tuple(
-            to_result(c, cell_key(unit, c, self._source_key), state.answers, state.rung)
+            to_result(c, cell_key(unit, c, self._source_key), state.answers, state.rung_of(c))
             for c in unit.criteria
         )
-        call = _call_record(shown, state.replies, state.rung, state.answers.extra)
+        rung = next(iter(state.repaired.values()), state.rung)
+        call = _call_record(shown, state.replies, rung, state.answers.extra)
         return Outcome(results, call)
 
     async def _repair_round(self, unit: Unit, request: Request, state: _Round) -> None:
-        """Ask once more, naming what was wrong. Answers already readable are not changed."""
-        bad = state.answers.missing()
-        problems = [f"{path}: {_reason(state.answers, path)}" for path in bad]
-        text = self._repair.render(problems=problems, ids=list(state.answers.by_path))
-        again = Request(
+        """Ask once more, for what could not be read only, naming what was wrong with it."""
+        missing = state.answers.missing()
+        problems = [f"{path}: {_reason(state.answers, path)}" for path in missing]
+        text = self._repair.render(problems=problems, ids=missing)
+        again = [(path, leaf) for path, leaf in self._order(unit) if path in missing]
+        repair = Request(
             messages=(
                 *request.messages,
-                {"role": "assistant", "content": neutralise(state.reply.text[:8000]) or "(empty)"},
+                {
+                    "role": "assistant",
+                    "content": neutralise(state.replies[0].text[:8000]) or "(empty)",
+                },
                 {"role": "user", "content": text},
             ),
-            schema=request.schema,
+            schema=reply_schema(again, reversed_scale=self.options.reversed_scale),
             parameters=request.parameters,
             repeat=request.repeat,
             attempt=request.attempt,
@@ -217,7 +226,7 @@ class Quantifier:
             run_id=request.run_id,
         )
         try:
-            reply = await self.client.complete(again)
+            reply = await self.client.complete(repair)
         except BadRequest:
             return  # the repair cannot be asked for here (a recording, a full context): as it was
         except AgentevalError as error:
@@ -225,23 +234,16 @@ class Quantifier:
             error.spent = sum(first, start=error.spent or Usage())
             raise
         state.replies.append(reply)
-        state.repaired = True
-        second, _, rung = _read(reply, unit.criteria)
-        for path in bad:
+        second, rung = read_text(reply.text, unit.criteria, reply.finish)
+        for path in missing:
             if not isinstance(second.by_path[path], NoAnswer):
                 state.answers.by_path[path] = second.by_path[path]
-                state.rung = f"repair:{rung}"
+                state.repaired[path] = f"repair:{rung}"
 
 
 def _reason(answers: Answers, path: str) -> str:
     answer = answers.by_path[path]
     return answer.message if isinstance(answer, NoAnswer) else ""
-
-
-def _read(reply: Reply, criteria: Sequence[Criterion]) -> tuple[Answers, Reply, str | None]:
-    """Answers of a reply; when nothing can be parsed, every leaf is `unscored:parse`."""
-    answers, rung = read_text(reply.text, criteria, reply.finish)
-    return answers, reply, rung
 
 
 def _call_record(

@@ -1,6 +1,7 @@
-"""From a judge's whole reply to answers: the ladder of `models.reply`, then lines, then a reason.
+"""From a judge's whole reply to answers: the ladder of `models.reply`, then what people write.
 
-labelled   no JSON, but one line `criterion: value` for each criterion
+labelled   no JSON, but a line `criterion: value`, a section, a row or a tag for each criterion
+prose      one criterion, and the only score that the text states
 
 A reply that was cut off, one that declines and one in no form are told apart in the message and in
 the status; none of them is an answer.
@@ -8,6 +9,7 @@ the status; none of them is an answer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from agenteval.errors import ReplyError
@@ -17,12 +19,16 @@ from agenteval.evaluators.utility.answers import (
     Answers,
     NoAnswer,
     leaves,
+    read_answers,
 )
 from agenteval.evaluators.utility.labelled import read_lines
+from agenteval.evaluators.utility.prose import stated_score
 from agenteval.models.refusal import declines
 from agenteval.models.reply import meant_as_json, parse_reply, tidied
 from agenteval.models.thinking import behind_thinking
 from agenteval.records import Criterion, FailureStatus
+
+_RATING = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")  # "Rating: [[5]]"
 
 
 def read_text(
@@ -34,12 +40,12 @@ def read_text(
     """
     reader = AnswerReader(criteria)
     try:
-        parsed = parse_reply(text, reader.speaks)
+        parsed = parse_reply(text, reader.speaks, doubled=True)
     except ReplyError as error:
-        lines = _lines(text, criteria, finish)
-        if lines is not None:
-            return lines, "labelled"
-        return _unread(_why(text, error, finish), criteria), None
+        return _without_json(text, criteria, finish) or (
+            _unread(_why(text, error, finish), criteria),
+            None,
+        )
     answers = reader.read(parsed.value)
     if parsed.rung == "salvaged" and all(map(_is_missing, answers.by_path.values())):
         early = ReplyError("the reply broke off before its first answer was complete")
@@ -55,15 +61,27 @@ def _is_missing(one: Answer | NoAnswer) -> bool:
     return isinstance(one, NoAnswer) and one.status == "unscored:missing"
 
 
-def _lines(text: str, criteria: Sequence[Criterion], finish: str) -> Answers | None:
+def _without_json(
+    text: str, criteria: Sequence[Criterion], finish: str
+) -> tuple[Answers, str] | None:
+    """Answers of a reply in which nothing was meant as JSON; None when it holds none."""
     try:
         body = behind_thinking(tidied(text))
     except ReplyError:
         return None
+    body = _RATING.sub(r"\1", body)
     if meant_as_json(body):  # a broken answer, whose lines may belong to a draft or a quotation
         return None
     ended = text.rstrip(" \t").endswith("\n")
-    return read_lines(f"{body}\n" if ended else body, criteria, whole=finish == "stop")
+    whole = finish == "stop"
+    lines = read_lines(f"{body}\n" if ended else body, criteria, whole=whole)
+    if lines is not None:
+        return lines, "labelled"
+    asked = [leaf for c in criteria for leaf in leaves(c)]
+    level = stated_score(body, *asked[0]) if len(asked) == 1 and whole else None
+    if level is None or declines(body):
+        return None
+    return read_answers({asked[0][0]: level}, criteria), "prose"
 
 
 def _why(text: str, error: ReplyError, finish: str) -> NoAnswer:

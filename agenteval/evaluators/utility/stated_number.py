@@ -10,11 +10,11 @@ import re
 from dataclasses import dataclass
 
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_ONE = rf"-?(?:0|[1-9]\d{{0,8}})(?:\.\d{{1,9}})?|{'|'.join(_WORDS)}"
+NUMBER = rf"-?(?:0|[1-9]\d{{0,8}})(?:\.\d{{1,9}})?|{'|'.join(_WORDS)}"
 _UNIT = r"stars?|points?"
 _STATED = re.compile(
-    rf"(?:an?\s)?(?P<number>{_ONE})(?:\s?(?P<unit>{_UNIT}))?"
-    rf"(?P<of>\s?/\s?|\s(?:out\s)?of\s|%)?(?P<top>{_ONE})?(?:\s?(?P<unit2>{_UNIT}))?",
+    rf"(?:an?\s)?(?P<number>{NUMBER})(?:\s?(?P<unit>{_UNIT}))?"
+    rf"(?P<of>\s?/\s?|\s(?:out\s)?of\s|%)?(?P<top>{NUMBER})?(?:\s?(?P<unit2>{_UNIT}))?",
     re.A,
 )
 

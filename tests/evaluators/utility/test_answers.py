@@ -104,10 +104,23 @@ def test_probabilities_give_the_expected_value() -> None:
     assert answer.label == "clear"
 
 
+@pytest.mark.parametrize(("each", "value"), [(0.5075, 0.5), (0.4925, 0.5), (0.5, 0.5)])
+def test_masses_that_sum_to_about_one_are_brought_to_one(each: float, value: float) -> None:
+    masses = {"unclear": each, "clear": each}
+    answer = read_answers({"clarity": {"probabilities": masses}}, (CLARITY,)).by_path["clarity"]
+    assert isinstance(answer, Answer)
+    assert answer.value == pytest.approx(value)
+    assert answer.probabilities == masses
+
+
 @pytest.mark.parametrize(
     "masses",
     [
         {"unclear": 0.2, "fair": 0.3},  # does not sum to 1
+        {"unclear": 0.6, "fair": 0.6},
+        {"unclear": 0.4, "fair": 0.4},
+        {"unclear": 0.5, "fair": 0.525},
+        {"unclear": 0.5, "fair": 0.475},
         {"unclear": -0.5, "fair": 1.5},
         {"good": 1.0},
         {"fair": True},

@@ -92,6 +92,8 @@ def test_read(raw: object, accepted: tuple[str, ...], value: str, match: str) ->
         ("three points", ("2 stars", "3 stars")),
         ("1 - incorect", NUMBERED),
         ("٤", ("1", "2", "3", "4", "5")),
+        ("direkk", ("direct", "winding")),  # two slips in a short word
+        ("arational", ("rational", "mixed")),
     ],
 )
 def test_off_scale(raw: object, accepted: tuple[str, ...]) -> None:

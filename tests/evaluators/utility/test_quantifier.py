@@ -69,11 +69,54 @@ async def test_one_repair_round_and_what_was_readable_stays() -> None:
     assert isinstance(accuracy, Score)
     assert clarity.label == "fair"  # not what the repair says
     assert accuracy.label == "right"
-    assert accuracy.rung == "repair:json"
+    assert (clarity.rung, accuracy.rung) == ("json", "repair:json")  # what each was read from
     assert outcome.call.repaired
     repair = transport.requests[1]
     assert repair.role == "quantifier:repair"
     assert "quite right" in repair.messages[-1]["content"]
+    assert repair.schema is not None
+    assert list(repair.schema["properties"]) == repair.schema["required"] == ["accuracy"]
+
+
+async def test_a_repair_marks_a_criterion_of_which_it_brought_a_part() -> None:
+    parts = [Criterion(id=i, name=i, accepted_values=("no", "yes")) for i in ("one", "two")]
+    whole = Criterion(id="whole", name="Whole", sub_criteria=tuple(parts))
+    answers = iter(['{"whole/one": "yes", "whole/two": "?", "clarity": "fair"}',
+                    '{"whole/two": "no"}'])  # fmt: skip
+    judge_, _ = quantifier(lambda _: next(answers))
+    outcome = await judge(judge_, unit(RUN, (whole, CLARITY)))
+    assert [r.rung for r in outcome.results] == ["repair:json", "json"]
+    assert [getattr(r, "value", None) for r in outcome.results] == [0.5, 0.5]
+
+
+async def test_a_criterion_that_stands_twice_costs_only_itself() -> None:
+    said = '{"clarity": "fair", "accuracy": "right", "clarity": "clear"}'
+    judge_, _ = quantifier(lambda _: said, repair=False)
+    clarity, accuracy = (await judge(judge_, unit())).results
+    assert isinstance(clarity, Failure)
+    assert (clarity.status, clarity.message) == (
+        "unscored:parse", "the reply answers this criterion twice, differently",
+    )  # fmt: skip
+    assert isinstance(accuracy, Score)
+    assert accuracy.label == "right"
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+async def test_every_repeat_is_sent_with_a_seed_of_its_own(seed: int) -> None:
+    """And with an order of its own; a repeat that is judged again is sent as before."""
+    sent = []
+    for repeat in (0, 1, 2, 0):
+        judge_, transport = quantifier(lambda _: "no JSON", seed=seed)
+        await judge(judge_, unit(repeat=repeat))
+        seeds = {request.parameters["seed"] for request in transport.requests}
+        assert len(transport.requests) == 2  # the repair is sent with the seed of its repeat
+        (own,) = seeds
+        sent.append(own)
+    assert len(set(sent)) == 3
+    assert sent[0] == sent[3]
+    others, transport = quantifier(lambda _: "no JSON", seed=seed + 1, repair=False)
+    await judge(others, unit())
+    assert transport.requests[0].parameters["seed"] not in sent
 
 
 async def test_bad_bad_is_two_calls_and_a_failure() -> None:
@@ -226,6 +269,30 @@ async def test_a_degenerate_answer_is_the_systems_failure_and_asks_nobody() -> N
     normal = await judge(guarded, unit())
     assert statuses(normal) == ["scored"] * 2
     assert normal.results[0].key.source == guarded.source.sha256 != judge_.source.sha256
+
+
+@pytest.mark.parametrize(
+    ("criterion", "label", "value"),
+    [
+        (CLARITY, "unclear", 0.0),
+        (Criterion(name="Speed", scale="numeric", numeric_range=(60, 0)), None, 0.0),
+        (Criterion(name="Kind", accepted_values=("a", "b"), scale="nominal"), None, None),
+        (Criterion(name="Depth", accepted_values=("low", "deep"), order="unclear"), None, None),
+        (Criterion(name="Both", sub_criteria=(CLARITY, ACCURACY)), None, 0.0),
+        (Criterion(name="Half", sub_criteria=(
+            CLARITY, Criterion(name="Depth", accepted_values=("x", "y"), order="unclear"))),
+         None, None),
+    ],
+    ids=lambda given: given.name if isinstance(given, Criterion) else "",
+)  # fmt: skip
+async def test_a_degenerate_answer_gets_the_worst_level_where_there_is_one(
+    criterion: Criterion, label: str | None, value: float | None
+) -> None:
+    judge_, _ = quantifier(lambda _: "{}")
+    empty = Run(id="r2", task="sums", input="What is 2 + 2?", output="  ")
+    (result,) = (await judge(Guarded(judge_), unit(empty, (criterion,)))).results
+    assert isinstance(result, Score)
+    assert (result.status, result.label, result.value) == ("degenerate", label, value)
 
 
 def test_the_source_changes_with_everything_that_can_change_an_answer() -> None:
