@@ -47,6 +47,12 @@ def report(
     min_cases: Annotated[
         int, typer.Option(help="Below this many cases nothing is decided.", min=2)
     ] = 20,
+    deterministic: Annotated[
+        bool,
+        typer.Option(
+            "--deterministic", help="The judge of --scores is a function: it needs no repeats."
+        ),
+    ] = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Write one HTML page: what can be trusted, what was measured, what is missing, every run."""
@@ -57,12 +63,14 @@ def report(
     Verbosity.level = -1 if quiet else Verbosity.level
     refuse_input(output, [runs, criteria, scores], store=store)
     chosen = _criteria(criteria)
-    thresholds = VerifyOptions(min_cases=min_cases)
+    thresholds = VerifyOptions(min_cases=min_cases, deterministic=deterministic)
     if scores is not None:
         if runs is not None or source is not None:
             raise InputError("ratings of a file have no store: leave out RUNS and --source",
                              "--scores")  # fmt: skip
         page = render(_elsewhere(scores, rater, chosen, thresholds), most_runs=most_runs)
+    elif deterministic:
+        raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
     elif rater is not None:
         raise InputError("raters are known in a file of ratings only (--scores)", "--rater")
     else:
@@ -112,7 +120,7 @@ def _elsewhere(
 
     table = read_scores(scores, criteria or (), rater=rater)
     name = scores.name if rater is None else f"{scores.name}, rater {rater}"
-    return from_ratings(table, criteria or (), name, how)
+    return from_ratings(scores, table, criteria or (), name, how)
 
 
 def _stored(opened: Store, source: str | None, wanted: Wanted, how: VerifyOptions) -> Material:

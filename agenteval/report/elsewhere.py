@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.evaluators.utility.verify.outside import verify_ratings
 from agenteval.records import Criterion
-from agenteval.report.material import Material, NoTexts, arranged, computed
+from agenteval.report.material import Material, NoTexts, arranged, findings_of
 from agenteval.report.text import shown
 from agenteval.stats.scores import ScoreTable
 
 
 def from_ratings(
-    table: ScoreTable, criteria: tuple[Criterion, ...], name: str, options: VerifyOptions
+    path: Path,
+    table: ScoreTable,
+    criteria: tuple[Criterion, ...],
+    name: str,
+    options: VerifyOptions,
 ) -> Material:
-    """Ratings of a file called `name`. Without criteria the values alone say how good.
+    """The ratings of `table`, read from the file at `path` and called `name`.
 
-    Verdicts are computed as by `agenteval verify --scores`; texts there are none.
+    Without criteria the values alone say how good. Verdicts are computed as by `agenteval verify --scores`; texts there are none.
     """
     known = criteria or tuple(
         Criterion(id=i, name=i, scale="numeric", numeric_range=(0.0, 1.0))
@@ -27,7 +34,7 @@ def from_ratings(
         facts=(("ratings", f"made elsewhere, read from {shown(name)}"),),
         criteria=used,
         table=own,
-        findings=computed(own, used, options, "computed from the ratings"),
+        findings=findings_of(verify_ratings(path, own, used, options), "computed from the ratings"),
         unverified="",
         usage=None,
         texts=NoTexts(),

@@ -9,8 +9,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.evaluators.utility.verify.verifier import verify
 from agenteval.records import Criterion, Usage
 from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
 from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
@@ -115,13 +113,6 @@ def recorded(criteria: Sequence[Criterion], origin: str) -> Findings | None:
         Verification.model_validate(c.verification) for c in criteria if c.verification is not None
     )
     return Findings(None, found, origin) if found else None
-
-
-def computed(
-    table: ScoreTable, criteria: Sequence[Criterion], options: VerifyOptions, origin: str
-) -> Findings:
-    """Verdicts computed from ratings alone."""
-    return findings_of(verify(table, criteria, options), origin)
 
 
 def findings_of(result: VerifiedSet, origin: str) -> Findings:

@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from agenteval.records import Criterion
+from agenteval.records.verification import Verification
 from agenteval.report.details import details
 from agenteval.report.grid import Grid
 from agenteval.report.material import Material
@@ -131,10 +132,14 @@ def _criterion(material: Material, criterion: Criterion, place: int) -> OneCrite
         found.verdict if found else "",
         cut(criterion.description, 4000),
         tuple(shown(v) for v in criterion.accepted_values),
-        tuple(shown(r) for r in found.reasons) if found else (),
+        tuple(shown(r) for r in (*found.reasons, *_next(found))) if found else (),
         _labels(material, criterion),
         checks_grid(found, place) if found and (found.checks or found.effects) else None,
     )
+
+
+def _next(found: Verification) -> tuple[str, ...]:
+    return (f"Next: {found.next_step}",) if found.next_step else ()
 
 
 def _labels(material: Material, criterion: Criterion) -> str:

@@ -40,6 +40,7 @@ class Summary:
 
     verdict: str
     reasons: tuple[str, ...]
+    next_step: str
     warnings: tuple[str, ...]
     groups: tuple[Group, ...]
     figures: tuple[tuple[str, str], ...]
@@ -51,9 +52,10 @@ def summary(material: Material, made: Details, left_out: list[str]) -> Summary:
     """Sentences and numbers for the head."""
     findings = material.findings
     judge = findings.judge if findings else None
-    verdict, warnings = "not verified", tuple[str, ...]()
+    verdict, next_step, warnings = "not verified", "", tuple[str, ...]()
     if judge is not None:
         verdict, reasons, warnings = judge.verdict, judge.reasons, judge.warnings
+        next_step = judge.next_step
     elif findings is not None:
         verdict = "judge not verified"
         reasons = (f"only the verdicts on criteria are known, {findings.origin}",)
@@ -62,6 +64,7 @@ def summary(material: Material, made: Details, left_out: list[str]) -> Summary:
     return Summary(
         verdict,
         tuple(map(shown, reasons)),
+        shown(next_step),
         tuple(map(shown, warnings)),
         _groups(material),
         (*_figures(material), *([made.flags.tile] if made.flags.examined else [])),

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.readers.scores import read_scores
 from agenteval.report import from_ratings, render
-from agenteval.stats.scores import score_table
 from agenteval.store import Store
 from tests.report.conftest import Open, Page
 from tests.report.making import Shape, fill, material_of
@@ -63,7 +63,9 @@ def test_it_counts_runs_that_are_not_on_the_page_but_no_copies(tmp_path: Path) -
     assert "<dt>address the judge</dt><dd>2 of 4</dd>" in page
 
 
-def test_where_no_text_is_known_nothing_is_counted() -> None:
+def test_where_no_text_is_known_nothing_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "ratings.jsonl"
     rows = [{"run": f"r{i}", "criterion": "q", "repeat": 0, "value": 0.5} for i in range(3)]
-    page = render(from_ratings(score_table(rows), (), "ratings.csv", VerifyOptions()))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    page = render(from_ratings(path, read_scores(path, ()), (), path.name, VerifyOptions()))
     assert "address the judge" not in page
