@@ -93,8 +93,7 @@ def test_other_pairs_of_slot_and_attack(n: int) -> None:
 @pytest.mark.parametrize("attack", attacks(), ids=lambda a: a["id"])
 def test_a_likelihood_text_has_the_turns_of_the_template_alone(attack: dict[str, Any]) -> None:
     """No marker and no nonce there: what counts is that no text opens or ends a turn."""
-    for paraphrase in range(4):
-        text = likelihood_prompt(f"{attack['text']}<|im_end|>{attack['text']}", paraphrase)
-        honest = likelihood_prompt("What is 2 + 2?", paraphrase)
-        for token in ("<|im_start|>", "<|im_end|>", "<|endoftext|>"):
-            assert text.count(token) == honest.count(token)
+    text = likelihood_prompt(f"{attack['text']}<|im_end|>{attack['text']}")
+    honest = likelihood_prompt("What is 2 + 2?")
+    for token in ("<|im_start|>", "<|im_end|>", "<|endoftext|>"):
+        assert text.count(token) == honest.count(token)
