@@ -13,13 +13,17 @@ texts. A chosen statistic holds on another set when there
 2. it keeps still: the value's mean change by whitespace, formatting and paraphrase is within 5 % of
    the scale, and what the bank expects to change nothing changes it less than each operator that
    the kind must react to;
-3. it does not praise failures: where the outcome is known the AUC of success against failure is at
-   least .50; for a kind that claims to tell them apart its lower 95 % bound (bootstrap over cases)
-   is above .50;
+3. it does not praise failures: where the outcome is known the AUC of success against failure is not
+   surely below .50 (95 % interval, bootstrap over cases); for a kind that claims to tell them apart
+   the whole interval is above .50;
 4. it exists for 80 % of the runs and copies.
 
 A kind is offered when what the development set chooses holds on math, household and support, what
 math chooses holds on household and support, and what household chooses holds on math and support.
+
+Condition 3 first asked for an AUC of .50 of every kind. A kind that says nothing of success is
+below that on one of two tasks three times in four by chance, and conciseness is (.45 and .48,
+intervals on both sides of .50). Nothing else changes by it: the other kinds fail elsewhere too.
 
 ============  ======================================  ===========================================
 kind          must react to                           candidates
@@ -28,7 +32,7 @@ completeness  drop_sentences, truncate                all likelihoods
 coherence     shuffle_sentences                       all likelihoods
 clarity       drop_sentences, shuffle_sentences, pad  all likelihoods
 calculation   swap_numbers; tells success             likelihood of the numbers
-conciseness   pad                                     number of tokens: a count, not a likelihood
+conciseness   pad                                     number of words: a count, not a likelihood
 ============  ======================================  ===========================================
 
 Copies are those of `agenteval verify` (a quarter of the text, seed 0), of one run of each case, the
@@ -39,9 +43,9 @@ in `data/embedded_judge.json`, and of the controls only whitespace is measured.
 Constants: value = 1 / (1 + exp(-1.702 (s - center) / scale)), with center and scale the mean and
 standard deviation of the statistic s over originals and copies, half the weight each. The logistic
 with 1.702 is within .01 of the normal distribution function (Camilli 1994), so a value says about
-which share of such texts has a lower statistic. For conciseness s is set off against the length of
-the problem, and the scale is at least ln 2: the development set was written to one length, so its
-spread says nothing about that of real answers, and twice as long counts as one standard deviation.
+which share of such texts has a lower statistic. For conciseness the scale is at least ln 2: the
+development set was written to one length, so its spread says nothing about that of real answers,
+and twice as long counts as one standard deviation.
 
 Then the judge as it stands is put before `agenteval verify` on math and household, with the bank's
 wording of every kind. Token log-probabilities are kept in benchmarks/out/.
@@ -56,7 +60,7 @@ import json
 import math
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -205,7 +209,6 @@ class Held:
     moved: dict[str, Wins | None]
     changes: dict[str, Interval]  # mean over cases of original minus copy, shares of the scale
     success: Interval | None
-    coverage: float
     against: tuple[str, ...]
 
     @property
@@ -216,44 +219,57 @@ class Held:
 
 def examine(kind: Kind, texts: Texts) -> Held:
     """The four conditions of the rule."""
-    claim = CLAIMS[kind.name]
     value = {run: _value(kind, text) for run, text in texts.originals.items()}
     pairs: dict[str, list[tuple[float, float]]] = {}
-    asked = rated = 0
+    asked, rated = len(value), sum(v is not None for v in value.values())
     for op, copies in texts.copies.items():
         both = [(value[run], _value(kind, copy)) for run, copy in copies.items()]
         pairs[op] = [(a, b) for a, b in both if a is not None and b is not None]
         asked, rated = asked + len(both), rated + len(pairs[op])
-    moved = {op: wins(pairs.get(op, [])) for op in claim.moved_by}
+    moved = {op: wins(pairs.get(op, [])) for op in CLAIMS[kind.name].moved_by}
     changes = {op: mean_interval([a - b for a, b in both]) for op, both in pairs.items() if both}
-    known = [
-        (text, v)
-        for run, text in texts.originals.items()
-        if text.success is not None and (v := value[run]) is not None
-    ]
-    success = _success(known)
-    covered = (rated + sum(v is not None for v in value.values())) / (asked + len(value))
+    success = _success(
+        [
+            (text, v)
+            for run, text in texts.originals.items()
+            if text.success is not None and (v := value[run]) is not None
+        ]
+    )
     against = [
-        f"{op}: {'no copy' if w is None else f'wins {w.share:.2f}, from {w.low:.2f}'}"
-        for op, w in moved.items()
-        if w is None or w.low <= CHANCE
+        *_unmoved(moved),
+        *_restless(kind.name, changes),
+        *_praise(CLAIMS[kind.name], success),
+        *([f"it exists for {rated / asked:.0%} of the texts"] if rated < COVERED * asked else []),
     ]
-    least = min((changes[op].mean or 0.0 for op in claim.moved_by if op in changes), default=0.0)
-    expect = next(c.record["expect"] for c in load_bank() if c.id == kind.name)
-    for op, change in changes.items():
-        size = abs(change.mean or 0.0)
-        if op in CONTROLS and size > STILL:
-            against.append(f"{op} moves it by {change.mean:.2f}")
-        elif op in MOVING and expect[op]["direction"] == "none" and size >= least:
-            against.append(f"{op} moves it by {change.mean:.2f}, what should by {least:.2f}")
-    if success is not None and success.mean is not None:
-        if success.mean < CHANCE:
-            against.append(f"failed runs are higher (AUC {success.mean:.2f})")
-        elif claim.tells_success and (success.low is None or success.low <= CHANCE):
-            against.append(f"does not surely tell success (AUC {success.mean:.2f})")
-    if covered < COVERED:
-        against.append(f"exists for {covered:.0%} of the texts")
-    return Held(moved, changes, success, covered, tuple(against))
+    return Held(moved, changes, success, tuple(against))
+
+
+def _unmoved(moved: Mapping[str, Wins | None]) -> Iterator[str]:
+    for op, won in moved.items():
+        if won is None:
+            yield f"{op} has no copy"
+        elif won.low <= CHANCE:
+            yield f"{op} lowers it in {won.share:.0%} of the cases, surely {won.low:.0%}"
+
+
+def _restless(name: str, changes: Mapping[str, Interval]) -> Iterator[str]:
+    mean = {op: change.mean for op, change in changes.items() if change.mean is not None}
+    least = min((mean[op] for op in CLAIMS[name].moved_by if op in mean), default=0.0)
+    expect = next(c.record["expect"] for c in load_bank() if c.id == name)
+    for op, change in mean.items():
+        if op in CONTROLS and abs(change) > STILL:
+            yield f"{op} moves it by {change:.2f}"
+        elif op in MOVING and expect[op]["direction"] == "none" and abs(change) >= least:
+            yield f"{op} moves it by {change:.2f}, what should move it by {least:.2f}"
+
+
+def _praise(claim: Claim, success: Interval | None) -> Iterator[str]:
+    if success is None or success.low is None or success.high is None:
+        return
+    if success.high < CHANCE:
+        yield f"failed runs are surely higher (AUC {success.mean:.2f})"
+    elif claim.tells_success and success.low <= CHANCE:
+        yield f"it does not surely tell success (AUC {success.mean:.2f})"
 
 
 def _value(kind: Kind, text: Text) -> float | None:
@@ -297,10 +313,18 @@ def trials(sets: Mapping[str, Texts], frozen: Mapping[str, Kind]) -> dict[str, l
     return table
 
 
-def objections(trials_of_kind: Sequence[Trial]) -> list[str]:
-    """What speaks against offering a kind, each with the place and the calibration."""
+class Objection(NamedTuple):
+    """What speaks against offering a kind, on which task, as which set calibrated it."""
+
+    task: str
+    trial: Trial
+    why: str
+
+
+def objections(trials_of_kind: Sequence[Trial]) -> list[Objection]:
+    """Everything that speaks against offering a kind; it is offered when nothing does."""
     return [
-        f"{task}, calibrated on {trial.calibrated_on} ({trial.kind.statistic}): {why}"
+        Objection(task, trial, why)
         for trial in trials_of_kind
         for task, held in trial.held.items()
         for why in held.against
@@ -328,12 +352,15 @@ def record(table: Mapping[str, Sequence[Trial]]) -> dict[str, Any]:
     }
 
 
-def reason(name: str, against: Sequence[str]) -> str:
+def reason(name: str, against: Sequence[Objection]) -> str:
     """In words, why a kind is or is not offered."""
     if not against:
         return f"holds on {', '.join(TASKS)}, on none of which it was calibrated"
-    more = f"; and {len(against) - 1} more" if len(against) > 1 else ""
-    return f"no likelihood was found that grades {name} on other tasks ({against[0]}{more})"
+    first = against[0]
+    return (
+        f"nothing that was tried grades {name} on tasks that it was not calibrated on"
+        f" (on {first.task} {first.why})"
+    )
 
 
 # The judge, as the verifier sees it
@@ -447,8 +474,9 @@ def main() -> int:
         frozen = load_kinds()
     print_trials(table)
     for found in table.values():
-        for line in objections(found):
-            print(f"{found[0].kind.name}: {line}")
+        for task, trial, why in objections(found):
+            origin = f"{trial.kind.statistic}, calibrated on {trial.calibrated_on}"
+            print(f"{trial.kind.name} ({origin}), on {task}: {why}")
     verdicts = {t: verify_judge(material[t]) for t in ("math", "household")}
     for task, result in verdicts.items():
         print(f"verify, {task}: {result.judge.verdict}: {'; '.join(result.judge.reasons)}")
