@@ -249,7 +249,7 @@ def _unmoved(moved: Mapping[str, Wins | None]) -> Iterator[str]:
         if won is None:
             yield f"{op} has no copy"
         elif won.low <= CHANCE:
-            yield f"{op} lowers it in {won.share:.0%} of the cases, surely {won.low:.0%}"
+            yield f"{op} lowers it in {won.share:.0%} of the cases, interval from {won.low:.0%}"
 
 
 def _restless(name: str, changes: Mapping[str, Interval]) -> Iterator[str]:
