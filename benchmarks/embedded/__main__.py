@@ -1,6 +1,6 @@
 """Which kinds of criteria the embedded judge may offer: those that hold on tasks new to it.
 
-    python -m benchmarks.embedded [--quick] [--threads 1]      # 20 cases of each task, or six
+    python -m benchmarks.embedded [--quick] [--threads 1]      # 12 cases of each task, or two
     python -m benchmarks.embedded --write                      # all cases; writes the constants
 
 The rule (stated before the figures on the tasks were seen)
@@ -47,8 +47,8 @@ which share of such texts has a lower statistic. For conciseness the scale is at
 development set was written to one length, so its spread says nothing about that of real answers,
 and twice as long counts as one standard deviation.
 
-Then the judge as it stands is put before `agenteval verify` on math and household, with the bank's
-wording of every kind. Token log-probabilities are kept in benchmarks/out/.
+Then the judge as it stands is put before `agenteval verify` on all runs of math and household, with
+the bank's wording of every kind. Token log-probabilities are kept in benchmarks/out/.
 """
 
 from __future__ import annotations
@@ -77,15 +77,21 @@ from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats import Bootstrap, Interval, bootstrap_interval, mean_interval
 from agenteval.store import Store
-from agenteval.verification import Material as Verified
-from agenteval.verification import plan_verification, verify_stored
+from agenteval.verification import (
+    DEFAULT_OPERATORS,
+    Material,
+    make_copies,
+    plan_verification,
+    verify_stored,
+)
 from benchmarks.embedded.texts import (
     CONTROLS,
     DEVELOPMENT,
     DEVSET,
     MOVING,
+    SEED,
+    SHARE,
     TASKS,
-    Material,
     RememberedModel,
     Text,
     Texts,
@@ -366,13 +372,15 @@ def reason(name: str, against: Sequence[Objection]) -> str:
 # The judge, as the verifier sees it
 
 
-def verify_judge(material: Material) -> VerifiedSet:
+def verify_judge(task: str) -> VerifiedSet:
     """The verdict of `agenteval verify` on the judge as it stands, on the bank's wording of every
     kind, two repeats."""
     bank = {concept.id: concept for concept in load_bank()}
     criteria: tuple[Criterion, ...] = tuple(bank[name].criterion(0) for name in CLAIMS)
     judge = Guarded(EmbeddedJudge())
-    verified = Verified(tuple(material.items), tuple(material.copies), criteria, 2)
+    items = load_material(task, ()).items
+    copies = make_copies(items, DEFAULT_OPERATORS, share=SHARE, seed=SEED)
+    verified = Material(tuple(items), tuple(copies), criteria, 2)
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "v.db") as store:
         plan = plan_verification(judge, verified, store)
         asyncio.run(execute(plan, judge, store, workers=1))
@@ -452,13 +460,13 @@ def rows(
 def main() -> int:
     """Score what is missing, examine every kind, verify the judge; --write freezes the result."""
     parser = argparse.ArgumentParser(description="Examine the embedded judge.")
-    parser.add_argument("--quick", action="store_true", help="six cases of each task")
+    parser.add_argument("--quick", action="store_true", help="two cases of each task")
     parser.add_argument(
         "--write", action="store_true", help="all cases; write the judge's constants"
     )
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
-    cases = None if options.write else 6 if options.quick else 20
+    cases = None if options.write else 2 if options.quick else 12
     operators = MOVING + (CONTROLS if options.write else CONTROLS[:1])
     model = RememberedModel(options.threads)
     material = {t: load_material(t, operators, cases) for t in TASKS}
@@ -477,7 +485,7 @@ def main() -> int:
         for task, trial, why in objections(found):
             origin = f"{trial.kind.statistic}, calibrated on {trial.calibrated_on}"
             print(f"{trial.kind.name} ({origin}), on {task}: {why}")
-    verdicts = {t: verify_judge(material[t]) for t in ("math", "household")}
+    verdicts = {t: verify_judge(t) for t in ("math", "household")}
     for task, result in verdicts.items():
         print(f"verify, {task}: {result.judge.verdict}: {'; '.join(result.judge.reasons)}")
         for criterion in result.criteria:
