@@ -433,19 +433,21 @@ def rows(
     for name, found in table.items():
         against = objections(found)
         offered = frozen[name].supported
-        wins_of = [
-            f"{task} {op} {w.share:.2f} [{w.low:.2f}, {w.high:.2f}]"
-            for task, held in found[0].held.items()
-            for op, w in held.moved.items()
-            if w
-        ]
-        said = "holds" if not against else f"does not hold ({len(against)} objections)"
+        if against:
+            measured = f"{len(against)} objections, on {against[0].task}: {against[0].why}"
+        else:
+            measured = "holds; " + ", ".join(
+                f"{task} {op} {w.share:.2f} [{w.low:.2f}, {w.high:.2f}]"
+                for task, held in found[0].held.items()
+                for op, w in held.moved.items()
+                if w
+            )
         made.append(
             Row(
                 f"embedded judge, {name}: {'offered' if offered else 'unsupported'}",
-                f"{said}; {', '.join(wins_of)}",
-                "offered only if it holds on tasks that it was not calibrated on",
-                (not offered or not against) if full else None,
+                measured,
+                "holds on tasks that it was not calibrated on" if offered else None,
+                not against if offered and full else None,
             )
         )
     for task, result in verdicts.items():

@@ -147,6 +147,22 @@ def test_only_what_holds_everywhere_is_offered() -> None:
         assert not any(k["supported"] for n, k in content["kinds"].items() if n != "coherence")
 
 
+@pytest.mark.parametrize(
+    ("bad", "full", "met"), [(False, True, True), (True, True, False), (True, False, None)]
+)
+def test_an_offered_kind_that_does_not_hold_misses_its_target(
+    bad: bool, full: bool, met: bool | None
+) -> None:
+    sets = {name: made(FINE) for name in (DEVELOPMENT, "math", "household", "support")}
+    if bad:
+        sets["support"] = made(FINE | {"shuffle_sentences": 0.0})
+    frozen = {name: Kind(name, name == "coherence", "") for name in embedded.CLAIMS}
+    table = embedded.trials(sets, {})
+    rows = {r.what: r for r in embedded.rows(table, frozen, {}, full=full)}
+    assert rows.pop("embedded judge, coherence: offered").met is met
+    assert {r.met for r in rows.values()} == {None}
+
+
 @dataclass
 class Values:
     logprobs: np.ndarray
