@@ -194,16 +194,15 @@ def _unsupported(criterion: Criterion, key: CellKey, reason: str) -> Failure:
 
 
 def _aggregate(criterion: Criterion, key: CellKey, parts: Sequence[Result]) -> Result:
-    """By the criterion's rule, if every part has a value; a part without one decides the whole."""
+    """Length grades every part alike, so any rule of aggregation gives that value; a part without
+    one decides the whole."""
     for part in parts:
         if isinstance(part, Failure):
             why = part.message.removeprefix(_NO)
             return _unsupported(criterion, key, f"{part.criterion_id}: {why}")
     scores = [p for p in parts if isinstance(p, Score)]
-    values = [s.value for s in scores if s.value is not None]
-    value = min(values) if criterion.aggregation == "min" else math.fsum(values) / len(values)
     evidence: dict[str, JsonValue] = {s.criterion_id: s.evidence for s in scores}
-    return Score(key=key, criterion_id=criterion.id, value=round(value, 6), evidence=evidence)
+    return Score(key=key, criterion_id=criterion.id, value=scores[0].value, evidence=evidence)
 
 
 def named_concept(criterion: Criterion) -> str | None:
