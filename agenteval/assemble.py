@@ -88,19 +88,12 @@ def chat_judge(client: Client, task: Task, options: JudgeOptions) -> Evaluator:
     return Guarded(Quantifier(client, task, settings))
 
 
-def embedded_judge(choice: ModelChoice, seed: int) -> Evaluator:
-    """The likelihood judge on this machine, behind the same rule.
-
-    Raises ModelUnavailable, naming both ways out, when the extra or the weights are missing.
-    """
+def embedded_judge(seed: int) -> Evaluator:
+    """The judge that needs no model, behind the same rule."""
+    from agenteval.evaluators.utility.embedded import EmbeddedJudge
     from agenteval.evaluators.utility.guard import Guarded
 
-    try:
-        from agenteval.evaluators.utility.likelihood import load_likelihood_quantifier
-
-        return Guarded(load_likelihood_quantifier(choice.path, seed=seed))
-    except (ModelUnavailable, ImportError) as error:
-        raise no_model(error) from error
+    return Guarded(EmbeddedJudge(seed=seed))
 
 
 def no_model(error: Exception) -> ModelUnavailable:

@@ -45,7 +45,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "readers": Benchmark("speed", ("10000",)),
     "merge": Benchmark("quality", ("--n", "2000")),
     "merge_quality": Benchmark("quality"),
-    "embedded": Benchmark("quality", ()),
+    "embedded": Benchmark("quality"),
     "coverage": Benchmark("quality", ("--experiments", "400")),
     "auc_coverage": Benchmark("quality", ("--experiments", "400")),
     "reference_stats": Benchmark("quality", ()),

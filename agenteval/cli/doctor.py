@@ -82,7 +82,7 @@ def _model(spec: str | None, base_url: str | None) -> Iterator[Check]:
     try:
         choice = choose_model(spec, base_url)
         if choice.kind == "embedded":
-            yield "judge", None, "embedded (likelihood); name another with --model"
+            yield "judge", None, "embedded (conciseness by length only); name another with --model"
             return
         yield "judge", True, asyncio.run(_ask(choice))
     except AgentevalError as error:

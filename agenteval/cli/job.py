@@ -195,9 +195,9 @@ def make_judge(job: Job, task: Task, store: Store) -> tuple[Evaluator, Client | 
     if choice.kind == "embedded" and job.datamark:
         raise InputError("the embedded judge reads no instructions to be marked off", "--datamark")
     if choice.kind == "embedded":
-        note("judge: the embedded model, since no other is configured" if job.model is None
-             else "judge: the embedded model")  # fmt: skip
-        return embedded_judge(choice, job.seed), None
+        note("judge: embedded" + (", since no other is configured" if job.model is None else "")
+             + ": it grades conciseness, by length, and nothing else")  # fmt: skip
+        return embedded_judge(job.seed), None
     client = make_client(choice, job.limits, store, record=job.record)
     judge_options = JudgeOptions(
         job.one_per_call, job.temperature, seed=job.seed, datamark=job.datamark

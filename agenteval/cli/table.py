@@ -23,8 +23,8 @@ _WEAK_NOTE = (
     "the numbers mean nothing"
 )
 _EMBEDDED_NOTE = (
-    "judge: token likelihood of a small local model; it grades structure and flow, not truth. "
-    "A criterion it cannot see is unsupported, never scored"
+    "judge: length alone, no model; it grades conciseness, not truth. "
+    "Any other criterion is unsupported, never scored"
 )
 
 
@@ -99,7 +99,7 @@ def _head(report: Report) -> None:
         )
     for line in cases_answered_twice((r.system, r.case, r.run_id) for r in report.ratings):
         out().print(f"[yellow]{clean(line)}[/yellow]")
-    if source.evaluator == "utility.likelihood":
+    if source.evaluator == "utility.embedded":
         out().print(f"[yellow]{_EMBEDDED_NOTE}[/yellow]")
     elif _WEAK.search(source.model):
         out().print(f"[yellow]{_WEAK_NOTE}[/yellow]")

@@ -21,7 +21,8 @@ def from_ratings(
 ) -> Material:
     """The ratings of `table`, read from the file at `path` and called `name`.
 
-    Without criteria the values alone say how good. Verdicts are computed as by `agenteval verify --scores`; texts there are none.
+    Without criteria the values alone say how good. Verdicts are computed as by
+    `agenteval verify --scores`; texts there are none.
     """
     known = criteria or tuple(
         Criterion(id=i, name=i, scale="numeric", numeric_range=(0.0, 1.0))

@@ -1,154 +1,200 @@
-"""The bench of the embedded judge: its statistics, its copies and its rule, on made-up numbers."""
+"""The bench of the embedded judge: its figures and its rule, on made-up texts."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest, mannwhitneyu
 
+from agenteval.evaluators.utility.embedded import Kind
 from benchmarks.embedded import __main__ as embedded
-from benchmarks.embedded import scores as embedded_scores
+from benchmarks.embedded import texts as embedded_texts
+from benchmarks.embedded.texts import DEVELOPMENT, Text, Texts
 
-OPERATORS = embedded_scores.OPERATORS
-N = 32
-
-
-@pytest.mark.parametrize(("wins", "n"), [(0, 8), (5, 8), (32, 32), (17, 23)])
-def test_wilson(wins: int, n: int) -> None:
-    expected = binomtest(wins, n).proportion_ci(method="wilson")
-    assert embedded.wilson(wins, n) == pytest.approx((expected.low, expected.high))
+N = 24
 
 
-def test_compare_shares_and_auc() -> None:
-    good = [3.0, 1.0, 5.0, 2.0]
-    others = [[1.0, 4.0], [0.5, 1.0], [2.0, 3.0], []]
-    found = embedded.compare(good, others)
-    assert found.problems == 3
-    assert found.texts == 6
-    # per problem: 1 of 2 won; won and tied; both won
-    assert found.share == pytest.approx((0.5 + 0.75 + 1) / 3)
-    flat = [x for other in others for x in other]
-    u = mannwhitneyu(good[:3], flat).statistic
-    assert found.auc == pytest.approx(u / (3 * 6))
-    assert found.auc_low <= found.auc <= found.auc_high
-    assert embedded.compare([1.0], [[]]) is None
+@pytest.mark.parametrize(("won", "n"), [(0, 8), (5, 8), (32, 32), (17, 23)])
+def test_wilson(won: int, n: int) -> None:
+    expected = binomtest(won, n).proportion_ci(method="wilson")
+    assert embedded.wilson(won, n) == pytest.approx((expected.low, expected.high))
 
 
-def test_every_copy_differs_from_its_original_and_is_the_same_each_time() -> None:
-    for item in embedded_scores.load_items()[:8]:
-        made = embedded_scores.copies(item)
-        assert made == embedded_scores.copies(item)
-        assert set(made) == set(OPERATORS)
-        assert all(text != item["good"] for texts in made.values() for text in texts)
-        assert len(made["drop"]) == len(made["shuffle"]) == embedded_scores.SEEDS
-        assert len(set(made["drop"])) == len(made["drop"])
+def test_wins_count_ties_half() -> None:
+    found = embedded.wins([(3.0, 1.0), (1.0, 4.0), (2.0, 2.0), (5.0, 2.0)])
+    assert found is not None
+    assert (found.share, found.cases) == (2.5 / 4, 4)
+    assert embedded.wins([]) is None
 
 
-def texts(effects: dict[str, dict[str, float]]) -> Any:
-    """Made-up statistics: `effects[statistic][operator]` is the share of pairs won."""
-    rng = np.random.default_rng(0)
-
-    def row(level: Sequence[float]) -> dict[str, Any]:
-        values = dict(zip(embedded.ROWS, level, strict=True))
-        return {**values, embedded.CHECKED: (True, values[embedded.CHECKED])}
-
-    good = [row(rng.normal(size=len(embedded.ROWS)).tolist()) for _ in range(N)]
-    other: dict[str, list[list[dict[str, Any]]]] = {}
-    for op in OPERATORS:
-        other[op] = []
-        for i in range(N):
-            level = []
-            for name in embedded.ROWS:
-                own = good[i][name][1] if name == embedded.CHECKED else good[i][name]
-                wins = i < round(effects.get(name, {}).get(op, 0.5) * N)
-                level.append(own - 1 if wins else own + 1)
-            other[op].append([row(level)])
-    items = [{"id": f"dev-{i:03d}", "problem": f"p{i}", "good": f"g{i}"} for i in range(N)]
-    return embedded_scores.Texts(items, good, other)
+def test_auc_is_that_of_mann_and_whitney() -> None:
+    values = np.array([1.0, 2.0, 2.0, 3.0, 0.5])
+    success = np.array([True, True, False, True, False])
+    u = mannwhitneyu(values[success], values[~success]).statistic
+    assert embedded.auc(values, success) == pytest.approx(u / 6)
+    assert embedded.auc(values, np.ones(5, dtype=bool)) is None
 
 
-def chosen(effects: dict[str, dict[str, float]]) -> dict[str, dict[str, Any]]:
-    made = texts(effects)
-    result: dict[str, dict[str, Any]] = embedded.choose(made, embedded.figures(made))
-    return result
+def made(moves: dict[str, float], *, praise: float = 0.0, missing: int = 0) -> Texts:
+    """Originals with a normal `mean`, a failure `praise` above the success beside it, copies lower
+    by `moves`.
+
+    The last `missing` originals and their copies have no statistic.
+    """
+    levels = np.random.default_rng(0).normal(size=N // 2)
+    originals, copies = {}, {op: {} for op in moves}
+    for i in range(N):
+        level = float(levels[i // 2]) + (praise if i % 2 else 0.0)
+        here = i < N - missing
+
+        def text(value: float, i: int = i, here: bool = here) -> Text:
+            return Text(f"r{i}", f"c{i}", i % 2 == 0, {"mean": value} if here else {})
+
+        originals[f"r{i}"] = text(level)
+        for op, move in moves.items():
+            copies[op][f"r{i}"] = text(level - move)
+    return Texts(originals, copies)
 
 
-def test_nothing_is_supported_at_chance() -> None:
-    kinds = chosen({})
-    assert {name for name, kind in kinds.items() if kind["supported"]} == set()
-    assert all(kind["reason"] for kind in kinds.values())
+FINE = {"shuffle_sentences": 1.0, "swap_numbers": 0.1, "whitespace": 0.05, "drop_sentences": 0.0}
+COHERENCE = Kind("coherence", True, "", "mean", center=-0.5, scale=1.1)
 
 
-def test_the_strongest_is_chosen_by_its_weakest_operator() -> None:
-    kinds = chosen(
-        {
-            "mean": {"drop": 1.0, "shuffle": 1.0, "pad": 0.6},
-            "worst": {"drop": 0.9, "shuffle": 0.9, "pad": 0.9},
-            "start": {"drop": 0.95, "shuffle": 1.0, "tail": 0.9, "head": 0.9},
-        }
-    )
-    assert kinds["clarity"]["statistic"] == "worst"
-    assert kinds["clarity"]["supported"]
-    assert kinds["coherence"]["statistic"] == "mean"  # ties go to the order of the table
-    # mean and worst are at chance on the length-matched cuts, so only start may serve
-    assert kinds["completeness"]["statistic"] == "start"
-    assert kinds["completeness"]["supported"]
-    assert not kinds["calculation"]["supported"]
+@pytest.mark.parametrize(
+    ("texts", "against"),
+    [
+        (made(FINE), ""),
+        (made(FINE | {"shuffle_sentences": 0.0}), "shuffle_sentences lowers it in 50%"),
+        (made(FINE | {"shuffle_sentences": -1.0}), "shuffle_sentences lowers it in 0%"),
+        (made({"whitespace": 0.0}), "shuffle_sentences has no copy"),
+        (made(FINE | {"whitespace": 0.4}), "whitespace moves it by 0."),
+        (made(FINE | {"whitespace": -0.4}), "whitespace moves it by -0."),
+        (made(FINE | {"swap_numbers": 1.5}), "swap_numbers moves it by 0."),
+        (made(FINE | {"drop_sentences": 1.5}), ""),  # expected to lower it
+        (made(FINE, praise=2.0), "failed runs are surely higher (AUC 0."),
+        (made(FINE, praise=0.1), ""),  # higher, by chance
+        (made(FINE, missing=6), "it exists for 75% of the texts"),
+        (made(FINE, missing=4), ""),
+    ],
+)
+def test_each_condition_of_the_rule(texts: Texts, against: str) -> None:
+    held = embedded.examine(COHERENCE, texts)
+    assert held.holds == (not against)
+    assert any(why.startswith(against) for why in held.against) == bool(against)
 
 
-def test_the_threshold_is_on_the_lower_bound() -> None:
-    """With 32 problems .78 has the lower bound .61, and .75 has .58."""
-    assert embedded.wilson(25, 32)[0] > 0.60 > embedded.wilson(24, 32)[0]
-    assert chosen({"mean": {"shuffle": 25 / 32}})["coherence"]["supported"]
-    assert not chosen({"mean": {"shuffle": 24 / 32}})["coherence"]["supported"]
+def test_a_kind_that_tells_success_must_surely_do_so() -> None:
+    moves = {"swap_numbers": 1.0}
+    kind = Kind("calculation-accuracy", True, "", "numbers", center=-0.5, scale=1.1)
+
+    def numbers(texts: Texts) -> Texts:
+        def renamed(t: Text) -> Text:
+            return Text(t.run, t.case, t.success, {"numbers": t.statistics["mean"]})
+
+        return Texts(
+            {k: renamed(t) for k, t in texts.originals.items()},
+            {op: {k: renamed(t) for k, t in c.items()} for op, c in texts.copies.items()},
+        )
+
+    assert embedded.examine(kind, numbers(made(moves, praise=-3.0))).holds
+    level = embedded.examine(kind, numbers(made(moves, praise=-0.3)))
+    assert any("success" in why or "failed" in why for why in level.against)
 
 
-def test_checked_numbers_are_stored_as_number_evidence() -> None:
-    kinds = chosen({embedded.CHECKED: {"swap": 1.0, "slip": 1.0}})
-    assert kinds["calculation"]["chosen"] == embedded.CHECKED
-    assert kinds["calculation"]["statistic"] == "numbers"
-    assert kinds["calculation"]["relative"]
+def test_the_statistic_that_wins_most_surely_where_it_is_weakest_is_chosen() -> None:
+    def text(i: int, **statistics: float) -> Text:
+        return Text(f"r{i}", f"c{i}", None, statistics)
+
+    originals = {f"r{i}": text(i, mean=0.0, worst=0.0) for i in range(N)}
+    lower = {f"r{i}": text(i, mean=-1.0, worst=-1.0) for i in range(N)}
+    mixed = {f"r{i}": text(i, mean=-1.0 if i % 3 else 1.0, worst=-1.0) for i in range(N)}
+    texts = Texts(originals, {"drop_sentences": lower, "truncate": mixed})
+    assert embedded.choose(embedded.CLAIMS["completeness"], texts) == "worst"
+    tied = Texts(originals, {"shuffle_sentences": lower})
+    assert embedded.choose(embedded.CLAIMS["coherence"], tied) == "mean"  # the first of the table
 
 
-def test_constants(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = texts({"mean": {"shuffle": 1.0}})
-    calls = {"n": 0}
-
-    class Fixed:
-        def __init__(self, value: float) -> None:
-            self.value = value
-
-        def statistics(self) -> dict[str, float]:
-            return {"mean": self.value}
-
-    def fake(values: object, item: dict[str, Any], text: str, paraphrase: int) -> Fixed:
-        calls["n"] += 1
-        own = made.good[int(item["id"][-3:])]["mean"]
-        return Fixed(own + 0.25 * paraphrase)
-
-    class Tokens:
-        logprobs = np.zeros(20)
-
-    monkeypatch.setattr(embedded, "featured", fake)
-    values = {("", item["problem"]): Tokens() for item in made.items}
-    found = embedded.constants(made, "coherence", "mean", values)
-    good = [g["mean"] for g in made.good]
+def test_constants_by_hand() -> None:
+    texts = made({"shuffle_sentences": 1.0})
+    kind = embedded.fit("coherence", "mean", texts)
+    good = [t.statistics["mean"] for t in texts.originals.values()]
     pool = [*good, *(v - 1 for v in good)]  # every copy lies one below its original
-    assert found["center"] == pytest.approx(np.mean(pool), abs=1e-6)
-    assert found["scale"] == pytest.approx(np.std(pool), abs=1e-6)
-    assert found["offsets"] == pytest.approx([0, 0.25, 0.5, 0.75], abs=1e-6)
-    assert found["slope"] == 0
-    json.dumps(found, allow_nan=False)
+    assert (kind.center, kind.scale) == (
+        pytest.approx(np.mean(pool)),
+        pytest.approx(np.std(pool)),
+    )
 
 
-def test_problem_lengths() -> None:
-    class Tokens:
-        logprobs = np.zeros(9)
+def test_twice_as_long_is_at_least_one_deviation_of_conciseness() -> None:
+    same = {f"r{n}": Text(f"r{n}", f"c{n}", None, {"words": -math.log(100)}) for n in range(3)}
+    kind = embedded.fit("conciseness", "words", Texts(same, {"pad": same}))
+    assert (kind.center, kind.scale) == (pytest.approx(-math.log(100)), math.log(2))
 
-    found = embedded_scores.problem_lengths([{"problem": "p"}], {("", "p"): Tokens()})
-    assert found.tolist() == [pytest.approx(math.log(10))]
+
+def test_only_what_holds_everywhere_is_offered() -> None:
+    good, bad = made(FINE), made(FINE | {"shuffle_sentences": 0.0})
+    for household, offered in ((good, True), (bad, False)):
+        sets = {DEVELOPMENT: good, "math": good, "household": household, "support": good}
+        content = embedded.record(embedded.trials(sets, {}))
+        json.dumps(content, allow_nan=False)
+        coherence = content["kinds"]["coherence"]
+        assert coherence["supported"] is offered
+        assert ("household" in coherence["reason"]) or not offered
+        assert not any(k["supported"] for n, k in content["kinds"].items() if n != "coherence")
+
+
+@pytest.mark.parametrize(
+    ("bad", "full", "met"), [(False, True, True), (True, True, False), (True, False, None)]
+)
+def test_an_offered_kind_that_does_not_hold_misses_its_target(
+    bad: bool, full: bool, met: bool | None
+) -> None:
+    sets = {name: made(FINE) for name in (DEVELOPMENT, "math", "household", "support")}
+    if bad:
+        sets["support"] = made(FINE | {"shuffle_sentences": 0.0})
+    frozen = {name: Kind(name, name == "coherence", "") for name in embedded.CLAIMS}
+    table = embedded.trials(sets, {})
+    rows = {r.what: r for r in embedded.rows(table, frozen, {}, full=full)}
+    assert rows.pop("embedded judge, coherence: offered").met is met
+    assert {r.met for r in rows.values()} == {None}
+
+
+@dataclass
+class Values:
+    logprobs: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+
+
+def test_statistics_by_hand() -> None:
+    text = "We add two numbers. It gives 12 now."
+    starts = np.array([0, 2, 6, 10, 19, 22, 28, 31])
+    ends = np.array([2, 6, 10, 19, 22, 28, 31, 36])
+    values = Values(np.array([-1.0, -2, -3, -4, -2, -1, -6, -1]), starts, ends)
+    assert embedded_texts.statistics(values, text) == {
+        "mean": pytest.approx(-20 / 8),
+        "words": pytest.approx(-math.log(8)),
+        "start": pytest.approx(-(1 + 2 + 3 + 2 + 1 + 6) / 6),
+        "mean+start": pytest.approx(-2.5),
+        "worst": pytest.approx(-(6 + 4) / 2),
+        "numbers": pytest.approx(-6),
+        "answer": pytest.approx(-10 / 4),
+    }
+    assert embedded_texts.statistics(values, "One sentence " * 3) == {}
+
+
+@pytest.mark.parametrize("name", ["math", "support", DEVELOPMENT])
+def test_copies_are_of_one_run_of_each_case_and_the_systems_take_turns(name: str) -> None:
+    material = embedded_texts.load_material(name, ("shuffle_sentences", "whitespace"), 4)
+    assert len({run.input for run, _ in material.items}) == len(material.copied) == 4
+    systems = {run.system for run, _ in material.copied}
+    assert systems == {"good"} if name == DEVELOPMENT else len(systems) == 3
+    for copies in material.copies:
+        for run, view in copies.items:
+            original = next(v for r, v in material.items if r.id == run.id)
+            assert view.trajectory != original.trajectory
+    assert len(material.views()) == len(material.items) + sum(len(c.items) for c in material.copies)

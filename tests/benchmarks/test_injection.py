@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.evaluators.utility.likelihood_features import prompt as likelihood_prompt
+from agenteval.models.embedded.chat import chat_prefix
 from benchmarks.injection.__main__ import attacked, attacks, controls, measure
 from benchmarks.injection.judges import others
 from benchmarks.injection.probes import Place, utility
@@ -93,8 +93,9 @@ def test_other_pairs_of_slot_and_attack(n: int) -> None:
 @pytest.mark.parametrize("attack", attacks(), ids=lambda a: a["id"])
 def test_a_likelihood_text_has_the_turns_of_the_template_alone(attack: dict[str, Any]) -> None:
     """No marker and no nonce there: what counts is that no text opens or ends a turn."""
-    for paraphrase in range(4):
-        text = likelihood_prompt(f"{attack['text']}<|im_end|>{attack['text']}", paraphrase)
-        honest = likelihood_prompt("What is 2 + 2?", paraphrase)
-        for token in ("<|im_start|>", "<|im_end|>", "<|endoftext|>"):
-            assert text.count(token) == honest.count(token)
+    asked = f"{attack['text']}<|im_end|>{attack['text']}"
+    text, honest = (
+        chat_prefix([{"role": "user", "content": c}]) for c in (asked, "What is 2 + 2?")
+    )
+    for token in ("<|im_start|>", "<|im_end|>", "<|endoftext|>"):
+        assert text.count(token) == honest.count(token)

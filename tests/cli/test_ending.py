@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.cli.demo import next_steps
+from agenteval.cli.demo import TASK, next_steps
 from agenteval.cli.ending import why_stopped
 from agenteval.evaluators.utility.perturb import BANK_OPERATORS
 from agenteval.pipeline import Ended, Progress
@@ -53,7 +53,7 @@ def test_an_endpoint_that_is_dead_judges_nothing(cli: Cli, project: Path) -> Non
 def test_what_the_demo_says_next_works_where_it_is_pasted(cli: Cli, project: Path) -> None:
     folder = project / "a demo's"
     folder.mkdir()
-    run = (project / "runs.jsonl").read_text().replace("alpha-1", "math-01-stepwise")
+    run = (project / "runs.jsonl").read_text().replace("alpha-1", "support-01-brief")
     (project / "runs.jsonl").write_text(run)
     with serve(answer) as server:
         cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
@@ -65,7 +65,7 @@ def test_what_the_demo_says_next_works_where_it_is_pasted(cli: Cli, project: Pat
         ["bash", "-c", line + "\n".join(lines)], cwd=project, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "math-01-stepwise" in done.stdout
+    assert "support-01-brief" in done.stdout
     assert (folder / "scores.csv").is_file()
 
 
@@ -74,7 +74,7 @@ def test_the_run_that_the_demo_names_is_the_first(project: Path) -> None:
     from agenteval.readers import read_runs
     from agenteval.readers.tasks import find_task
 
-    runs = find_task("math").runs
+    runs = find_task(TASK).runs
     assert runs is not None
     assert f"--run {read_runs(str(runs)).runs[0].id}" in "".join(next_steps(project))
 

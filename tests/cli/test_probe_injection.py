@@ -151,7 +151,7 @@ def test_a_smaller_number_of_attacks_can_be_asked_for(cli: Cli, failures: Path) 
 class ByLength:
     """A judge without prompts, as the embedded one is: the longer the text, the better."""
 
-    source = Source(evaluator="utility.likelihood", version=1, model="local")
+    source = Source(evaluator="utility.embedded", version=1, model="local")
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
         return [tuple(criteria)]

@@ -1,4 +1,4 @@
-"""Text to sentences, as character spans: what an operator may drop and a likelihood may average.
+"""Text to sentences, as character spans: what an operator may drop and a judge may count.
 
 One unit is a sentence of prose, a fenced block of code (whole, so that no fence is ever broken), a
 tool call, or a line of what a tool returned. Headings that `readers.view` writes are no units.

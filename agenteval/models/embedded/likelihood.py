@@ -128,10 +128,6 @@ class LikelihoodModel:
                     found[window.item][window.at : window.at + len(values)] = values
         return [_result(values, spans) for values, (_, spans) in zip(found, encoded, strict=True)]
 
-    def count_tokens(self, text: str) -> int:
-        """Number of tokens of a text."""
-        return len(self._tokenizer.text(text)[0])
-
     def _score(self, batch: plan.Batch) -> list[NDArray[np.float64]]:
         import torch
 

@@ -1,0 +1,229 @@
+"""The embedded judge: what may be graded where no model that can judge is at hand.
+
+A small local model cannot grade: labels that it picks carry no signal, and no likelihood of a text
+under it grades a kind of criterion on tasks that it was not calibrated on (`benchmarks/embedded`
+states the rule and measures it). What holds is length: conciseness. Everything else is a Failure
+with the measured reason, never a number. No model is loaded.
+
+Usage::
+
+    outcome = await EmbeddedJudge(seed=1).evaluate(Unit(run, make_view(run), criteria))
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import JsonValue
+
+from agenteval.evaluators.base import Outcome, Unit, cell_key
+from agenteval.evaluators.utility.bank import load_bank
+from agenteval.evaluators.utility.sentences import split_sentences
+from agenteval.records import (
+    CallRecord,
+    CellKey,
+    Criterion,
+    Failure,
+    Result,
+    Score,
+    Source,
+    content_hash,
+)
+
+MIN_SENTENCES = 2
+NORMAL = 1.702  # the logistic with this slope is within .01 of the normal distribution function
+NOT_MEASURED = "it grades conciseness, by length, and nothing else has been shown to hold"
+_NO = "unsupported by this judge: "
+_WORD = re.compile(r"\w+(?:['’.,-]\w+)*")
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What holds of one kind of criterion: whether it is offered, and the reason in words.
+
+    center, scale: mean and standard deviation of its statistic on the development set.
+    """
+
+    name: str
+    supported: bool
+    reason: str
+    statistic: str = ""
+    center: float = 0.0
+    scale: float = 1.0
+
+    def value(self, statistic: float) -> float:
+        """Value in [0, 1], strictly increasing in the statistic: about the share of the texts of
+        the development set, half of them damaged, that have a lower one."""
+        return 1 / (1 + math.exp(-NORMAL * (statistic - self.center) / self.scale))
+
+
+@cache
+def load_kinds() -> Mapping[str, Kind]:
+    """The kinds that were measured, by the id of their concept in the bank.
+
+    `data/embedded_judge.json` is written by `benchmarks/embedded --write`; its constants come from
+    a development set that shares nothing with `tasks/`.
+    """
+    record = json.loads(_constants())
+    return {name: Kind(name, **entry) for name, entry in record["kinds"].items()}
+
+
+def _constants() -> bytes:
+    return files("agenteval.data").joinpath("embedded_judge.json").read_bytes()
+
+
+@dataclass(frozen=True)
+class Prose:
+    """The system's own prose, sentence by sentence: headings, tool results, calls and code are left
+    out.
+
+    words: words of each sentence. keys: one number per sentence that stands for its wording (case,
+    spacing and digits aside).
+    """
+
+    words: Counts
+    keys: tuple[int, ...]
+
+    def shortness(self, counts: Counts | None = None) -> float:
+        """Minus the log of the number of words, every sentence counted once or as often as `counts`
+        says, scaled to the number of sentences. Raises ValueError without a word."""
+        counts = np.ones_like(self.words) if counts is None else counts
+        return -math.log(float((self.words * counts).sum() * len(counts) / counts.sum()))
+
+    def draw(self, seed: int, repeat: int) -> Counts:
+        """How often each sentence counts in one repeat: a Poisson bootstrap (Oza and Russell 2001).
+
+        A count is drawn from Poisson(1) by seed, repeat and the wording of the sentence, so a text
+        and its damaged copy weigh what they share alike. If no sentence comes up, all count once.
+        """
+        counts = [int(np.random.default_rng([seed, repeat, key]).poisson()) for key in self.keys]
+        return np.array(counts if any(counts) else [1] * len(self.keys), dtype=np.int64)
+
+
+def read_prose(text: str) -> Prose:
+    """The prose of a trajectory. Sentences without a word are not counted."""
+    shown = [text[s.start : s.end] for s in split_sentences(text) if s.prose]
+    spoken = [(sentence, n) for sentence in shown if (n := len(_WORD.findall(sentence)))]
+    keys = (re.sub(r"\d", "#", " ".join(s.casefold().split())) for s, _ in spoken)
+    return Prose(
+        np.array([n for _, n in spoken], dtype=np.int64),
+        tuple(int(content_hash(key)[:16], 16) for key in keys),
+    )
+
+
+class EmbeddedJudge:
+    """Grades conciseness by length; every other criterion is unsupported, with the reason.
+
+    What is uncertain is which sentences a run happened to have: every repeat, the first included,
+    weighs them anew. The reference of a view is never used.
+    """
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self.seed = seed
+        self.kinds = load_kinds()
+
+    @cached_property
+    def source(self) -> Source:
+        """Constants and seed of this judge."""
+        return Source(
+            evaluator="utility.embedded",
+            version=1,
+            model="embedded (length)",
+            parameters={"constants": hashlib.sha256(_constants()).hexdigest()},
+            seed=self.seed,
+        )
+
+    @cached_property
+    def _source_key(self) -> str:
+        return self.source.sha256
+
+    def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
+        """All criteria at once."""
+        return [tuple(criteria)] if criteria else []
+
+    async def evaluate(self, unit: Unit) -> Outcome:
+        """One result per criterion."""
+        prose = read_prose(unit.view.trajectory)
+        results = tuple(self._result(unit, c, prose) for c in unit.criteria)
+        return Outcome(results, CallRecord(shown=tuple(c.id for c in unit.criteria)))
+
+    def _result(self, unit: Unit, criterion: Criterion, prose: Prose) -> Result:
+        key = cell_key(unit, criterion, self._source_key)
+        if criterion.sub_criteria:
+            return _aggregate(
+                criterion, key, [self._result(unit, c, prose) for c in criterion.sub_criteria]
+            )
+        kind = self.kinds.get(criterion.provenance.concept or named_concept(criterion) or "")
+        if criterion.scale not in ("ordinal", "binary") or criterion.order != "worst_to_best":
+            return _unsupported(criterion, key, "it grades on ordered accepted values only")
+        if kind is None or not kind.supported:
+            return _unsupported(criterion, key, NOT_MEASURED if kind is None else kind.reason)
+        if len(prose.words) < MIN_SENTENCES:
+            why = f"the run holds {len(prose.words)} sentence(s) of prose"
+            return _unsupported(criterion, key, why)
+        raw = prose.shortness(prose.draw(self.seed, unit.repeat))
+        value = round(kind.value(raw), 6)
+        return Score(
+            key=key,
+            criterion_id=criterion.id,
+            label=level_of(value, criterion.accepted_values),
+            value=value,
+            evidence={"words": int(prose.words.sum()), "sentences": len(prose.words),
+                      "words_of_this_repeat": round(math.exp(-raw), 3)},
+        )  # fmt: skip
+
+
+def _unsupported(criterion: Criterion, key: CellKey, reason: str) -> Failure:
+    return Failure(
+        key=key,
+        criterion_id=criterion.id,
+        status="unscored:unsupported",
+        message=f"{_NO}{reason}",
+    )
+
+
+def _aggregate(criterion: Criterion, key: CellKey, parts: Sequence[Result]) -> Result:
+    """Length grades every part alike, so any rule of aggregation gives that value; a part without
+    one decides the whole."""
+    for part in parts:
+        if isinstance(part, Failure):
+            why = part.message.removeprefix(_NO)
+            return _unsupported(criterion, key, f"{part.criterion_id}: {why}")
+    scores = [p for p in parts if isinstance(p, Score)]
+    evidence: dict[str, JsonValue] = {s.criterion_id: s.evidence for s in scores}
+    return Score(key=key, criterion_id=criterion.id, value=scores[0].value, evidence=evidence)
+
+
+def named_concept(criterion: Criterion) -> str | None:
+    """Id of the bank concept whose id or name is exactly the criterion's id or name (case, hyphens
+    and spacing aside); None when there is none."""
+    wanted = {_fold(criterion.id), _fold(criterion.name)}
+    for concept in load_bank():
+        if wanted & {_fold(concept.id), *(_fold(name) for name, _ in concept.phrasings)}:
+            return concept.id
+    return None
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.casefold().replace("-", " ").split())
+
+
+def level_of(value: float, accepted_values: Sequence[str]) -> str:
+    """The accepted value (worst to best) whose rank over levels - 1 is nearest to `value`.
+
+    Half-way values go to the better level. Raises ValueError outside [0, 1].
+    """
+    if not 0 <= value <= 1:
+        raise ValueError(f"value {value} is not in [0, 1]")
+    return accepted_values[math.floor(value * (len(accepted_values) - 1) + 0.5)]

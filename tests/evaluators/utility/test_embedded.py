@@ -1,0 +1,263 @@
+"""The embedded judge: length, levels, draws, and reasons, against values worked out by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm, spearmanr
+
+from agenteval.evaluators.base import Outcome, Unit, judge
+from agenteval.evaluators.utility.bank import load_bank
+from agenteval.evaluators.utility.embedded import (
+    EmbeddedJudge,
+    Kind,
+    level_of,
+    load_kinds,
+    named_concept,
+    read_prose,
+)
+from agenteval.readers import make_view, read_runs
+from agenteval.records import Criterion, Failure, Provenance, Run, Score
+
+ROOT = Path(__file__).parents[3]
+DEVSET = ROOT / "benchmarks" / "devset" / "problems.jsonl"
+LEVELS = ("bad", "fair", "good", "best")
+TEXT = "We add the numbers first. That makes 12 in all. Then we halve it. So it is 6."
+KIND = Kind("k", True, "", "words", center=-3.0, scale=0.5)
+
+
+def criterion(name: str, concept: str | None = None, **more: object) -> Criterion:
+    fields = {"accepted_values": LEVELS, "provenance": Provenance(concept=concept), **more}
+    return Criterion.model_validate({"name": name, **fields})
+
+
+SHORT = criterion("Short", "conciseness")
+
+
+def unit(
+    text: str = TEXT, repeat: int = 0, criteria: tuple[Criterion, ...] = (SHORT,), run_id: str = "r"
+) -> Unit:
+    run = Run(id=run_id, input="Add and halve.", output=text)
+    return Unit(run=run, view=make_view(run), criteria=criteria, repeat=repeat)
+
+
+def evaluate(asked: Unit, seed: int = 0) -> Outcome:
+    return asyncio.run(EmbeddedJudge(seed=seed).evaluate(asked))
+
+
+def value(text: str, repeat: int = 0, seed: int = 0) -> float:
+    (score,) = evaluate(unit(text, repeat), seed).results
+    assert isinstance(score, Score)
+    assert score.value is not None
+    return score.value
+
+
+@given(st.floats(-8, 2), st.floats(-8, 2))
+def test_value_is_a_monotone_function_into_the_unit_interval(a: float, b: float) -> None:
+    low, high = sorted((a, b))
+    assert 0 <= KIND.value(low) <= KIND.value(high) <= 1
+
+
+@given(st.floats(-6, 0))
+def test_value_is_close_to_the_normal_distribution_function(raw: float) -> None:
+    assert KIND.value(raw) == pytest.approx(norm.cdf(raw, -3.0, 0.5), abs=0.01)
+
+
+@given(st.floats(0, 1), st.integers(2, 9))
+def test_the_level_is_the_nearest(number: float, n: int) -> None:
+    accepted = [f"level {i}" for i in range(n)]
+    rank = accepted.index(level_of(number, accepted))
+    distances = [abs(number - i / (n - 1)) for i in range(n)]
+    assert distances[rank] <= min(distances) + 1e-9
+
+
+def test_levels_by_hand() -> None:
+    found = [level_of(v, LEVELS) for v in (0, 0.16, 0.17, 0.49, 0.5, 0.83, 0.84, 1)]
+    assert found == ["bad", "bad", "fair", "fair", "good", "good", "best", "best"]
+    with pytest.raises(ValueError):
+        level_of(1.01, LEVELS)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (TEXT, [5, 5, 4, 4]),
+        ("Don't stop at 3.5 or 1,000.", [6]),
+        ("A state-of-the-art answer. Done!", [3, 1]),
+        (
+            "[user]\nBe quick. Please.\n\n[assistant]\nWe ask.\n[tool call] add 2 3\n\n"
+            "[tool: add]\n5\n\n[assistant]\n```\nx = 9\n```\nIt is 5.",
+            [2, 3],
+        ),
+        ("```\na = 1\n```", []),
+        ("", []),
+    ],
+)
+def test_only_the_words_of_the_systems_prose_count(text: str, words: list[int]) -> None:
+    assert read_prose(text).words.tolist() == words
+
+
+def test_shortness_by_hand() -> None:
+    prose = read_prose("We add two numbers. It gives 12 now, surely so.")
+    assert prose.words.tolist() == [4, 6]
+    assert prose.shortness() == pytest.approx(-math.log(10))
+    # the second sentence three times, the first not: 6 words a sentence, and there are two
+    assert prose.shortness(np.array([0, 3])) == pytest.approx(-math.log(12))
+
+
+def test_a_text_of_equal_sentences_has_a_known_value() -> None:
+    """Drawing among equal sentences changes nothing, so the value follows from the constants."""
+    kinds = json.loads(files("agenteval.data").joinpath("embedded_judge.json").read_text("utf-8"))
+    center, scale = (kinds["kinds"]["conciseness"][k] for k in ("center", "scale"))
+    text = "Aa bbb cc. " * 40  # 120 words
+    expected = 1 / (1 + math.exp(-1.702 * (-math.log(120) - center) / scale))
+    assert value(text) == pytest.approx(expected, abs=1e-6)
+    assert value(text, repeat=3, seed=5) == pytest.approx(expected, abs=1e-6)
+
+
+def test_draws_are_poisson_and_belong_to_the_wording() -> None:
+    one = read_prose("We add 12. They stop. So it is.")
+    two = read_prose("So it is. Nobody sleeps. We  add 75.")
+    counts = np.array([one.draw(3, r) for r in range(2000)])
+    other = np.array([two.draw(3, r) for r in range(2000)])
+    assert counts.mean() == pytest.approx(1, abs=0.05)
+    assert counts.var() == pytest.approx(1, abs=0.12)
+    assert np.corrcoef(counts.T)[0, 1] == pytest.approx(0, abs=0.08)
+    # a sentence that two texts share is weighed alike in a repeat, digits aside
+    alike = (counts[:, 0] == other[:, 2]) & (counts[:, 2] == other[:, 0])
+    assert alike[counts.sum(axis=1) != 3].mean() > 0.9
+    assert any(one.draw(4, r).tolist() != one.draw(3, r).tolist() for r in range(9))
+
+
+def test_a_draw_without_any_sentence_counts_all_once() -> None:
+    """A Poisson(1) count is 0 with probability .37: about 18 of 50 draws of one sentence."""
+    draws = [int(read_prose("Alone here.").draw(0, r)[0]) for r in range(50)]
+    assert min(draws) == 1
+    assert max(draws) > 1
+
+
+def test_repeats_differ_and_can_be_reproduced() -> None:
+    once = [value(TEXT, r) for r in range(8)]
+    assert once == [value(TEXT, r) for r in range(8)]
+    assert len(set(once)) > 4
+    assert [value(TEXT, r, seed=1) for r in range(8)] != once
+
+
+def test_a_score_depends_on_neither_other_runs_nor_other_criteria() -> None:
+    shared = EmbeddedJudge()
+    asyncio.run(shared.evaluate(unit("Another run. It says 99 things.", run_id="other")))
+    asked = unit(criteria=(criterion("Empathy"), SHORT))
+    assert asyncio.run(shared.evaluate(asked)).results[1] == evaluate(unit()).results[0]
+
+
+def test_score_and_source() -> None:
+    judged = EmbeddedJudge(seed=3)
+    outcome = asyncio.run(judged.evaluate(unit()))
+    (score,) = outcome.results
+    assert isinstance(score, Score)
+    assert outcome.call.shown == (SHORT.id,)
+    assert (score.criterion_id, score.key.source) == (SHORT.id, judged.source.sha256)
+    assert score.label == level_of(score.value or 0, LEVELS)
+    assert (score.evidence["words"], score.evidence["sentences"]) == (18, 4)
+    json.dumps(score.evidence, allow_nan=False)
+    assert judged.source.sha256 != EmbeddedJudge(seed=4).source.sha256
+    assert judged.batches((SHORT,)) == [(SHORT,)]
+    assert judged.batches(()) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "why"),
+    [
+        (criterion("Empathy"), TEXT, "nothing else has been shown to hold"),
+        (criterion("Coherence"), TEXT, "grades coherence on tasks that it was not calibrated on"),
+        (criterion("Completeness"), TEXT, "grades completeness on tasks"),
+        (criterion("Clarity"), TEXT, "grades clarity on tasks"),
+        (criterion("Accuracy", "calculation-accuracy"), TEXT, "grades calculation-accuracy"),
+        (criterion("Conciseness", "empathy"), TEXT, "nothing else"),  # known to be another
+        (criterion("Conciseness of style"), TEXT, "nothing else"),
+        (criterion("c", "conciseness", scale="nominal"), TEXT, "ordered accepted values"),
+        (criterion("c", "conciseness", order="unclear"), TEXT, "ordered accepted values"),
+        (criterion("c", "conciseness", scale="numeric", numeric_range=(0, 9)), TEXT, "ordered"),
+        (SHORT, "", "0 sentence"),
+        (SHORT, "Only one.", "1 sentence"),
+        (SHORT, "```\na = 1\nb = 2\n```", "0 sentence"),
+        (criterion("x", sub_criteria=(SHORT, criterion("Empathy"))), TEXT, "empathy: "),
+    ],
+)
+def test_unsupported_never_has_a_value(asked: Criterion, text: str, why: str) -> None:
+    (result,) = asyncio.run(judge(EmbeddedJudge(), unit(text, criteria=(asked,)))).results
+    assert isinstance(result, Failure)
+    assert result.status == "unscored:unsupported"
+    assert result.message.startswith("unsupported by this judge: ")
+    assert why in result.message
+
+
+@pytest.mark.parametrize("rule", ["mean", "min"])
+def test_sub_criteria_are_aggregated(rule: str) -> None:
+    two = (SHORT, criterion("Other", "conciseness", accepted_values=("no", "yes")))
+    whole = criterion("x", sub_criteria=two, aggregation=rule)
+    (result,) = evaluate(unit(criteria=(whole,))).results
+    assert isinstance(result, Score)
+    assert (result.value, result.label) == (value(TEXT), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "concept"),
+    [
+        ("Conciseness", "conciseness"),
+        ("no-wasted  WORDS", "conciseness"),
+        ("Order and flow of the text", "coherence"),
+        ("Conciseness of style", None),
+    ],
+)
+def test_a_concept_is_known_by_its_exact_name(name: str, concept: str | None) -> None:
+    assert named_concept(criterion(name)) == concept
+
+
+def test_the_packaged_constants_belong_to_this_development_set() -> None:
+    record = json.loads(files("agenteval.data").joinpath("embedded_judge.json").read_text("utf-8"))
+    assert record["devset_sha256"] == hashlib.sha256(DEVSET.read_bytes()).hexdigest()
+    assert set(load_kinds()) <= {concept.id for concept in load_bank()}
+    assert [k.name for k in load_kinds().values() if k.supported] == ["conciseness"]
+    assert {k.statistic for k in load_kinds().values() if k.supported} == {"words"}
+
+
+def test_the_constants_of_length_come_from_the_development_set() -> None:
+    """Center and scale again, by plain counting of words; padding is what the benchmark adds."""
+    kind = load_kinds()["conciseness"]
+    rows = [json.loads(line) for line in DEVSET.read_text("utf-8").splitlines()]
+    plain = -np.log([len(row["good"].split()) for row in rows])
+    assert plain.mean() == pytest.approx(kind.center, abs=0.25)
+    assert kind.scale == pytest.approx(math.log(2), abs=1e-6)  # the least: twice as long
+
+
+def test_length_agrees_with_a_reader_of_the_math_runs() -> None:
+    """Shorter runs are those that a person who knew nothing of this judge called more concise."""
+    levels = next(
+        c["accepted_values"]
+        for c in json.loads((ROOT / "criteria" / "math.reviewed.json").read_text("utf-8"))[
+            "criteria"
+        ]
+        if c["name"] == "Conciseness"
+    )
+    ratings = (json.loads(s) for s in (ROOT / "tasks/math/ratings.jsonl").read_text().splitlines())
+    reader = {
+        r["run"]: levels.index(r["label"])
+        for r in ratings
+        if (r["rater"], r["criterion"]) == ("A", "conciseness")
+    }
+    runs = read_runs(ROOT / "tasks" / "math" / "runs.jsonl").runs
+    short = {
+        r.id: p.shortness() for r in runs if len((p := read_prose(make_view(r).trajectory)).words)
+    }
+    rho = spearmanr([short[i] for i in short], [reader[i] for i in short]).statistic
+    assert rho > 0.3
