@@ -217,9 +217,10 @@ CASES = (
         *(Step(f"plan test {{data}}/suite.jsonl --agent scripted:{name} --store s.db --json -q",
                extract.trials)
           for name in ("perfect", "text-order", "reversed", "tool-order", "hallucinating",
+                       "forgetful=0.5", "parallel", "stubborn", "random",
                        "chance=0.5 --trials 3", "chance=0.5 --trials 2")),
         Step("plan test {data}/suite.jsonl --agent scripted:reversed --store s.db --gate 0.9 -q"),
-        Step("plan test {data}/suite.jsonl --agent scripted:crash --store s.db --json -q",
+        Step("plan test {data}/suite.jsonl --agent scripted:crash -j 1 --store s.db --json -q",
              extract.trials),
         Step("plan dissect {data}/suite.jsonl --agent scripted:reversed --limit 3 --store s.db "
              "--json -q", extract.dissections),

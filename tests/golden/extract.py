@@ -260,7 +260,7 @@ def comparison(done: Done) -> Figures:
              "correlation", "detectable", "cases_for_margin", "verdict")  # fmt: skip
     rows = by(told["rows"], "criterion", *names)
     for row in told["rows"]:
-        drawn = "~" if "drawn" in (row["test"] or "") else ""
+        drawn = "~" if "random" in (row["test"] or "") else ""
         for p in ("p", "p_holm", "p_regression", "p_regression_holm"):
             rows[row["criterion"]][p + drawn] = row[p]
     found: dict[str, Any] = {
