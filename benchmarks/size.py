@@ -3,13 +3,15 @@
     python -m benchmarks.size
 
 Lines are all lines of a file. The path of a `quantify` is counted from the call of the command line
-until it ends, with two runs and a judge on loopback: every file of the package in which a function
-ran, with all of its lines (what runs only when a module is imported does not count).
+until the scores of two runs by a judge on loopback are committed: every file of the package in
+which a function ran, with all of its lines (what runs only when a module is imported does not
+count).
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import json
 import os
@@ -22,7 +24,6 @@ from types import FrameType
 from typing import Any
 
 from benchmarks.folders import ROOT
-from benchmarks.outcome import Row, finish
 
 PACKAGE = ROOT / "agenteval"
 TASK = "name: sums\ndescription: Add the numbers and explain the result.\n"
@@ -44,10 +45,18 @@ def quantify_path() -> list[Path]:
     from agenteval.testing import serve
 
     entered: set[str] = set()
+    committed = threading.Event()
 
-    def profile(frame: FrameType, event: str, argument: object) -> None:
-        if event == "call" and frame.f_code.co_name != "<module>":
-            entered.add(frame.f_code.co_filename)
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        name = frame.f_code.co_filename
+        if committed.is_set() or server.count < len(runs):
+            pass
+        elif event == "c_return" and getattr(argument, "__name__", "") == "commit":
+            committed.set()
+        if event != "call" or committed.is_set() or name in entered or not _in_package(name):
+            return
+        if frame.f_code.co_flags & inspect.CO_OPTIMIZED and not _importing(frame):
+            entered.add(name)
 
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("task.yaml").write_text(TASK, encoding="utf-8")
@@ -57,7 +66,8 @@ def quantify_path() -> list[Path]:
         Path("runs.jsonl").write_text("\n".join(map(json.dumps, runs)), encoding="utf-8")
         with serve(judge) as server, contextlib.redirect_stdout(io.StringIO()) as out:
             words = ["quantify", "runs.jsonl", "--task", folder, "--criteria", "criteria.json",
-                     "--model", "m", "--base-url", server.base_url, "--json", "-q"]  # fmt: skip
+                     "--store", "s.db", "--model", "m", "--base-url", server.base_url, "--json",
+                     "-q"]  # fmt: skip
             threading.setprofile(profile)
             sys.setprofile(profile)
             try:
@@ -68,13 +78,26 @@ def quantify_path() -> list[Path]:
             finally:
                 sys.setprofile(None)
                 threading.setprofile(None)
-    if json.loads(out.getvalue())["ratings"] != len(runs):
+    if not committed.is_set() or json.loads(out.getvalue())["ratings"] != len(runs):
         raise RuntimeError(f"quantify stored no score: {out.getvalue()}")
-    inside = (Path(name) for name in entered if name.startswith(f"{PACKAGE}{os.sep}"))
-    return sorted(path for path in inside if "testing" not in path.relative_to(PACKAGE).parts)
+    return sorted(Path(name) for name in entered)
 
 
-def main() -> int:
+def _in_package(name: str) -> bool:
+    """Whether the file belongs to what users run; the server is ours."""
+    return name.startswith(f"{PACKAGE}{os.sep}") and f"{os.sep}testing{os.sep}" not in name
+
+
+def _importing(frame: FrameType | None) -> bool:
+    """Whether the frame runs because a module of the package is being imported."""
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and _in_package(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def main() -> None:
     """Print the table."""
     package = sorted(PACKAGE.rglob("*.py"))
     root = [path for path in PACKAGE.glob("*.py") if path.name != "__init__.py"]
@@ -91,11 +114,7 @@ def main() -> int:
     print(f"{'':24}{'files':>8}{'lines':>10}")
     for name, paths in figures.items():
         print(f"{name:24}{len(paths):>8,}{lines(paths):>10,}")
-    return finish("size", [
-        Row(f"size of {name}", f"{len(paths):,} files, {lines(paths):,} lines")
-        for name, paths in figures.items()
-    ])  # fmt: skip
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -140,7 +140,7 @@ CASES = (
     Case("quantify_repeats", (
         Step(f"quantify {MATH} --repeats 2 --limit 6 --json", extract.asked),
         Step(f"quantify {MATH} --one-per-call --limit 2 --json", extract.asked),
-        Step(f"quantify {MATH} --seed 1 --limit 2 --max-calls 1 --json", extract.asked),
+        Step(f"quantify {MATH} --seed 1 --limit 2 --max-calls 1 -j 1 --json", extract.asked),
         Step("show --store s.db --sources --json", extract.sources),
         Step("export scores.jsonl --store s.db", extract.exported),
     ), answers.recorded_judge),
@@ -231,11 +231,10 @@ CASES = (
         Step("plan report {data}/suite.jsonl --store s.db --json", extract.trials),
         Step("plan report --store s.db -o page.html", extract.plan_tables),
     )),
-    Case("plan_agents", tuple(
-        Step(f"plan test {{data}}/suite.jsonl --agent {agent} --model m --base-url {{url}} "
-             "--limit 4 --store s.db --json -q", extract.trials)
-        for agent in ("openai", "react", "autogen", "python:tests.golden.answers:text_order")
-    ) + (
+    Case("plan_agents", (
+        *(Step(f"plan test {{data}}/suite.jsonl --agent {agent} --model m --base-url {{url}} "
+               "--limit 4 --store s.db --json -q", extract.trials)
+          for agent in ("openai", "react", "autogen", "python:tests.golden.answers:text_order")),
         Step("plan test {data}/suite.jsonl --agent openai --model other --base-url {url} "
              "--dry-run --store s.db --json", extract.dry),
     ), answers.in_turn),

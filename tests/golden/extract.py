@@ -327,7 +327,7 @@ def dissections(done: Done) -> Figures:
 
 
 def plan_tables(done: Done) -> Figures:
-    """The rates of the report, which are not in its JSON: made from the store as the report does."""
+    """The rates of the report, which its JSON lacks: made from the store as the report does."""
     from agenteval.campaign import load_attempts
     from agenteval.evaluators.planning import tallies
     from agenteval.evaluators.planning.verdict import CheckRules
@@ -468,7 +468,7 @@ def _workflow_verdict(verdict: Mapping[str, Any] | None) -> Any:
 
 
 def workflow_tables(done: Done) -> Figures:
-    """The rates of the report, which are not in its JSON: made from the store as the report does."""
+    """The rates of the report, which its JSON lacks: made from the store as the report does."""
     from agenteval.evaluators.workflows import tallies
     from agenteval.flows import load_sessions, load_turns
     from agenteval.store import Store

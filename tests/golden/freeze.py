@@ -86,7 +86,9 @@ def call(words: list[str], folder: Path) -> Done:
 def _files(folder: Path) -> set[str]:
     """Files below, without those beside a database."""
     names = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    return {str(n) for n in names if ".locks" not in str(n) and not str(n).endswith(("-wal", "-shm"))}
+    return {
+        str(n) for n in names if ".locks" not in str(n) and not str(n).endswith(("-wal", "-shm"))
+    }
 
 
 def differences(new: Any, old: Any, place: str = "") -> Iterator[str]:
@@ -159,7 +161,10 @@ def main(names: list[str]) -> int:
                 figures = run(case, Path(folder).resolve())
             except Exception as error:  # noqa: BLE001
                 failed += 1
-                print(f"{case.name}: {type(error).__name__}: {error}", *getattr(error, "__notes__", ()))
+                print(
+                    f"{case.name}: {type(error).__name__}: {error}",
+                    *getattr(error, "__notes__", ()),
+                )
                 continue
         changed = list(differences(figures, frozen(case)))
         if changed:

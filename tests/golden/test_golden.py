@@ -20,7 +20,10 @@ NOT_FROZEN = {
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, id=c.name, marks=[pytest.mark.local] if c.local else []) for c in CASES],
+)
 def test_frozen(case: Case, tmp_path: Path) -> None:
     if case.local and importlib.util.find_spec("sentence_transformers") is None:
         pytest.skip("needs the extra `local`")
@@ -37,9 +40,7 @@ def test_every_command_has_a_case() -> None:
 
     lines = [step.line for case in CASES if case.name != "refused" for step in case.steps]
     left = {
-        name
-        for name in commands(app, "")
-        if not any(line.startswith(f"{name} ") for line in lines)
+        name for name in commands(app, "") if not any(line.startswith(f"{name} ") for line in lines)
     }
     assert {name.split()[0] for name in left} == set(NOT_FROZEN)
 
