@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 TASKS = ROOT / "tasks"
 ROLES = TASKS / "flows"
 # What a command line may name in braces; {url} is the address of the case's server.
-PLACES = {"data": DATA, "tasks": TASKS, "roles": ROLES, "root": ROOT}
+PLACES = {"data": DATA, "tasks": TASKS, "roles": ROLES, "root": ROOT, "python": sys.executable}
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,7 @@ CASES = (
     Case("quantify_repeats", (
         Step(f"quantify {MATH} --repeats 2 --limit 6 --json", extract.asked),
         Step(f"quantify {MATH} --one-per-call --limit 2 --json", extract.asked),
+        Step(f"quantify {MATH} --with-reference --limit 2 --json", extract.asked),
         Step(f"quantify {MATH} --seed 1 --limit 2 --max-calls 1 -j 1 --json", extract.asked),
         Step("show --store s.db --sources --json", extract.sources),
         Step("export scores.jsonl --store s.db", extract.exported),
@@ -226,6 +228,8 @@ CASES = (
              "--json -q", extract.dissections),
         Step("plan dissect {data}/suite.jsonl --agent scripted:text-order --full --limit 2 "
              "--store s.db --json -q", extract.dissections),
+        Step("plan dissect {data}/suite.jsonl --agent scripted:reversed --shrink 1 --limit 1 "
+             "--store s.db --json -q", extract.dissections),
         Step("plan capability --agent scripted:perfect --n 2-3 --cases 3 --store p.db --json -q",
              extract.outcomes),
         Step("plan report {data}/suite.jsonl --store s.db --json", extract.trials),
@@ -234,7 +238,8 @@ CASES = (
     Case("plan_agents", (
         *(Step(f"plan test {{data}}/suite.jsonl --agent {agent} --model m --base-url {{url}} "
                "--limit 4 --store s.db --json -q", extract.trials)
-          for agent in ("openai", "react", "autogen", "python:tests.golden.answers:text_order")),
+          for agent in ("openai", "react", "autogen", "python:tests.golden.answers:text_order",
+                        "'command:{python} -m agenteval.testing.planner text-order'")),
         Step("plan test {data}/suite.jsonl --agent openai --model other --base-url {url} "
              "--dry-run --store s.db --json", extract.dry),
     ), answers.in_turn),
@@ -248,6 +253,8 @@ CASES = (
              extract.dry),
         Step(f"trace locate {PLANTED} --model m --base-url {{url}} -o judged --store s.db --json",
              extract.found),
+        Step(f"trace locate {PLANTED} --model m --base-url {{url}} -o areas --store a.db --json "
+             "--mode areas --no-hints --limit 3", extract.found),
         *(Step(f"trace score --gold {{data}}/planted/gold --pred {pred} --traces {PLANTED} "
                f"--json {more}", extract.trace_scores)
           for pred in ("found", "judged")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
@@ -303,7 +304,8 @@ def trials(done: Done) -> Figures:
     rows = {}
     for row in done.json:
         verdict = row.get("verdict") or {}
-        rows[f"{row['system']}/{row['case']}/{row['trial']}"] = {
+        system = row["system"].replace(sys.executable, "python")
+        rows[f"{system}/{row['case']}/{row['trial']}"] = {
             "outcome": row["outcome"],
             "sequence": [call["tool"] for call in verdict.get("sequence", ())],
             "violated": [one["constraint"] for one in verdict.get("violated", ())],

@@ -40,7 +40,7 @@ def run(case: Case, folder: Path) -> dict[str, Any]:
         if case.make is not None:
             case.make(folder)
         steps = {}
-        for step in case.steps:
+        for number, step in enumerate(case.steps):
             words = [w.format(url=url, **PLACES) for w in shlex.split(step.line)]
             done = call(words, folder)
             try:
@@ -48,8 +48,8 @@ def run(case: Case, folder: Path) -> dict[str, Any]:
             except Exception as error:
                 error.add_note(f"{case.name}: {step.line}\nexit code {done.code}\n{done.err}")
                 raise
-            times = sum(name.startswith(step.line) for name in steps)
-            name = f"{step.line} ({times + 1})" if step.line in steps else step.line
+            times = [s.line for s in case.steps[:number]].count(step.line)
+            name = f"{step.line} ({times + 1})" if times else step.line
             steps[name] = {"code": done.code, "figures": plain(figures)}
     return json.loads(json.dumps(steps, default=float))  # type: ignore[no-any-return]
 
