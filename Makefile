@@ -9,7 +9,7 @@ TORCH ?= torch==2.13.0
 DEMO ?=
 JOBS ?= 2
 
-.PHONY: demo test lint bench bench-soak bench-crash bench-hostile bench-speed browser clean weights
+.PHONY: demo test lint size bench bench-soak bench-crash bench-hostile bench-speed browser clean weights
 
 demo: $(VENV)/local weights
 	$(BIN)/agenteval demo $(DEMO)
@@ -22,6 +22,10 @@ lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Lines and files of the package, and of the path of one quantify.
+size: $(VENV)/dev
+	$(BIN)/python -m benchmarks.size
 
 bench: $(VENV)/dev weights
 	$(BIN)/python -m benchmarks

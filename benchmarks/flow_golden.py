@@ -1,11 +1,11 @@
 """The recorded cases of the published workflow scorer, counted as published and strictly.
 
-    python -m benchmarks.flow_golden [--reference FOLDER]
+    python -m benchmarks.flow_golden [FOLDER]
 
-FOLDER holds golden_turn_cases.json and golden_session_cases.json: what the original returned with
-a judge of one answer. By default it is looked for beside the checkout; AGENTEVAL_REFERENCE names
-another place. One line per case: the figures in both modes, whether the published ones are
-reproduced, and where the modes differ the reason. Ends with 1 when one is not reproduced.
+FOLDER (tests/golden/published) holds workflow_turn_cases.json and workflow_session_cases.json: what
+the original returned with a judge of one answer. One line per case: the figures in both modes,
+whether the published ones are reproduced, and where the modes differ the reason. Ends with 1 when
+one is not reproduced.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,7 +44,7 @@ from agenteval.records import Usage
 from benchmarks.folders import ROOT
 from benchmarks.outcome import Row, finish
 
-FOLDER = ROOT.parent / "shared/reference/workflows"
+FOLDER = ROOT / "tests/golden/published"
 FIGURES = ("turn_call_pre", "turn_call_rec", "turn_params_pre", "turn_params_rec")
 HOW = Resampling(resamples=100)
 # Why strict counting says something else. Written down from the rules, one line each; a case that
@@ -217,15 +216,9 @@ def printed(title: str, columns: str, rows: Sequence[tuple[str, ...]]) -> Row:
 def main() -> int:
     """Print both tables; 0 when everything is reproduced and explained."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
-    parser.add_argument(
-        "--reference", type=Path, default=Path(os.environ.get("AGENTEVAL_REFERENCE", FOLDER))
-    )
-    folder = parser.parse_args().reference
-    names = ("golden_turn_cases.json", "golden_session_cases.json")
-    missing = [name for name in names if not (folder / name).is_file()]
-    if missing:
-        print(f"no {missing[0]} in {folder}: name its folder with --reference")
-        return finish("flow_golden", [Row("recorded cases", "not here: nothing compared")])
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER)
+    folder = parser.parse_args().folder
+    names = ("workflow_turn_cases.json", "workflow_session_cases.json")
     data = [json.loads((folder / name).read_text("utf-8")) for name in names]
     first = printed(
         "Turns", "tool P, tool R, parameters P, parameters R", asyncio.run(turn_rows(data[0]))

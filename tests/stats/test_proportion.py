@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,15 +11,14 @@ from scipy import stats
 
 from agenteval.stats import proportion_interval
 from agenteval.stats.proportion import ProportionMethod
+from tests.golden.files import published
 
-FILE = Path(__file__).resolve().parents[3] / "shared/reference/stats/reference.json"
 METHODS: list[ProportionMethod] = ["wilson", "clopper-pearson"]
 counts = st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
-@pytest.mark.skipif(not FILE.exists(), reason="reference data not present")
 def test_reference_intervals() -> None:
-    table = json.loads(FILE.read_text())["binomial_CI95"]
+    table = published("statistics")["binomial_CI95"]
     assert len(table) == 5
     for name, ends in table.items():
         successes, n = (int(part) for part in name.split("/"))

@@ -6,7 +6,15 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.reference_stats.__main__ import FOLDER, Row, agrees, flatten, table
+from benchmarks.reference_stats.__main__ import FOLDER, INPUTS, Row, agrees, flatten, table
+from benchmarks.reference_stats.counts import (
+    comparisons,
+    corrections,
+    counts_in_the_text,
+    proportions,
+)
+from benchmarks.reference_stats.spec import spec_figures
+from tests.golden.files import published
 
 reference = pytest.mark.skipif(
     not (FOLDER / "stats/reference.json").exists(), reason="reference data not present"
@@ -56,6 +64,21 @@ def test_the_table_holds_what_was_asked_for(rows: list[Row], name: str, figure: 
     row = next(r for r in rows if r.name == name)
     assert (row.reference, row.status) == (figure, "ok")
     assert row.ours == pytest.approx(figure, abs=6e-4)
+
+
+def test_figures_whose_inputs_stand_beside_them_need_no_other_data() -> None:
+    statistics = published("statistics")
+    known = {name: (value, text) for name, value, text in flatten(statistics, "stats")}
+    known |= {name: (float(text), text) for name, text in spec_figures().items()}
+    made = [
+        *corrections(statistics), *comparisons(statistics), *proportions(statistics),
+        *counts_in_the_text(),
+    ]  # fmt: skip
+    left = {name for name in known if name.startswith("stats/")} - {name for name, _, _ in made}
+    assert [name for name in left if not any(word in name for word in (*INPUTS, "/normal/"))] == []
+    for name, ours, _ in made:
+        assert ours is not None, name
+        assert agrees(ours, *known[name], name), name
 
 
 def test_flatten_finds_numbers_only() -> None:

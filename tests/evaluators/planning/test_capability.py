@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 from math import comb
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,18 +18,11 @@ from agenteval.evaluators.planning.capability import (
 )
 from agenteval.evaluators.planning.tallies import Tally
 from agenteval.stats import Interval, proportion_interval
-
-GOLDEN = Path(
-    os.environ.get(
-        "AGENTEVAL_REFERENCE_PLANNING_CASES",
-        Path(__file__).parents[4] / "shared/reference/planning/golden_cases.json",
-    )
-)
+from tests.golden.files import published
 
 
-@pytest.mark.skipif(not GOLDEN.is_file(), reason="the golden cases are not at hand")
 def test_golden_cases() -> None:
-    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    golden = published("planning_cases")
     for row in golden["campaign_cases_per_n"]:
         assert cases_for(row["n"]) == row["cases"]
     assert cases_in_all(r["n"] for r in golden["campaign_cases_per_n"]) == golden["campaign_total"]

@@ -1,10 +1,7 @@
 """Algorithm 2: the label as a function, the stages as they are run, planted causes found."""
 
 import asyncio
-import json
-import os
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,14 +23,9 @@ from agenteval.evaluators.planning.scripted import scripted
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
 from agenteval.evaluators.planning.synthesis.topics import choose_topics
 from agenteval.records import Usage
+from tests.golden.files import published
 
-FILE = Path(
-    os.environ.get(
-        "AGENTEVAL_REFERENCE_PLANNING_CASES",
-        Path(__file__).parents[4] / "shared/reference/planning/golden_cases.json",
-    )
-)
-GOLDEN: list[Any] = json.loads(FILE.read_text())["dissection_K3"] if FILE.is_file() else []
+GOLDEN: list[Any] = published("planning_cases")["dissection_K3"]
 
 
 def given(golden: dict[str, Any]) -> dict[Any, list[bool | None]]:
@@ -41,7 +33,6 @@ def given(golden: dict[str, Any]) -> dict[Any, list[bool | None]]:
     return {stage: [bool(x) for x in golden[key]] for stage, key in keys.items() if key in golden}
 
 
-@pytest.mark.skipif(not GOLDEN, reason="the golden cases are not here")
 def test_golden_labels() -> None:
     assert len(GOLDEN) == 5
     for golden in GOLDEN:

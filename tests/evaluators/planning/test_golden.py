@@ -1,8 +1,5 @@
-"""The verdicts of the golden cases, an independent file kept beside the checkout."""
+"""The verdicts of the golden cases, which were worked out without this package."""
 
-import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,19 +10,13 @@ from agenteval.evaluators.planning.checker import check
 from agenteval.evaluators.planning.constraints import Before
 from agenteval.evaluators.planning.solver.graph import closure, count_plans
 from agenteval.evaluators.planning.solver.smt import Smt, schedule
+from tests.golden.files import published
 
-FILE = Path(
-    os.environ.get(
-        "AGENTEVAL_REFERENCE_PLANNING_CASES",
-        Path(__file__).parents[4] / "shared/reference/planning/golden_cases.json",
-    )
-)
-pytestmark = pytest.mark.skipif(not FILE.is_file(), reason="the golden cases are not here")
-GOLDEN: dict[str, Any] = json.loads(FILE.read_text()) if FILE.is_file() else {}
+GOLDEN: dict[str, Any] = published("planning_cases")
 
 
 def cases(key: str) -> list[Any]:
-    return [pytest.param(case, id=case["name"]) for case in GOLDEN.get(key, [])]
+    return [pytest.param(case, id=case["name"]) for case in GOLDEN[key]]
 
 
 def made(golden: dict[str, Any]) -> Case:

@@ -1,11 +1,9 @@
 """The official scorer: golden cases, scikit-learn and scipy as oracles, quirks by hand."""
 
 import json
-import os
 import random
 import warnings
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,16 +24,10 @@ from agenteval.evaluators.traces.official import (
     score_official,
     weighted_f1,
 )
+from tests.golden.files import published
 from tests.thorough import often
 
-FILE = Path(
-    os.environ.get(
-        "AGENTEVAL_REFERENCE_TRACE_CASES",
-        Path(__file__).parents[4] / "shared/reference/traces/golden_scorer_cases.json",
-    )
-)
-GOLDEN: dict[str, Any] = json.loads(FILE.read_text()) if FILE.is_file() else {}
-needs_golden = pytest.mark.skipif(not GOLDEN, reason="the golden cases are not here")
+GOLDEN: dict[str, Any] = published("trace_scorer_cases")
 PRINTED = 5.1e-7  # the golden figures are rounded to six digits
 NAMES = {"plan_opt": "plan_optimization"}
 FORMAT, GOAL, LANGUAGE = "Formatting Errors", "Goal Deviation", "Language-only"
@@ -54,7 +46,6 @@ def case(gold: str, predicted: str | None, trace: str = "t") -> OfficialCase:
     return official_case(trace, gold, predicted)
 
 
-@needs_golden
 def test_all_golden_cases_are_here() -> None:
     assert len(GOLDEN["cases"]) == 19
     assert len(GOLDEN["normalize_category"]) == 22
@@ -72,7 +63,6 @@ def unrounded(traces: list[dict[str, Any]], name: str) -> float:
     return float(pearsonr(gold, [value or -1 for value in said]).statistic)
 
 
-@needs_golden
 @pytest.mark.parametrize("number", range(19))
 def test_golden(number: int) -> None:
     golden = GOLDEN["cases"][number]
@@ -104,8 +94,7 @@ def test_golden(number: int) -> None:
         )
 
 
-@needs_golden
-@pytest.mark.parametrize("written", list(GOLDEN.get("normalize_category", {})))
+@pytest.mark.parametrize("written", list(GOLDEN["normalize_category"]))
 def test_golden_normalisation(written: str) -> None:
     assert normalize(written) == GOLDEN["normalize_category"][written]
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,9 +27,10 @@ from agenteval.evaluators.workflows.turn_score import (
 )
 from agenteval.models.asking import Asked as Answer
 from agenteval.records import Usage
+from tests.golden.files import published
 
-FOLDER = Path(__file__).resolve().parents[4] / "shared/reference/workflows"
-recorded = pytest.mark.skipif(not FOLDER.exists(), reason="reference data not present")
+TURNS: dict[str, Any] = published("workflow_turn_cases")
+SESSIONS: dict[str, Any] = published("workflow_session_cases")
 PROMPT = "Tools.\nAPI: pay\nAPI Desciption: Pay a bill\nInput parameters: {}\n\nThe time is noon."
 
 
@@ -46,25 +46,18 @@ class Stub:
         return self.answer
 
 
-def _cases(name: str) -> list[dict[str, Any]]:
-    path = FOLDER / name
-    return json.loads(path.read_text("utf-8"))["cases"] if path.exists() else []
-
-
 def by_name(case: dict[str, Any]) -> str:
     return str(case["name"])
 
 
-@recorded
 def test_all_recorded_cases_are_there() -> None:
-    assert len(_cases("golden_turn_cases.json")) == 26
-    assert len(_cases("golden_session_cases.json")) == 11
+    assert len(TURNS["cases"]) == 26
+    assert len(SESSIONS["cases"]) == 11
 
 
-@recorded
-@pytest.mark.parametrize("case", _cases("golden_turn_cases.json"), ids=by_name)
+@pytest.mark.parametrize("case", TURNS["cases"], ids=by_name)
 async def test_recorded_turns(case: dict[str, Any]) -> None:
-    prompt = json.loads((FOLDER / "golden_turn_cases.json").read_text())["system_prompt_used"]
+    prompt = TURNS["system_prompt_used"]
     judge = Stub(case["judge_always_answers"])
     rows = [
         ReferenceTurn(t["gt_action"], t["gt_action_input"], t["predict"], prompt)
@@ -80,9 +73,8 @@ async def test_recorded_turns(case: dict[str, Any]) -> None:
     assert len(judge.asked) == case["judge_calls"]
 
 
-@recorded
 @pytest.mark.parametrize("published", [False, True])
-@pytest.mark.parametrize("case", _cases("golden_session_cases.json"), ids=by_name)
+@pytest.mark.parametrize("case", SESSIONS["cases"], ids=by_name)
 async def test_recorded_sessions(case: dict[str, Any], published: bool) -> None:
     found = await sessions.score_session(
         case["gt_actions_string"], case["gen_dialog_str"], Stub(case["fuzzy_judge"]),
@@ -127,8 +119,7 @@ class StrictStub:
         return Answer((self.answer == "yes", ""), self.answer, Usage(), repaired=False)
 
 
-@recorded
-@pytest.mark.parametrize("case", _cases("golden_turn_cases.json"), ids=by_name)
+@pytest.mark.parametrize("case", TURNS["cases"], ids=by_name)
 async def test_the_same_turns_strictly(case: dict[str, Any]) -> None:
     judge = StrictStub(case["judge_always_answers"])
     equality = Equality(judge=judge)

@@ -1,0 +1,509 @@
+"""From what a command left behind to the figures that are frozen: one extractor for each command.
+
+An extractor returns a mapping that does not depend on the layout of the command's JSON or files,
+only on what they say: values, n, intervals, statuses, verdicts, by the names of the field. Where a
+layout changes, its extractor changes and the frozen figures stay. A key that ends in "~" holds a
+figure that was drawn (the end of a bootstrap interval): it is compared loosely.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left behind: in `folder`, of which `written` did not exist before."""
+
+    words: list[str]
+    code: int
+    out: str
+    err: str
+    folder: Path
+    written: list[str]
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    def option(self, *names: str) -> Path:
+        """The file that the command was told to use by this option."""
+        place = next(i for i, word in enumerate(self.words) if word in names)
+        return self.folder / self.words[place + 1]
+
+
+Figures = Mapping[str, Any]
+Extractor = Callable[[Done], Figures]
+
+
+def plain(value: Any) -> Any:
+    """Nested values without dataclasses, arrays, tuples; an interval keeps mean, ends and sizes."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if isinstance(value, Mapping):
+        if {"mean", "low", "high", "method"} <= value.keys():
+            return _interval(value)
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    return value
+
+
+def _interval(value: Mapping[str, Any]) -> dict[str, Any]:
+    drawn = "~" if "resamples" in value["method"] else ""
+    ends = {f"low{drawn}": value["low"], f"high{drawn}": value["high"]}
+    return {"mean": value["mean"], **ends, "n": value["n"], "units": value["n_clusters"]}
+
+
+def pick(value: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: plain(value[name]) for name in names}
+
+
+def by(rows: Iterable[Mapping[str, Any]], keys: str, *names: str) -> dict[str, Any]:
+    """The named figures of each row, under the values of its `keys` (in words, "a b")."""
+    return {"/".join(str(row[k]) for k in keys.split()): pick(row, *names) for row in rows}
+
+
+# -- every command ---------------------------------------------------------------------------------
+
+
+def nothing(done: Done) -> Figures:
+    """The exit code alone."""
+    return {}
+
+
+def refused(done: Done) -> Figures:
+    """How many lines said so, and what was written all the same."""
+    said = [line for line in done.err.splitlines() if line.startswith(("agenteval: ", "Error: "))]
+    return {"lines": len(said), "written": done.written, "output": bool(done.out)}
+
+
+def files(done: Done) -> Figures:
+    """What was written."""
+    return {"written": sorted({name.split("/")[0] for name in done.written})}
+
+
+def dry(done: Done) -> Figures:
+    """How many requests it would take, by who is asked; tokens follow the words of prompts."""
+    told = done.json
+    parts = {
+        part["who"]: {end: part[end]["requests"] for end in ("least", "most")}
+        for part in told["parts"]
+    }
+    return {"requests": told["requests"], "exact": told["exact"], "parts": parts,
+            "written": done.written}  # fmt: skip
+
+
+# -- criteria, scores ------------------------------------------------------------------------------
+
+
+def criteria_file(done: Done) -> Figures:
+    """The criteria that were written: levels in their order, and from how many seeds."""
+    path = done.option("-o", "--output")
+    made = json.loads(path.read_text("utf-8")) if path.exists() else {"criteria": []}
+    rows = {}
+    for one in made["criteria"]:
+        about = one.get("provenance", {})
+        rows[one["name"]] = {
+            "levels": one["accepted_values"],
+            "order": one.get("order"),
+            "seeds": about.get("seeds"),
+            "names": sorted({m["name"] for m in about.get("members", ())}),
+            "expect": one.get("expect"),
+        }
+    return {"criteria": rows, "written": done.written}
+
+
+def scores(done: Done) -> Figures:
+    """The table of `quantify` and `show`: means by criterion and system, and what is missing."""
+    told = done.json
+    names = ("overall", "success", "failed", "without_degenerate", "bounds", "labels", "failures",
+             "degenerate", "not_applicable")  # fmt: skip
+    return {
+        "rows": by(told["rows"], "criterion system", *names),
+        "unfinished": sum(one.get("left", 0) for one in told.get("unfinished", ())),
+        **pick(told, "runs", "ratings", "failures"),
+        "flagged": sorted(str(one.get("run", one)) for one in told["flagged"]),
+    }
+
+
+def asked(done: Done) -> Figures:
+    """As `scores`, with how many requests the judge has taken so far."""
+    return {**scores(done), "requests": done.json["usage"]["requests"]}
+
+
+def sources(done: Done) -> Figures:
+    return {"judges": [pick(one, "evaluator", "seed", "way", "requests") for one in done.json]}
+
+
+def one_run(done: Done) -> Figures:
+    rows = (row | row["key"] for row in done.json)
+    return by(rows, "criterion_id variant repeat", "status", "label", "value")
+
+
+def exported(done: Done) -> Figures:
+    """Rows of an exported file, whatever its format."""
+    path = done.folder / done.words[1]
+    rows: list[dict[str, Any]]
+    if path.suffix == ".parquet":
+        import pyarrow.parquet
+
+        rows = pyarrow.parquet.read_table(path).to_pylist()
+    elif path.suffix == ".csv":
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = [{k: v or None for k, v in row.items()} for row in csv.DictReader(file)]
+        for row in rows:
+            row["value"] = None if row["value"] is None else float(row["value"])
+    else:
+        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    names = ("system", "status", "label", "value")
+    means: dict[str, list[float]] = {}
+    for row in rows:
+        if row["value"] is not None:
+            means.setdefault(f"{row['criterion_id']}/{row['variant']}", []).append(row["value"])
+    return {
+        "rows": len(rows),
+        "status": Counter(row["status"] for row in rows),
+        "labels": Counter(f"{row['criterion_id']}: {row['label']}" for row in rows),
+        "means": {name: {"mean": np.mean(v), "n": len(v)} for name, v in means.items()},
+        "some": dict(sorted(by(rows, "run_id variant criterion_id repeat", *names).items())[:20]),
+    }
+
+
+# -- trust -----------------------------------------------------------------------------------------
+
+_CHECK = ("outcome", "estimate", "low", "high", "n")
+_EFFECT = (*_CHECK, "expected", "p", "p_adjusted", "pairs", "fell", "rose", "tied", "missing",
+           "unchanged", "shorter")  # fmt: skip
+
+
+def verification(done: Done) -> Figures:
+    """Verdicts of judge and criteria, with every check and effect behind them; of several rounds
+    the last."""
+    told: dict[str, Any] = {}
+    rest = done.out.strip()
+    while rest:  # each round prints its own
+        told, end = json.JSONDecoder().raw_decode(rest)
+        rest = rest[end:].strip()
+    rows = {}
+    for one in told["criteria"]:
+        rows[one["criterion_id"]] = {
+            **pick(one, "verdict", "runs", "cases", "repeats", "coverage", "mean", "low", "high"),
+            "partner": one["partner"],
+            "checks": {c["name"]: _check(c) for c in one["checks"]},
+            "effects": by(one["effects"], "variant", *_EFFECT),
+        }
+    probes = {p["name"]: _probe(p) for p in told.get("probes", ())}
+    return {"judge": told["judge"]["verdict"], "subset": told["subset"], "criteria": rows,
+            **({"probes": probes} if probes else {})}  # fmt: skip
+
+
+def _check(check: Mapping[str, Any]) -> dict[str, Any]:
+    """The agreement of repeats has a bootstrap interval."""
+    drawn = "~" if check["name"] == "agreement" else ""
+    return {
+        **pick(check, "outcome", "estimate", "n"),
+        f"low{drawn}": check["low"],
+        f"high{drawn}": check["high"],
+    }
+
+
+def _probe(probe: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "outcome": probe["outcome"],
+        "checks": {c["name"]: pick(c, "outcome", "estimate", "n") for c in probe["checks"]},
+    }
+
+
+def verified_file(done: Done) -> Figures:
+    """As `verification`, and the verdicts that stand in the criteria file that was written."""
+    made = json.loads(done.option("-o", "--output").read_text("utf-8"))
+    kept = {one["id"]: one["verification"]["verdict"] for one in made["criteria"]}
+    return {**verification(done), "written verdicts": kept}
+
+
+def agreement(done: Done) -> Figures:
+    """The judge against people by criterion; runs whose label the judge contradicts."""
+    told = done.json
+    names = ("measure", "n", "cases", "exact", "kappa", "weighted", "alpha", "spearman",
+             "judge_mean", "label_mean", "bias", "confusion", "levels", "tied", "failures",
+             "corrected", "left_out")  # fmt: skip
+    pairs = {
+        f"{one['judge']}/{one['rater']}": by(one["criteria"], "criterion_id", *names)
+        for one in told["comparisons"]
+    }
+    audit = {
+        one["judge"]: {
+            "suspects": by(one["suspects"], "run", "success", "against", "outlying"),
+            "auc": by(one["auc"], "criterion_id", "all_runs", "without"),
+        }
+        for one in told["audit"]
+    }
+    return {"pairs": pairs, "audit": audit}
+
+
+def comparison(done: Done) -> Figures:
+    """Differences and verdicts by criterion, gates, and the cases that both have."""
+    told = done.json
+    names = ("n", "lost", "inapplicable", "first", "second", "difference", "wins", "ties", "losses",
+             "correlation", "detectable", "cases_for_margin", "verdict")  # fmt: skip
+    rows = by(told["rows"], "criterion", *names)
+    for row in told["rows"]:
+        drawn = "~" if "random" in (row["test"] or "") else ""
+        for p in ("p", "p_holm", "p_regression", "p_regression_holm"):
+            rows[row["criterion"]][p + drawn] = row[p]
+    found: dict[str, Any] = {
+        "rows": rows,
+        "gates": by(told["gates"], "name criterion", "value", "outcome"),
+        **pick(told, "pair_by", "unmatched", "exit_code"),
+        "common": len(told["common"]),
+        "only": [len(told["only_first"]), len(told["only_second"])],
+    }  # fmt: skip
+    if "--junit" in done.words:
+        found["junit"] = _junit(done.option("--junit"))
+    return found
+
+
+def _junit(path: Path) -> list[str]:
+    marks = ("failure", "error", "skipped")
+    return [
+        f"{case.attrib['name']}: {next((c.tag for c in case if c.tag in marks), 'passed')}"
+        for case in ElementTree.parse(path).iter("testcase")
+    ]
+
+
+# -- planning --------------------------------------------------------------------------------------
+
+
+def suite(done: Done) -> Figures:
+    """Sizes of the cases of a suite; their words and demands follow the drawing."""
+    path = done.option("-o")
+    cases = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return {
+        "cases": len(cases),
+        "different": len({case["request"] for case in cases}),
+        "actions": Counter(len(case["actions"]) for case in cases),
+        "extended": sum("durations" in case and bool(case["durations"]) for case in cases),
+    }
+
+
+def trials(done: Done) -> Figures:
+    """Outcome of every trial, with what was called, lost, violated."""
+    rows = {}
+    for row in done.json:
+        verdict = row.get("verdict") or {}
+        system = row["system"].replace(sys.executable, "python")
+        rows[f"{system}/{row['case']}/{row['trial']}"] = {
+            "outcome": row["outcome"],
+            "sequence": [call["tool"] for call in verdict.get("sequence", ())],
+            "violated": [one["constraint"] for one in verdict.get("violated", ())],
+            "nearest": [call["tool"] for call in verdict.get("nearest", ())],
+            **pick(verdict, *(k for k in ("lost", "repeated", "attempts", "core") if verdict)),
+        }
+    return rows
+
+
+def outcomes(done: Done) -> Figures:
+    """Outcomes alone, counted: what the cases are is drawn."""
+    return {"outcomes": Counter(f"{row['actions']}: {row['outcome']}" for row in done.json)}
+
+
+def dissections(done: Done) -> Figures:
+    rows = {}
+    for row in done.json:
+        stages = {s["name"]: [t["outcome"] for t in s["tries"]] for s in row["stages"]}
+        rows[row["case"]] = {"stages": stages, **pick(row, "label", "labels", "unknown", "runs")}
+    return rows
+
+
+def plan_tables(done: Done) -> Figures:
+    """The rates of the report, which its JSON lacks: made from the store as the report does."""
+    from agenteval.campaign import load_attempts
+    from agenteval.evaluators.planning import tallies
+    from agenteval.evaluators.planning.verdict import CheckRules
+    from agenteval.store import Store
+
+    with Store(done.option("--store"), create=False) as store:
+        attempts = load_attempts(store, CheckRules())
+    rates = {
+        f"{one.system}/{one.group}": pick(asdict(one), "rate", "passes", "failures", "guess")
+        for feature in (None, tallies.actions)
+        for one in tallies.tallies(attempts, feature)
+    }
+    errors = {one.system: plain(one.parts) for one in tallies.errors(attempts)}
+    powers = {f"{one.system}/{one.k}": [plain(one.hat.rate), plain(one.at.rate)]
+              for one in tallies.pass_rows(attempts)}  # fmt: skip
+    return {"trials": len(attempts), "rates": rates, "errors": errors, "powers": powers,
+            "written": done.written}  # fmt: skip
+
+
+# -- traces ----------------------------------------------------------------------------------------
+
+
+def trace(done: Done) -> Figures:
+    told = done.json
+    return {
+        "spans": {s["id"]: pick(s, "parent_id", "kind", "name", "status", "tokens")
+                  for s in told["trace"]["spans"]},
+        "findings": {one["finder"]: _marks(one["findings"]) for one in told["findings"]},
+    }  # fmt: skip
+
+
+def _marks(findings: Iterable[Mapping[str, Any]]) -> list[str]:
+    return sorted(f"{f['span']} {f['category']} {f['impact']} {f['source']}" for f in findings)
+
+
+def found(done: Done) -> Figures:
+    """What a finder found in each trace, with its status; and the files it wrote."""
+    rows = {
+        row["trace"]: {"marks": _marks(row["findings"]), "rejected": len(row["rejected"]),
+                       **pick(row, "status", "grades")}
+        for row in done.json
+    }  # fmt: skip
+    return {"traces": rows, "written": files(done)["written"]}
+
+
+def trace_scores(done: Done) -> Figures:
+    """Precision, recall, F1 at every level, the official figures, and who reads nothing."""
+    told = done.json
+    whole = told["scores"]
+    official = told["official"]
+    return {
+        "levels": by(whole["levels"], "level", "micro", "macro", "counts"),
+        "categories": by(whole["categories"], "category", "pairs", "traces"),
+        "coverage": plain(whole["coverage"]),
+        "beside": {one["name"]: by(one["scores"]["levels"], "level", "counts")
+                   for one in told["beside"]},
+        "official": None if official is None
+        else pick(official, "weighted_f1", "location", "joint", "pearson", "traces", "skipped"),
+    }  # fmt: skip
+
+
+def trace_stats(done: Done) -> Figures:
+    names = ("spans", "kinds", "depth", "roots", "errors", "exceptions", "reported", "kept",
+             "dropped")  # fmt: skip
+    return by(done.json, "trace", *names)
+
+
+def trace_report(done: Done) -> Figures:
+    return {
+        one["finder"]: {row["trace"]: {"marks": len(row["findings"]), "status": row["status"]}
+                        for row in one["findings"]}
+        for one in done.json
+    }  # fmt: skip
+
+
+def annotators(done: Done) -> Figures:
+    """Agreement of two folders of annotations."""
+    told = done.json
+    return pick(told, "traces", "only_first", "only_second", "failed", "spans", "pairs", "labels",
+                "categories")  # fmt: skip
+
+
+def annotations(done: Done) -> Figures:
+    """Errors in the annotation files that were written."""
+    folder = done.option("-o")
+    rows = {}
+    for path in sorted(folder.glob("*.json")):
+        errors = json.loads(path.read_text("utf-8"))["errors"]
+        rows[path.stem] = sorted(f"{e['location']} {e['category']} {e['impact']}" for e in errors)
+    return rows
+
+
+def plants(done: Done) -> Figures:
+    """How many errors of each kind were planted; traces and gold differ by what is drawn."""
+    told = done.json
+    folder = done.option("-o")
+    gold = [json.loads(p.read_text("utf-8")) for p in sorted((folder / "gold").glob("*.json"))]
+    return {
+        **pick(told, "planted", "negatives", "errors", "failed"),
+        "traces": len(list((folder / "traces").iterdir())),
+        "gold": Counter(e["category"] for one in gold for e in one["errors"]),
+    }
+
+
+# -- workflows -------------------------------------------------------------------------------------
+
+
+def charts(done: Done) -> Figures:
+    told = done.json
+    return {"checked": by(told["checked"], "role scenario", "nodes", "edges", "errors", "warnings"),
+            "unreadable": len(told["unreadable"])}  # fmt: skip
+
+
+def workflow_trials(done: Done) -> Figures:
+    """The verdict on every session and turn."""
+    rows = {}
+    for row in done.json:
+        key = f"{row['system']}/{row['case']}/{row['trial']}"
+        rows[key] = {"status": row["status"], "verdict": _workflow_verdict(row["verdict"])}
+    return rows
+
+
+def _workflow_verdict(verdict: Mapping[str, Any] | None) -> Any:
+    if verdict is None:
+        return None
+    if "call" in verdict:
+        return pick(verdict, "form", "gold_call", "call", "name_right", "gold_parameters",
+                    "given_parameters", "further", "node_right")  # fmt: skip
+    judge = verdict["judge"]
+    return {
+        **pick(verdict, "success", "decided_by", "progress", "state_success", "state_goals",
+               "right", "gold", "generated", "unjudged", "sequence", "conforms", "fitness",
+               "cause", "nodes"),
+        "differences": len(verdict["differences"]),
+        "deviations": [pick(d, "cause", "at", "tool", "node") for d in verdict["deviations"]],
+        "judge": judge and {k: judge.get(k) for k in ("achieved", "total", "said", "status")},
+    }  # fmt: skip
+
+
+def workflow_tables(done: Done) -> Figures:
+    """The rates of the report, which its JSON lacks: made from the store as the report does."""
+    from agenteval.evaluators.workflows import tallies
+    from agenteval.flows import load_sessions, load_turns
+    from agenteval.store import Store
+
+    with Store(done.option("--store"), create=False) as store:
+        sessions, turns = list(load_sessions(store)), list(load_turns(store))
+    names = ("tasks", "success", "progress", "tool", "sequence", "conforms", "fitness", "turns",
+             "calls", "undecided", "failures", "simulators", "unjudged")  # fmt: skip
+    whole = {one.system: pick(asdict(one), *names) for one in tallies.session_tallies(sessions)}
+    causes = {one.system: pick(asdict(one), "failed", "counts") for one in tallies.causes(sessions)}
+    single = {
+        f"{system}/{group}": pick(asdict(table), "turns", "sessions", "tool", "parameters",
+                                  "unreadable", "failures")
+        for system, group, table in tallies.turn_tallies(turns)
+    }  # fmt: skip
+    formats = [
+        pick(asdict(one), "agent", "first", "second", "tasks", "left_out", "difference")
+        for one in tallies.format_pairs(sessions)
+    ]
+    return {"sessions": whole, "causes": causes, "turns": single, "formats": formats,
+            "written": done.written}  # fmt: skip
+
+
+def workflow_scores(done: Done) -> Figures:
+    """Tables of `flow score`, in either way of counting."""
+    told = done.json
+    if "table" not in told:
+        return pick(told, "level", "mode", "figures")
+    drop = {"node", "response", "usage"}
+    return {**pick(told, "level", "mode"),
+            "table": {k: plain(v) for k, v in told["table"].items() if k not in drop}}  # fmt: skip
+
+
+def conversion(done: Done) -> Figures:
+    told = done.json
+    return {"accepted": told["accepted"], "reasons": len(told["reasons"]), "written": done.written}

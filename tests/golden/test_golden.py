@@ -1,0 +1,67 @@
+"""Every command does what was frozen: values, n, intervals, statuses, verdicts, exit codes."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+import typer
+
+from agenteval.cli.main import app
+from tests.golden.cases import CASES, Case
+from tests.golden.files import FROZEN
+from tests.golden.freeze import differences, frozen, run
+
+NOT_FROZEN = {
+    "demo": "runs the local model; `make demo` is its test",
+    "doctor": "tells about the machine; its exit code for bad input is frozen",
+    "models": "fetches and serves weights",
+}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, id=c.name, marks=[pytest.mark.local] if c.local else []) for c in CASES],
+)
+def test_frozen(case: Case, tmp_path: Path) -> None:
+    if case.local and importlib.util.find_spec("sentence_transformers") is None:
+        pytest.skip("needs the extra `local`")
+    changed = list(differences(run(case, tmp_path), frozen(case)))
+    again = f"python -m tests.golden.freeze {case.name}"
+    assert not changed, "\n".join([*changed[:40], f"({len(changed)}; if it is meant: {again})"])
+
+
+def test_every_command_has_a_case() -> None:
+    def commands(group: typer.Typer, before: str) -> list[str]:
+        own = [before + (c.name or c.callback.__name__) for c in group.registered_commands]
+        inner = [commands(g.typer_instance, f"{before}{g.name} ") for g in group.registered_groups]
+        return [*own, *(name for names in inner for name in names)]
+
+    lines = [step.line for case in CASES if case.name != "refused" for step in case.steps]
+    left = {
+        name for name in commands(app, "") if not any(line.startswith(f"{name} ") for line in lines)
+    }
+    assert {name.split()[0] for name in left} == set(NOT_FROZEN)
+
+
+def test_no_frozen_file_is_left_over() -> None:
+    assert {path.stem for path in FROZEN.glob("*.json")} == {case.name for case in CASES}
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "count"),
+    [
+        ({"n": 20, "mean": 0.5}, {"n": 20, "mean": 0.5 + 1e-12}, 0),
+        ({"n": 20, "mean": 0.5}, {"n": 20, "mean": 0.5 + 1e-6}, 1),
+        ({"low~": 0.5}, {"low~": 0.54}, 0),
+        ({"low~": 0.5}, {"low~": 0.58}, 1),
+        ({"verdict": "keep"}, {"verdict": "drop"}, 1),
+        ({"mean": None}, {"mean": 0.0}, 1),
+        ({"mean": 0}, {"mean": False}, 1),
+        ({"a": 1}, {"b": 1}, 2),
+        ({"a": [1, 2]}, {"a": [1, 2, 3]}, 1),
+    ],
+)
+def test_what_counts_as_a_difference(new: object, old: object, count: int) -> None:
+    assert len(list(differences(new, old))) == count
