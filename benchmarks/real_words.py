@@ -33,10 +33,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from agenteval.evaluators.utility.consolidate import Consolidator
+
 from agenteval.assemble import Limits, make_client
 from agenteval.errors import AgentevalError, InputError, ReplyError
 from agenteval.evaluators.utility.answers import Answer, leaves
-from agenteval.evaluators.utility.consolidate import Consolidator
 from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.evaluators.utility.critic_reply import read_criteria
 from agenteval.evaluators.utility.labels import fold
@@ -151,9 +152,7 @@ def read_critic(recorded: Recorded, tally: CriticTally) -> bool:
     return True
 
 
-def read_judge(
-    recorded: Recorded, known: Sequence[Sequence[Criterion]], tally: JudgeTally
-) -> bool:
+def read_judge(recorded: Recorded, known: Sequence[Sequence[Criterion]], tally: JudgeTally) -> bool:
     """Take a judge's reply into the tally; False when nobody knows what it was asked."""
     text = recorded.text or ""
     if recorded.asked is not None:
@@ -333,13 +332,18 @@ def main() -> int:
         print(f"real_words: {error}", file=sys.stderr)
         return 2
     if not critics.replies and not judges.replies:
-        print(f"real_words: no row of {given.folder} is a reply of a critic or a judge", file=sys.stderr)
+        print(
+            f"real_words: no row of {given.folder} is a reply of a critic or a judge",
+            file=sys.stderr,
+        )
         return 2
     rows = [*critic_rows(critics), *judge_rows(judges)]
     listed("turned round", critics.turned, whole=given.all)
     listed("order unclear", critics.unclear, whole=given.all)
     listed("lost", critics.lost, whole=given.all)
-    listed("ratings not read", [f"{n} × {r}" for r, n in judges.reasons.most_common()], whole=given.all)
+    listed(
+        "ratings not read", [f"{n} × {r}" for r, n in judges.reasons.most_common()], whole=given.all
+    )
     differing = [f"{n} × {text}" for text, n in judges.differing.most_common()]
     listed("levels that the text does not hold letter by letter", differing, whole=given.all)
     listed("rows that are neither", [f"{path}: {n}" for path, n in other.items()], whole=given.all)

@@ -173,7 +173,7 @@ CASES = (
              "--perturb whitespace --probes --json", extract.verification),
         Step("verify runs.jsonl --model m --base-url {url} --store s.db --repeats 1 "
              "--perturb whitespace --probes --dry-run --json", extract.dry),
-        Step("export scores.jsonl --store s.db --all-ways", extract.exported),
+        Step("export scores.jsonl --store s.db --all-ways --with-copies", extract.exported),
         Step("verify runs.jsonl --model m --base-url {url} --store r.db --repeats 1 --rounds 2 "
              "--perturb drop_sentences -o verified.json --json", extract.verified_file),
     ), answers.worst, failed_sums),
@@ -210,6 +210,9 @@ CASES = (
         Step("criteria --task math --model m --base-url {url} --store s.db -o fewer.json "
              "--min-seeds 2", extract.criteria_file),
     ), answers.critic, local=True),
+    Case("perturb", (
+        Step("perturb {tasks}/math/runs.jsonl -o copies.jsonl", extract.copies),
+    )),
     Case("init", (Step("init shop", extract.files), Step("init shop", extract.refused))),
     Case("plan", (
         Step("plan synth --n 3-4 --count 12 --seed 1 -o made.jsonl", extract.suite),

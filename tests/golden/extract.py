@@ -258,7 +258,7 @@ def comparison(done: Done) -> Figures:
     """Differences and verdicts by criterion, gates, and the cases that both have."""
     told = done.json
     names = ("n", "lost", "inapplicable", "first", "second", "difference", "wins", "ties", "losses",
-             "correlation", "detectable", "cases_for_margin", "verdict")  # fmt: skip
+             "correlation", "detectable", "cases_to_decide", "verdict")  # fmt: skip
     rows = by(told["rows"], "criterion", *names)
     for row in told["rows"]:
         drawn = "~" if "random" in (row["test"] or "") else ""
@@ -297,6 +297,17 @@ def suite(done: Done) -> Figures:
         "actions": Counter(len(case["actions"]) for case in cases),
         "extended": sum("durations" in case and bool(case["durations"]) for case in cases),
     }
+
+
+def copies(done: Done) -> Figures:
+    """Texts written by `perturb`, by variant: how many, and their characters."""
+    lines = done.option("-o").read_text("utf-8").splitlines()
+    texts = [(row["variant"], len(row["text"])) for row in map(json.loads, lines)]
+    return {
+        variant: {"n": sum(v == variant for v, _ in texts),
+                  "characters": sum(size for v, size in texts if v == variant)}
+        for variant in sorted({variant for variant, _ in texts})
+    }  # fmt: skip
 
 
 def trials(done: Done) -> Figures:
