@@ -8,7 +8,7 @@ from agenteval.stats.bootstrap import (
     bootstrap_mean,
     bootstrap_sums,
 )
-from agenteval.stats.cluster import complete_link
+from agenteval.stats.cluster import average_link
 from agenteval.stats.correction import Corrected, corrected_rate
 from agenteval.stats.correlation import (
     CorrelationMatrix,
@@ -74,7 +74,7 @@ __all__ = [
     "cases_for_difference",
     "cases_for_half_width",
     "cohen_kappa",
-    "complete_link",
+    "average_link",
     "corrected_rate",
     "correlation_matrix",
     "difference_variance",
