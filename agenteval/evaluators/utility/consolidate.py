@@ -9,13 +9,14 @@ merging by embedding alone stands. Nothing is dropped.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.errors import AgentevalError, BudgetExceeded, ReplyError, Unauthorized
+from agenteval.errors import BudgetExceeded, ModelError, ReplyError
 from agenteval.evaluators.utility.merge import Names, fold_name
 from agenteval.models import asking
 from agenteval.models.client import Client
@@ -126,13 +127,13 @@ def _parts(
         ends = pair
         if isinstance(pair, dict):
             ends = [pair.get("part"), pair.get("whole", pair.get("of"))]
-        both = [_number(e, number, count) for e in ends] if isinstance(ends, list) else []
-        if len(both) == 2 and both[0] is not None and both[1] is not None:
-            part, whole = both
-            if idea_of.get(part, -1 - part) != idea_of.get(whole, -1 - whole):
-                pairs[part, whole] = None
-                continue
-        wrong += 1
+        known = [_number(e, number, count) for e in ends] if isinstance(ends, list) else []
+        both = [n for n in known if n is not None]
+        # entries that stand in no idea stand alone
+        if len(both) == len(known) == 2 and len({idea_of.get(n, -1 - n) for n in both}) == 2:
+            pairs[both[0], both[1]] = None
+        else:
+            wrong += 1
     contradictory = [pair for pair in pairs if pair[::-1] in pairs]
     for pair in contradictory:
         del pairs[pair]
@@ -143,21 +144,33 @@ def _parts(
 class Consolidation:
     """Groups of names after a chat model was asked; `labels` as in `Names.partition`.
 
-    `why` gives, per name, the question that the model found in its idea, where it placed it.
-    `part_of` holds (part, whole) as names' places. `failed` counts requests that brought nothing,
-    `problems` says in a line each what was not used.
+    `before` are the groups by embedding alone. `why` gives, by place of a name, the question that
+    the model found in its idea. `part_of` holds (part, whole) as places of names that are not in
+    one group. `requests` were made; `problems` says in a line each what of them was not used, and
+    why.
     """
 
     labels: list[int]
-    before: list[int]  # the groups by embedding alone
+    before: list[int]
     why: dict[int, str]
     part_of: tuple[tuple[int, int], ...]
     requests: int
-    failed: int
     problems: tuple[str, ...]
     usage: Usage
     model: str
     prompt_sha256: str
+
+    def to_json(self) -> dict[str, Any]:
+        """How the model was asked and what came of it; what it joined stands in the aliases."""
+        return {
+            "requests": self.requests,
+            "groups": len(set(self.labels)),
+            "groups_by_embedding": len(set(self.before)),
+            "problems": list(self.problems),
+            "model": self.model,
+            "prompt_sha256": self.prompt_sha256,
+            "usage": self.usage.model_dump(),
+        }
 
     def provenance(self, representative: int, member: int) -> dict[str, Any]:
         """What an alias says of the model that joined these two names; empty when the embedding
@@ -173,7 +186,10 @@ class Consolidation:
 
 
 class Consolidator:
-    """Asks a chat model which criteria are the same. `temperature` None leaves it to the endpoint."""
+    """Asks a chat model which criteria are the same idea.
+
+    `temperature` None leaves it to the endpoint.
+    """
 
     def __init__(self, client: Client, task: Task, *, temperature: float | None = 0.0) -> None:
         self.client = client
@@ -212,6 +228,76 @@ class Consolidator:
             parameters=parameters,
             role="consolidate",
         )
+
+    async def consolidate(self, names: Names, before: Sequence[int]) -> Consolidation:
+        """The groups of names, starting from those by embedding (`before`).
+
+        One request shows all names when they are at most ENTRIES; else each piece of like names is
+        shown, and then one name of each group. Entries that a reply placed are grouped as it says,
+        against the embedding as well; the others stay with those of their group that were not
+        placed either. A request that fails, or whose reply cannot be read after one repair,
+        changes nothing. Raises StoreError: what is paid must be kept.
+        """
+        labels, why = list(before), dict[int, str]()
+        parts: list[tuple[int, int]] = []
+        problems: list[str] = []
+        usage, requests = Usage(), 0
+        pieces = names.pieces(ENTRIES)
+        rounds = [pieces] if len(pieces) == 1 else [pieces, []]
+        for number, shown in enumerate(rounds):
+            stands_for = {n: [n] for n in range(len(labels))}
+            if number == 1:  # one name of each group, for those of other pieces
+                groups: dict[int, list[int]] = {}
+                for n, label in enumerate(labels):
+                    groups.setdefault(label, []).append(n)
+                stands_for = {members[0]: members for members in groups.values()}
+                if len(stands_for) > ENTRIES:
+                    problems.append(f"{len(stands_for)} groups are too many for one more request")
+                    break
+                shown.append(list(stands_for))
+            asked = [piece for piece in shown if len(piece) > 1]
+            for piece, (reply, took, times) in zip(
+                asked, await asyncio.gather(*(self._ask(names, p) for p in asked)), strict=True
+            ):
+                usage, requests = usage + took, requests + times
+                if isinstance(reply, str):
+                    problems.append(reply)
+                    continue
+                problems += reply.problems
+                parts += [(piece[part], piece[whole]) for part, whole in reply.part_of]
+                for question, entries in reply.ideas:
+                    idea = max(labels) + 1
+                    for n in (n for entry in entries for n in stands_for[piece[entry]]):
+                        labels[n], why[n] = idea, question
+        rank = {label: n for n, label in enumerate(dict.fromkeys(labels))}
+        labels = [rank[label] for label in labels]
+        return Consolidation(
+            labels=labels,
+            before=list(before),
+            why=why,
+            part_of=tuple(p for p in dict.fromkeys(parts) if labels[p[0]] != labels[p[1]]),
+            requests=requests,
+            problems=tuple(problems),
+            usage=usage,
+            model=self.client.model,
+            prompt_sha256=self.prompt_sha256,
+        )
+
+    async def _ask(self, names: Names, piece: Sequence[int]) -> tuple[Sorted | str, Usage, int]:
+        """What the reply says, or why there is none; what it took, and in how many requests."""
+        criteria = [names.representatives[n] for n in piece]
+        try:
+            asked = await asking.ask(
+                self.client,
+                self.request(criteria),
+                lambda text: read_ideas(text, criteria),
+                lambda problem: self._repair.render(problem=problem),
+            )
+        except (ReplyError, ModelError, BudgetExceeded) as error:
+            times = 2 if isinstance(error, ReplyError) else 1
+            reason = f"{len(criteria)} names merged by embedding alone: {error}"
+            return reason, error.spent or Usage(), times
+        return asked.value, asked.usage, 1 + asked.repaired
 
 
 _SCHEMA: dict[str, Any] = {

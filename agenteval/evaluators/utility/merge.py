@@ -5,9 +5,10 @@ What is the same:
 * Criteria whose names fold to the same text (`fold_name`), whatever their descriptions, levels and
   kinds of scale. At tau = 1 nothing else is, and no embedder is needed: so the published curves
   count at tau = 1, and no curve for a lower tau can lie above it.
-* Below tau = 1 also names that are paraphrases. Each folded name has one vector, that of the text
-  "name: description" of its medoid wording, however often it was proposed; names are joined by
-  average linkage as long as the mean cosine between two groups is at least tau.
+* Below tau = 1 also names that are paraphrases. Each folded name has one vector, however often it
+  was proposed: that of its medoid wording, the sum of the unit vectors of name and description,
+  which tells more than the vector of both in one text (`benchmarks/merge_quality`). Names are
+  joined by average linkage as long as the mean cosine between two groups is at least tau.
 * What a chat model said of the names (`consolidate.py`), where it was asked.
 
 The result does not depend on the order of the input.
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from agenteval.evaluators.utility.consolidate import Consolidation
     from agenteval.models.embeddings import Embedder, Vectors
 
+_EPSILON = 1e-6
 _DIGITS = 6  # cosines are compared and shown to this precision
 _LIST_NUMBER = re.compile(r"\W*(?:criterion\s+)?\d{1,2}(?:[.)\]:](?=\s|[^\W\d])|\s+[-\u2013]\s)\s*")
 _MEANING = "#%&@*"  # punctuation that makes another name: C and C# are two languages
@@ -39,9 +41,7 @@ def fold_name(name: str) -> str:
     and other punctuation, with single spaces; the name itself when nothing else is left."""
     text = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
     bare = _LIST_NUMBER.sub("", text, count=1) if _LIST_NUMBER.match(text) else text
-    letters = (
-        " " if unicodedata.category(c)[0] == "P" and c not in _MEANING else c for c in bare
-    )
+    letters = (" " if unicodedata.category(c)[0] == "P" and c not in _MEANING else c for c in bare)
     return " ".join("".join(letters).split()) or text
 
 
@@ -51,16 +51,27 @@ class _Item:
 
     criterion: Criterion
     wording: tuple[str, str]  # folded name and description: equal ones have one vector
-    text: str
     rank: tuple[str, ...]  # canonical place: content, then hashes; equal ranks are equal records
 
 
 def _item(criterion: Criterion) -> _Item:
     description = " ".join(unicodedata.normalize("NFKC", criterion.description).casefold().split())
     wording = (fold_name(criterion.name), description)
-    text = f"{criterion.name}: {criterion.description}".removesuffix(": ")
     whole = content_hash(criterion.model_dump(mode="json"))
-    return _Item(criterion, wording, text, (*wording, criterion.sha256, whole))
+    return _Item(criterion, wording, (*wording, criterion.sha256, whole))
+
+
+def _embedded(wordings: Sequence[tuple[str, str]], embedder: Embedder) -> Vectors:
+    """Unit rows, one for each wording: name and description added, the name alone where there is
+    no description (or an opposite one, as far as the embedder knows)."""
+    import numpy as np
+
+    texts = sorted({text for wording in wordings for text in wording if text})
+    row = dict(zip(texts, embedder.embed(texts), strict=True))
+    names = np.stack([row[name] for name, _ in wordings])
+    both = np.stack([row[name] + row[text] if text else row[name] for name, text in wordings])
+    length = np.linalg.norm(both, axis=1, keepdims=True)
+    return np.where(length > _EPSILON, both / np.maximum(length, _EPSILON), names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +100,10 @@ class Names:
         self._rows: Vectors | None = None  # a row for each wording
         self._row: dict[tuple[str, str], int] = {}
         if embedder is not None and items:
-            texts: dict[tuple[str, str], str] = {}
-            for item in items:  # of equal wordings the canonically first is embedded
-                texts.setdefault(item.wording, item.text)
-            self._rows = embedder.embed(list(texts.values()))
-            self._row = {wording: number for number, wording in enumerate(texts)}
+            alone = ((name, "") for name in by_name)
+            wordings = list(dict.fromkeys([*(item.wording for item in items), *alone]))
+            self._rows = _embedded(wordings, embedder)
+            self._row = {wording: number for number, wording in enumerate(wordings)}
         self._best = [self._representative(group) for group in self._items]
         self.representatives = [item.criterion for item in self._best]
 
@@ -111,12 +121,12 @@ class Names:
             return list(range(len(self._items)))
         from agenteval.stats.cluster import average_link
 
-        return average_link(vectors, tau).tolist()
+        return [int(label) for label in average_link(vectors, tau)]
 
-    def near_misses(self, labels: Sequence[int], least: float, most: int) -> list[NearMiss]:
-        """The most alike pairs of names in different groups, from a cosine of `least` on.
+    def near_misses(self, labels: Sequence[int], least: float) -> list[NearMiss]:
+        """Pairs of names in different groups from a cosine of `least` on, the most alike first.
 
-        At most `most`, and of two groups only the most alike pair. Empty without an embedder.
+        Of two groups only the most alike pair. Empty without an embedder.
         """
         vectors = self.vectors
         if vectors is None:
@@ -130,13 +140,23 @@ class Names:
         for i, j in zip(left[order].tolist(), right[order].tolist(), strict=True):
             pair = frozenset({labels[i], labels[j]})
             if len(pair) == 2 and pair not in misses:
-                names = (self.representatives[k].name for k in (i, j))
-                misses[pair] = NearMiss(*names, float(cosine[i, j]))
-                if len(misses) == most:
-                    break
+                a, b = (self.representatives[k].name for k in (i, j))
+                misses[pair] = NearMiss(a, b, float(cosine[i, j]))
         return list(misses.values())
 
-    def members(self, sets: Sequence[Sequence[Criterion]], labels: Sequence[int]) -> list[list[int]]:
+    def pieces(self, most: int) -> list[list[int]]:
+        """All names in pieces of at most `most`, the like with the like."""
+        vectors = self.vectors
+        if vectors is None or len(self.representatives) <= most:
+            count = len(self.representatives)
+            return [list(range(at, min(at + most, count))) for at in range(0, count, most)]
+        from agenteval.stats.cluster import similar_pieces
+
+        return similar_pieces(vectors, most)
+
+    def members(
+        self, sets: Sequence[Sequence[Criterion]], labels: Sequence[int]
+    ) -> list[list[int]]:
         """Per set the sorted distinct groups of its criteria, which are those given."""
         group = {
             id(item.criterion): label  # by identity: equal records of two sets are two members
@@ -153,6 +173,17 @@ class Names:
         for name, label in enumerate(labels):
             groups[label].append(name)
         merged = [self._merged(names, consolidated) for names in groups.values()]
+        if consolidated is not None:
+            place = {label: at for at, label in enumerate(groups)}
+            wholes: defaultdict[int, set[str]] = defaultdict(set)
+            for part, whole in consolidated.part_of:
+                wholes[place[labels[part]]].add(merged[place[labels[whole]]].name)
+            for at, names in wholes.items():
+                known = merged[at].provenance
+                provenance = known.model_copy(
+                    update={"part_of": tuple(sorted(names.union(known.part_of)))}
+                )
+                merged[at] = merged[at].model_copy(update={"provenance": provenance})
         merged.sort(
             key=lambda c: (
                 -len(c.provenance.seeds),
@@ -166,8 +197,9 @@ class Names:
 
     def _representative(self, items: Sequence[_Item]) -> _Item:
         """The wording with an order before one without, then the medoid: the highest mean cosine
-        to all, a wording counted as often as it was proposed; then that of more seeds, then the
-        smallest content hash."""
+        to all, a wording counted as often as it was proposed and each name by itself once more, so
+        that of two wordings the one is taken that keeps to the name; then that of more seeds, then
+        the smallest content hash."""
         seeds: defaultdict[str, set[int]] = defaultdict(set)
         for item in items:
             seeds[item.criterion.sha256].update(item.criterion.provenance.seeds)
@@ -176,6 +208,7 @@ class Names:
             import numpy as np
 
             count = Counter(item.wording for item in items)
+            count.update({(name, "") for name, _ in count})
             rows = self._rows[[self._row[wording] for wording in count]].astype(np.float64)
             weights = np.array(list(count.values()), dtype=np.float64)
             mean = np.round(rows @ (weights @ rows) / weights.sum(), _DIGITS)
@@ -266,7 +299,9 @@ def cluster_members(
     canonical order. Raises as `merge_criteria` does.
     """
     tau = threshold(embedder, tau)
-    names = Names((c for criteria in criteria_sets for c in criteria), embedder if tau < 1 else None)
+    names = Names(
+        (c for criteria in criteria_sets for c in criteria), embedder if tau < 1 else None
+    )
     return names.members(criteria_sets, names.partition(tau))
 
 
