@@ -21,6 +21,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from agenteval.errors import InputError
@@ -107,7 +108,7 @@ class Names:
         self._best = [self._representative(group) for group in self._items]
         self.representatives = [item.criterion for item in self._best]
 
-    @property
+    @cached_property
     def vectors(self) -> Vectors | None:
         """Unit rows, one for each name; None without an embedder."""
         if self._rows is None:
@@ -133,15 +134,16 @@ class Names:
             return []
         import numpy as np
 
-        cosine = np.round(np.triu(vectors @ vectors.T, 1), _DIGITS)
-        left, right = np.nonzero(cosine >= least)
-        order = np.lexsort((right, left, -cosine[left, right]))
+        left, right = np.triu_indices(len(vectors), 1)
+        cosine = np.round((vectors @ vectors.T)[left, right], _DIGITS)
+        order = np.argsort(-cosine, kind="stable")
+        order = order[cosine[order] >= least]
         misses: dict[frozenset[int], NearMiss] = {}
-        for i, j in zip(left[order].tolist(), right[order].tolist(), strict=True):
+        for i, j, alike in zip(left[order], right[order], cosine[order], strict=True):
             pair = frozenset({labels[i], labels[j]})
             if len(pair) == 2 and pair not in misses:
                 a, b = (self.representatives[k].name for k in (i, j))
-                misses[pair] = NearMiss(a, b, float(cosine[i, j]))
+                misses[pair] = NearMiss(a, b, float(alike))
         return list(misses.values())
 
     def pieces(self, most: int) -> list[list[int]]:
