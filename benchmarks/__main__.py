@@ -44,7 +44,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "statistics_scale": Benchmark("speed", ("--scores", "100000")),
     "readers": Benchmark("speed", ("10000",)),
     "merge": Benchmark("quality", ("--n", "2000")),
-    "merge_quality": Benchmark("quality"),
+    "merge_quality": Benchmark("quality", ()),
     "embedded": Benchmark("quality", ()),
     "coverage": Benchmark("quality", ("--experiments", "400")),
     "auc_coverage": Benchmark("quality", ("--experiments", "400")),
