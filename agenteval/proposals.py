@@ -60,8 +60,9 @@ class Proposals:
 
     `near_misses` are names that the embedding all but joined and nobody was asked about.
     `consolidation` is None where no chat model was asked to consolidate. `curves` gives, per
-    threshold, the number of unique criteria for M = 1..N seeds by embedding alone: at 1 the exact
-    expectation, below the mean and 95 % band over resamples.
+    threshold, the number of unique criteria for M = 1..N seeds by embedding alone (the exact
+    expectation, and a 95 % band over resamples), `merged_curve` that of the criteria as merged;
+    None when no seed answered.
     """
 
     criteria: CriteriaSet
@@ -78,6 +79,7 @@ class Proposals:
     curves: dict[float, UniqueCurve]
     near_misses: tuple[NearMiss, ...] = ()
     consolidation: Consolidation | None = None
+    merged_curve: UniqueCurve | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A plain JSON value of everything."""
@@ -94,6 +96,7 @@ class Proposals:
             "notes": list(self.notes),
             "issues": [asdict(i) for i in self.issues],
             "unique_curves": {f"{tau:g}": asdict(curve) for tau, curve in self.curves.items()},
+            "merged_curve": None if self.merged_curve is None else asdict(self.merged_curve),
             "near_misses": [asdict(n) for n in self.near_misses],
             "consolidation": None if self.consolidation is None else self.consolidation.to_json(),
         }
@@ -222,6 +225,7 @@ def _merged(  # noqa: PLR0913  what the result is made of
     labels = names.partition(tau) if consolidated is None else consolidated.labels
     merged = names.merged(labels, consolidated)
     kept = [c for c in merged if len(c.provenance.seeds) >= options.min_seeds]
+    taus = (1.0,) if names.vectors is None else CURVE_TAUS
     unasked = consolidated is None or not consolidated.why
     return Proposals(
         criteria=CriteriaSet(task=task.name, criteria=tuple(kept)),
@@ -235,23 +239,14 @@ def _merged(  # noqa: PLR0913  what the result is made of
         failures=(),
         notes=(),
         issues=tuple(check_criteria(kept)),
-        curves=unique_curves(sets, names),
+        curves={tau: _curve(sets, names, names.partition(tau)) for tau in taus} if sets else {},
+        merged_curve=_curve(sets, names, labels) if sets else None,
         near_misses=tuple(names.near_misses(labels, tau - NEAR)) if unasked else (),
         consolidation=consolidated,
     )
 
 
-def unique_curves(
-    sets: Sequence[Sequence[Criterion]], names: Names, *, resamples: int = 200
-) -> dict[float, UniqueCurve]:
-    """Unique criteria against the number of sets, per threshold (arXiv 2402.09015, figure 5).
-
-    `names` are those of the criteria in `sets`.
-    """
-    curves: dict[float, UniqueCurve] = {}
-    if not sets:
-        return curves
-    for tau in CURVE_TAUS if names.vectors is not None else (1.0,):
-        members = names.members(sets, names.partition(tau))
-        curves[tau] = unique_curve(members, resamples=resamples, rng=np.random.default_rng(0))
-    return curves
+def _curve(sets: Sequence[Sequence[Criterion]], names: Names, labels: Sequence[int]) -> UniqueCurve:
+    """Unique criteria against the number of sets (arXiv 2402.09015, figure 5)."""
+    members = names.members(sets, labels)
+    return unique_curve(members, resamples=200, rng=np.random.default_rng(0))

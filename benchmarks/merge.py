@@ -165,6 +165,7 @@ def main() -> int:
         1024**3 if sys.platform == "darwin" else 1024**2
     )
     kept = sum(1 + len(c.provenance.aliases) for c in merged)
+    assert names.vectors is not None  # there is an embedder
     groups, least = least_mean(names.vectors, labels)
     print(f"{options.n} criteria, embedder {embedder.name}, tau {tau:g}")
     print(f"  {len(labels)} distinct names -> {len(merged)} criteria ({kept} kept)")

@@ -200,10 +200,11 @@ def _sameness(found: Proposals) -> None:
         )
         for problem in asked.problems:
             warn(f"consolidation: {problem}")
-    for c in found.criteria.criteria:
-        if c.provenance.part_of:
-            wholes = ", ".join(c.provenance.part_of)
-            out().print(f"  {clean(c.name)} is part of {clean(wholes)}, and kept by itself")
+    parts = [c for c in found.criteria.criteria if c.provenance.part_of]
+    if parts:
+        out().print("parts of others, kept by themselves:")
+    for c in parts:
+        out().print(f"  {clean(c.name)} → {clean(', '.join(c.provenance.part_of))}")
     if found.near_misses:
         out().print("perhaps the same, and kept apart (cosine):")
         for miss in found.near_misses[:_LISTED]:
@@ -233,9 +234,9 @@ def _curve(found: Proposals) -> None:
         return
     wanted = sorted({1, 2, 3, 5, 10, 20, 50, found.seeds_answered})
     picks = [m for m in wanted if m <= found.seeds_answered]
-    out().print(
-        "unique criteria by embedding and number of seeds  " + "  ".join(f"M={m}" for m in picks)
-    )
-    for tau, curve in found.curves.items():
-        parts = [f"{curve.mean[m - 1]:.1f}" for m in picks]
-        out().print(f"  τ = {tau:<5g} " + "  ".join(parts))
+    out().print("unique criteria by number of seeds  " + "  ".join(f"M={m}" for m in picks))
+    curves = {f"τ = {tau:g}": curve for tau, curve in found.curves.items()}
+    for name, curve in {**curves, "as merged": found.merged_curve}.items():
+        if curve is not None:
+            parts = [f"{curve.mean[m - 1]:.1f}" for m in picks]
+            out().print(f"  {name:<10} " + "  ".join(parts))

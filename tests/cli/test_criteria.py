@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,10 @@ def test_the_critic_joins_what_the_embedder_does_not(
     assert "asked in 1 request which of 5 names are the same: 4 ideas, by embedding alone 5" in (
         " ".join(done.out.split())
     )
-    assert "Correct step is part of" in done.out
+    assert "parts of others, kept by themselves:" in done.out
+    assert re.search(r"(?m)^  Correct step → (Accuracy|Correct result)$", done.out)
+    # 7 proposals of 3 seeds are 4 ideas; the sets hold 2 each, and two of them the same
+    assert re.search(r"(?m)^  as merged +2\.0 +3\.3 +4\.0$", done.out)
     kept = {c["name"]: c for c in json.loads((project / "out.json").read_text())["criteria"]}
     assert len(kept) == 4
     (joined,) = [
