@@ -115,6 +115,10 @@ def test_without_consolidation_near_misses_are_named(ask: Any, server: Server) -
     assert " ~ " not in lines[at + 3]  # the others are more than .15 below tau
     told = ask("--no-consolidate", "--json").json
     assert (told["consolidation"], len(told["near_misses"])) == (None, 2)
+    # tau .9: cos 35 degrees is .82; at tau .98 it is more than .15 below, cos 27 (.89) is not
+    (miss,) = ask("--no-consolidate", "--tau", 0.98, "--json").json["near_misses"]
+    assert (miss["left"], miss["right"]) == ("Correct result", "Correct step")
+    assert ask("--json").json["near_misses"] == []  # the model has been asked about all of them
     assert "perhaps the same" not in ask("--no-consolidate", "--tau", 0.6).out
 
 

@@ -257,12 +257,12 @@ def test_the_medoid_represents() -> None:
 
 
 def test_a_wording_weighs_as_often_as_it_was_proposed() -> None:
-    # A three times pulls the medoid to A: .25 * (3 + cos 30) against .25 * (1 + 3 cos 30)
+    # A three times pulls the medoid to A, though B has more seeds, which would break a tie
     table = TableEmbedder({"a": 0, "b": 30})
-    given = [criterion("B", seeds=(9,)), *(criterion("A", seeds=(s,)) for s in (1, 2, 3))]
+    given = [criterion("B", seeds=(8, 9)), *(criterion("A", seeds=(1,)) for _ in range(3))]
     (merged,) = merge_criteria(given, table, tau=0.7)
     assert merged.name == "A"
-    assert merged.provenance.seeds == (1, 2, 3, 9)
+    assert merged.provenance.seeds == (1, 8, 9)
 
 
 def test_ties_go_to_more_seeds_then_to_the_smaller_hash() -> None:
@@ -422,6 +422,11 @@ def test_the_names_of_a_group_have_a_mean_cosine_of_at_least_tau(
         rows = names.vectors[[i for i, own in enumerate(labels) if own == label]]
         above = np.triu_indices(len(rows), 1)
         assert len(rows) == 1 or (rows @ rows.T)[above].mean() >= tau - 1e-5
+
+
+def test_at_tau_1_equal_names_alone_are_one_whatever_their_vectors() -> None:
+    names = Names([criterion("A"), criterion("B")], TableEmbedder({"a": 0, "b": 0}))
+    assert (names.partition(1), names.partition(0.99)) == ([0, 1], [0, 0])
 
 
 def test_near_misses_are_the_most_alike_pairs_of_two_groups() -> None:
