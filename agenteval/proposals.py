@@ -1,9 +1,12 @@
-"""Criteria for a task: several seeds propose, paraphrases merge, the scales are checked."""
+"""Criteria for a task: several seeds propose, paraphrases merge, the scales are checked.
+
+What the embedder cannot tell, the chat critic is asked: `evaluators/utility/consolidate.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,9 @@ from agenteval.assemble import Limits, make_client, no_model
 from agenteval.draining import answered
 from agenteval.errors import ModelUnavailable
 from agenteval.evaluators.utility.bank import load_bank
+from agenteval.evaluators.utility.consolidate import Consolidation, Consolidator
 from agenteval.evaluators.utility.critic import Critic, FailedProposal, Proposal
-from agenteval.evaluators.utility.merge import cluster_members, merge_criteria
+from agenteval.evaluators.utility.merge import Names, NearMiss, threshold
 from agenteval.evaluators.utility.retrieval import draw, rank_bank
 from agenteval.evaluators.utility.rubric_check import RubricIssue, check_criteria
 from agenteval.models.client import Client
@@ -25,6 +29,7 @@ from agenteval.stats import UniqueCurve, unique_curve
 from agenteval.store import Store
 
 CURVE_TAUS = (0.7, 0.85, 1.0)
+NEAR = 0.15  # below tau: from there on every other pair of names is the same (merge_quality)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +45,24 @@ class CriticOptions:
     bank: bool = False
     min_seeds: int = 1
     temperature: float | None = 1.0
+    consolidate: bool = True
+
+    @property
+    def asks_the_same(self) -> bool:
+        """Whether a chat critic is asked which names are the same: not where equal names alone
+        are to be merged."""
+        return self.consolidate and self.tau != 1
 
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
     """The merged criteria and how they came about.
 
-    `curves` gives, per threshold, the number of unique criteria for M = 1..N seeds; at 1 it is
-    the exact expectation, below the mean and 95 % band over resamples.
+    `near_misses` are names that the embedding all but joined and nobody was asked about.
+    `consolidation` is None where no chat model was asked to consolidate. `curves` gives, per
+    threshold, the number of unique criteria for M = 1..N seeds by embedding alone (the exact
+    expectation, and a 95 % band over resamples), `merged_curve` that of the criteria as merged;
+    None when no seed answered.
     """
 
     criteria: CriteriaSet
@@ -62,6 +77,9 @@ class Proposals:
     notes: tuple[str, ...]
     issues: tuple[RubricIssue, ...]
     curves: dict[float, UniqueCurve]
+    near_misses: tuple[NearMiss, ...] = ()
+    consolidation: Consolidation | None = None
+    merged_curve: UniqueCurve | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A plain JSON value of everything."""
@@ -78,6 +96,9 @@ class Proposals:
             "notes": list(self.notes),
             "issues": [asdict(i) for i in self.issues],
             "unique_curves": {f"{tau:g}": asdict(curve) for tau, curve in self.curves.items()},
+            "merged_curve": None if self.merged_curve is None else asdict(self.merged_curve),
+            "near_misses": [asdict(n) for n in self.near_misses],
+            "consolidation": None if self.consolidation is None else self.consolidation.to_json(),
         }
 
 
@@ -105,19 +126,19 @@ async def propose(  # noqa: PLR0913  what is asked, of whom, and where it is kep
     opened = Store(store) if store is not None else None
     client = make_client(choice, limits, opened, record=record)
     try:
-        sets, failures, notes = await _from_chat(client, options, task, on_cancel)
+        asked = _from_chat(client, options, task, embedder, choice.name)
+        return await answered(asked, client, on_cancel)
     finally:
         await client.close()
         if opened is not None:
             opened.close()
-    return _merge(task, options, sets, embedder, choice.name, failures, notes)
 
 
 def propose_from_bank(choice: ModelChoice, options: CriticOptions, task: Task) -> Proposals:
     """As `propose`, by the embedded critic, which computes on this machine and asks nobody."""
     embedder = _embedder(choice, options)
     sets, model = _from_bank(choice, options, task, embedder)
-    return _merge(task, options, sets, embedder, model, (), ())
+    return _merged(task, options, _names(sets, options, embedder), sets, embedder, model)
 
 
 def _embedder(choice: ModelChoice, options: CriticOptions) -> Embedder | None:
@@ -149,8 +170,8 @@ def _from_bank(
 
 
 async def _from_chat(
-    client: Client, options: CriticOptions, task: Task, on_cancel: Callable[[], None]
-) -> tuple[list[list[Criterion]], tuple[FailedProposal, ...], tuple[str, ...]]:
+    client: Client, options: CriticOptions, task: Task, embedder: Embedder | None, model: str
+) -> Proposals:
     critic = Critic(
         client,
         task,
@@ -159,11 +180,28 @@ async def _from_chat(
         bank=_nearest(task, options) if options.bank else (),
         temperature=options.temperature,
     )
-    answers = await answered(critic.propose_all(options.seeds), client, on_cancel)
+    answers = await critic.propose_all(options.seeds)
     good = [a for a in answers if isinstance(a, Proposal)]
     failures = tuple(a for a in answers if isinstance(a, FailedProposal))
     notes = tuple(f"seed {a.seed}: {p}" for a in good for p in a.problems)
-    return [list(a.criteria) for a in good], failures, notes
+    sets = [list(a.criteria) for a in good]
+    names = _names(sets, options, embedder)
+    consolidated = None
+    if options.asks_the_same and len(names.representatives) > 1:
+        temperature = None if options.temperature is None else 0.0
+        consolidator = Consolidator(client, task, temperature=temperature)
+        before = names.partition(threshold(embedder, options.tau))
+        consolidated = await consolidator.consolidate(names, before)
+    merged = _merged(task, options, names, sets, embedder, model, consolidated)
+    return replace(merged, failures=failures, notes=notes)
+
+
+def _names(
+    sets: Sequence[Sequence[Criterion]], options: CriticOptions, embedder: Embedder | None
+) -> Names:
+    """The proposals by name; nothing is embedded where equal names alone are merged."""
+    used = None if options.tau == 1 else embedder
+    return Names((c for criteria in sets for c in criteria), used)
 
 
 def _nearest(task: Task, options: CriticOptions, count: int = 12) -> Sequence[Criterion]:
@@ -174,42 +212,41 @@ def _nearest(task: Task, options: CriticOptions, count: int = 12) -> Sequence[Cr
     return [ranking.concepts[i].criterion(0) for i in order]
 
 
-def _merge(  # noqa: PLR0913  what the result is made of
+def _merged(  # noqa: PLR0913  what the result is made of
     task: Task,
     options: CriticOptions,
-    sets: list[list[Criterion]],
+    names: Names,
+    sets: Sequence[Sequence[Criterion]],
     embedder: Embedder | None,
     model: str,
-    failures: tuple[FailedProposal, ...],
-    notes: tuple[str, ...],
+    consolidated: Consolidation | None = None,
 ) -> Proposals:
-    everything = [c for s in sets for c in s]
-    merged = merge_criteria(everything, embedder, tau=options.tau)
+    tau = 1.0 if embedder is None else threshold(embedder, options.tau)
+    labels = names.partition(tau) if consolidated is None else consolidated.labels
+    merged = names.merged(labels, consolidated)
     kept = [c for c in merged if len(c.provenance.seeds) >= options.min_seeds]
+    taus = (1.0,) if names.vectors is None else CURVE_TAUS
+    unasked = consolidated is None or not consolidated.why
     return Proposals(
         criteria=CriteriaSet(task=task.name, criteria=tuple(kept)),
         model=model,
         mode="solution-based" if options.use_examples else "task-based",
-        proposed=len(everything),
+        proposed=sum(map(len, sets)),
         seeds_asked=len(options.seeds),
         seeds_answered=len(sets),
-        tau=1.0 if embedder is None else options.tau or embedder.default_tau,
+        tau=tau,
         embedder="equal names" if embedder is None else embedder.name,
-        failures=failures,
-        notes=notes,
+        failures=(),
+        notes=(),
         issues=tuple(check_criteria(kept)),
-        curves=unique_curves(sets, embedder),
+        curves={tau: _curve(sets, names, names.partition(tau)) for tau in taus} if sets else {},
+        merged_curve=_curve(sets, names, labels) if sets else None,
+        near_misses=tuple(names.near_misses(labels, tau - NEAR)) if unasked else (),
+        consolidation=consolidated,
     )
 
 
-def unique_curves(
-    sets: Sequence[Sequence[Criterion]], embedder: Embedder | None, *, resamples: int = 200
-) -> dict[float, UniqueCurve]:
-    """Unique criteria against the number of sets, per threshold (arXiv 2402.09015, figure 5)."""
-    curves: dict[float, UniqueCurve] = {}
-    if not sets:
-        return curves
-    for tau in CURVE_TAUS if embedder is not None else (1.0,):
-        members = cluster_members(sets, embedder, tau=tau)
-        curves[tau] = unique_curve(members, resamples=resamples, rng=np.random.default_rng(0))
-    return curves
+def _curve(sets: Sequence[Sequence[Criterion]], names: Names, labels: Sequence[int]) -> UniqueCurve:
+    """Unique criteria against the number of sets (arXiv 2402.09015, figure 5)."""
+    members = names.members(sets, labels)
+    return unique_curve(members, resamples=200, rng=np.random.default_rng(0))

@@ -15,9 +15,12 @@ from agenteval.cli.ending import REPLIES, say_interrupted
 from agenteval.cli.job import make_limits
 from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.errors import ModelError
+from agenteval.wording import plural
 
 if TYPE_CHECKING:
     from agenteval.proposals import Proposals
+
+_LISTED = 5  # near misses that are printed
 
 
 def criteria(
@@ -45,6 +48,13 @@ def criteria(
     ] = False,
     bank: Annotated[
         bool, typer.Option("--bank", help="Show the critic the nearest entries of the bank.")
+    ] = False,
+    no_consolidate: Annotated[
+        bool,
+        typer.Option(
+            "--no-consolidate",
+            help="Merge by embedding alone; do not ask the critic which names are the same.",
+        ),
     ] = False,
     min_seeds: Annotated[
         int, typer.Option(help="Keep what at least so many seeds proposed.", min=1)
@@ -88,6 +98,7 @@ def criteria(
         bank=bank,
         min_seeds=min_seeds,
         temperature=None if temperature is None or temperature < 0 else temperature,
+        consolidate=not no_consolidate,
     )
     limits = make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout)
     kept = store or default_path()
@@ -133,7 +144,9 @@ def _show(found: Proposals, target: Path, as_json: bool) -> None:
         print_json(found.to_json())
         return
     _table(found)
+    _sameness(found)
     _curve(found)
+    _notes(found)
     warn_list("check these before spending on scores:", [
         f"{i.criterion_id}: {i.message}" for i in found.issues
     ])  # fmt: skip
@@ -177,6 +190,44 @@ def _table(found: Proposals) -> None:
     out().print(table)
 
 
+def _sameness(found: Proposals) -> None:
+    """What consolidation did and could not do, parts and wholes, and what is perhaps the same."""
+    if (asked := found.consolidation) is not None:
+        out().print(
+            f"consolidation: {clean(asked.model)} was asked in {plural(asked.requests, 'request')} "
+            f"which of {plural(len(asked.labels), 'name')} are the same: "
+            f"{plural(len(set(asked.labels)), 'idea')}, by embedding alone {len(set(asked.before))}"
+        )
+        for problem in asked.problems:
+            warn(f"consolidation: {problem}")
+    parts = [c for c in found.criteria.criteria if c.provenance.part_of]
+    if parts:
+        out().print("parts of others, kept by themselves:")
+    for c in parts:
+        out().print(f"  {clean(c.name)} → {clean(', '.join(c.provenance.part_of))}")
+    if found.near_misses:
+        out().print("perhaps the same, and kept apart (cosine):")
+        for miss in found.near_misses[:_LISTED]:
+            out().print(f"  {clean(miss.left)} ~ {clean(miss.right)} ({miss.cosine:.2f})")
+        if len(found.near_misses) > _LISTED:
+            out().print(f"  ... and {len(found.near_misses) - _LISTED} more, see --json")
+
+
+def _notes(found: Proposals) -> None:
+    """What was changed or left out in reading, each kind of change once with its criteria."""
+    kinds: dict[str, dict[str, list[str]]] = {}
+    for line in found.notes:  # seed N: criterion: what was done
+        seed, _, rest = line.removeprefix("seed ").partition(": ")
+        criterion, _, done = rest.partition(": ")
+        where = kinds.setdefault(done or criterion, {})
+        where.setdefault(criterion if done else "", []).append(seed)
+    if kinds:
+        out().print("what the critics wrote was changed in reading (criterion, seeds):")
+    for done, where in kinds.items():
+        names = (f"{name} ({', '.join(seeds)})".strip() for name, seeds in where.items())
+        out().print(f"  {clean(done)}: {clean(', '.join(names))}")
+
+
 def _curve(found: Proposals) -> None:
     """Unique criteria against the number of seeds: does another seed still bring something new?"""
     if found.seeds_answered < 2:
@@ -184,6 +235,8 @@ def _curve(found: Proposals) -> None:
     wanted = sorted({1, 2, 3, 5, 10, 20, 50, found.seeds_answered})
     picks = [m for m in wanted if m <= found.seeds_answered]
     out().print("unique criteria by number of seeds  " + "  ".join(f"M={m}" for m in picks))
-    for tau, curve in found.curves.items():
-        parts = [f"{curve.mean[m - 1]:.1f}" for m in picks]
-        out().print(f"  τ = {tau:<5g} " + "  ".join(parts))
+    curves = {f"τ = {tau:g}": curve for tau, curve in found.curves.items()}
+    for name, curve in {**curves, "as merged": found.merged_curve}.items():
+        if curve is not None:
+            parts = [f"{curve.mean[m - 1]:.1f}" for m in picks]
+            out().print(f"  {name:<10} " + "  ".join(parts))

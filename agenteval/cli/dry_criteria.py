@@ -40,6 +40,7 @@ def bill(
         asked, stored = critics(choice, wanted, task, found)
     if stored:
         about = (f"{about[0]}; replies of {stored} critics are stored already",)
+    asked += tuple(_consolidation(wanted, task))
     asked += tuple(_embeddings(wanted, task))
     more = () if not (wanted.embedder or "").startswith("endpoint:") else (
         "embeddings are asked beside the budget: no cap holds for them, and no price is known",
@@ -127,26 +128,55 @@ def _of_seed(
         )  # fmt: skip
 
 
+def _consolidation(wanted: CriticOptions, task: Task) -> Iterator[Asked]:
+    """The requests that ask which names are the same, of which at least none is certain: there may
+    be one name only, or a stored reply.
+
+    A request shows up to ENTRIES names. Of so many names as critics can propose there are at most
+    as many pieces as any two of them exceed that, and one more request for their groups; each name
+    is shown at most twice, and all that is shown is no longer than the critics' replies.
+    """
+    if not wanted.asks_the_same:
+        return
+    from agenteval.evaluators.utility.consolidate import ENTRIES, Consolidator
+    from agenteval.evaluators.utility.critic import sampling
+    from agenteval.evaluators.utility.proposed import MOST
+
+    names = len(wanted.seeds) * MOST
+    requests = 1 if names <= ENTRIES else 2 * names // ENTRIES + 2
+    times = 1 if names <= ENTRIES else 2
+    consolidator = Consolidator(None, task, temperature=wanted.temperature)  # type: ignore[arg-type]
+    one, (size, longest) = of_requests([consolidator.request(())])
+    shown = len(wanted.seeds) * int(sampling(0, None)["max_tokens"])
+    most = replace(one * requests, prompt=(one.prompt or 0) * requests + times * shown)
+    yield Asked(
+        "consolidation",
+        Amount(),
+        repaired(most),
+        f"one request for up to {ENTRIES} names, which says which are the same; none for a single "
+        "name or a stored reply; one more if it cannot be read",
+        largest=(size + 4 * shown, longest),
+    )
+
+
 def _embeddings(wanted: CriticOptions, task: Task) -> Iterator[Asked]:
-    """Requests for embeddings: to merge the names, for the curves, and to rank the bank."""
+    """Requests for embeddings: of the names and descriptions, and to rank the bank."""
     if not (wanted.embedder or "").startswith("endpoint:"):
         return
     from agenteval.evaluators.utility.proposed import DESCRIPTION, MOST, NAME
     from agenteval.models.embeddings import BATCH
-    from agenteval.proposals import CURVE_TAUS
 
     if wanted.tau == 1 and not wanted.bank:
         return
-    texts = len(wanted.seeds) * MOST
-    times = (wanted.tau != 1) + sum(tau < 1 for tau in CURVE_TAUS)
+    texts = 0 if wanted.tau == 1 else len(wanted.seeds) * MOST
     bank = _bank_texts(task) if wanted.bank else []
     ranked = -(-len(set(bank)) // BATCH)
     size = sum(len(text.encode()) for text in set(bank)) // 3
     yield Asked(
         "embeddings",
-        Amount(ranked + times, size, 0),
-        Amount(ranked + times * -(-texts // BATCH), size + times * texts * (NAME + DESCRIPTION), 0),
-        f"the criteria go to the embedder {times} times, up to {BATCH} in a request"
+        Amount(ranked + bool(texts), size, 0),
+        Amount(ranked + -(-2 * texts // BATCH), size + texts * (NAME + DESCRIPTION), 0),
+        f"names and descriptions of the criteria, up to {BATCH} in a request"
         + ("; and the bank, to be ranked" if ranked else ""),
         budget=None,
         priced=False,

@@ -171,7 +171,9 @@ class _Dry:
 
         for number in range(1, rounds):
             seeds = tuple(range(number * SEEDS, (number + 1) * SEEDS))
-            wanted = CriticOptions(seeds=seeds, use_examples=bool(self.task.examples))
+            wanted = CriticOptions(
+                seeds=seeds, use_examples=bool(self.task.examples), consolidate=False
+            )
             (one,), _ = critics(self.choice, wanted, self.task, self.store, f"round {number}")
             why = f"{one.why}; they end the rounds where they propose nothing new"
             certain = one.least if number == 1 else Amount()

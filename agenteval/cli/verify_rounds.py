@@ -36,7 +36,7 @@ def propose_next(
 
     first = number * SEEDS
     seeds = tuple(range(first, first + SEEDS))
-    chosen = CriticOptions(seeds=seeds, use_examples=bool(task.examples))
+    chosen = CriticOptions(seeds=seeds, use_examples=bool(task.examples), consolidate=False)
     choice = choose_model(job.model, job.base_url)
     store = job.store or default_path()
     proposed = ask_critics(choice, chosen, task, job.limits, store, job.record)

@@ -1,17 +1,20 @@
 """Embedders: texts in, unit vectors out. On this machine by default, or over an endpoint.
 
 The threshold above which two texts count as paraphrases belongs to the embedder, because
-embedders spread their cosines differently. Where it was measured stands in `MEASURED_TAU`;
-everywhere else `GUESSED_TAU` is used and `tau_is_measured` is False.
+embedders spread their cosines differently. `data/embedders.json` holds those that were measured, on
+criteria of real critics (`benchmarks/merge_quality`); for all others `GUESSED_TAU` is used and
+`tau_is_measured` is False.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,10 +37,6 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
-# all-MiniLM-L6-v2, benchmarks/merge_quality: at 0.70 no two concepts of the bank are joined, and
-# four in ten freely worded paraphrases are. A lower cut joins more of both: kinds of correctness
-# reach .69, and a criterion told twice can be seen in the table, one swallowed cannot.
-MEASURED_TAU = {"all-minilm-l6-v2": 0.70}
 GUESSED_TAU = 0.75
 INSTALL = "pip install 'agenteval[local]'"
 BATCH = 256  # texts per request; endpoints commonly refuse more than a few hundred
@@ -73,8 +72,9 @@ class Embedder(Protocol):
 
 def tau_for(model: str) -> tuple[float, bool]:
     """Default threshold of a model (name or path) and whether it was measured."""
-    key = Path(model).name.casefold()
-    return (MEASURED_TAU[key], True) if key in MEASURED_TAU else (GUESSED_TAU, False)
+    text = files("agenteval.data").joinpath("embedders.json").read_text("utf-8")
+    tau = json.loads(text)["tau"].get(Path(model).name.casefold())
+    return (GUESSED_TAU, False) if tau is None else (float(tau), True)
 
 
 class SentenceTransformerEmbedder:

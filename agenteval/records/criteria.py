@@ -36,6 +36,7 @@ class Provenance(Record):
     prompt_sha256: str | None = None
     concept: str | None = None  # id in the bank
     aliases: tuple[dict[str, JsonValue], ...] = ()  # what was merged into it
+    part_of: tuple[str, ...] = ()  # names of criteria that a consolidation calls the whole of it
 
 
 class Criterion(Record):

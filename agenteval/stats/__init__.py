@@ -8,7 +8,7 @@ from agenteval.stats.bootstrap import (
     bootstrap_mean,
     bootstrap_sums,
 )
-from agenteval.stats.cluster import complete_link
+from agenteval.stats.cluster import average_link
 from agenteval.stats.correction import Corrected, corrected_rate
 from agenteval.stats.correlation import (
     CorrelationMatrix,
@@ -68,13 +68,13 @@ __all__ = [
     "VarianceComponents",
     "adjust",
     "alt_test",
+    "average_link",
     "bootstrap_interval",
     "bootstrap_mean",
     "bootstrap_sums",
     "cases_for_difference",
     "cases_for_half_width",
     "cohen_kappa",
-    "complete_link",
     "corrected_rate",
     "correlation_matrix",
     "difference_variance",

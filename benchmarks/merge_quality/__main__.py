@@ -1,296 +1,338 @@
-"""Does merging join what is the same, and only that? And how many distinct criteria come out?
+"""Does merging join what real critics mean to be the same, and only that?
 
-    python -m benchmarks.merge_quality [--embedder NAME_OR_PATH …] [--seeds 50] [--quick]
-                                       [--recorded FOLDER]
+    python -m benchmarks.merge_quality [FOLDER] [--gold FILE] [--embedder NAME_OR_PATH ...]
+                                       [--replies FOLDER] [--write]
 
-Every concept of the criteria bank has several phrasings, written independently of each other. All
-phrasings of half of the bank are merged, and every pair of them is right when its two criteria are
-in one cluster exactly if they are of one concept. Precision is the share of pairs in one cluster
-that are of one concept, recall the share of pairs of one concept that are in one cluster. The
-clusters are those of `merge_criteria`: equal names at every tau, and below tau = 1 complete linkage
-over cosines, so that a cluster holds no two criteria of different names with a cosine below tau;
-criteria whose scales differ in kind are never joined. The ceiling is the share of pairs of one
-concept with a cosine of at least tau: complete linkage can join no more, but for equal names.
+What is compared are folded names: every pair of names that a reader's partition knows is right
+when it is joined exactly if the reader holds the two for one idea. Precision is the share of joined
+pairs that are of one idea, recall the share of pairs of one idea that are joined. Pairs of all
+draws are summed.
 
-Compared: the default sentence-transformers model over the three forms of a criterion's text, TF-IDF
-over words (1- and 2-grams) and over characters (3- to 5-grams inside words), both weighted by the
-texts compared alone, equal names without an embedder, and what --embedder names.
+Data: five sets that a capable language model wrote, partitioned by two readers (in `capable/`), and
+the sets in FOLDER (recorded critics, JSONL with `mode`, `seed`, `criteria`) with a partition of
+their names (--gold, by default FOLDER/names_gold.json): all of them, and 20 draws of 5 and of 20
+sets of each mode. Beside them the phrasings of the criteria bank, several of each concept:
+they are more alike than the words of different critics.
 
-The rules (stated before the figures were seen)
------------------------------------------------
-Halves: a concept is in `choose` when the first byte of the SHA-256 of its id is even, else in
-`print`. The chosen tau of an embedder is the one of .05, .10, … .95 with the highest F1 among those
-with a precision of at least .95 on `choose`; ties go to the higher tau; there may be none. The
-tables and the first figure are from `print`. The package's default tau should change when its
-precision there is below .95, or when the chosen tau has there a precision of at least .95 and an F1
-that is higher, with an interval of the difference above 0.
+The rule for tau: the lowest of .50, .55, ... .90 at which precision is at least .80 both with 5 and
+with 20 seeds. It is fitted on all modes but one and reported on that one, for each in turn; --write
+fits it on all modes and puts it into agenteval/data/embedders.json.
 
-Intervals: 95 %, percentiles over 2000 resamples of concepts (not of criteria or pairs, which hang
-together), clusters as they are; exact binomial over concepts where a share is 0 or 1.
+Consolidation by a chat model is measured on its replies: --replies names a folder, into which the
+request for each list of names is written as NAME.request.json, and where the reply is looked for as
+NAME.reply.txt. Without --replies that of `capable/` is scored.
 
-What the bank cannot show (added when the figures had been seen): its concepts were written to be
-distinct, its closest pairs were looked up with the default embedder, and paraphrases written for a
-bank keep closer to each other than those of a critic. So precision and recall of that embedder are
-upper bounds, and the rule leans towards a low tau: its verdict is advice. For that reason the pairs
-joined wrongly are named, over the whole bank and over the proposals for one task, at the default
-and at the chosen tau, and --recorded names what is joined in real replies, to be read.
-
-Curves: distinct criteria against the number of seeds (arXiv 2402.09015, figure 5), for the embedded
-critic on tasks/math with the description alone (task-based) and with the examples of success and
-failure (solution-based), after merging at tau .7, .85 and 1; mean and central 95 % of random orders
-of the seeds. The critic draws from the bank, so the concepts meant are known and drawn beside. With
---recorded also for the critic replies in a folder (JSONL, field `raw`).
-
-Figures go to benchmarks/out/merge_quality.png and unique_criteria.png, proposals are kept there.
+Targets: with consolidation a precision of .85 and a recall of .60, on the capable sets 10 to 16
+ideas; by embedding alone a precision of .80 on modes that tau was not fitted on.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
+import json
 import sys
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agenteval.evaluators.utility.bank import Concept, load_bank
+import numpy as np
+
+from agenteval.errors import ReplyError
+from agenteval.evaluators.utility.bank import load_bank
+from agenteval.evaluators.utility.consolidate import Consolidator, read_ideas
+from agenteval.evaluators.utility.merge import Names, fold_name
 from agenteval.models.embeddings import Embedder, make_embedder
-from benchmarks.folders import OUT, ROOT
-from benchmarks.merge_quality.embedders import MERGED, N_GRAMS, ceiling, in_form, labels, n_grams
-from benchmarks.merge_quality.figures import draw_curves, draw_quality
-from benchmarks.merge_quality.pairs import (
-    RESAMPLES,
-    Pairs,
-    Quality,
-    choose_tau,
-    count_pairs,
-    draw_weights,
-    half,
-    measure,
+from agenteval.readers.tasks import find_task
+from benchmarks.folders import ROOT
+from benchmarks.merge_quality.sets import (
+    CAPABLE,
+    RecordedSet,
+    draws,
+    load_ideas,
+    load_sets,
+    modes,
 )
-from benchmarks.merge_quality.print import (
-    curve_row,
-    judge_default,
-    print_curves,
-    print_joined,
-    print_result,
-    print_together,
-    row,
-)
-from benchmarks.merge_quality.unique import ModeCurves, mode_curves, propose, recorded
 from benchmarks.outcome import Row, finish
 
 if TYPE_CHECKING:
     from agenteval.models.embeddings import Vectors
-    from agenteval.records import Criterion
 
-TASK = ROOT / "tasks" / "math"
-GRID = tuple(round(0.05 * i, 2) for i in range(1, 20))
+TAUS = tuple(round(0.05 * i, 2) for i in range(10, 19))
+SIZES = (5, 20)  # seeds of a draw
+DRAWS = 20
+PRECISION, RECALL = 0.85, 0.60  # targets with consolidation
+BY_EMBEDDING = 0.80  # precision
+IDEAS = (10, 16)  # of the capable sets
+DATA = ROOT / "agenteval" / "data" / "embedders.json"
 
 
 @dataclass(frozen=True)
-class Half:
-    """The phrasings of half of the bank as criteria, with their concepts."""
+class Pairs:
+    """Pairs of names that are joined, that are of one idea, and that are both; they add up."""
 
-    criteria: list[Criterion]
-    concepts: list[str]
+    joined: int = 0
+    same: int = 0
+    both: int = 0
 
-    @classmethod
-    def of(cls, bank: Sequence[Concept], name: str) -> Half:
-        """All phrasings of the concepts whose half is `name`."""
-        pairs = [
-            (c.criterion(p), c.id)
-            for c in bank
-            if half(c.id) == name
-            for p in range(len(c.phrasings))
-        ]
-        return cls([criterion for criterion, _ in pairs], [concept for _, concept in pairs])
+    def __add__(self, other: Pairs) -> Pairs:
+        return Pairs(self.joined + other.joined, self.same + other.same, self.both + other.both)
 
     @property
-    def n(self) -> int:
-        """Number of concepts."""
-        return len(set(self.concepts))
+    def precision(self) -> float:
+        """1 when nothing is joined: nothing is joined wrongly."""
+        return self.both / self.joined if self.joined else 1.0
+
+    @property
+    def recall(self) -> float:
+        """1 when there is nothing to join."""
+        return self.both / self.same if self.same else 1.0
+
+    def __str__(self) -> str:
+        return f"{self.precision:.2f} / {self.recall:.2f}"
 
 
-@dataclass(frozen=True)
-class Method:
-    """One way to tell what is the same; `embed` None merges equal names alone."""
-
-    name: str
-    form: str
-    embed: Callable[[Sequence[str]], Vectors] | None
-
-
-@dataclass(frozen=True)
-class Result:
-    """What one method was measured to do on the half `print`, by tau.
-
-    `chosen` is the tau from the half `choose`, `on_choose` the quality it had there.
-    """
-
-    method: Method
-    chosen: float | None
-    on_choose: Quality | None
-    table: dict[float, Quality]
-    ceilings: dict[float, float]
-    pairs: dict[float, Pairs]
-
-
-def measured(method: Method, choose: Half, shown: Half, resamples: int) -> Result:
-    """Choose tau on one half and measure on the other."""
-    if method.embed is None:
-        pairs = {1.0: count_pairs(shown.concepts, labels(shown.criteria, None, 1.0))}
-        table = {1.0: measure(pairs[1.0], draw_weights(shown.n, resamples))}
-        return Result(method, None, None, table, {}, pairs)
-    known, _ = in_form(choose.criteria, method.name, method.embed, method.form)
-    weights = draw_weights(choose.n, resamples)
-    tried = {
-        tau: measure(count_pairs(choose.concepts, labels(choose.criteria, known, tau)), weights)
-        for tau in GRID
-    }
-    chosen = choose_tau(tried)
-    known, vectors = in_form(shown.criteria, method.name, method.embed, method.form)
-    pairs = {tau: count_pairs(shown.concepts, labels(shown.criteria, known, tau)) for tau in GRID}
-    weights = draw_weights(shown.n, resamples)
-    return Result(
-        method,
-        chosen,
-        None if chosen is None else tried[chosen],
-        {tau: measure(pairs[tau], weights) for tau in GRID},
-        {tau: ceiling(shown.concepts, vectors, tau) for tau in GRID},
-        pairs,
+def count_pairs(names: Sequence[str], labels: Sequence[int], ideas: dict[str, str]) -> Pairs:
+    """Pairs of the folded names that have an idea."""
+    known = [(ideas[n], label) for n, label in zip(names, labels, strict=True) if n in ideas]
+    counted = [(a[1] == b[1], a[0] == b[0]) for a, b in combinations(known, 2)]
+    return Pairs(
+        sum(j for j, _ in counted), sum(s for _, s in counted), sum(j and s for j, s in counted)
     )
 
 
-@dataclass(frozen=True)
-class Together:
-    """What merging all given criteria does at one tau, with the pairs that it joins wrongly.
+class Remembering:
+    """An embedder that embeds each text once."""
 
-    `strangers` holds (name, name) of every joined pair of two concepts.
-    """
+    def __init__(self, inner: Embedder) -> None:
+        self.name, self.default_tau = inner.name, inner.default_tau
+        self.tau_is_measured = inner.tau_is_measured
+        self._inner = inner
+        self._rows: dict[str, Vectors] = {}
 
-    tau: float
-    criteria: int
-    clusters: int
-    quality: Quality
-    strangers: list[tuple[str, str]]
-
-
-def together(criteria: Sequence[Criterion], embedder: Embedder, tau: float) -> Together:
-    """Merge criteria of known concepts, each wording once. Raises ValueError without a concept."""
-    distinct = list({(c.name, c.description): c for c in criteria}.values())
-    if any(c.provenance.concept is None for c in distinct):
-        raise ValueError("a criterion without a concept")
-    concepts = [c.provenance.concept for c in distinct]
-    found = labels(distinct, embedder, tau)
-    pairs = count_pairs(concepts, found)
-    strangers = [
-        (a.name, b.name)
-        for (a, i), (b, j) in combinations(zip(distinct, found, strict=True), 2)
-        if i == j and a.provenance.concept != b.provenance.concept
-    ]
-    quality = measure(pairs, draw_weights(len(pairs.joined)))
-    return Together(tau, len(distinct), len(set(found)), quality, strangers)
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit rows (n, d)."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._rows]
+        if new:
+            self._rows.update(zip(new, self._inner.embed(new), strict=True))
+        return np.stack([self._rows[text] for text in texts])
 
 
-def methods(embedder: Embedder, others: Sequence[str]) -> list[Method]:
-    """The default model in three forms of the text, the baselines, and other embedders."""
-    found = [
-        Method(embedder.name, form, embedder.embed) for form in (MERGED, "name", "description")
-    ]
-    found += [Method(name, MERGED, functools.partial(n_grams, name)) for name in N_GRAMS]
-    found.append(Method("equal names", "name", None))
-    for spec in others:
-        other = make_embedder(spec)
-        found.append(Method(other.name, MERGED, other.embed))
-    return found
+def names_of(sets: Iterable[RecordedSet], embedder: Embedder) -> Names:
+    """All criteria of the sets, by name."""
+    return Names([c for s in sets for c in s.criteria], embedder)
+
+
+def by_tau(names: Names, ideas: dict[str, str]) -> dict[float, Pairs]:
+    """Pairs at every tau."""
+    folded = [fold_name(c.name) for c in names.representatives]
+    return {tau: count_pairs(folded, names.partition(tau), ideas) for tau in TAUS}
+
+
+def drawn(
+    sets: Sequence[RecordedSet], seeds: int, ideas: dict[str, str], embedder: Embedder
+) -> dict[float, Pairs]:
+    """Pairs at every tau, summed over draws."""
+    total = dict.fromkeys(TAUS, Pairs())
+    for some in draws(sets, seeds, DRAWS):
+        found = by_tau(names_of(some, embedder), ideas)
+        total = {tau: total[tau] + found[tau] for tau in TAUS}
+    return total
+
+
+def fitted(tables: Sequence[dict[float, Pairs]]) -> float:
+    """The lowest tau at which all tables have the precision that is wanted, or the highest."""
+    enough = (tau for tau in TAUS if all(t[tau].precision >= BY_EMBEDDING for t in tables))
+    return next(enough, TAUS[-1])
+
+
+def show(what: str, table: dict[float, Pairs], more: str = "") -> None:
+    """One line: precision / recall at every tau."""
+    print(f"  {what:<22}" + "  ".join(f"{pairs!s:>11}" for pairs in table.values()) + more)
+
+
+def head(embedder: Embedder) -> None:
+    """The line above the tables."""
+    print(f"\n{embedder.name}: precision / recall of pairs of names, by tau")
+    print(f"  {'':<22}" + "  ".join(f"{tau:>11.2f}" for tau in TAUS))
+
+
+def recorded(
+    sets: list[RecordedSet], ideas: dict[str, str], embedder: Embedder
+) -> tuple[float, dict[int, Pairs]]:
+    """The tau fitted on all modes, and the pairs on modes left out of the fit, per size of draw."""
+    show(f"{len(sets)} sets together", by_tau(names_of(sets, embedder), ideas))
+    by_mode = {
+        mode: {
+            seeds: drawn([s for s in sets if s.mode == mode], seeds, ideas, embedder)
+            for seeds in SIZES
+        }
+        for mode in modes(sets)
+    }
+    summed = {
+        seeds: {tau: sum((by_mode[m][seeds][tau] for m in by_mode), Pairs()) for tau in TAUS}
+        for seeds in SIZES
+    }
+    for seeds in SIZES:
+        show(f"{seeds} seeds", summed[seeds])
+    left_out = dict.fromkeys(SIZES, Pairs())
+    chosen = []
+    for mode in by_mode:
+        others = [
+            {tau: sum((by_mode[m][n][tau] for m in by_mode if m != mode), Pairs()) for tau in TAUS}
+            for n in SIZES
+        ]
+        tau = fitted(others)
+        chosen.append(f"{mode} {tau:g}")
+        left_out = {n: left_out[n] + by_mode[mode][n][tau] for n in SIZES}
+    print(f"  tau fitted without a mode: {', '.join(chosen)}")
+    for seeds in SIZES:
+        print(f"  on the mode left out, {seeds} seeds: {left_out[seeds]}")
+    return fitted(list(summed.values())), left_out
+
+
+def lists(sets: Sequence[RecordedSet]) -> Iterator[tuple[str, list[RecordedSet]]]:
+    """Lists of names that a model is asked about: two of 5 and one of 20 seeds of each mode."""
+    rng = np.random.default_rng(0)
+    for mode in modes(sets):
+        own = [s for s in sets if s.mode == mode]
+        order = rng.permutation(len(own))
+        yield f"{mode}-5a", [own[i] for i in order[:5]]
+        yield f"{mode}-5b", [own[i] for i in order[5:10]]
+        yield f"{mode}-20", [own[i] for i in sorted(order[:20])]
+
+
+def consolidated(
+    name: str, names: Names, ideas: dict[str, str], folder: Path, *, write: bool
+) -> tuple[int, Pairs] | None:
+    """Ideas and pairs of the reply to one list; None where there is none yet."""
+    shown = names.representatives
+    if write:
+        consolidator = Consolidator(None, find_task(str(ROOT / "tasks" / "math")).task)  # type: ignore[arg-type]
+        request = consolidator.request(shown).with_nonce(name, b"benchmark")
+        text = json.dumps({"messages": request.messages}, ensure_ascii=False, indent=1)
+        (folder / f"{name}.request.json").write_text(text + "\n", "utf-8")
+    reply = folder / f"{name}.reply.txt"
+    if not reply.exists():
+        return None
+    labels = list(range(len(shown)))
+    try:
+        for idea, (_, entries) in enumerate(read_ideas(reply.read_text("utf-8"), shown).ideas):
+            for entry in entries:
+                labels[entry] = len(shown) + idea
+    except ReplyError as error:
+        print(f"  {name}: {error}")
+    folded = [fold_name(c.name) for c in shown]
+    pairs = count_pairs(folded, labels, ideas)
+    print(f"  {name:<22}{len(shown):>3} names, {len(set(labels)):>3} ideas  {pairs}")
+    for a, b in combinations(range(len(shown)), 2):
+        same = ideas.get(folded[a], a) == ideas.get(folded[b], b)
+        if {folded[a], folded[b]} <= ideas.keys() and same != (labels[a] == labels[b]):
+            print(f"      {'missed' if same else 'wrong '}: {folded[a]} ~ {folded[b]}")
+    return len(set(labels)), pairs
 
 
 def options() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description="Measure merging against the criteria bank.")
-    parser.add_argument("--embedder", nargs="+", default=[], metavar="NAME_OR_PATH")
-    parser.add_argument("--seeds", type=int, default=50, help="seeds of the critic per mode")
-    parser.add_argument("--quick", action="store_true", help="20 seeds, fewer resamples")
-    parser.add_argument("--recorded", type=Path, help="folder of recorded critic replies")
+    parser = argparse.ArgumentParser(description="Measure merging on criteria of real critics.")
+    parser.add_argument("folder", nargs="?", type=Path, help="recorded sets of criteria")
+    parser.add_argument("--gold", type=Path, help="partition; default: FOLDER/names_gold.json")
+    parser.add_argument("--embedder", nargs="+", default=[None], metavar="NAME_OR_PATH")
+    parser.add_argument("--replies", type=Path, help="folder of requests and replies")
+    parser.add_argument("--write", action="store_true", help="keep tau in agenteval/data")
     return parser.parse_args()
 
 
-def unique(
-    wanted: argparse.Namespace, embedder: Embedder, taus: Sequence[float]
-) -> dict[str, ModeCurves]:
-    """Curves of the embedded critic and, when a folder is given, of recorded replies."""
-    seeds = min(wanted.seeds, 20) if wanted.quick else wanted.seeds
-    proposals = propose(TASK, embedder, seeds, OUT)
-    curves = {mode: mode_curves(sets, embedder) for mode, sets in proposals.items()}
-    draw_curves(curves, OUT / "unique_criteria.png")
-    print_curves(curves)
-    for mode, sets in proposals.items():
-        everything = [c for criteria in sets for c in criteria]
-        print_together(f"{mode} proposals", [together(everything, embedder, t) for t in taus])
-    if wanted.recorded is not None:
-        sets, failed = recorded(wanted.recorded)
-        print(f"\nrecorded: {len(sets)} replies read, {len(failed)} could not be read")
-        print("".join(f"  {line}\n" for line in failed), end="")
-        curves["recorded"] = mode_curves(sets, embedder)
-        print_curves({"recorded": curves["recorded"]})
-        print_joined(sets, embedder, taus)
-    return curves
-
-
 def main() -> int:
-    """Measure, print, draw; the last line is JSON."""
+    """Measure and print; the last line is JSON."""
     wanted = options()
-    start = time.perf_counter()
-    resamples = 500 if wanted.quick else RESAMPLES
-    OUT.mkdir(exist_ok=True)
-    bank, embedder = load_bank(), make_embedder(None)
-    choose, shown = Half.of(bank, "choose"), Half.of(bank, "print")
+    capable = load_sets(CAPABLE)
+    readers = [load_ideas(CAPABLE / f"partition_{who}.json", capable) for who in "AB"]
+    ideas = readers[0]
+    number = {idea: n for n, idea in enumerate(ideas.values())}
+    agreed = count_pairs(list(ideas), [number[i] for i in ideas.values()], readers[1])
     print(
-        f"bank: {len(bank)} concepts; τ chosen on {choose.n} of them ({len(choose.criteria)} "
-        f"phrasings), measured on the other {shown.n} ({len(shown.criteria)} phrasings)"
+        f"capable sets: {len(ideas)} names; two readers count {len(number)} and "
+        f"{len(set(readers[1].values()))} ideas, joined pairs of one by the other: {agreed}"
     )
-    results = []
-    for method in methods(embedder, wanted.embedder):
-        results.append(measured(method, choose, shown, resamples))
-        print_result(results[-1])
-    first, default = results[0], embedder.default_tau
-    verdict = judge_default(first, default, resamples)
-    taus = sorted({default, *([] if first.chosen is None else [first.chosen])}, reverse=True)
-    whole = [together([*choose.criteria, *shown.criteria], embedder, tau) for tau in taus]
-    print_together("whole bank, both halves", whole)
-    draw_quality(results, default, OUT / "merge_quality.png")
-    curves = unique(wanted, embedder, taus)
-    done: dict[str, Any] = {
-        "concepts": {"choose": choose.n, "print": shown.n},
-        "tau": verdict,
-        "methods": [row(r) for r in results],
-        "whole_bank": [asdict(t) for t in whole],
-        "curves": {mode: curve_row(c) for mode, c in curves.items()},
-        "seconds": round(time.perf_counter() - start, 1),
-    }
-    return finish("merge_quality", figures(results, default), **done)
+    sets = [] if wanted.folder is None else load_sets(wanted.folder)
+    gold = {} if not sets else load_ideas(wanted.gold or wanted.folder / "names_gold.json", sets)
+    bank = [c.criterion(p) for c in load_bank() for p in range(len(c.phrasings))]
+    rows: list[Row] = []
+    tau: dict[str, float] = {}
+    for spec in wanted.embedder:
+        embedder = Remembering(make_embedder(spec))
+        head(embedder)
+        names = names_of(capable, embedder)
+        table = by_tau(names, ideas)
+        show("capable sets", table)
+        print(f"  {'  ideas':<22}" + "  ".join(f"{len(set(names.partition(t))):>11}" for t in TAUS))
+        concepts = {fold_name(c.name): str(c.provenance.concept) for c in bank}
+        show("bank", by_tau(Names(bank, embedder), concepts))
+        if sets:
+            fit, left_out = recorded(sets, gold, embedder)
+            tau[Path(embedder.name).name.casefold()] = fit
+            rows += [
+                Row(f"{embedder.name}, modes left out, {n} seeds", f"precision {p.precision:.2f}, "
+                    f"recall {p.recall:.2f}", f"precision >= {BY_EMBEDDING}",
+                    p.precision >= BY_EMBEDDING)
+                for n, p in left_out.items()
+            ]  # fmt: skip
+            print(f"  tau fitted on all modes: {fit:g} (in use: {embedder.default_tau:g})")
+        at = min(TAUS, key=lambda t: abs(t - embedder.default_tau))
+        rows.append(
+            Row(
+                f"{embedder.name} at {at:g}, capable sets",
+                f"{len(set(names.partition(at)))} groups, precision {table[at].precision:.2f}, "
+                f"recall {table[at].recall:.2f}",
+            )
+        )
+    if wanted.write and tau:
+        kept = json.loads(DATA.read_text("utf-8"))
+        kept["tau"] |= tau
+        DATA.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    rows += consolidation_rows(wanted, capable, ideas, sets, gold)
+    return finish("merge_quality", rows, tau=tau)
 
 
-def figures(results: Sequence[Result], default: float) -> list[Row]:
-    """The default embedder at its threshold, and the best baseline at the one chosen for it."""
-    own, others = results[0], [r for r in results if r.method.name in N_GRAMS]
-    at = min(own.table, key=lambda tau: abs(tau - default))
-    rows = [_quality_row(f"{own.method.name} at {at:g}", own.table[at])]
-    chosen = [(r, r.table[r.chosen]) for r in others if r.chosen is not None]
-    if chosen:
-        best, quality = max(chosen, key=lambda pair: pair[1].f1.value or 0.0)
-        rows.append(_quality_row(f"best baseline, {best.method.name} at {best.chosen:g}", quality))
+def consolidation_rows(
+    wanted: argparse.Namespace,
+    capable: list[RecordedSet],
+    ideas: dict[str, str],
+    sets: list[RecordedSet],
+    gold: dict[str, str],
+) -> list[Row]:
+    """Figures of the replies that are there."""
+    embedder = Remembering(make_embedder(wanted.embedder[0]))
+    folder = wanted.replies or CAPABLE
+    folder.mkdir(parents=True, exist_ok=True)
+    write = wanted.replies is not None
+    print("\nconsolidation: precision / recall")
+    rows = []
+    one = consolidated("capable", names_of(capable, embedder), ideas, folder, write=write)
+    if one is not None:
+        rows.append(
+            _row("capable sets", one[1], f"{one[0]} ideas, ", IDEAS[0] <= one[0] <= IDEAS[1])
+        )
+    by_size: dict[int, Pairs] = {}
+    for name, some in lists(sets) if write else ():
+        found = consolidated(name, names_of(some, embedder), gold, folder, write=True)
+        if found is not None:
+            by_size[len(some)] = by_size.get(len(some), Pairs()) + found[1]
+    for seeds, pairs in by_size.items():
+        print(f"  {seeds} seeds: {pairs}")
+        rows.append(_row(f"{seeds} seeds", pairs))
     return rows
 
 
-def _quality_row(what: str, found: Quality) -> Row:
-    shares = (found.precision, found.recall, found.f1)
-    precision, recall, f1 = ("-" if s.value is None else f"{s.value:.2f}" for s in shares)
-    return Row(f"merging by {what}", f"precision {precision}, recall {recall}, F1 {f1}")
+def _row(what: str, pairs: Pairs, ideas: str = "", met: bool = True) -> Row:
+    return Row(
+        f"with consolidation, {what}",
+        f"{ideas}precision {pairs.precision:.2f}, recall {pairs.recall:.2f}",
+        f"{'10 to 16 ideas, ' * bool(ideas)}precision >= {PRECISION}, recall >= {RECALL}",
+        met and pairs.precision >= PRECISION and pairs.recall >= RECALL,
+    )
 
 
 if __name__ == "__main__":

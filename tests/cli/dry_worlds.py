@@ -35,7 +35,7 @@ def schema(body: dict[str, Any]) -> dict[str, Any]:
     return found.get("properties", {})  # type: ignore[no-any-return]
 
 
-def good(body: dict[str, Any], n: int) -> Any:
+def good(body: dict[str, Any], n: int) -> Any:  # noqa: C901  one kind of question after another
     """Every reply in form, and as short as its asker allows: nothing new, nothing to rise."""
     if body["model"] == "user":
         return "[DONE]" if "Goodbye" in prompt(body) else "Hello."
@@ -53,6 +53,10 @@ def good(body: dict[str, Any], n: int) -> Any:
         return json.dumps({"criteria": [
             {"name": c["name"], "description": "d", "sub_criteria": CRITERIA} for c in CRITERIA
         ]})  # fmt: skip
+    if "ideas" in asked:  # each name by itself
+        numbers = re.findall(r"(?m)^(\d+)\. ", prompt(body))
+        rows = [{"question": "q", "entries": [int(n)]} for n in numbers]
+        return json.dumps({"ideas": rows, "part_of": []})
     if "goals" in asked:
         count = len(re.findall(r"(?m)^\d+\. ", prompt(body)))
         row = {"evidence": "e", "reason": "r", "achieved": True}

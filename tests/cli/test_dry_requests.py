@@ -44,10 +44,16 @@ WAYS = {
     "criteria": Way((*CRITICS, "--tau", 1), few, (URL,)),
     "criteria, divided": Way((*CRITICS, "--tau", 1, "--sub-criteria"), few, (URL,)),
     "criteria, embedded": Way(
-        (*CRITICS, "--embedder", "endpoint:e"), few, (URL,), tokens=False, bad=(worlds.inventive,)
+        (*CRITICS, "--embedder", "endpoint:e", "--no-consolidate"), few, (URL,), tokens=False,
+        bad=(worlds.inventive,),
     ),
     "criteria, bank": Way(
-        (*CRITICS, "--embedder", "endpoint:e", "--bank"), few, (URL,), tokens=False
+        (*CRITICS, "--embedder", "endpoint:e", "--bank", "--no-consolidate"), few, (URL,),
+        tokens=False,
+    ),
+    "criteria, consolidated": Way(
+        (*CRITICS, "--embedder", "endpoint:e"), few, (URL,), tokens=False, exact=False,
+        bad=(worlds.every_second, worlds.inventive, worlds.nonsense),
     ),
     **{
         f"plan test, {agent}": Way(

@@ -2,33 +2,48 @@
 
 What is the same:
 
-* Criteria with equal names (case, underscores and spacing aside) at every tau, whatever their
-  descriptions. At tau = 1 nothing else is, and no embedder is needed: so the published curves
+* Criteria whose names fold to the same text (`fold_name`), whatever their descriptions, levels and
+  kinds of scale. At tau = 1 nothing else is, and no embedder is needed: so the published curves
   count at tau = 1, and no curve for a lower tau can lie above it.
-* Below tau = 1 also names that are paraphrases: complete linkage over the texts
-  "name: description", so that in a cluster every two criteria of different names have a cosine of
-  at least tau, whichever wordings of the two are compared. No chaining.
+* Below tau = 1 also names that are paraphrases. Each folded name has one vector, however often it
+  was proposed: that of its medoid wording, the sum of the unit vectors of name and description,
+  which tells more than the vector of both in one text (`benchmarks/merge_quality`). Names are
+  joined by average linkage as long as the mean cosine between two groups is at least tau.
+* What a chat model said of the names (`consolidate.py`), where it was asked.
 
-Criteria whose scales differ in kind (graded, numeric, nominal) never merge, not even with equal
-names: they get numbered ids. The result does not depend on the order of the input.
+The result does not depend on the order of the input.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from agenteval.errors import InputError
 from agenteval.records import Criterion, Provenance, content_hash
 
 if TYPE_CHECKING:
+    from agenteval.evaluators.utility.consolidate import Consolidation
     from agenteval.models.embeddings import Embedder, Vectors
 
-_KIND = {"ordinal": "graded", "binary": "graded", "numeric": "numeric", "nominal": "nominal"}
+_EPSILON = 1e-6
 _DIGITS = 6  # cosines are compared and shown to this precision
+_LIST_NUMBER = re.compile(r"\W*(?:criterion\s+)?\d{1,2}(?:[.)\]:](?=\s|[^\W\d])|\s+[-\u2013]\s)\s*")
+_MEANING = "#%&@*"  # punctuation that makes another name: C and C# are two languages
+
+
+def fold_name(name: str) -> str:
+    """The text by which names are equal: without case, list number ("1. "), hyphens, underscores
+    and other punctuation, with single spaces; the name itself when nothing else is left."""
+    text = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    bare = _LIST_NUMBER.sub("", text, count=1) if _LIST_NUMBER.match(text) else text
+    letters = (" " if unicodedata.category(c)[0] == "P" and c not in _MEANING else c for c in bare)
+    return " ".join("".join(letters).split()) or text
 
 
 @dataclass(frozen=True)
@@ -36,43 +51,242 @@ class _Item:
     """A criterion with what is needed to compare it, independent of where it stood."""
 
     criterion: Criterion
-    name: tuple[str, str]  # kind of scale and folded name: equal ones always merge
-    wording: tuple[str, str, str]  # with the folded description: equal ones have one vector
-    text: str
-    sha: str
+    wording: tuple[str, str]  # folded name and description: equal ones have one vector
     rank: tuple[str, ...]  # canonical place: content, then hashes; equal ranks are equal records
+
+
+def _item(criterion: Criterion) -> _Item:
+    description = " ".join(unicodedata.normalize("NFKC", criterion.description).casefold().split())
+    wording = (fold_name(criterion.name), description)
+    whole = content_hash(criterion.model_dump(mode="json"))
+    return _Item(criterion, wording, (*wording, criterion.sha256, whole))
+
+
+def _embedded(wordings: Sequence[tuple[str, str]], embedder: Embedder) -> Vectors:
+    """Unit rows, one for each wording: name and description added, the name alone where there is
+    no description (or an opposite one, as far as the embedder knows)."""
+    import numpy as np
+
+    texts = sorted({text for wording in wordings for text in wording if text})
+    row = dict(zip(texts, embedder.embed(texts), strict=True))
+    names = np.stack([row[name] for name, _ in wordings])
+    both = np.stack([row[name] + row[text] if text else row[name] for name, text in wordings])
+    length = np.linalg.norm(both, axis=1, keepdims=True)
+    return np.where(length > _EPSILON, both / np.maximum(length, _EPSILON), names)
+
+
+@dataclass(frozen=True, slots=True)
+class NearMiss:
+    """Two names that stayed apart and are perhaps the same."""
+
+    left: str
+    right: str
+    cosine: float
+
+
+class Names:
+    """Criteria by folded name: one representative and, with an embedder, one vector for each name.
+
+    Names are in canonical order; a label list has one number for each of them. Raises whatever the
+    embedder raises.
+    """
+
+    def __init__(self, criteria: Iterable[Criterion], embedder: Embedder | None) -> None:
+        items = sorted(map(_item, criteria), key=lambda item: item.rank)
+        by_name: defaultdict[str, list[_Item]] = defaultdict(list)
+        for item in items:
+            by_name[item.wording[0]].append(item)
+        self._items = list(by_name.values())
+        self._embedder = None if embedder is None else embedder.name
+        self._rows: Vectors | None = None  # a row for each wording
+        self._row: dict[tuple[str, str], int] = {}
+        if embedder is not None and items:
+            alone = ((name, "") for name in by_name)
+            wordings = list(dict.fromkeys([*(item.wording for item in items), *alone]))
+            self._rows = _embedded(wordings, embedder)
+            self._row = {wording: number for number, wording in enumerate(wordings)}
+        self._best = [self._representative(group) for group in self._items]
+        self.representatives = [item.criterion for item in self._best]
+
+    @cached_property
+    def vectors(self) -> Vectors | None:
+        """Unit rows, one for each name; None without an embedder."""
+        if self._rows is None:
+            return None
+        return self._rows[[self._row[item.wording] for item in self._best]]
+
+    def partition(self, tau: float) -> list[int]:
+        """The group of each name at `tau`, numbered in order of first appearance."""
+        vectors = self.vectors
+        if tau == 1 or vectors is None:
+            return list(range(len(self._items)))
+        from agenteval.stats.cluster import average_link
+
+        return [int(label) for label in average_link(vectors, tau)]
+
+    def near_misses(self, labels: Sequence[int], least: float) -> list[NearMiss]:
+        """Pairs of names in different groups from a cosine of `least` on, the most alike first.
+
+        Of two groups only the most alike pair. Empty without an embedder.
+        """
+        vectors = self.vectors
+        if vectors is None:
+            return []
+        import numpy as np
+
+        left, right = np.triu_indices(len(vectors), 1)
+        cosine = np.round((vectors @ vectors.T)[left, right], _DIGITS)
+        order = np.argsort(-cosine, kind="stable")
+        order = order[cosine[order] >= least]
+        misses: dict[frozenset[int], NearMiss] = {}
+        for i, j, alike in zip(left[order], right[order], cosine[order], strict=True):
+            pair = frozenset({labels[i], labels[j]})
+            if len(pair) == 2 and pair not in misses:
+                a, b = (self.representatives[k].name for k in (i, j))
+                misses[pair] = NearMiss(a, b, float(alike))
+        return list(misses.values())
+
+    def pieces(self, most: int) -> list[list[int]]:
+        """All names in pieces of at most `most`, the like with the like."""
+        vectors = self.vectors
+        if vectors is None or len(self.representatives) <= most:
+            count = len(self.representatives)
+            return [list(range(at, min(at + most, count))) for at in range(0, count, most)]
+        from agenteval.stats.cluster import similar_pieces
+
+        return similar_pieces(vectors, most)
+
+    def members(
+        self, sets: Sequence[Sequence[Criterion]], labels: Sequence[int]
+    ) -> list[list[int]]:
+        """Per set the sorted distinct groups of its criteria, which are those given."""
+        group = {
+            id(item.criterion): label  # by identity: equal records of two sets are two members
+            for items, label in zip(self._items, labels, strict=True)
+            for item in items
+        }
+        return [sorted({group[id(c)] for c in criteria}) for criteria in sets]
+
+    def merged(
+        self, labels: Sequence[int], consolidated: Consolidation | None = None
+    ) -> list[Criterion]:
+        """One criterion for each group; see `merge_criteria`."""
+        groups: defaultdict[int, list[int]] = defaultdict(list)
+        for name, label in enumerate(labels):
+            groups[label].append(name)
+        merged = [self._merged(names, consolidated) for names in groups.values()]
+        if consolidated is not None:
+            place = {label: at for at, label in enumerate(groups)}
+            wholes: defaultdict[int, set[str]] = defaultdict(set)
+            for part, whole in consolidated.part_of:
+                wholes[place[labels[part]]].add(merged[place[labels[whole]]].name)
+            for at, names in wholes.items():
+                known = merged[at].provenance
+                provenance = known.model_copy(
+                    update={"part_of": tuple(sorted(names.union(known.part_of)))}
+                )
+                merged[at] = merged[at].model_copy(update={"provenance": provenance})
+        merged.sort(
+            key=lambda c: (
+                -len(c.provenance.seeds),
+                fold_name(c.name),
+                c.name,
+                c.sha256,
+                c.model_dump_json(),
+            )
+        )
+        return _with_unique_ids(merged)
+
+    def _representative(self, items: Sequence[_Item]) -> _Item:
+        """The wording with an order before one without, then the medoid: the highest mean cosine
+        to all, a wording counted as often as it was proposed and each name by itself once more, so
+        that of two wordings the one is taken that keeps to the name; then that of more seeds, then
+        the smallest content hash."""
+        seeds: defaultdict[str, set[int]] = defaultdict(set)
+        for item in items:
+            seeds[item.criterion.sha256].update(item.criterion.provenance.seeds)
+        means = dict.fromkeys((item.wording for item in items), 1.0)
+        if self._rows is not None:
+            import numpy as np
+
+            count = Counter(item.wording for item in items)
+            count.update({(name, "") for name, _ in count})
+            rows = self._rows[[self._row[wording] for wording in count]].astype(np.float64)
+            weights = np.array(list(count.values()), dtype=np.float64)
+            mean = np.round(rows @ (weights @ rows) / weights.sum(), _DIGITS)
+            means = dict(zip(count, mean.tolist(), strict=True))
+        return min(
+            items,
+            key=lambda item: (
+                not item.criterion.ordered,
+                -means[item.wording],
+                -len(seeds[item.criterion.sha256]),
+                item.criterion.sha256,
+                item.rank,
+            ),
+        )
+
+    def _merged(self, names: Sequence[int], consolidated: Consolidation | None) -> Criterion:
+        owner = {id(item): name for name in names for item in self._items[name]}
+        items = [item for name in names for item in self._items[name]]
+        best = self._representative(items)
+        chosen, home = best.criterion, owner[id(best)]
+        aliases: list[dict[str, Any]] = list(chosen.provenance.aliases)
+        for item in items:
+            if item is not best:
+                alias = self._alias(item, best)
+                if consolidated is not None:
+                    alias |= consolidated.provenance(home, owner[id(item)])
+                via = [{"via": item.criterion.name, **a} for a in item.criterion.provenance.aliases]
+                aliases += [alias, *via]
+        seeds = sorted({seed for item in items for seed in item.criterion.provenance.seeds})
+        provenance = Provenance(
+            **{**dict(chosen.provenance), "seeds": tuple(seeds), "aliases": tuple(aliases)}
+        )
+        return chosen.model_copy(update={"provenance": provenance})
+
+    def _alias(self, item: _Item, best: _Item) -> dict[str, Any]:
+        """What is kept of a merged criterion."""
+        criterion = item.criterion
+        alias: dict[str, Any] = {
+            "name": criterion.name,
+            "description": criterion.description,
+            "accepted_values": list(criterion.accepted_values),
+            "seeds": sorted(set(criterion.provenance.seeds)),
+            "cosine": None,
+        }
+        if self._rows is not None:
+            left, right = (self._rows[self._row[i.wording]].astype(float) for i in (item, best))
+            same = item.wording == best.wording
+            alias["cosine"] = 1.0 if same else round(float(left @ right), _DIGITS)
+            alias["embedder"] = self._embedder
+        if criterion.sub_criteria:
+            alias["sub_criteria"] = [part.name for part in criterion.sub_criteria]
+        if criterion.numeric_range is not None:
+            alias["numeric_range"] = list(criterion.numeric_range)
+        return alias
 
 
 def merge_criteria(
     criteria: Sequence[Criterion], embedder: Embedder | None, *, tau: float | None = None
 ) -> list[Criterion]:
-    """One criterion per cluster, the most often proposed first (distinct seeds, then name).
+    """One criterion per group, the most often proposed first (distinct seeds, then name).
 
-    `tau` is the least cosine inside a cluster, in (0, 1]; None takes the embedder's default, or 1
-    without an embedder. The representative of a cluster is its medoid: the highest mean cosine to
+    `tau` is the least mean cosine at which two groups are joined, in (0, 1]; None takes the
+    embedder's default, or 1 without an embedder. The representative of a group is a wording whose
+    levels have an order, where there is one; among these the medoid: the highest mean cosine to
     all members, ties to the wording proposed by more seeds, then to the smallest content hash. It
     keeps its own accepted values, scale, order, sub-criteria and expectations. Every other member
-    stands in `provenance.aliases` with its cosine to the representative (None at tau = 1, where
-    nothing was embedded); aliases that a member brought along follow it, with `via`.
-    `provenance.seeds` is the union. When ids collide, the later gets a number.
+    stands in `provenance.aliases` with its cosine to the representative (None where nothing was
+    embedded); aliases that a member brought along follow it, with `via`. `provenance.seeds` is the
+    union. When ids collide, the later gets a number.
 
     Raises InputError for a tau outside (0, 1] or below 1 without an embedder, and whatever the
     embedder raises.
     """
-    tau = _threshold(embedder, tau)
-    clusters = _partition(criteria, embedder, tau)
-    source = embedder.name if embedder is not None and tau < 1 else None
-    merged = [_represent(cluster, source) for cluster in clusters]
-    merged.sort(
-        key=lambda c: (
-            -len(c.provenance.seeds),
-            _fold(c.name),
-            c.name,
-            c.sha256,
-            c.model_dump_json(),
-        )
-    )
-    return _with_unique_ids(merged)
+    tau = threshold(embedder, tau)
+    names = Names(criteria, embedder if tau < 1 else None)
+    return names.merged(names.partition(tau))
 
 
 def cluster_members(
@@ -86,12 +300,11 @@ def cluster_members(
     The clusters are those of `merge_criteria` over all sets together, numbered 0, 1, ... in
     canonical order. Raises as `merge_criteria` does.
     """
-    tau = _threshold(embedder, tau)
-    everything = [c for criteria in criteria_sets for c in criteria]
-    number: dict[int, int] = {}  # by identity: equal records of two sets are two members
-    for label, cluster in enumerate(_partition(everything, embedder, tau)):
-        number.update({id(item.criterion): label for item in cluster.items})
-    return [sorted({number[id(c)] for c in criteria}) for criteria in criteria_sets]
+    tau = threshold(embedder, tau)
+    names = Names(
+        (c for criteria in criteria_sets for c in criteria), embedder if tau < 1 else None
+    )
+    return names.members(criteria_sets, names.partition(tau))
 
 
 def count_unique(
@@ -110,7 +323,8 @@ def count_unique(
     return [counts[label] for label in sorted(counts)]
 
 
-def _threshold(embedder: Embedder | None, tau: float | None) -> float:
+def threshold(embedder: Embedder | None, tau: float | None) -> float:
+    """`tau`, or the embedder's default, or 1 without one. Raises InputError as `merge_criteria`."""
     if tau is None:
         return 1.0 if embedder is None else embedder.default_tau
     if not 0 < tau <= 1:
@@ -118,153 +332,6 @@ def _threshold(embedder: Embedder | None, tau: float | None) -> float:
     if tau < 1 and embedder is None:
         raise InputError(f"tau {tau:g} needs an embedder; tau 1 merges equal names without one")
     return tau
-
-
-# ---------------------------------------------------------------- the partition
-
-
-@dataclass(frozen=True)
-class _Cluster:
-    items: list[_Item]  # canonical order
-    rows: list[int]  # row of `vectors` per item; empty at tau = 1
-    vectors: Vectors | None  # None at tau = 1
-
-
-def _fold(text: str) -> str:
-    folded = unicodedata.normalize("NFKC", text).casefold().replace("_", " ")
-    return " ".join(folded.split())
-
-
-def _item(criterion: Criterion) -> _Item:
-    name = (_KIND[criterion.scale], _fold(criterion.name))
-    wording = (*name, _fold(criterion.description))
-    text = f"{criterion.name}: {criterion.description}".removesuffix(": ")
-    sha = criterion.sha256
-    rank = (*wording, sha, content_hash(criterion.model_dump(mode="json")))
-    return _Item(criterion, name, wording, text, sha, rank)
-
-
-def _partition(
-    criteria: Iterable[Criterion], embedder: Embedder | None, tau: float
-) -> list[_Cluster]:
-    """The clusters, in canonical order of their first members."""
-    items = sorted(map(_item, criteria), key=lambda item: item.rank)
-    names: defaultdict[tuple[str, str], list[_Item]] = defaultdict(list)
-    for item in items:
-        names[item.name].append(item)
-    if tau == 1 or embedder is None or not items:
-        return [_Cluster(members, [], None) for members in names.values()]
-    texts: dict[tuple[str, str, str], str] = {}
-    for item in items:  # of equal wordings the canonically first is embedded
-        texts.setdefault(item.wording, item.text)
-    vectors = embedder.embed(list(texts.values()))
-    row = {wording: number for number, wording in enumerate(texts)}
-    return [
-        _Cluster(members, [row[item.wording] for item in members], vectors)
-        for members in _linked(names, row, vectors, tau)
-    ]
-
-
-def _linked(
-    names: dict[tuple[str, str], list[_Item]],
-    row: dict[tuple[str, str, str], int],
-    vectors: Vectors,
-    tau: float,
-) -> list[list[_Item]]:
-    """Members of each cluster of names, linked within each kind of scale."""
-    from agenteval.stats.cluster import complete_link
-
-    found: defaultdict[tuple[str, int], list[_Item]] = defaultdict(list)
-    for kind in sorted({kind for kind, _ in names}):
-        groups = [members for name, members in names.items() if name[0] == kind]
-        rows = [sorted({row[item.wording] for item in members}) for members in groups]
-        part = vectors[[number for group in rows for number in group]]
-        labels = complete_link(part, tau, sizes=[len(group) for group in rows])
-        for members, label in zip(groups, labels.tolist(), strict=True):
-            found[kind, label] += members
-    return list(found.values())
-
-
-# ---------------------------------------------------------------- the representative
-
-
-def _represent(cluster: _Cluster, embedder: str | None) -> Criterion:
-    items = cluster.items
-    cosines = _cosines(cluster)
-    proposed: defaultdict[str, set[int]] = defaultdict(set)
-    for item in items:
-        proposed[item.sha].update(item.criterion.provenance.seeds)
-    means = _means(cluster, cosines)
-    best = min(
-        range(len(items)),
-        key=lambda i: (-means[i], -len(proposed[items[i].sha]), items[i].sha, items[i].rank),
-    )
-    chosen = items[best].criterion
-    aliases: list[dict[str, Any]] = list(chosen.provenance.aliases)
-    for i, item in enumerate(items):
-        if i != best:
-            cosine = None
-            if cosines is not None:
-                cosine = cosines[cluster.rows[best], cluster.rows[i]]
-            aliases += _aliases(item.criterion, cosine, embedder)
-    seeds = sorted({seed for item in items for seed in item.criterion.provenance.seeds})
-    provenance = Provenance(
-        **{**dict(chosen.provenance), "seeds": tuple(seeds), "aliases": tuple(aliases)}
-    )
-    return chosen.model_copy(update={"provenance": provenance})
-
-
-class _Table:
-    """Cosines between the distinct rows of one cluster, looked up by row."""
-
-    def __init__(self, rows: list[int], vectors: Vectors) -> None:
-        import numpy as np
-
-        self.distinct = sorted(set(rows))
-        self._place = {row: i for i, row in enumerate(self.distinct)}
-        part = vectors[self.distinct].astype(np.float64)
-        self.values = np.round(np.clip(part @ part.T, -1, 1), _DIGITS)
-        np.fill_diagonal(self.values, 1.0)
-
-    def __getitem__(self, pair: tuple[int, int]) -> float:
-        return float(self.values[self._place[pair[0]], self._place[pair[1]]])
-
-
-def _cosines(cluster: _Cluster) -> _Table | None:
-    return None if cluster.vectors is None else _Table(cluster.rows, cluster.vectors)
-
-
-def _means(cluster: _Cluster, cosines: _Table | None) -> list[float]:
-    """Mean cosine of each item to all items; a wording counts as often as it was proposed."""
-    if cosines is None:
-        return [1.0] * len(cluster.items)
-    import numpy as np
-
-    weight = Counter(cluster.rows)
-    weights = np.array([weight[row] for row in cosines.distinct], dtype=np.float64)
-    mean = np.round(cosines.values @ weights / weights.sum(), _DIGITS)
-    by_row = dict(zip(cosines.distinct, mean.tolist(), strict=True))
-    return [by_row[row] for row in cluster.rows]
-
-
-def _aliases(
-    criterion: Criterion, cosine: float | None, embedder: str | None
-) -> list[dict[str, Any]]:
-    """What is kept of a merged criterion, and the aliases it had itself."""
-    alias: dict[str, Any] = {
-        "name": criterion.name,
-        "description": criterion.description,
-        "accepted_values": list(criterion.accepted_values),
-        "seeds": sorted(set(criterion.provenance.seeds)),
-        "cosine": cosine,
-    }
-    if embedder is not None:
-        alias["embedder"] = embedder
-    if criterion.sub_criteria:
-        alias["sub_criteria"] = [part.name for part in criterion.sub_criteria]
-    if criterion.numeric_range is not None:
-        alias["numeric_range"] = list(criterion.numeric_range)
-    return [alias, *({"via": criterion.name, **old} for old in criterion.provenance.aliases)]
 
 
 def _with_unique_ids(criteria: list[Criterion]) -> list[Criterion]:

@@ -1,0 +1,169 @@
+"""criteria: what is merged, by whom, and what is printed of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agenteval.testing import serve
+from agenteval.testing.thread import Server
+from tests.cli.conftest import Cli
+
+LEVELS = ["bad", "middling", "good"]
+PROPOSED = [  # by seed
+    [("Accuracy", LEVELS), ("Clarity", ["clear", "unclear"])],
+    [("1. accuracy", LEVELS), ("Correct result", LEVELS), ("Clarity", ["clear", "unclear"])],
+    [("Correct step", LEVELS), ("Brevity", ["wordy", "brief"])],
+]
+ANGLES = {"accuracy": 0, "correct result": 35, "correct step": 62, "clarity": 150, "brevity": 230}
+# in the order in which they are shown: accuracy, brevity, clarity, correct result, correct step
+IDEAS = {
+    "ideas": [
+        {"question": "Is the result right?", "entries": [1, 4]},
+        {"question": "Is it short?", "entries": [2]},
+        {"question": "Is it clear?", "entries": [3]},
+        {"question": "Is each step right?", "entries": [5]},
+    ],
+    "part_of": [[5, 1]],
+}
+
+
+class Angles:
+    """Vectors at the angles of the names, in degrees."""
+
+    name, default_tau, tau_is_measured = "angles", 0.9, False
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        angle = np.radians([ANGLES[text] for text in texts])
+        return np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
+
+
+def answer(body: dict[str, Any], n: int) -> str:
+    if "ideas" in json.dumps(body.get("response_format")):
+        return json.dumps(IDEAS)
+    return json.dumps(
+        {"criteria": [
+            {"name": name, "description": "", "accepted_values": levels}
+            for name, levels in PROPOSED[body["seed"]]
+        ]}
+    )  # fmt: skip
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serve(answer) as serving:
+        yield serving
+
+
+@pytest.fixture
+def ask(cli: Cli, project: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`ask(...)` is what `criteria` of three seeds returns, five criteria by embedding alone."""
+    monkeypatch.setattr("agenteval.proposals.make_embedder", lambda *a, **k: Angles())
+
+    def run(*more: object, url: str = server.base_url) -> Any:
+        done = cli("criteria", "--task", "sums", "--model", "m", "--base-url", url, "--seeds", 3,
+                   "--store", "s.db", "-o", "out.json", *more)  # fmt: skip
+        assert done.code == 0, done.err
+        return done
+
+    return run
+
+
+def test_the_critic_joins_what_the_embedder_does_not(
+    ask: Any, server: Server, project: Path
+) -> None:
+    done = ask("--record", "all.jsonl")
+    assert server.count == 4
+    assert "asked in 1 request which of 5 names are the same: 4 ideas, by embedding alone 5" in (
+        " ".join(done.out.split())
+    )
+    assert "parts of others, kept by themselves:" in done.out
+    assert re.search(r"(?m)^  Correct step → (Accuracy|Correct result)$", done.out)
+    # 7 proposals of 3 seeds are 4 ideas; the sets hold 2 each, and two of them the same
+    assert re.search(r"(?m)^  as merged +2\.0 +3\.3 +4\.0$", done.out)
+    kept = {c["name"]: c for c in json.loads((project / "out.json").read_text())["criteria"]}
+    assert len(kept) == 4
+    (joined,) = [
+        a for c in kept.values() for a in c["provenance"].get("aliases", []) if a.get("by")
+    ]  # fmt: skip
+    assert (joined["by"], joined["model"], joined["why"]) == (
+        "consolidation", "m", "Is the result right?"
+    )  # fmt: skip
+    # stored: not asked again; recorded: replayed
+    assert ask("--json").json["consolidation"]["groups"] == 4
+    assert server.count == 4
+    again = ask("--model", "replay:all.jsonl", "--store", "t.db", "--json").json
+    assert (again["consolidation"]["groups"], again["consolidation"]["problems"]) == (4, [])
+
+
+def test_without_consolidation_near_misses_are_named(ask: Any, server: Server) -> None:
+    done = ask("--no-consolidate")
+    assert server.count == 3
+    assert "consolidation" not in done.out
+    lines = done.out.splitlines()
+    at = lines.index("perhaps the same, and kept apart (cosine):")
+    assert lines[at + 1 : at + 3] == [  # cos 27 and cos 35 degrees
+        "  Correct result ~ Correct step (0.89)",
+        "  Accuracy ~ Correct result (0.82)",
+    ]
+    assert " ~ " not in lines[at + 3]  # the others are more than .15 below tau
+    told = ask("--no-consolidate", "--json").json
+    assert (told["consolidation"], len(told["near_misses"])) == (None, 2)
+    # tau .9: cos 35 degrees is .82; at tau .98 it is more than .15 below, cos 27 (.89) is not
+    (miss,) = ask("--no-consolidate", "--tau", 0.98, "--json").json["near_misses"]
+    assert (miss["left"], miss["right"]) == ("Correct result", "Correct step")
+    assert ask("--json").json["near_misses"] == []  # the model has been asked about all of them
+    assert "perhaps the same" not in ask("--no-consolidate", "--tau", 0.6).out
+
+
+def test_a_recording_without_consolidation_is_merged_by_embedding_and_one_line_says_so(
+    ask: Any,
+) -> None:
+    ask("--no-consolidate", "--record", "critics.jsonl")
+    done = ask("--model", "replay:critics.jsonl", "--store", "t.db")
+    lines = [line for line in done.err.splitlines() if "merged by embedding alone" in line]
+    assert len(lines) == 1
+    assert "5 names" in lines[0]
+
+
+def test_equal_names_alone_ask_nobody(ask: Any, server: Server) -> None:
+    assert ask("--tau", 1, "--json").json["consolidation"] is None
+    assert server.count == 3
+
+
+def test_what_was_changed_in_reading_is_printed_once_for_each_kind(ask: Any) -> None:
+    lines = ask("--no-consolidate").out.splitlines()
+    at = lines.index("what the critics wrote was changed in reading (criterion, seeds):")
+    (turned,) = [line for line in lines[at + 1 :] if "Clarity" in line]
+    assert "Clarity (0, 1)" in turned
+
+
+@pytest.mark.parametrize(("more", "asked"), [((), True), (("--no-consolidate",), False)])
+def test_the_dry_run_counts_it(ask: Any, more: tuple[str, ...], asked: bool) -> None:
+    parts = {p["who"]: p for p in ask("--dry-run", "--json", *more).json["parts"]}
+    assert ("consolidation" in parts) is asked
+    if asked:  # three seeds of at most 40 names: pieces of at most 80, their groups, repairs
+        assert parts["consolidation"]["most"]["requests"] == 2 * (2 * 120 // 80 + 2)
+        assert parts["consolidation"]["least"]["requests"] == 0
+
+
+def test_at_80_columns_it_stays_whole(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agenteval.cli.console import err, out
+
+    monkeypatch.setenv("COLUMNS", "80")
+    out.cache_clear()
+    err.cache_clear()
+    try:
+        printed = ask().out
+    finally:
+        out.cache_clear()
+        err.cache_clear()
+    assert max(map(len, printed.splitlines())) <= 80
+    words = " ".join(printed.split())
+    assert "4 ideas, by embedding alone" in words
