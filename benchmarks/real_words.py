@@ -1,22 +1,24 @@
 """What recorded critics and judges said, and what is made of it.
 
-`python -m benchmarks.real_words FOLDER [--criteria FILE] [--gold names.json] [--quick]`
+    python -m benchmarks.real_words [FOLDER] [--criteria FILE] [--gold names.json]
 
-Reads every `.jsonl` below FOLDER. A row is
+Reads every `.jsonl` below FOLDER (without one: replies of a capable model, `capable/`). A row is
 
 * a critic's reply: text under `raw`, `text` or `reply`, said by a critic (`speaker`, `role`) or
   readable as one; or a set of criteria that somebody parsed already, under `criteria`;
-* a judge's reply: text with the criteria it was asked for under `criteria`, or said by a quantifier;
-  the criteria are then those of `--criteria`, or the criteria file below FOLDER (`*criteria*.json`)
-  whose names the reply uses most;
+* a judge's reply: text with the criteria that it was asked for under `criteria`, or said by a
+  quantifier; the criteria are then those of `--criteria`, or of the file below FOLDER
+  (`*criteria*.json`) whose names the reply uses most;
 * anything else: counted, with its file.
 
 Told of critics: criteria proposed, read and lost, replies by rung, each scale that was turned round
-and each whose order is unclear, with the reason. Told of judges: replies read whole, in part and not
-at all, by rung; ratings by status; and each level that differs from what `json` or `ast` make of the
-same text. Told of merging: distinct criteria by threshold and number of sets, and with `--gold` (a
-JSON object of names and ideas; an idea `S:...` stands alone) precision and recall of the pairs.
-No target: what is right is for a reader of the lists to say. Exit code 2 without a readable row.
+and each whose order is unclear, with the reason. Told of judges: replies read whole, in part and
+not at all, by rung; ratings by status; and each level that is not letter by letter what `json` or
+`ast` make of the same text. Told of merging: distinct criteria by threshold and number of sets, and
+with `--gold` (an object of names and ideas) precision and recall over the pairs of its names. With
+`--model` a chat model consolidates the names as `agenteval criteria` has it do, which costs a
+request or two for each line. No target: what is right is for a reader of the lists to say. Exit
+code 2 for a row that cannot be read, and where no row is a reply.
 """
 
 from __future__ import annotations
@@ -29,15 +31,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from pathlib import Path
 from typing import Any
-
-from agenteval.evaluators.utility.consolidate import Consolidator
 
 from agenteval.assemble import Limits, make_client
 from agenteval.errors import AgentevalError, InputError, ReplyError
 from agenteval.evaluators.utility.answers import Answer, leaves
+from agenteval.evaluators.utility.consolidate import Consolidator
 from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.evaluators.utility.critic_reply import read_criteria
 from agenteval.evaluators.utility.labels import fold
@@ -47,10 +47,12 @@ from agenteval.models.embeddings import make_embedder
 from agenteval.models.factory import choose_model
 from agenteval.readers.decode import read_json
 from agenteval.records import Criterion, Task, slug
+from benchmarks.folders import ROOT
+from benchmarks.merge_quality.__main__ import count_pairs
 from benchmarks.outcome import Row, finish
 
+CAPABLE = Path(__file__).parent / "capable"
 TAUS = (0.5, 0.6, 0.7, 1.0)
-
 _TEXTS = ("raw", "text", "reply", "response", "completion")
 _SHOWN = 40  # lines of a list without --all
 
@@ -93,7 +95,7 @@ class JudgeTally:
 
 
 def rows_below(folder: Path) -> Iterator[Recorded]:
-    """Every row of every `.jsonl` below the folder. Raises ValueError naming a line that is none."""
+    """Every row of every `.jsonl` below the folder. Raises ValueError naming a bad line."""
     for path in sorted(folder.rglob("*.jsonl")):
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
             if not line.strip():
@@ -216,7 +218,7 @@ def _literal(text: str) -> Any:
 def known_criteria(folder: Path, named: Path | None) -> list[Sequence[Criterion]]:
     """The criteria that judges may have been asked for: of the file named, or of all below."""
     paths = [named] if named is not None else sorted(folder.rglob("*criteria*.json"))
-    known = []
+    known: list[Sequence[Criterion]] = []
     for path in paths:
         try:
             known.append(load_criteria(path).criteria.criteria)
@@ -262,6 +264,8 @@ async def merging_rows(
     groups = {**sets, "all": everything} if len(sets) > 1 else sets
     rows = []
     for group, members in groups.items():
+        if len(members) < 2:
+            continue
         for size in sorted({min(n, len(members)) for n in (5, 20, len(members))}):
             names = Names((c for criteria in members[:size] for c in criteria), embedder)
             partitions = {f"τ {tau:g}": names.partition(tau) for tau in taus}
@@ -293,22 +297,15 @@ def _quality(names: Names, labels: Sequence[int], gold: dict[str, str] | None) -
     """Precision and recall over the pairs of names that the partition holds; empty without one."""
     if gold is None:
         return ""
-    known = [
-        (idea, label)
-        for criterion, label in zip(names.representatives, labels, strict=True)
-        if (idea := gold.get(fold_name(criterion.name))) is not None
-    ]
-    pairs = Counter((a[0] == b[0], a[1] == b[1]) for a, b in combinations(known, 2))
-    right, wrong, missed = pairs[True, True], pairs[False, True], pairs[True, False]
-    precision = f"{right / (right + wrong):.2f}" if right + wrong else "-"
-    recall = f"{right / (right + missed):.2f}" if right + missed else "-"
-    return f" (precision {precision} recall {recall})"
+    folded = [fold_name(criterion.name) for criterion in names.representatives]
+    pairs = count_pairs(folded, labels, gold)
+    return f" (precision {pairs.precision:.2f} recall {pairs.recall:.2f})"
 
 
 def main() -> int:
     """Read, print the lists and the table, end with the line of figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--criteria", type=Path, help="what judges were asked for")
     parser.add_argument("--gold", type=Path, help="names and ideas, as a JSON object")
     parser.add_argument("--all", action="store_true", help="whole lists")
@@ -317,6 +314,9 @@ def main() -> int:
     parser.add_argument("--base-url", help="where it is asked")
     parser.add_argument("--task", default="", help="what the criteria are for, in a sentence")
     given = parser.parse_args()
+    if given.folder is None:
+        given.folder = CAPABLE
+        given.criteria = given.criteria or ROOT / "criteria" / "math.reviewed.json"
     critics, judges, other = CriticTally(), JudgeTally(), Counter[str]()
     try:
         known = known_criteria(given.folder, given.criteria)
@@ -332,18 +332,14 @@ def main() -> int:
         print(f"real_words: {error}", file=sys.stderr)
         return 2
     if not critics.replies and not judges.replies:
-        print(
-            f"real_words: no row of {given.folder} is a reply of a critic or a judge",
-            file=sys.stderr,
-        )
+        print(f"real_words: {given.folder}: no row is a critic's or a judge's", file=sys.stderr)
         return 2
     rows = [*critic_rows(critics), *judge_rows(judges)]
     listed("turned round", critics.turned, whole=given.all)
     listed("order unclear", critics.unclear, whole=given.all)
     listed("lost", critics.lost, whole=given.all)
-    listed(
-        "ratings not read", [f"{n} × {r}" for r, n in judges.reasons.most_common()], whole=given.all
-    )
+    reasons = [f"{n} × {reason}" for reason, n in judges.reasons.most_common()]
+    listed("ratings not read", reasons, whole=given.all)
     differing = [f"{n} × {text}" for text, n in judges.differing.most_common()]
     listed("levels that the text does not hold letter by letter", differing, whole=given.all)
     listed("rows that are neither", [f"{path}: {n}" for path, n in other.items()], whole=given.all)

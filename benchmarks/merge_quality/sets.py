@@ -14,7 +14,7 @@ from agenteval.evaluators.utility.critic_reply import read_criteria
 from agenteval.evaluators.utility.merge import fold_name
 from agenteval.records import Criterion, Provenance
 
-CAPABLE = Path(__file__).parent / "capable"
+CAPABLE = Path(__file__).parents[1] / "capable" / "critics"
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,17 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from agenteval.testing import Fault
-from tests.golden.files import DATA
+from tests.golden.files import CAPABLE
 
 Answer = Callable[[dict[str, Any], int], Any]
 
 
-def lines(name: str) -> list[Any]:
-    return [json.loads(line) for line in (DATA / name).read_text("utf-8").splitlines()]
+def lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def shown(body: dict[str, Any]) -> str:
@@ -29,7 +30,9 @@ def shown(body: dict[str, Any]) -> str:
 @cache
 def _works() -> list[tuple[str, str, str]]:
     """(work, run, reply), the longest work first: a copy may hold another one whole."""
-    rows = [(row["work"], row["run"], row["reply"]) for row in lines("judge_math_120.jsonl")]
+    rows = [
+        (row["work"], row["run"], row["reply"]) for row in lines(CAPABLE / "judge/math_120.jsonl")
+    ]
     return sorted(rows, key=lambda row: -len(row[0]))
 
 
@@ -61,7 +64,7 @@ def troubled_judge(body: dict[str, Any], n: int) -> Any:
 
 def critic(body: dict[str, Any], n: int) -> Any:
     """What the recorded critic with this seed proposed."""
-    return lines("criteria_math_5.jsonl")[body.get("seed", 0) % 5]["text"]
+    return lines(CAPABLE / "critics/sets.jsonl")[body.get("seed", 0) % 5]["text"]
 
 
 def in_turn(body: dict[str, Any], n: int) -> Any:

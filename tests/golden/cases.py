@@ -44,7 +44,7 @@ def _write(path: Path, rows: list[dict[str, object]]) -> None:
 
 def two_repeats(folder: Path) -> None:
     """The recorded ratings twice; in the second, each ninth is that of the run before."""
-    rows = answers.lines("ratings_math_120.jsonl")
+    rows = answers.lines(DATA / "ratings_math_120.jsonl")
     again = []
     for i, row in enumerate(rows):
         other = rows[i - 54] if i % 9 == 0 and i >= 54 else row

@@ -9,6 +9,7 @@ from typing import Any
 HERE = Path(__file__).parent
 DATA = HERE / "data"
 FROZEN = HERE / "frozen"
+CAPABLE = HERE.parents[1] / "benchmarks" / "capable"
 
 
 def published(name: str) -> Any:

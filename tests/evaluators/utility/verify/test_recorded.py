@@ -154,7 +154,7 @@ def test_the_current_figure_with_the_groups_told_apart() -> None:
 
 # ---- a capable judge on 20 runs of tasks/math, one repeat ----------------------------------------
 
-CAPABLE = FOLDER.parent / "capable" / "verify_math_ratings.jsonl"
+CAPABLE = Path(__file__).parents[3] / "golden" / "data" / "ratings_math_120.jsonl"
 MATH = Path(__file__).parents[4] / "criteria" / "math.reviewed.json"
 
 
@@ -175,7 +175,6 @@ def capable(expect: dict[str, dict[str, Direction]], *, repeats: int = 1) -> Ver
     return verify(ScoreTable(**columns), criteria)
 
 
-@pytest.mark.skipif(not CAPABLE.is_file(), reason="the ratings are not here")
 def test_the_table_of_a_capable_judge() -> None:
     result = capable({})
     by_id = {v.criterion_id: v for v in result.criteria}
@@ -202,7 +201,6 @@ def test_the_table_of_a_capable_judge() -> None:
     )
 
 
-@pytest.mark.skipif(not CAPABLE.is_file(), reason="the ratings are not here")
 def test_a_mistaken_expectation_keeps_a_capable_judge() -> None:
     """Swapped numbers make a text less clear; the critic's example says that they should not."""
     right = capable({}, repeats=3)
