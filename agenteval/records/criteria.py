@@ -27,6 +27,26 @@ def slug(name: str) -> str:
     return text or "criterion-" + content_hash(name)[:8]
 
 
+_BARE = re.compile(
+    r"(?:(?:level|grade|score|stage|tier|rank|rating)\s+)?(?:[<>]=?\s*)?(-?\d+(?:\.\d+)?)\s*%?"
+    r"(?:\s*[-–]\s*\d+(?:\.\d+)?\s*%?|\+)?(?:\s*(?:points?|stars?))?|(?:grade\s+)?([a-f])[+-]?",
+    re.I,
+)
+
+
+def runs_against_nature(values: tuple[str, ...]) -> bool:
+    """True when all values are bare numbers or letters, and they fall, or run from A to F."""
+    found = [_BARE.fullmatch(value.strip()) for value in values]
+    if not values or any(match is None for match in found):
+        return False
+    first, last = (
+        -float(ord(match[2].upper())) if match[2] else float(match[1])
+        for match in (found[0], found[-1])
+        if match is not None
+    )
+    return last < first
+
+
 class Provenance(Record):
     """Where a criterion comes from."""
 
@@ -52,7 +72,8 @@ class Criterion(Record):
     accepted_values: Annotated[tuple[str, ...], FAIL_FAST] = ()
     scale: Scale = "ordinal"
     order: Order = "worst_to_best"
-    order_confirmed: bool = False  # a person says that the values run so, whatever they look like
+    order_confirmed: bool = False  # a person, or the critic when asked, says that they run so
+    order_reason: str | None = None  # how the order was decided, for people
     allow_na: bool = False
     hint: str | None = None
     numeric_range: tuple[float, float] | None = None  # worst, best; numeric scale only
@@ -89,9 +110,12 @@ class Criterion(Record):
 
     @cached_property
     def sha256(self) -> str:
-        """Content hash (hex) of what changes a judgement: texts, levels, scale, parts.
+        """Content hash (hex) of what changes a judgement: texts, levels, numeric range, parts.
 
         Provenance, verification and expected directions are left out: they do not reach the judge.
+        So is the order of the levels, since a label means the same wherever it stands: a corrected
+        order relabels what is stored. It enters only where bare numbers or letters were shown as
+        running against their natural order: "worst to best: 5, 4, 3, 2, 1".
         """
         return content_hash(self._judged())
 
@@ -100,8 +124,8 @@ class Criterion(Record):
             "id": self.id,
             "name": self.name,
             "description": self.description,
-            "accepted_values": self.accepted_values,
-            "scale": self.scale,
+            "levels": sorted(self.accepted_values),
+            "against": self.ordered and runs_against_nature(self.accepted_values),
             "allow_na": self.allow_na,
             "hint": self.hint,
             "numeric_range": self.numeric_range,

@@ -20,7 +20,7 @@ from agenteval.evaluators.utility.labels import fold
 from agenteval.records.criteria import Order, Scale
 
 OrderVerdict = Literal["worst_to_best", "best_to_worst", "unclear", "nominal"]
-Stated = Literal["worst_to_best", "best_to_worst", "unclear"]
+Stated = Literal["worst_to_best", "best_to_worst"]
 
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?")
 _CLAUSE = re.compile(r"\bbut\b|[,;:()]|\s[-–—]\s")
@@ -32,6 +32,11 @@ _LEAD = re.compile(
     rf"(?P<number>-?{_NUMBER})(?:\s*(?:%|[a-z]{{1,7}}\b)?\s*(?:-|–|to)\s*[$€£]?{_NUMBER})?"
     r"\s*(?P<more>\+)?"
 )
+_RUNS = {
+    "worst_to_best": "run from worst to best",
+    "best_to_worst": "run from best to worst",
+}
+_STATED_KINDS = "stated as kinds, not grades"
 _APART = 0.25  # on the line from -1 to 1: two ends nearer than this are equally good
 _MOST_UNKNOWN = 2  # words of a clause that the lexicon does not know
 _SHORT = 3  # words of a label that may be the name of a kind
@@ -57,7 +62,23 @@ class Settled:
     order: Order
     scale: Scale
     reason: str
-    note: str | None = None
+
+    @property
+    def turned(self) -> bool:
+        """Whether the list was turned round."""
+        return self.reason.startswith("turned round")
+
+    @property
+    def note(self) -> str | None:
+        """A line for a person where something was turned, withheld or taken as no scale."""
+        if self.scale == "nominal":
+            return None if self.reason == _STATED_KINDS else f"nominal scale: {self.reason}"
+        if self.order == "unclear":
+            return (
+                f"order {self.reason}; it has no mean until its values stand worst first with "
+                '"order_confirmed": true'
+            )
+        return self.reason if self.turned else None
 
 
 def settle(
@@ -69,43 +90,41 @@ def settle(
     then unclear, where the levels plainly run the other way or are names of kinds.
     """
     values = tuple(labels)
-    ordered: Scale = "binary" if len(values) == 2 else "ordinal"
+    scale: Scale = "binary" if len(values) == 2 else "ordinal"
     told = order_of(values, name)
-    opposite = {"worst_to_best": "best_to_worst", "best_to_worst": "worst_to_best"}
     if kinds and not told.plain:
-        return Settled(values, "unclear", "nominal", "stated as kinds, not grades")
-    against = told.plain and (
-        kinds or told.verdict == "nominal" or told.verdict == opposite.get(stated or "")
-    )
-    if against and (kinds or stated in opposite):
-        reads = "are kinds, not grades" if told.verdict == "nominal" else _runs(told.verdict)
-        said = "a nominal scale" if kinds else f"order {stated}"
-        return _unclear(values, ordered, f"stated is {said}, but its values {reads} ({told.reason})")
-    if stated in opposite:
-        if stated == "worst_to_best":
-            return Settled(values, "worst_to_best", ordered, "as stated")
-        turned = "turned round: stated best first"
-        return Settled(values[::-1], "worst_to_best", ordered, turned, turned)
+        return Settled(values, "unclear", "nominal", _STATED_KINDS)
+    if told.plain and (kinds or (stated is not None and told.verdict != stated)):
+        author = "a nominal scale" if kinds else f"order {stated}"
+        levels = "are kinds, not grades" if told.verdict == "nominal" else _RUNS[told.verdict]
+        reason = f"unclear: stated is {author}, but its values {levels} ({told.reason})"
+        return Settled(values, "unclear", scale, reason)
+    if stated == "worst_to_best":
+        return Settled(values, "worst_to_best", scale, "as stated")
+    if stated == "best_to_worst":
+        return Settled(values[::-1], "worst_to_best", scale, "turned round: stated best first")
     if told.verdict == "nominal":
-        return Settled(values, "unclear", "nominal", told.reason, f"nominal scale: {told.reason}")
+        return Settled(values, "unclear", "nominal", told.reason)
     if told.verdict == "unclear":
-        return _unclear(values, ordered, told.reason)
+        return Settled(values, "unclear", scale, f"unclear: {told.reason}")
     if told.verdict == "worst_to_best":
-        return Settled(values, "worst_to_best", ordered, told.reason)
-    turned = f"turned round: its values ran best first ({told.reason})"
-    return Settled(values[::-1], "worst_to_best", ordered, turned, turned)
+        return Settled(values, "worst_to_best", scale, told.reason)
+    reason = f"turned round: its values ran best first ({told.reason})"
+    return Settled(values[::-1], "worst_to_best", scale, reason)
 
 
-def _unclear(values: tuple[str, ...], scale: Scale, reason: str) -> Settled:
-    note = (
-        f"order unclear, so no mean: {reason}; list its values worst first and add "
-        '"order_confirmed": true'
-    )
-    return Settled(values, "unclear", scale, f"unclear: {reason}", note)
-
-
-def _runs(verdict: OrderVerdict) -> str:
-    return "run from worst to best" if verdict == "worst_to_best" else "run from best to worst"
+def settle_range(bounds: tuple[float, float], stated: Stated | None, name: str) -> Settled:
+    """As `settle`, of a range of numbers. Stated bounds are worst and best as they stand."""
+    low, high = (f"{bound:g}" for bound in bounds)
+    thing = _unwelcome(name)
+    if stated is None and thing:
+        return Settled((), "unclear", "numeric", f"unclear: more of {thing!r} may be the worse")
+    if stated == "best_to_worst" or (stated is None and bounds[0] > bounds[1]):
+        return Settled(
+            (), "worst_to_best", "numeric", f"turned round: {low} is the best, {high} the worst"
+        )
+    reason = "as stated" if stated else f"more is better, {high} the best"
+    return Settled((), "worst_to_best", "numeric", reason)
 
 
 def order_of(labels: Sequence[str], name: str = "") -> Told:
@@ -258,7 +277,7 @@ def _by_quality(places: Sequence[Place], ends: str) -> Told | None:
 
 
 def _too_little_and_too_much(places: Sequence[Place]) -> bool:
-    heads = [head for p in (places[0], places[-1]) for head in p.heads]
+    heads = [head for p in places for head in p.heads]
     little = any(h.startswith(words.TOO_LITTLE) and not h.startswith("underst") for h in heads)
     return little and any(h.startswith(words.TOO_MUCH) for h in heads)
 

@@ -280,7 +280,6 @@ def test_a_stated_order_holds_unless_the_levels_plainly_run_the_other_way(
     [
         ("poor | good", None, False, ("poor | good", UP, "binary")),
         ("good | fair | poor", None, False, ("poor | fair | good", UP, "ordinal")),
-        ("good | fair | poor", "unclear", False, ("poor | fair | good", UP, "ordinal")),
         ("clear | fluffy", None, False, ("clear | fluffy", UNCLEAR, "binary")),
         ("red | green | blue", None, False, ("red | green | blue", UNCLEAR, "nominal")),
         ("mauve | teal", None, True, ("mauve | teal", UNCLEAR, "nominal")),
