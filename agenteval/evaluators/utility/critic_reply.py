@@ -43,7 +43,7 @@ _MAX_DEPTH = 4
 _CODE = re.compile(
     r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
     r"|(?P<before>[{,]\s*)(?P<key>-?\d+(?:\.\d+)?|True|False)(?=\s*:)"
-    r"|(?P<code>(?:(?:np|numpy)\.\w+|range|list)\((?:[^()\"\n]|\([^()\"\n]*\))*\)(?:\.tolist\(\))?"
+    r"|(?P<code>(?:(?:np|numpy)(?:\.\w+)+|range|list|tuple|set)\((?:[^()\"\n]|\([^()\"\n]*\))*\)(?:\.tolist\(\))?"
     r"|\[[^\[\]\"{}\n]{1,80}\sfor\s+\w+\s+in\s[^\[\]\"{}\n]{1,80}\])"
 )
 

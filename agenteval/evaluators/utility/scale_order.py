@@ -55,18 +55,18 @@ class Told(NamedTuple):
 class Settled:
     """What is made of a list: its values (worst first where the order is known), order and scale.
 
-    `reason` is for the record; `note` is a line for a person, None where nothing was changed.
+    `reason` is for the record, None where the order is as it was stated.
     """
 
     values: tuple[str, ...]
     order: Order
     scale: Scale
-    reason: str
+    reason: str | None
 
     @property
     def turned(self) -> bool:
         """Whether the list was turned round."""
-        return self.reason.startswith("turned round")
+        return (self.reason or "").startswith("turned round")
 
     @property
     def note(self) -> str | None:
@@ -100,7 +100,7 @@ def settle(
         reason = f"unclear: stated is {author}, but its values {levels} ({told.reason})"
         return Settled(values, "unclear", scale, reason)
     if stated == "worst_to_best":
-        return Settled(values, "worst_to_best", scale, "as stated")
+        return Settled(values, "worst_to_best", scale, None)
     if stated == "best_to_worst":
         return Settled(values[::-1], "worst_to_best", scale, "turned round: stated best first")
     if told.verdict == "nominal":
@@ -123,7 +123,7 @@ def settle_range(bounds: tuple[float, float], stated: Stated | None, name: str) 
         return Settled(
             (), "worst_to_best", "numeric", f"turned round: {low} is the best, {high} the worst"
         )
-    reason = "as stated" if stated else f"more is better, {high} the best"
+    reason = None if stated else f"more is better, {high} the best"
     return Settled((), "worst_to_best", "numeric", reason)
 
 
@@ -162,6 +162,14 @@ def order_of(labels: Sequence[str], name: str = "") -> Told:
     if told is None and not known and short and places[0].empty and places[-1].empty:
         return Told("nominal", "neither end carries a graded word or a number")
     return told or Told("unclear", f"nothing in {ends} says which end is the best")
+
+
+def counted_in_units(labels: Sequence[str]) -> bool:
+    """Whether every label is a number of seconds, calls, dollars or the like."""
+    levels = [fold(label) for label in labels]
+    units = words.UNITS.intersection(_TOKEN.findall(" ".join(levels)))
+    counted = bool(units) or any(re.search(r"[$€£]", level) for level in levels)
+    return counted and all(_quantity(level) is not None and "%" not in level for level in levels)
 
 
 def is_not_applicable(label: str) -> bool:
@@ -207,7 +215,7 @@ def place(label: str) -> Place:
 
 def _clause(text: str) -> Place:
     tokens = _TOKEN.findall(re.sub(r"\bat all\b|[-/]", " ", text))
-    tokens = [t for t in tokens if t not in words.FILLERS]
+    tokens = [t for t in tokens if t not in words.WEIGHTLESS]
     if len(tokens) == 1 and tokens[0] in words.ALONE:
         return Place(None, words.ALONE[tokens[0]])
     quality = next((t for t in tokens if t in words.QUALITY), None)
@@ -335,8 +343,7 @@ def _by_unit(numbers: Sequence[float], levels: Sequence[str]) -> Told | None:
     tokens = {t for text in behind for t in _TOKEN.findall(text)}
     if len(set(behind)) < len(behind) and any(words.sign(t) == -1 for t in tokens):
         return _direction([-n for n in numbers], f"{ends}: more of a fault is worse")
-    units = words.UNITS.intersection(_TOKEN.findall(" ".join(levels)))
-    if "%" not in levels[-1] and (units or re.search(r"[$€£]", levels[-1])):
+    if counted_in_units(levels):
         less = f"{ends}: less time, cost or count is better"
         return _direction([-n for n in numbers], less)._replace(plain=False)
     return None
@@ -346,7 +353,7 @@ def _by_number(
     numbers: Sequence[float], behind: Sequence[str], ends: str, *, percent: bool
 ) -> Told | None:
     """More is better of plain numbers, percentages and what is good; else nothing is told."""
-    tokens = {t for text in behind for t in _TOKEN.findall(text)} - words.COUNTED - words.FILLERS
+    tokens = {t for text in behind for t in _TOKEN.findall(text)} - words.COUNTED - words.WEIGHTLESS
     counted = len(set(behind)) < len(behind)  # "0 sources … 5+ sources"
     if tokens and counted and not percent and not any(words.sign(t) == 1 for t in tokens):
         return None
@@ -373,7 +380,7 @@ def _unwelcome(name: str) -> str | None:
     """
     tokens = _TOKEN.findall(fold(name).replace("-", " "))
     counted = False
-    while tokens and (tokens[0] in words.MEASURES or tokens[0] in words.FILLERS):
+    while tokens and (tokens[0] in words.MEASURES or tokens[0] in words.WEIGHTLESS):
         counted = counted or tokens[0] in words.COUNTS
         tokens = tokens[1:]
     for at, token in enumerate(tokens):

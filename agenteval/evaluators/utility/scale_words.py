@@ -152,9 +152,10 @@ NOT_APPLICABLE = frozenset(("not applicable", "n/a", "na", "n.a", "not-applicabl
 
 # Words without weight.
 FILLERS = frozenset(
-    """a an the of in to and or is are was at any there be been by for on with its it this that as
-    case cases part parts extent way i we does do did""".split()
+    "a an the of in to and or is are was at any there be been by for on with its it this that as"
+    .split()
 )
+WEIGHTLESS = FILLERS | frozenset("case cases part parts extent way i we does do did".split())
 
 
 @lru_cache(maxsize=4096)
