@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
+from math import fsum
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
@@ -139,15 +141,39 @@ class Criterion(Record):
         """True when its levels have a known order, so that values may be averaged."""
         return self.scale != "nominal" and self.order != "unclear"
 
+    def leaves(self, prefix: str = "") -> list[tuple[str, Criterion]]:
+        """(path, leaf): the criterion itself, or its parts with paths `parent/child`."""
+        path = prefix + self.id
+        if not self.sub_criteria:
+            return [(path, self)]
+        return [leaf for part in self.sub_criteria for leaf in part.leaves(f"{path}/")]
+
     def value_of(self, label: str) -> float | None:
         """Value in [0, 1] of an accepted value (rank over levels - 1); None without an order.
 
+        On a numeric scale the label is a number, and its value its place between the bounds.
         Raises ValueError when `label` is not an accepted value.
         """
+        if self.numeric_range is not None:
+            worst, best = self.numeric_range
+            value = (float(label) - worst) / (best - worst)
+            return value if self.ordered else None
         rank = self.accepted_values.index(label)
         if not self.ordered:
             return None
         return rank / (len(self.accepted_values) - 1)
+
+    def expected_value(self, probabilities: Mapping[str, float]) -> float | None:
+        """Sum of probability times value over the accepted values; None without an order.
+
+        G-Eval (arXiv 2303.16634, section 2) without its rescaling. Raises as `value_of`.
+        """
+        values = {label: self.value_of(label) for label in probabilities}
+        total = fsum(probabilities.values())
+        if not self.ordered or not total:
+            return None
+        mean = fsum(probabilities[k] * (v or 0.0) for k, v in values.items()) / total
+        return min(1.0, max(0.0, mean))
 
 
 class CriteriaSet(Record):

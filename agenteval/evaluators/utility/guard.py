@@ -30,12 +30,12 @@ class Guarded(Renamed):
         return Outcome(scores, CallRecord(shown=tuple(c.id for c in unit.criteria)))
 
     def _worst(self, unit: Unit, criterion: Criterion, reason: str) -> Score:
-        ordered = criterion.scale in ("ordinal", "binary") and criterion.accepted_values
+        levels = criterion.ordered and criterion.accepted_values
         return Score(
             key=cell_key(unit, criterion, self._source_key),
             criterion_id=criterion.id,
             status="degenerate",
-            label=criterion.accepted_values[0] if ordered else None,
-            value=None if criterion.scale == "nominal" else 0.0,
+            label=criterion.accepted_values[0] if levels else None,
+            value=0.0 if criterion.ordered else None,
             evidence={"rule": RULE, "reason": reason},
         )
