@@ -9,7 +9,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, note, out, print_json, warn, warn_list
-from agenteval.cli.job import Job, make_judge, make_limits, read_items, run_plan, say_plan
+from agenteval.cli.job import Job, make_judge, make_limits, read_items, relabel, run_plan, say_plan
 from agenteval.cli.outputs import check_record
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def run_job(job: Job, *, dry_run: bool, as_json: bool) -> int:
     with Store(job.store or default_path()) as store:
         evaluator, client = make_judge(job, task, store)
         with store.lock(experiment_of(evaluator, task.name)):
+            relabel(store, loaded.criteria.criteria)
             plan = make_plan(
                 evaluator, items, loaded.criteria.criteria, store,
                 repeats=job.repeats, retry_failed=job.retry_failed,

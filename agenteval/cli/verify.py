@@ -11,7 +11,7 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
 from agenteval.cli.ending import say_interrupted, why_stopped
-from agenteval.cli.job import Job, make_judge, make_limits, read_items, run_plan, say_plan
+from agenteval.cli.job import Job, make_judge, make_limits, read_items, relabel, run_plan, say_plan
 from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.cli.verify_rounds import propose_next
 from agenteval.errors import InputError
@@ -228,6 +228,7 @@ def _round(
     with Store(job.store or default_path()) as store:
         evaluator, client = make_judge(job, task, store)
         with store.lock(experiment_of(evaluator, task.name)):
+            relabel(store, material.criteria)
             plan = plan_verification(evaluator, material, store, retry_failed=job.retry_failed)
             say_plan(plan)
             ended = run_plan(plan, evaluator, client, store, job)
