@@ -188,8 +188,8 @@ def test_a_dry_run_of_a_hosted_model_needs_no_key(
         ("{}", ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "bad.jsonl"),
         ('[{"name": "X", "accepted_values": ["only"]}]',
          ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "has 1 accepted value"),
-        ('[{"name": "X", "accepted_values": ["blue", "red", "green"]}]',
-         ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "unclear whether"),
+        ('[{"name": "X", "accepted_values": ["bad", "good"], "order": "sideways"}]',
+         ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "sideways"),
         ("[\n{,}]", ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "bad.jsonl:2"),
         ("", ["quantify", "runs.jsonl", "--task", "smus"], "did you mean sums"),
         ("", ["quantify", "runs.jsonl", "--model", "gpt-4o"], "no provider"),
@@ -284,6 +284,64 @@ def test_replay_of_a_recording_gives_the_same_table(cli: Cli, project: Path) -> 
     assert replayed.json["rows"] == live.json["rows"]
 
 
+CORRECTIONS: list[tuple[dict[str, Any], dict[str, Any], float | None, float | None]] = [
+    # accuracy as the file has it, as it is corrected, and the mean before and after: the judge says
+    # "correct" of four runs of six
+    ({"accepted_values": ["incorrect", "correct"]},
+     {"accepted_values": ["correct", "incorrect"], "order": "worst_to_best",
+      "order_confirmed": True}, 4 / 6, 2 / 6),
+    ({"accepted_values": ["incorrect", "correct"]},
+     {"accepted_values": ["incorrect", "correct"], "order": "best_to_worst",
+      "order_confirmed": True}, 4 / 6, 2 / 6),
+    ({"accepted_values": ["correct", "incorrect"], "order": "worst_to_best"},
+     {"accepted_values": ["incorrect", "correct"], "order": "worst_to_best"}, None, 4 / 6),
+    ({"accepted_values": ["incorrect", "correct"], "order": "unclear"},
+     {"accepted_values": ["incorrect", "correct"], "order": "worst_to_best"}, None, 4 / 6),
+    ({"accepted_values": ["incorrect", "correct"]},
+     {"accepted_values": ["incorrect", "correct"], "order": "unclear"}, 4 / 6, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "first", "second"), CORRECTIONS)
+@pytest.mark.parametrize("judge", ["server", "replay"])
+def test_a_corrected_order_relabels_what_is_stored_and_asks_nobody(
+    cli: Cli, project: Path, judge: str, before: dict[str, Any], after: dict[str, Any],
+    first: float | None, second: float | None,
+) -> None:  # fmt: skip
+    clarity = {"name": "Clarity", "accepted_values": ["unclear", "clear"]}
+
+    def write(accuracy: dict[str, Any]) -> None:
+        content = {"criteria": [clarity, {"name": "Accuracy", **accuracy}]}
+        (project / "criteria" / "sums.json").write_text(json.dumps(content))
+
+    def mean(result: Any) -> Any:
+        assert result.code == 0, result.err
+        rows = {(r["criterion"], r["system"]): r for r in result.json["rows"]}
+        assert rows["clarity", "all systems"]["overall"]["mean"] == 1.0
+        row = rows.get(("accuracy", "all systems"))
+        return None if row is None or row["overall"] is None else row["overall"]["mean"]
+
+    write(before)
+    with serve(answer) as server:
+        arguments = ["quantify", "runs.jsonl", "--base-url", server.base_url, "--model", "m"]
+        if judge == "replay":
+            cli(*arguments, "--store", "other.db", "--record", "rec.jsonl")
+            arguments = ["quantify", "runs.jsonl", "--model", "replay:rec.jsonl"]
+        asked = cli(*arguments, "--json")
+        number = server.count
+        assert mean(asked) == (None if first is None else pytest.approx(first))
+        write(after)
+        again = cli(*arguments, "--json")
+        assert server.count == number
+    expected = None if second is None else pytest.approx(second)
+    assert mean(again) == expected
+    assert "relabelled 6 ratings of Accuracy: " in again.err
+    assert "relabelled" not in cli(*arguments, "--json").err
+    assert mean(cli("show", "--json")) == expected
+    if second is None:
+        assert "order unclear" in cli("show").out
+
+
 def test_reversed_scales_and_criteria_of_another_task_are_told(cli: Cli, project: Path) -> None:
     text = (project / "criteria" / "sums.json").read_text()
     turned = [{**c, "accepted_values": c["accepted_values"][::-1], "order": "worst_to_best"}
@@ -294,10 +352,9 @@ def test_reversed_scales_and_criteria_of_another_task_are_told(cli: Cli, project
              "http://127.0.0.1:9/v1", "--dry-run")  # fmt: skip
     for command in ("quantify", "verify"):
         done = cli(command, *asked)
-        assert done.code == 2
-        assert "rev.json: criteria[0].accepted_values" in done.err
-        assert "from best to worst" in done.err
-        assert 'or add "order_confirmed": true' in done.err
+        assert done.code == 0
+        assert "order unclear: stated is order worst_to_best, but its values run" in done.err
+        assert 'with "order_confirmed": true' in done.err
     path.write_text(json.dumps({"task": "letters", "criteria": json.loads(text)}))
     for command in ("quantify", "verify"):
         done = cli(command, *asked)
