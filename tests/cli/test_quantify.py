@@ -339,7 +339,7 @@ def test_a_corrected_order_relabels_what_is_stored_and_asks_nobody(
     assert "relabelled" not in cli(*arguments, "--json").err
     assert mean(cli("show", "--json")) == expected
     if second is None:
-        assert "order unclear" in cli("show").out
+        assert "no mean: order unclear: Accuracy: correct 4, incorrect 2" in cli("show").out
 
 
 def test_reversed_scales_and_criteria_of_another_task_are_told(cli: Cli, project: Path) -> None:
@@ -360,3 +360,36 @@ def test_reversed_scales_and_criteria_of_another_task_are_told(cli: Cli, project
         done = cli(command, *asked)
         assert done.code == 0, done.err
         assert "they were made for task 'letters' and judge task 'sums'" in done.err
+
+
+def test_an_order_is_told_wherever_the_criterion_is_shown(cli: Cli, project: Path) -> None:
+    """Turned round, unclear: in verify, show and the page; a corrected file relabels for report."""
+    content: list[dict[str, Any]] = [
+        {"name": "Clarity", "accepted_values": ["clear", "unclear"]},
+        {"name": "Accuracy", "accepted_values": ["correct", "incorrect"],
+         "order": "worst_to_best"},
+    ]  # fmt: skip
+    path = project / "criteria" / "sums.json"
+    path.write_text(json.dumps({"criteria": content}))
+    with serve(answer) as server:
+        done = cli("verify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
+        number = server.count
+        assert "Traceback" not in done.err
+        assert "Clarity: turned round: its values ran best first" in done.err
+        assert "Accuracy: order unclear: stated is order worst_to_best" in done.err
+        assert "no mean: order unclear: Accuracy: correct 8, incorrect 4" in cli("show").out
+        assert cli("report", "-o", "page.html").code == 0
+        page = (project / "page.html").read_text()
+        assert "turned round: its values ran best first" in page
+        assert "in no known order, so without a mean" in page
+        assert ">order unclear<" in page
+        content[1]["accepted_values"].reverse()
+        path.write_text(json.dumps({"criteria": content}))
+        told = cli("report", "-o", "page.html", "--criteria", path)
+        assert told.code == 0, told.err
+        assert "relabelled" in told.err
+        assert "ratings of Accuracy" in told.err
+        assert "in no known order" not in (project / "page.html").read_text()
+        rows = {(r["criterion"], r["system"]): r for r in cli("show", "--json").json["rows"]}
+        assert rows["accuracy", "all systems"]["overall"]["mean"] == pytest.approx(4 / 6)
+        assert server.count == number
