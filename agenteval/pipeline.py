@@ -12,8 +12,8 @@ from agenteval.outage import Breaker, run_workers
 from agenteval.plan import Item, Plan, joined, make_plan
 from agenteval.records import Failure, Usage, content_hash
 from agenteval.store import Store
-from agenteval.store.relabel import Relabelled
 from agenteval.store.notes import Begun, Note, begin, finish
+from agenteval.store.relabel import Relabelled
 
 
 @dataclass(slots=True)

@@ -38,9 +38,9 @@ def read_scores(
     variant (default "original"). A value is a number in [0, 1]; a label is looked up in the
     criterion's accepted values, so `criteria` must be given when there are only labels. Where a
     value contradicts its label beside the criteria that define it, the label counts; one warning
-    in the log says how many do. With `rater` only rows of that rater are read. Case, spacing and hyphens in the names of fields do
-    not matter. Other fields are left alone; one whose name is almost that of a field which is
-    missing is told of in the log (see `columns`).
+    in the log says how many do. With `rater` only rows of that rater are read. Case, spacing and
+    hyphens in the names of fields do not matter. Other fields are left alone; one whose name is
+    almost that of a field which is missing is told of in the log (see `columns`).
 
     Raises InputError naming file and line for a row that cannot be used: nothing is guessed.
     """
@@ -210,9 +210,7 @@ def _value(
     return criterion.value_of(label) if criterion.accepted_values else None
 
 
-def _meant(
-    row: Mapping[str, Any], label: str, value: float, criterion: Criterion
-) -> float | None:
+def _meant(row: Mapping[str, Any], label: str, value: float, criterion: Criterion) -> float | None:
     """The value that a label has, None without an order. A value that was not read off the label,
     computed from the text or from parts, is its own."""
     masses = row.get("probabilities")

@@ -149,8 +149,8 @@ def _checked(item: Any, where: str, notes: list[str]) -> Criterion:
             update={key: values[::-1] if turned else values, "order": "worst_to_best"}
         )
     if stated == "unclear":
-        reason = criterion.order_reason or "unclear: so the file states"
-        settled = Settled((), "unclear", criterion.scale, reason)
+        why = criterion.order_reason or "unclear: so the file states"
+        settled = Settled((), "unclear", criterion.scale, why)
     elif numeric:  # the bounds of a file are worst and best as they stand
         settled = settle_range((values[0], values[1]), stated or "worst_to_best", criterion.name)
     else:

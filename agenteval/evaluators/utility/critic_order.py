@@ -100,7 +100,7 @@ async def ask_orders(client: Client, request: Request, criteria: Sequence[Criter
 
 
 def read_orders(text: str, count: int) -> dict[int, str]:
-    """"first", "last" or "none" by number of the criterion; contradictions are no answer.
+    """ "first", "last" or "none" by number of the criterion; contradictions are no answer.
 
     Raises ReplyError when there is none at all.
     """
@@ -115,7 +115,9 @@ def read_orders(text: str, count: int) -> dict[int, str]:
     for entry in entries if isinstance(entries, list) else ():
         if not isinstance(entry, dict):
             continue
-        number = re.fullmatch(r"(?:criterion )?(\d{1,3})", str(entry.get("criterion")).strip().lower())
+        number = re.fullmatch(
+            r"(?:criterion )?(\d{1,3})", str(entry.get("criterion")).strip().lower()
+        )
         best = str(entry.get("best")).strip().lower()
         if number and best in ("first", "last", "none"):
             found.setdefault(int(number[1]), set()).add(best)

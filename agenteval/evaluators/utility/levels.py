@@ -196,7 +196,7 @@ def numbers_of(code: str) -> list[float] | None:
         value = _read_code(ast.parse(code.strip(), mode="eval").body, {})
     except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError):
         return None
-    if not isinstance(value, list) or not 2 <= len(value) or not all(map(math.isfinite, value)):
+    if not isinstance(value, list) or not len(value) >= 2 or not all(map(math.isfinite, value)):
         return None
     numbers = [round(float(number), 9) for number in value]
     steps = {round(b - a, 6) for a, b in pairwise(numbers)}

@@ -187,7 +187,7 @@ def _about_order(criterion: Criterion) -> Iterator[_Found]:
     told = order_of(labels, criterion.name)
     if criterion.order == "unclear":
         why = (criterion.order_reason or told.reason).removeprefix("unclear: ")
-        yield ("unclear_order", "error", f"it is not clear which of its values is the best ({why}); "
+        yield ("unclear_order", "error", f"it is not clear which of its values is best ({why}); "
                'put the worst first and add "order_confirmed": true')  # fmt: skip
     elif criterion.order_confirmed or not told.plain:
         return

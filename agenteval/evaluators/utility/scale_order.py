@@ -307,7 +307,7 @@ def _by_amount(places: Sequence[Place], ends: str) -> Told | None:
 
 
 def _without(end: Place, other: Place) -> Place:
-    """"Untranslated" is none of what "fully translated" speaks of."""
+    """ "Untranslated" is none of what "fully translated" speaks of."""
     for head in end.heads:
         if any(head == prefix + h for prefix in words.NEGATING_PREFIXES for h in other.heads):
             return Place(None, words.NONE, heads=end.heads)
@@ -376,7 +376,7 @@ def _direction(values: Sequence[float], reason: str) -> Told:
 def _unwelcome(name: str) -> str | None:
     """The thing that a criterion's name asks for less of: "Error rate", "Time to solve"; or None.
 
-    "Error handling", "Bias awareness" and "Cost-efficiency" speak of another thing: their last word.
+    "Error handling", "Bias awareness" and "Cost-efficiency" speak of their last word.
     """
     tokens = _TOKEN.findall(fold(name).replace("-", " "))
     counted = False

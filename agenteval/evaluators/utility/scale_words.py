@@ -10,6 +10,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 NONE = 0.0
 BARE = 0.9  # "clear" without any word of degree
 
@@ -35,13 +40,12 @@ DEGREES: dict[str, float] = {
     }.items()
     for word in text.split()
 }  # fmt: skip
-SOME = frozenset((0.5, 0.8))
 # The whole of something wanted is there: nobody grades how "fully" a fault is met.
-WHOLE = frozenset("completely fully full entirely every all totally throughout".split())
+WHOLE = _words("completely fully full entirely every all totally throughout")
 # What stands alone and says only whether there is any of it.
 ALONE = {"yes": 1.0, "true": 1.0, "present": 1.0, "no": NONE, "false": NONE, "absent": NONE}
 # Degrees that are spoken of faults only.
-SEVERE = frozenset("severe serious major minor mild severely seriously grossly".split())
+SEVERE = _words("severe serious major minor mild severely seriously grossly")
 
 QUALITY: dict[str, float] = {
     word: value
@@ -66,43 +70,49 @@ QUALITY: dict[str, float] = {
 }  # fmt: skip
 
 _GOOD = tuple(
-    """accept accura achiev adapt address adequa adher agree align appropriat apt attentive authori
-    avail aware balanc calm careful clarity clean clear cohes coheren collab competen complete
-    compli comprehen concis concrete confident connect consider consisten construct convinc
-    cooperat correct courte creativ credib deep detail direct ease easi easy effectiv efficien
-    elegan empath engag enjoy exact exceed exhaustiv explain factual fair faithful fast feasib
-    fitting flawless flexib fluent focus follow fresh friendl gentle ground harmless helpful honest
-    idiomatic immediate implement inclu innovat insight intelligib interest justif legib logical
-    lucid maintainab meaningful meets met natural novel nuanc objectiv optim orderly organi
-    original pass patient persuas plausib pleas polite precis preserv proactiv professional
-    promising prompt proper quality quick readab realis reasonab recover relevan reliab reproduc
-    resolv respect responsiv right rigorous robust safe satisf secure sensib simple smooth solve
-    sound specific stab structur succe suffic suitab support systematic tactful thorough tidy
-    timely traceab transparen trust truthful understand understood useful valid verif vivid
-    warm""".split()
+    _words(
+        """accept accura achiev adapt address adequa adher agree align appropriat apt attentive
+    authori avail aware balanc calm careful clarity clean clear coheren cohes collab
+    competen complete compli comprehen concis concrete confident connect consider consisten
+    construct convinc cooperat correct courte creativ credib deep detail direct ease easi
+    easy effectiv efficien elegan empath engag enjoy exact exceed exhaustiv explain factual
+    fair faithful fast feasib fitting flawless flexib fluent focus follow fresh friendl
+    gentle ground harmless helpful honest idiomatic immediate implement inclu innovat
+    insight intelligib interest justif legib logical lucid maintainab meaningful meets met
+    natural novel nuanc objectiv optim orderly organi original pass patient persuas plausib
+    pleas polite precis preserv proactiv professional promising prompt proper quality quick
+    readab realis reasonab recover relevan reliab reproduc resolv respect responsiv right
+    rigorous robust safe satisf secure sensib simple smooth solve sound specific stab
+    structur succe suffic suitab support systematic tactful thorough tidy timely traceab
+    transparen trust truthful understand understood useful valid verif vivid warm"""
+    )
 )
 _BAD = tuple(
-    """abrupt absurd abus aggressiv alarm ambigu annoy arrogan awkward bias blunder bluff boring
-    breach broken bug careless chaotic cluttered clumsy clunky collision complicated conceal
-    condescend conflict confus contradict contrad convolut costly crash cryptic cumbersome damag
-    danger dead deceptiv deceiv defect delay destructi detour difficult digress discriminat
-    disregard disrupt distract drift dull error evasiv exaggerat excessiv expensive exploit
-    fabricat false fault filler flaw fragile garbled gap halluc hard harm hazard hostil ignor
-    illeg impossible inaccura incident insult interrupt intrus invasiv irrelevan judgmental
-    jumbled lack lapse late leak leap lengthy loop lose loss lost malicious manipulat mess misread
-    mislead misses missed missing mistake mistransl monoton need nonsens noisy obscur off offens
-    omission omit outdated overly patroni plagiar problematic profan redundan refus regress
-    rejected repeats repetit risk robotic rude slip sloppy slow speculativ stale stereotyp stilted
-    stuck superfluous tedious threat tired too toxic unclear unneeded unsupported unnecessar vague
-    verbos violat violen vulnerab wast wordy wrong""".split()
+    _words(
+        """abrupt absurd abus aggressiv alarm ambigu annoy arrogan awkward bias bluff blunder
+    boring breach broken bug careless chaotic clumsy clunky cluttered collision complicated
+    conceal condescend conflict confus contrad contradict convolut costly crash cryptic
+    cumbersome damag danger dead deceiv deceptiv defect delay destructi detour difficult
+    digress discriminat disregard disrupt distract drift dull error evasiv exaggerat
+    excessiv expensive exploit fabricat false fault filler flaw fragile gap garbled halluc
+    hard harm hazard hostil ignor illeg impossible inaccura incident insult interrupt intrus
+    invasiv irrelevan judgmental jumbled lack lapse late leak leap lengthy loop lose loss
+    lost malicious manipulat mess mislead misread missed misses missing mistake mistransl
+    monoton need noisy nonsens obscur off offens omission omit outdated overly patroni
+    plagiar problematic profan redundan refus regress rejected repeats repetit risk robotic
+    rude slip sloppy slow speculativ stale stereotyp stilted stuck superfluous tedious
+    threat tired too toxic unclear unnecessar unneeded unsupported vague verbos violat
+    violen vulnerab wast wordy wrong"""
+    )
 )
 # Words that begin like one of the above and mean something else.
-_EXCEPT = frozenset(
-    """offer offers offered office official often presentation presented aptitude difference
-    input inputs information structure details completion passage passages passed passenger
-    considerable considerably consideration explanation
-    hardest offset directions metal metric metrics method methods directory property properties latest later
-    overall overview underlying underlined hardware hardly harmony needle easter deadline logic supporting offline""".split()
+_EXCEPT = _words(
+    """aptitude completion considerable considerably consideration deadline details difference
+    directions directory easter explanation hardest hardly hardware harmony information
+    input inputs later latest logic metal method methods metric metrics needle offer offered
+    offers office official offline offset often overall overview passage passages passed
+    passenger presentation presented properties property structure supporting underlined
+    underlying"""
 )
 NEGATING_PREFIXES = ("un", "in", "im", "ir", "il", "non", "dis", "mis", "ab")
 
@@ -117,21 +127,21 @@ SECONDS: dict[str, float] = {
     **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
     **dict.fromkeys(("day", "days"), 86_400.0),
 }
-UNITS = frozenset(SECONDS) | frozenset(
+UNITS = frozenset(SECONDS) | _words(
     """step steps call calls token tokens turn turns message messages attempt attempts iteration
     iterations retry retries request requests query queries word words line lines edit edits
-    action actions dollar dollars usd euro euros eur cent cents credits""".split()
+    action actions dollar dollars usd euro euros eur cent cents credits"""
 )
-COUNTED = frozenset("point points star stars score out of or more less above below than to "
-                    "percent level".split())  # fmt: skip
+COUNTED = _words("point points star stars score out of or more less above below than to "
+                    "percent level")  # fmt: skip
 
 # Names: measures that stand before or behind what is measured, and what one wants less of.
 COUNTS = frozenset(("number", "count", "counts", "amount", "frequency"))
-MEASURES = COUNTS | frozenset("rate rates level levels degree score percentage severity".split())
-UNWELCOME = frozenset(
+MEASURES = COUNTS | _words("rate rates level levels degree score percentage severity")
+UNWELCOME = _words(
     """time duration latency runtime cost costs price expense expenses effort load usage
     consumption overhead difficulty complexity delay toxicity verbosity deviation dependence
-    dependency friction severity length intrusiveness invasiveness confusion""".split()
+    dependency friction severity length intrusiveness invasiveness confusion"""
 )
 PREPOSITIONS = frozenset(("in", "of", "for", "with", "to", "by", "on", "from", "per", "at"))
 
@@ -151,11 +161,10 @@ NOT_APPLICABLE = frozenset(("not applicable", "n/a", "na", "n.a", "not-applicabl
                             "does not apply", "not relevant here", "none applicable"))  # fmt: skip
 
 # Words without weight.
-FILLERS = frozenset(
+FILLERS = _words(
     "a an the of in to and or is are was at any there be been by for on with its it this that as"
-    .split()
 )
-WEIGHTLESS = FILLERS | frozenset("case cases part parts extent way i we does do did".split())
+WEIGHTLESS = FILLERS | _words("case cases part parts extent way i we does do did")
 
 
 @lru_cache(maxsize=4096)
@@ -165,7 +174,7 @@ def sign(token: str) -> int:
         return 0
     if token in QUALITY:
         return (QUALITY[token] > 0) - (QUALITY[token] < 0)
-    if token in SEVERE or token.startswith(("over", "under")) and not token.startswith("underst"):
+    if token in SEVERE or (token.startswith(("over", "under")) and not token.startswith("underst")):
         return -1
     if token.startswith(_BAD):
         stem = token.removesuffix("less")

@@ -65,7 +65,9 @@ def test_a_stated_order_that_its_levels_contradict_is_unclear_until_it_is_mended
     assert criterion.accepted_values == tuple(levels)
     assert all(criterion.value_of(level) is None for level in levels)
     (note,) = loaded.notes
-    assert note.startswith("Grade: order unclear: stated is order worst_to_best, but its values run")
+    assert note.startswith(
+        "Grade: order unclear: stated is order worst_to_best, but its values run"
+    )
     assert '"order_confirmed": true' in note
     save_criteria(tmp_path / "c.json", loaded.criteria)
     assert load_criteria(tmp_path / "c.json") == loaded

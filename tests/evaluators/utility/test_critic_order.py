@@ -16,7 +16,11 @@ from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.records import Task, Usage
 from agenteval.testing.scripted import ScriptedTransport
 
-STEPS = {"name": "Steps", "description": "How many.", "accepted_values": ["few steps", "many steps"]}
+STEPS = {
+    "name": "Steps",
+    "description": "How many.",
+    "accepted_values": ["few steps", "many steps"],
+}
 PACE = {"name": "Pace", "accepted_values": ["brisk", "halting"], "scale": "ordinal"}
 CLARITY = {"name": "Clarity", "accepted_values": ["clear", "unclear"]}
 NUMBERS = {"name": "Error rate", "accepted_values": "0-10"}
@@ -30,9 +34,7 @@ def orders(*best: str) -> str:
     ]})  # fmt: skip
 
 
-async def proposed(
-    rubric: list[dict[str, Any]], answer: Answer
-) -> tuple[Proposal, list[Request]]:
+async def proposed(rubric: list[dict[str, Any]], answer: Answer) -> tuple[Proposal, list[Request]]:
     def reply(request: Request) -> str | Reply | Exception:
         return answer(request) if request.role == "critic:order" else json.dumps(rubric)
 

@@ -192,17 +192,17 @@ def test_numbers_as_keys() -> None:
 
 def test_a_criterion_that_stands_twice_costs_itself_only() -> None:
     """Which of the two contents was meant cannot be known."""
-    good = '"accepted_values": ["poor", "good"]'
+    good = '{"accepted_values": ["poor", "good"]}'
     for text in (
-        '{"A": {%s}, "B": {%s}, "A": {"accepted_values": ["bad", "fair", "great"]}}' % (good, good),
-        '[{"name": "A", %s, "accepted_values": ["no", "yes"]}, {"name": "B", %s}]' % (good, good),
-        '{"criteria": {"A": ["bad", "good"], "B": {%s}, "A": ["no", "yes"]}}' % good,
+        f'{{"A": {good}, "B": {good}, "A": {{"accepted_values": ["bad", "fair", "great"]}}}}',
+        f'[{{"name": "A", "accepted_values": ["no", "yes"], {good[1:]}, {{"name": "B", {good[1:]}]',
+        f'{{"criteria": {{"A": ["bad", "good"], "B": {good}, "A": ["no", "yes"]}}}}',
     ):
         reading = read_criteria(text)
         assert names(reading) == ["B"]
         assert reading.problems == ["A: left out: it stands twice with different content"]
-    same = '{"A": {%s}, "A": {%s}}' % (good, good)
-    assert (names(read_criteria(same)), read_criteria(same).problems) == (["A"], [])
+    same = read_criteria(f'{{"A": {good}, "A": {good}}}')
+    assert (names(same), same.problems) == (["A"], [])
 
 
 def test_booleans_in_python() -> None:
