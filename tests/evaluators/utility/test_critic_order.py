@@ -12,7 +12,7 @@ from agenteval.errors import BadRequest, BudgetExceeded, ReplyError, Unauthorize
 from agenteval.evaluators.utility.critic import Critic, Proposal
 from agenteval.evaluators.utility.critic_order import read_orders
 from agenteval.models.client import Client, RetryPolicy
-from agenteval.models.wire import NONCE, Reply, Request
+from agenteval.models.wire import Reply, Request
 from agenteval.records import Task, Usage
 from agenteval.testing.scripted import ScriptedTransport
 
@@ -76,7 +76,7 @@ async def test_one_request_holds_all_that_is_unclear() -> None:
     )
     text = request.messages[0]["content"]
     for part in ("Criterion 1: Steps", "Criterion 2: Grade", "Criterion 3: Error rate", "How many.",
-                 "value 1 (first): few steps", "value 2 (last): many steps", NONCE,
+                 "value 1 (first): few steps", "value 2 (last): many steps", "<<BEGIN criteria",
                  "a number from 0.0 (first) to 10.0 (last)", "Add numbers."):  # fmt: skip
         assert part in text
     assert "Clarity" not in text
@@ -85,7 +85,7 @@ async def test_one_request_holds_all_that_is_unclear() -> None:
     assert [c.accepted_values[-1:] for c in (steps, grade)] == [("few steps",), ("good",)]
     assert rate.numeric_range == (10, 0)
     assert all(c.ordered for c in proposal.criteria)
-    assert proposal.usage.requests == 1
+    assert proposal.usage.requests == 2  # the rubric and the orders
 
 
 async def test_nothing_is_asked_where_every_order_is_shown() -> None:

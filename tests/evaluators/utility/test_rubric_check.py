@@ -59,7 +59,7 @@ def test_order_and_scale() -> None:
     ("levels", "counted"),
     [
         ((">40 seconds", "10-40 seconds", "<10 seconds"), True),
-        (("> $1", "< $1"), True),
+        (("$1 - $5", "< $1"), True),
         (("10+ tool calls", "5-9 tool calls", "0-4 tool calls"), True),
         (("0% of the steps", "100% of the steps"), False),
         (("slow (> 5 s)", "fast (< 5 s)"), False),
