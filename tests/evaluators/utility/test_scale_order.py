@@ -245,7 +245,7 @@ STATED = [
     ("Yes | No", UP, UP), ("always | sometimes | never", UP, UP), ("high | low", UP, UP),
     ("All | Some | None", UP, UP), ("<5 seconds | 5-40 seconds | >40 seconds", UP, UP),
     (">40 seconds | 5-40 seconds | <5 seconds", UP, UP), ("1 step | 2 steps | 3 steps", UP, UP),
-    ("few steps | many steps", UP, UP), ("mauve | teal", UP, UP),
+    ("good | decent", UP, UP), ("few steps | many steps", UP, UP), ("mauve | teal", UP, UP),
     ("good | poor | excellent", UP, UP),  # a level that does not fit turns nothing
     # words outrank the numbers before them, agreeing with what is stated
     ("5 - poor | 3 - fair | 1 - excellent", UP, UP),
