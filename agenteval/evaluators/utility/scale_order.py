@@ -159,8 +159,8 @@ def order_of(labels: Sequence[str], name: str = "") -> Told:
     if told is not None and told.verdict in ("worst_to_best", "best_to_worst") and thing:
         return Told("unclear", f"more of {thing!r} may be the worse")
     short = all(len(text.split()) <= _SHORT for text in behind)
-    if told is None and not known and short and places[0].empty and places[-1].empty:
-        return Told("nominal", "neither end carries a graded word or a number")
+    if told is None and not known and short and all(p.empty for p in places):
+        return Told("nominal", "no value carries a graded word or a number")
     return told or Told("unclear", f"nothing in {ends} says which end is the best")
 
 
@@ -221,6 +221,8 @@ def _clause(text: str) -> Place:
     quality = next((t for t in tokens if t in words.QUALITY), None)
     degrees = [words.DEGREES[t] for t in tokens if t in words.DEGREES and t != quality]
     heads = tuple(t for t in tokens if t not in words.DEGREES and t not in words.QUALITY)
+    if "too" in heads and words.NONE not in degrees:
+        degrees = []  # "too little" is no small fault
     signs = {sign for t in heads if (sign := words.sign(t))}
     if sum(words.sign(t) == 0 for t in set(heads)) > _MOST_UNKNOWN:
         return Place(heads=heads)  # a sentence: what it says is not in one of its words

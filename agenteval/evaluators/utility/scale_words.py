@@ -55,13 +55,13 @@ QUALITY: dict[str, float] = {
              "exemplary best expert masterly",
         0.9: "great superior advanced",
         0.8: "strong well thorough thoroughly proficient",
-        0.6: "good better properly proper solid",
+        0.6: "good better properly proper solid above",
         0.3: "adequate adequately acceptable sufficient sufficiently satisfactory decent competent "
              "ok okay",
         0.0: "fair neutral mixed neither unsure",
         -0.2: "mediocre suboptimal basic borderline developing questionable",
         -0.5: "superficial shallow sketchy novice beginner",
-        -0.6: "weak weakly deficient inferior",
+        -0.6: "weak weakly deficient inferior below",
         -0.7: "poor poorly bad badly worse",
         -0.8: "failing failed fails fail failure",
         -1.0: "terrible awful horrible abysmal worst useless unusable",
@@ -72,37 +72,38 @@ QUALITY: dict[str, float] = {
 _GOOD = tuple(
     _words(
         """accept accura achiev adapt address adequa adher agree align appropriat apt attentive
-    authori avail aware balanc calm careful clarity clean clear coheren cohes collab
-    competen complete compli comprehen concis concrete confident connect consider consisten
-    construct convinc cooperat correct courte creativ credib deep detail direct ease easi
-    easy effectiv efficien elegan empath engag enjoy exact exceed exhaustiv explain factual
-    fair faithful fast feasib fitting flawless flexib fluent focus follow fresh friendl
-    gentle ground harmless helpful honest idiomatic immediate implement inclu innovat
-    insight intelligib interest justif legib logical lucid maintainab meaningful meets met
-    natural novel nuanc objectiv optim orderly organi original pass patient persuas plausib
-    pleas polite precis preserv proactiv professional promising prompt proper quality quick
-    readab realis reasonab recover relevan reliab reproduc resolv respect responsiv right
-    rigorous robust safe satisf secure sensib simple smooth solve sound specific stab
-    structur succe suffic suitab support systematic tactful thorough tidy timely traceab
-    transparen trust truthful understand understood useful valid verif vivid warm"""
+    authori avail aware balanc calibrat calm careful clarity clean clear coheren cohes
+    collab competen complete compli comprehen concis concrete confident connect consider
+    consisten construct convinc cooperat correct courte creativ credib deep detail direct
+    ease easi easy effectiv efficien elegan empath engag enjoy exact exceed exhaustiv
+    explain factual fair faithful fast feasib fitting flawless flexib fluent focus follow
+    fresh friendl gentle ground harmless helpful honest idiomatic immediate implement inclu
+    innovat insight intelligib interest justif legib logical lucid maintainab meaningful
+    meets met natural novel nuanc objectiv optim orderly organi original pass patient
+    persuas plausib pleas polite precis preserv proactiv professional promising prompt
+    proper quality quick readab realis reasonab recover relevan reliab reproduc resolv
+    respect responsiv right rigorous robust safe satisf secure sensib simple smooth solve
+    sound specific stab structur succe suffic suitab support systematic tactful thorough
+    tidy timely traceab transparen trust truthful understand understood useful valid verif
+    vivid warm"""
     )
 )
 _BAD = tuple(
     _words(
         """abrupt absurd abus aggressiv alarm ambigu annoy arrogan awkward bias bluff blunder
-    boring breach broken bug careless chaotic clumsy clunky cluttered collision complicated
-    conceal condescend conflict confus contrad contradict convolut costly crash cryptic
-    cumbersome damag danger dead deceiv deceptiv defect delay destructi detour difficult
-    digress discriminat disregard disrupt distract drift dull error evasiv exaggerat
-    excessiv expensive exploit fabricat false fault filler flaw fragile gap garbled halluc
-    hard harm hazard hostil ignor illeg impossible inaccura incident insult interrupt intrus
-    invasiv irrelevan judgmental jumbled lack lapse late leak leap lengthy loop lose loss
-    lost malicious manipulat mess mislead misread missed misses missing mistake mistransl
-    monoton need noisy nonsens obscur off offens omission omit outdated overly patroni
-    plagiar problematic profan redundan refus regress rejected repeats repetit risk robotic
-    rude slip sloppy slow speculativ stale stereotyp stilted stuck superfluous tedious
-    threat tired too toxic unclear unnecessar unneeded unsupported vague verbos violat
-    violen vulnerab wast wordy wrong"""
+    boring breach breaks broken bug careless chaotic clumsy clunky cluttered collision
+    complicated conceal condescend conflict confus contrad contradict convolut copied costly
+    crash cryptic cumbersome damag danger dead deceiv deceptiv defect delay destructi detour
+    difficult digress discriminat dismiss disregard disrupt distract drift dropped dull
+    error evasiv exaggerat excessiv expensive exploit fabricat false fault filler flaw
+    fragile gap garbled halluc hard harm hazard hostil ignor illeg impossible inaccura
+    incident insult interrupt intrus invasiv irrelevan judgmental jumbled lack lapse late
+    leak leap lengthy loop lose loss lost malicious manipulat mess mislead misread missed
+    misses missing mistake mistransl monoton needs noisy nonsens obscur off offens omission
+    omit outdated overly patroni plagiar problematic profan redundan refus regress rejected
+    repeats repetit risk robotic rude slip sloppy slow speculativ stale stereotyp stilted
+    stuck superfluous tedious threat tired too toxic unclear unnecessar unneeded unsupported
+    vague verbos violat violen vulnerab wast wordy wrong"""
     )
 )
 # Words that begin like one of the above and mean something else.

@@ -99,6 +99,9 @@ ineffective | suboptimal | optimal
 overly wordy | acceptable | perfectly concise
 difficult to understand | somewhat understandable | easily understandable
 needs improvement | average | concise
+below expectations | meets expectations | exceeds expectations
+Cold and dismissive | Neutral | Warm and understanding
+No answer | Poor answer | Excellent answer
 Strongly disagree | Disagree | Neutral | Agree | Strongly agree
 Very dissatisfied | Dissatisfied | Neutral | Satisfied | Very satisfied
 Fail | Pass
@@ -143,6 +146,8 @@ NEITHER = [
     ("correct | incorrect | partially correct", UNCLEAR),  # the middle stands last
     ("good | poor | excellent", UNCLEAR),
     ("too short | too long | overly long and underspecified", UNCLEAR),
+    ("too little | adequate | too much", UNCLEAR),
+    ("does not ask | asks needlessly | asks when needed", UNCLEAR),
     ("underused | well used | overused", UNCLEAR),  # the best stands in the middle
     ("too verbose | somewhat verbose | just right | too terse", UNCLEAR),
     ("very insufficient | slightly excessive", UNCLEAR),
