@@ -154,6 +154,10 @@ def order_of(labels: Sequence[str], name: str = "") -> Told:
         constant = thing is not None and thing.startswith(("difficult", "complex"))
         return Told("unclear", f"{thing!r} is no quality of the work") if constant else told
     told = _by_amount(places, ends) if behind[0] != behind[-1] else None
+    falls = told is not None and told.verdict == "best_to_worst"
+    bare = not any(p.heads or p.whole for p in (places[0], places[-1]))
+    if falls and bare and not _is_welcome(name):
+        return Told("unclear", f"{ends} may be of something unwelcome")
     if told is None and len(known) == len(levels):
         told = _by_number(known, behind, ends, percent="%" in levels[-1])
     if told is not None and told.verdict in ("worst_to_best", "best_to_worst") and thing:
@@ -217,7 +221,7 @@ def _clause(text: str) -> Place:
     tokens = _TOKEN.findall(re.sub(r"\bat all\b|[-/]", " ", text))
     tokens = [t for t in tokens if t not in words.WEIGHTLESS]
     if len(tokens) == 1 and tokens[0] in words.ALONE:
-        return Place(None, words.ALONE[tokens[0]])
+        return Place(None, words.ALONE[tokens[0]], whole=True)
     quality = next((t for t in tokens if t in words.QUALITY), None)
     degrees = [words.DEGREES[t] for t in tokens if t in words.DEGREES and t != quality]
     heads = tuple(t for t in tokens if t not in words.DEGREES and t not in words.QUALITY)
@@ -228,7 +232,7 @@ def _clause(text: str) -> Place:
         return Place(heads=heads)  # a sentence: what it says is not in one of its words
     if quality is not None and not (words.QUALITY[quality] == 0 and -1 in signs):
         return Place(_of_head(words.QUALITY[quality], _degree(degrees)), heads=(quality, *heads))
-    if "free" in heads and -1 in signs:
+    if "free" in heads and any(words.sign(t) == -1 for t in heads if t != "too"):
         return Place(1.0, heads=heads)
     if signs:
         return Place(_of_head(-0.8 if -1 in signs else 0.8, _degree(degrees)), heads=heads)
@@ -392,8 +396,17 @@ def _unwelcome(name: str) -> str | None:
     while tokens and (tokens[-1] in words.MEASURES or tokens[-1] in ("taken", "used", "needed")):
         counted = counted or tokens[-1] in words.COUNTS
         tokens = tokens[:-1]
-    if not tokens:
+    if not tokens or words.sign(tokens[-1]) == 1 or tokens[-1] in words.DEALING:
         return None
-    thing = tokens[-1]
-    bad = thing in words.UNWELCOME or (counted and thing in words.UNITS) or words.sign(thing) == -1
-    return thing if bad else None
+    for token in reversed(tokens):
+        bad = token in words.UNWELCOME or words.sign(token) == -1
+        if bad or (counted and token in words.UNITS):
+            return token
+    return None
+
+
+def _is_welcome(name: str) -> bool:
+    """Whether a criterion's name speaks of a quality, so that a falling list of bare amounts of it
+    ("high … low") runs best first."""
+    tokens = _TOKEN.findall(fold(name).replace("-", " "))
+    return any(words.sign(token) == 1 for token in tokens) and _unwelcome(name) is None

@@ -96,14 +96,14 @@ _BAD = tuple(
     crash cryptic cumbersome damag danger dead deceiv deceptiv defect delay destructi detour
     difficult digress discriminat dismiss disregard disrupt distract drift dropped dull
     error evasiv exaggerat excessiv expensive exploit fabricat false fault filler flaw
-    fragile gap garbled halluc hard harm hazard hostil ignor illeg impossible inaccura
+    fragile gap garbled halluc hard harm hate hazard hostil ignor illeg impossible inaccura
     incident insult interrupt intrus invasiv irrelevan judgmental jumbled lack lapse late
     leak leap lengthy loop lose loss lost malicious manipulat mess mislead misread missed
-    misses missing mistake mistransl monoton needs noisy nonsens obscur off offens omission
-    omit outdated overly patroni plagiar problematic profan redundan refus regress rejected
-    repeats repetit risk robotic rude slip sloppy slow speculativ stale stereotyp stilted
-    stuck superfluous tedious threat tired too toxic unclear unnecessar unneeded unsupported
-    vague verbos violat violen vulnerab wast wordy wrong"""
+    misses missing mistake mistransl misuse monoton needs noisy nonsens obscur off offens
+    omission omit outdated overly patroni plagiar problematic profan redundan refus regress
+    rejected repeats repetit risk robotic rude slip sloppy slow speculativ stale stereotyp
+    stilted stuck superfluous tedious threat tired too toxic unclear unnecessar unneeded
+    unsupported vague verbos violat violen vulnerab wast wordy wrong"""
     )
 )
 # Words that begin like one of the above and mean something else.
@@ -142,7 +142,11 @@ MEASURES = COUNTS | _words("rate rates level levels degree score percentage seve
 UNWELCOME = _words(
     """time duration latency runtime cost costs price expense expenses effort load usage
     consumption overhead difficulty complexity delay toxicity verbosity deviation dependence
-    dependency friction severity length intrusiveness invasiveness confusion"""
+    dependency friction severity length use misuse intrusiveness invasiveness confusion"""
+)
+DEALING = _words(
+    """handling avoidance prevention detection recovery analysis correction resistance management
+    reduction mitigation absence freedom resilience tolerance checking assessment control"""
 )
 PREPOSITIONS = frozenset(("in", "of", "for", "with", "to", "by", "on", "from", "per", "at"))
 

@@ -63,13 +63,11 @@ poorly structured | well structured
 hardly readable | readable | very readable
 never correct | sometimes correct | usually correct | always correct
 rarely accurate | often accurate | always accurate
-never | rarely | sometimes | often | always
 none | some | most | all
 none | some | half | most | all
 none | few | some | all
 No steps shown | Some steps shown | All steps shown
 no cases | some cases | all cases
-low | medium | high
 0 - Incorrect | 1 - Partially correct | 2 - Correct
 1: Poor | 2: Fair | 3: Good
 1 (poor) | 2 (average) | 3 (excellent)
@@ -146,6 +144,7 @@ NEITHER = [
     ("correct | incorrect | partially correct", UNCLEAR),  # the middle stands last
     ("good | poor | excellent", UNCLEAR),
     ("too short | too long | overly long and underspecified", UNCLEAR),
+    ("too literal | balanced | too free", UNCLEAR),
     ("too little | adequate | too much", UNCLEAR),
     ("does not ask | asks needlessly | asks when needed", UNCLEAR),
     ("underused | well used | overused", UNCLEAR),  # the best stands in the middle
@@ -178,6 +177,11 @@ NEITHER = [
 
 # The name of a criterion withholds the order of bare amounts; it never turns one.
 NAMED = [
+    ("Clarity", "low | medium | high", UP),
+    ("Accuracy of the figures", "never | rarely | sometimes | often | always", UP),
+    ("Battery use", "low | medium | high", UNCLEAR),
+    ("API misuse", "never | occasional | frequent", UNCLEAR),
+    ("Hateful content", "absent | present", UNCLEAR),
     ("Clarity", "1 | 2 | 3", UP),
     ("Step clarity", "1 | 2 | 3 | 4 | 5", UP),
     ("Retrieval quality", "1 | 2 | 3 | 4 | 5", UP),
@@ -235,6 +239,14 @@ def test_a_name_may_withhold_an_order_and_never_turns_one(
     opposite = {UP: DOWN, DOWN: UP}.get(expected, expected)
     assert order_of(labels, name)[0] == expected
     assert order_of(labels[::-1], name)[0] == opposite
+
+
+@pytest.mark.parametrize("text", ["low | medium | high", "never | sometimes | often | always"])
+def test_degrees_of_what_no_name_calls_good_are_told_only_where_they_rise(text: str) -> None:
+    """From high to low may be best first, or worst first of something unwelcome."""
+    for name in ("", "Cadence"):
+        assert order_of(split(text), name)[0] == UP
+        assert order_of(split(text)[::-1], name)[0] == UNCLEAR
 
 
 # What an author states, against what the levels show.
