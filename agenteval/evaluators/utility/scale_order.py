@@ -384,7 +384,7 @@ def _unwelcome(name: str) -> str | None:
 
     "Error handling", "Bias awareness" and "Cost-efficiency" speak of their last word.
     """
-    tokens = _TOKEN.findall(fold(name).replace("-", " "))
+    tokens: list[str] = _TOKEN.findall(fold(name).replace("-", " "))
     counted = False
     while tokens and (tokens[0] in words.MEASURES or tokens[0] in words.WEIGHTLESS):
         counted = counted or tokens[0] in words.COUNTS
