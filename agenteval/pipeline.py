@@ -13,6 +13,7 @@ from agenteval.plan import Item, Plan, joined, make_plan
 from agenteval.records import Failure, Usage, content_hash
 from agenteval.store import Store
 from agenteval.store.notes import Begun, Note, begin, finish
+from agenteval.store.relabel import Relabelled
 
 
 @dataclass(slots=True)
@@ -28,11 +29,15 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run of a plan ended. `stopped` says why when calls were left out."""
+    """How a run of a plan ended. `stopped` says why when calls were left out.
+
+    `relabelled` tells of stored ratings that a corrected order gave other values.
+    """
 
     progress: Progress
     stopped: str | None = None
     left_out: int = 0
+    relabelled: tuple[Relabelled, ...] = ()
 
 
 def experiment_of(evaluator: Evaluator, task: str) -> str:
@@ -64,7 +69,7 @@ async def execute(
     Until everything planned is stored, the store holds a note of it (`store.unfinished`).
     """
     begun = _begun(plan, evaluator, store)
-    store.register(plan.items, plan.criteria, evaluator.source)
+    relabelled = store.register(plan.items, plan.criteria, evaluator.source)
     if begun is not None:
         begun.wait()
     engine = _Engine(evaluator, store, Progress(len(plan.units)), on_progress)
@@ -81,7 +86,7 @@ async def execute(
         finish(store, begun)
     breaker = engine.breaker
     stopped = breaker.stopped or (None if plan.done else breaker.nothing_worked())
-    return Ended(engine.progress, stopped, left)
+    return Ended(engine.progress, stopped, left, tuple(relabelled))
 
 
 def _begun(plan: Plan, evaluator: Evaluator, store: Store) -> Begun | None:

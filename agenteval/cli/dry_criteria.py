@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _SHOWN = 12  # entries of the bank that a critic is shown
 _WHY = "one request for each seed; a reply that cannot be read is asked for once more"
 _UNSEEN = "what is shown of the bank is known only when it is ranked"
+_WHY_ORDER = "one for each seed whose criteria leave open which level is the best"
 _WHY_SUB = "one for each seed whose criteria could be read, and one more if it cannot be read"
 
 
@@ -67,8 +68,10 @@ def critics(
     # what is shown of the bank is chosen by an embedder, so those requests are not known here
     unseen = wanted.bank and store.path.name != EMPTY
     cache = None if wanted.bank else store
-    sums = {"critic": (Amount(), Amount()), "subcritic": (Amount(), Amount())}
-    largest = {"critic": (0, 0), "subcritic": (0, 0)}
+    whys = {"critic": ("critics", _WHY), "subcritic": ("sub-critics", _WHY_SUB),
+            "critic:order": ("orders of levels", _WHY_ORDER)}  # fmt: skip
+    sums = dict.fromkeys(whys, (Amount(), Amount()))
+    largest = dict.fromkeys(whys, (0, 0))
     stored = 0
     for seed in wanted.seeds:
         client, nobody = rehearsal(known, cache)
@@ -86,14 +89,13 @@ def critics(
             before = sums[who]
             sums[who] = before[0] + least, before[1] + most
             largest[who] = max(largest[who], most_bytes)
-    whys = {"critic": ("critics", _WHY), "subcritic": ("sub-critics", _WHY_SUB)}
     if unseen:
         sums = {who: (Amount(), most) for who, (_, most) in sums.items()}
         whys["critic"] = ("critics", f"{_WHY}; none where all are stored: {_UNSEEN}")
     return tuple(
         Asked(name, *sums[who], why, largest=largest[who], budget=budget)
         for who, (name, why) in whys.items()
-        if who == "critic" or wanted.sub_criteria
+        if who != "subcritic" or wanted.sub_criteria
     ), stored
 
 
@@ -115,10 +117,16 @@ def _of_seed(
     first, largest = of_requests(asked)
     once = replace(first, reply=None)
     who = role.removesuffix(":repair")
+    if who == "critic:order":
+        yield who, once, first, largest
+        return
     most = first if role.endswith(":repair") else repaired(first)
     yield who, once, most, largest
+    list_of = of_requests([critic.request(seed)])[0].reply or 0
+    own, (size, longest) = of_requests([critic.order_request((), seed)])
+    shown = replace(own, prompt=(own.prompt or 0) + list_of)
+    yield "critic:order", Amount(), shown, (size + 4 * list_of, longest)
     if who == "critic" and critic.subcritic is not None:
-        list_of = of_requests([critic.request(seed)])[0].reply or 0
         own, (size, longest) = of_requests([critic.subcritic.request((), seed)])
         shown = replace(own, prompt=(own.prompt or 0) + list_of)
         # the shortest list is one criterion: the prompt without any is told

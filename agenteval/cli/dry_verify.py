@@ -174,10 +174,12 @@ class _Dry:
             wanted = CriticOptions(
                 seeds=seeds, use_examples=bool(self.task.examples), consolidate=False
             )
-            (one,), _ = critics(self.choice, wanted, self.task, self.store, f"round {number}")
-            why = f"{one.why}; they end the rounds where they propose nothing new"
-            certain = one.least if number == 1 else Amount()
-            yield replace(one, who=f"critics for round {number + 1}", least=certain, why=why)
+            asked, _ = critics(self.choice, wanted, self.task, self.store, f"round {number}")
+            for one in asked:
+                why = f"{one.why}; they end the rounds where they propose nothing new"
+                certain = one.least if number == 1 else Amount()
+                who = f"{one.who} for round {number + 1}"
+                yield replace(one, who=who, least=certain, why=why)
         calls = sum(self._calls(n, options) for n in range(2, rounds + 1))
         why = (
             "all texts on the criteria that are new, and probes where asked for; none where "

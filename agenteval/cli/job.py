@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from agenteval.evaluators.base import Evaluator
     from agenteval.models.client import Client
     from agenteval.pipeline import Ended, Plan
-    from agenteval.records import Run, Task, View
+    from agenteval.records import Criterion, Run, Task, View
     from agenteval.store import Store
 
 
@@ -41,6 +42,12 @@ class Job:
     findings: Path | None = None  # of errors in the runs' traces, shown to the judge
     datamark: bool = False  # a sign for every space of what is graded
     system: str | None = None  # the name of the system of runs that name none
+
+
+def relabel(store: Store, criteria: Iterable[Criterion]) -> None:
+    """Stored ratings follow the order that the criteria have now; one line for each of them."""
+    for told in store.relabel(criteria):
+        warn(told.line)
 
 
 def make_limits(

@@ -14,6 +14,7 @@ from agenteval.cli.job import (
     make_judge,
     make_limits,
     read_items,
+    relabel,
     run_plan,
     say_plan,
     warn_of_versions,
@@ -106,6 +107,7 @@ def run_job(job: Job, *, dry_run: bool, as_json: bool) -> int:
         warn_of_versions(store, items)
         evaluator, client = make_judge(job, task, store)
         with store.lock(experiment_of(evaluator, task.name)):
+            relabel(store, loaded.criteria.criteria)
             plan = make_plan(
                 evaluator, items, loaded.criteria.criteria, store,
                 repeats=job.repeats, retry_failed=job.retry_failed,

@@ -9,6 +9,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, warn, warn_list
+from agenteval.cli.job import relabel
 from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
@@ -79,8 +80,10 @@ def report(
 
         wanted = pages.Wanted(task, chosen, criteria.name if criteria else "", _views(runs))
         path = store or stores.default_path()
-        with stores.Store(path, create=False) as opened, opened.snapshot():
-            page = render(_stored(opened, source, wanted, thresholds), most_runs=most_runs)
+        with stores.Store(path, create=False) as opened:
+            relabel(opened, chosen or ())
+            with opened.snapshot():
+                page = render(_stored(opened, source, wanted, thresholds), most_runs=most_runs)
     write_atomically(output, page)
     size = len(page.encode()) / 1e6
     out().print(f"{clean(str(output))}: {size:.1f} MB, opens in any browser without a network")

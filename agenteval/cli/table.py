@@ -231,7 +231,8 @@ def _foot(report: Report, rows: Sequence[Row]) -> None:
                 r.label for r in report.ratings if r.criterion_id == criterion.id and r.label
             )
             listed = ", ".join(f"{label} {n}" for label, n in counts.most_common())
-            out().print(f"not averaged: {clean(criterion.name)}: {clean(listed)}")
+            why = "not averaged" if criterion.scale == "nominal" else "no mean: order unclear"
+            out().print(f"{why}: {clean(criterion.name)}: {clean(listed)}")
     total = len(report.ratings)
     failed = sum(report.failures.values())
     empty = sum(r.status == "degenerate" for r in report.ratings)

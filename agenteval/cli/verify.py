@@ -16,6 +16,7 @@ from agenteval.cli.job import (
     make_judge,
     make_limits,
     read_items,
+    relabel,
     run_plan,
     say_plan,
     warn_of_versions,
@@ -255,6 +256,7 @@ def _round(
         warn_of_versions(store, list(material.items))
         evaluator, client = make_judge(job, task, store)
         with store.lock(experiment_of(evaluator, task.name)):
+            relabel(store, material.criteria)
             plan = plan_verification(evaluator, material, store, retry_failed=job.retry_failed)
             say_plan(plan)
             ended = run_plan(plan, evaluator, client, store, job)

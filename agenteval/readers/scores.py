@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +23,9 @@ _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no"
 _UNKNOWN = {"", "null", "none", "unknown"}
 _STATUSES = (*get_args(ScoreStatus), *get_args(FailureStatus))
 _MOST_LINE = 1_000_000  # bytes
+_ROUNDING = 0.005  # by which a value may differ from that of its label
+
+_log = logging.getLogger(__name__)
 
 
 def read_scores(
@@ -31,10 +36,11 @@ def read_scores(
     Fields: run and criterion are needed, and label or value unless the status says why there is
     none; case (default: the run), system, repeat (default 0), status (default "scored"), success,
     variant (default "original"). A value is a number in [0, 1]; a label is looked up in the
-    criterion's accepted values, so `criteria` must be given when there are only labels. With
-    `rater` only rows of that rater are read. Case, spacing and hyphens in the names of fields do
-    not matter. Other fields are left alone; one whose name is almost that of a field which is
-    missing is told of in the log (see `columns`).
+    criterion's accepted values, so `criteria` must be given when there are only labels. Where a
+    value contradicts its label beside the criteria that define it, the label counts; one warning
+    in the log says how many do. With `rater` only rows of that rater are read. Case, spacing and
+    hyphens in the names of fields do not matter. Other fields are left alone; one whose name is
+    almost that of a field which is missing is told of in the log (see `columns`).
 
     Raises InputError naming file and line for a row that cannot be used: nothing is guessed.
     """
@@ -43,11 +49,12 @@ def read_scores(
     builder = TableBuilder()
     seen: dict[tuple[Any, ...], int] = {}
     about: dict[str | None, tuple[Any, ...]] = {}
+    against: list[str] = []
     for number, row in score_rows(file):
         where = f"{file}:{number}"
         if rater is not None and row.get("rater") != rater:
             continue
-        texts, repeat, success, value = _read(row, known, where)
+        texts, repeat, success, value = _read(row, known, where, against)
         key = (texts["run"], texts["criterion"], texts["variant"], repeat)
         if (first := seen.setdefault(key, number)) != number:
             raise InputError(
@@ -65,6 +72,11 @@ def read_scores(
     if not seen:
         among = f" of rater {rater!r}" if rater is not None else ""
         raise InputError(f"there are no ratings{among} in this file", str(file))
+    if against:
+        _log.warning(
+            "%s: %d of %d ratings have a value that contradicts their label; the label and the "
+            "criteria count (first: %s)", file, len(against), len(seen), against[0],
+        )  # fmt: skip
     return builder.table()
 
 
@@ -127,7 +139,7 @@ def _check_head(file: Path, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _read(
-    row: Mapping[str, Any], known: Mapping[str, Criterion], where: str
+    row: Mapping[str, Any], known: Mapping[str, Criterion], where: str, against: list[str]
 ) -> tuple[dict[str, str | None], int, bool | None, float | None]:
     run, criterion = _text(row, "run", where), _text(row, "criterion", where)
     if run is None or criterion is None:
@@ -139,6 +151,12 @@ def _read(
     status = _text(row, "status", where) or "scored"
     label = _text(row, "label", where)
     value = _value(row, label, known.get(criterion), where)
+    if status == "scored" and value is not None and label is not None and criterion in known:
+        meant = _meant(row, label, value, known[criterion])
+        if meant is None or abs(meant - value) > _ROUNDING:
+            own = "no value" if meant is None else f"{meant:.3g}"
+            against.append(f"{where}: {label!r} has {own} on {criterion}, not {value:.3g}")
+            value = meant
     if status not in _STATUSES:
         raise InputError(f"status {status!r} is none of: {', '.join(_STATUSES)}", where)
     if status == "scored" and value is None and label is None:
@@ -190,6 +208,24 @@ def _value(
         allowed = ", ".join(map(repr, criterion.accepted_values))
         raise InputError(f"{label!r} is not an accepted value of {criterion.id}: {allowed}", where)
     return criterion.value_of(label) if criterion.accepted_values else None
+
+
+def _meant(row: Mapping[str, Any], label: str, value: float, criterion: Criterion) -> float | None:
+    """The value that a label has, None without an order. A value that was not read off the label,
+    computed from the text or from parts, is its own."""
+    masses = row.get("probabilities")
+    if isinstance(masses, str):
+        try:
+            masses = json.loads(masses)
+        except ValueError:
+            masses = None
+    computed = row.get("evidence") not in (None, "", {}, "{}")
+    if computed or criterion.sub_criteria:
+        return value if criterion.ordered else None
+    try:
+        return criterion.expected_value(masses) if masses else criterion.value_of(label)
+    except (ValueError, TypeError, AttributeError):  # another's label: nothing to contradict
+        return value
 
 
 def _repeat(row: Mapping[str, Any], where: str) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
+from math import fsum
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
@@ -25,6 +27,26 @@ def slug(name: str) -> str:
     text = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     text = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:80].strip("-")
     return text or "criterion-" + content_hash(name)[:8]
+
+
+_BARE = re.compile(
+    r"(?:(?:level|grade|score|stage|tier|rank|rating)\s+)?(?:[<>]=?\s*)?(-?\d+(?:\.\d+)?)\s*%?"
+    r"(?:\s*[-–]\s*\d+(?:\.\d+)?\s*%?|\+)?(?:\s*(?:points?|stars?))?|(?:grade\s+)?([a-f])[+-]?",
+    re.I,
+)
+
+
+def runs_against_nature(values: tuple[str, ...]) -> bool:
+    """True when all values are bare numbers or letters, and they fall, or run from A to F."""
+    found = [_BARE.fullmatch(value.strip()) for value in values]
+    if not values or any(match is None for match in found):
+        return False
+    first, last = (
+        -float(ord(match[2].upper())) if match[2] else float(match[1])
+        for match in (found[0], found[-1])
+        if match is not None
+    )
+    return last < first
 
 
 class Provenance(Record):
@@ -53,7 +75,8 @@ class Criterion(Record):
     accepted_values: Annotated[tuple[str, ...], FAIL_FAST] = ()
     scale: Scale = "ordinal"
     order: Order = "worst_to_best"
-    order_confirmed: bool = False  # a person says that the values run so, whatever they look like
+    order_confirmed: bool = False  # a person, or the critic when asked, says that they run so
+    order_reason: str | None = None  # how the order was decided, for people
     allow_na: bool = False
     hint: str | None = None
     numeric_range: tuple[float, float] | None = None  # worst, best; numeric scale only
@@ -90,9 +113,12 @@ class Criterion(Record):
 
     @cached_property
     def sha256(self) -> str:
-        """Content hash (hex) of what changes a judgement: texts, levels, scale, parts.
+        """Content hash (hex) of what changes a judgement: texts, levels, numeric range, parts.
 
         Provenance, verification and expected directions are left out: they do not reach the judge.
+        So is the order of the levels, since a label means the same wherever it stands: a corrected
+        order relabels what is stored. It enters only where bare numbers or letters were shown as
+        running against their natural order: "worst to best: 5, 4, 3, 2, 1".
         """
         return content_hash(self._judged())
 
@@ -101,8 +127,8 @@ class Criterion(Record):
             "id": self.id,
             "name": self.name,
             "description": self.description,
-            "accepted_values": self.accepted_values,
-            "scale": self.scale,
+            "levels": sorted(self.accepted_values),
+            "against": self.ordered and runs_against_nature(self.accepted_values),
             "allow_na": self.allow_na,
             "hint": self.hint,
             "numeric_range": self.numeric_range,
@@ -116,15 +142,39 @@ class Criterion(Record):
         """True when its levels have a known order, so that values may be averaged."""
         return self.scale != "nominal" and self.order != "unclear"
 
+    def leaves(self, prefix: str = "") -> list[tuple[str, Criterion]]:
+        """(path, leaf): the criterion itself, or its parts with paths `parent/child`."""
+        path = prefix + self.id
+        if not self.sub_criteria:
+            return [(path, self)]
+        return [leaf for part in self.sub_criteria for leaf in part.leaves(f"{path}/")]
+
     def value_of(self, label: str) -> float | None:
         """Value in [0, 1] of an accepted value (rank over levels - 1); None without an order.
 
+        On a numeric scale the label is a number, and its value its place between the bounds.
         Raises ValueError when `label` is not an accepted value.
         """
+        if self.numeric_range is not None:
+            worst, best = self.numeric_range
+            value = (float(label) - worst) / (best - worst)
+            return value if self.ordered else None
         rank = self.accepted_values.index(label)
         if not self.ordered:
             return None
         return rank / (len(self.accepted_values) - 1)
+
+    def expected_value(self, probabilities: Mapping[str, float]) -> float | None:
+        """Sum of probability times value over the accepted values; None without an order.
+
+        G-Eval (arXiv 2303.16634, section 2) without its rescaling. Raises as `value_of`.
+        """
+        values = {label: self.value_of(label) for label in probabilities}
+        total = fsum(probabilities.values())
+        if not self.ordered or not total:
+            return None
+        mean = fsum(probabilities[k] * (v or 0.0) for k, v in values.items()) / total
+        return min(1.0, max(0.0, mean))
 
 
 class CriteriaSet(Record):

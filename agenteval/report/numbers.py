@@ -61,7 +61,8 @@ def criteria_grid(material: Material) -> Grid:
         found = material.findings.of(criterion.id) if material.findings else None
         overall = interval(own)
         row = [words(criterion.name, link=f"c-{_place(material, criterion.id)}"), verdict(found)]
-        row.append(mean(overall) if criterion.ordered else Cell("nominal", None, True, "none"))
+        no_mean = "nominal" if criterion.scale == "nominal" else "order unclear"
+        row.append(mean(overall) if criterion.ordered else Cell(no_mean, None, True, "none"))
         if labelled:
             row += [plain(mean(interval(own.where(own.success == side)))) for side in (1, 0)]
         row += [checked(found, "agreement"), checked(found, "discrimination")]

@@ -43,6 +43,8 @@ class OneCriterion:
     verdict: str
     description: str
     levels: tuple[str, ...]
+    order: str  # how the levels run
+    why: str  # how that was decided
     reasons: tuple[str, ...]
     labels: str
     checks: Grid | None
@@ -132,6 +134,8 @@ def _criterion(material: Material, criterion: Criterion, place: int) -> OneCrite
         found.verdict if found else "",
         cut(criterion.description, 4000),
         tuple(shown(v) for v in criterion.accepted_values),
+        "worst to best" if criterion.ordered else "in no known order, so without a mean",
+        shown(criterion.order_reason or ""),
         tuple(shown(r) for r in (*found.reasons, *_next(found))) if found else (),
         _labels(material, criterion),
         checks_grid(found, place) if found and (found.checks or found.effects) else None,

@@ -9,9 +9,12 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, insert, inspect, select, text, update
 
 from agenteval.errors import NoStoreYet, StoreRefused
+from agenteval.records import Criterion
 from agenteval.store.connect import use_wal, writing
 from agenteval.store.recognise import must_write, recognise, recognise_open
-from agenteval.store.schema import SCHEMA_VERSION, meta, metadata
+from agenteval.store.relabel import relabel, same_order
+from agenteval.store.rows import decode
+from agenteval.store.schema import SCHEMA_VERSION, criteria, meta, metadata
 
 
 def prepare(engine: Engine, *, create: bool = True) -> bytes:
@@ -105,9 +108,48 @@ def _trials_of_agents(connection: Connection) -> None:
         connection.execute(text(statement))
 
 
+def _order_leaves_the_hash(connection: Connection) -> None:
+    """Keys of criteria without the order of their levels.
+
+    Where a store holds one list in two orders, the one used last counts: ratings of the other are
+    relabelled, and give way where the same was rated under both.
+    """
+    c = criteria.c
+    query = select(c.criterion_key, c.record).order_by(c.used, text("rowid"))
+    current: dict[str, Criterion] = {}
+    renamed: list[tuple[str, str, Criterion]] = []
+    for key, record in connection.execute(query).all():
+        criterion = Criterion.model_validate(decode(record, f"the criterion {key[:12]}"))
+        current[criterion.sha256] = criterion
+        renamed.append((key, criterion.sha256, criterion))
+    for old, new, criterion in renamed:
+        if old == new:
+            continue
+        last = current[new]
+        if not same_order(criterion, last):
+            relabel(connection, criterion, last, old)
+        connection.execute(
+            text(
+                "INSERT INTO criteria (criterion_key, criterion_id, record, used) "
+                "SELECT :new, criterion_id, record, used FROM criteria WHERE criterion_key = :old "
+                "ON CONFLICT (criterion_key) DO UPDATE SET record = excluded.record, "
+                "used = excluded.used"
+            ),
+            {"old": old, "new": new},
+        )
+        for statement in (
+            "UPDATE OR REPLACE cells SET criterion_key = :new WHERE criterion_key = :old",
+            "DELETE FROM criteria WHERE criterion_key = :old",
+            "UPDATE meta SET value = CAST(replace(CAST(value AS TEXT), :old, :new) AS BLOB) "
+            "WHERE instr(CAST(value AS TEXT), :old) > 0",
+        ):
+            connection.execute(text(statement), {"old": old, "new": new})
+
+
 _STEPS: dict[int, Callable[[Connection], None]] = {  # by the version before
     1: _origin_of_runs,
     2: _trials_of_agents,
+    3: _order_leaves_the_hash,
 }
 
 

@@ -31,9 +31,11 @@ from agenteval.store.connect import (
     snapshot,
     store_error,
     store_path,
+    writing,
 )
 from agenteval.store.lock import experiment_lock
 from agenteval.store.migrations import prepare
+from agenteval.store.relabel import Relabelled, corrected, relabel
 from agenteval.store.replies import Replies
 from agenteval.store.writer import GroupWriter, Waiter, Writes
 
@@ -158,8 +160,13 @@ class Store:
 
     def register(
         self, runs: Iterable[tuple[Run, View]], criteria: Iterable[Criterion], source: Source
-    ) -> None:
-        """Make runs, criteria and source known; waits until it is durable."""
+    ) -> list[Relabelled]:
+        """Make runs, criteria and source known; waits until it is durable.
+
+        Returns what `relabel` does for the criteria.
+        """
+        criteria = list(criteria)
+        relabelled = self.relabel(criteria)
         now = time.time()
         known: Writes = [
             (statements.ADD_CRITERION, [rows.criterion_row(c, now) for c in criteria]),
@@ -169,6 +176,31 @@ class Store:
         left = iter(runs)
         while chunk := [rows.run_row(run, view, now) for run, view in islice(left, _CHUNK)]:
             self.submit([(statements.ADD_RUN, chunk)]).result()
+        return relabelled
+
+    def relabel(self, criteria: Iterable[Criterion]) -> list[Relabelled]:
+        """Give stored ratings the values that follow from the order that the criteria have now.
+
+        One entry for each criterion that is stored with another order; all of it is one
+        transaction. Raises StoreError when it cannot be written.
+        """
+        self._check_usable()
+        criteria = list(criteria)
+        with reading(self.engine) as connection:
+            if not corrected(connection, criteria):
+                return []
+        try:
+            with writing(self.engine) as connection:
+                self._check_there()
+                changed = []
+                for old, new in corrected(connection, criteria):
+                    changed.append(relabel(connection, old, new, new.sha256))
+                    connection.execute(
+                        statements.ADD_CRITERION, rows.criterion_row(new, time.time())
+                    )
+                return changed
+        except SQLAlchemyError as error:
+            raise store_error(error, self.engine) from error
 
     def states(self, source: Source) -> dict[tuple[str, str, str, int], CellState]:
         """Status of every cell of a source, by (run, variant, criterion, repeat)."""

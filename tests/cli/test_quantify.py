@@ -189,8 +189,8 @@ def test_a_dry_run_of_a_hosted_model_needs_no_key(
         ("{}", ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "bad.jsonl"),
         ('[{"name": "X", "accepted_values": ["only"]}]',
          ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "has 1 accepted value"),
-        ('[{"name": "X", "accepted_values": ["blue", "red", "green"]}]',
-         ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "unclear whether"),
+        ('[{"name": "X", "accepted_values": ["bad", "good"], "order": "sideways"}]',
+         ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "sideways"),
         ("[\n{,}]", ["quantify", "runs.jsonl", "--criteria", "bad.jsonl"], "bad.jsonl:2"),
         ("", ["quantify", "runs.jsonl", "--task", "smus"], "did you mean sums"),
         ("", ["quantify", "runs.jsonl", "--model", "gpt-4o"], "no provider"),
@@ -285,6 +285,64 @@ def test_replay_of_a_recording_gives_the_same_table(cli: Cli, project: Path) -> 
     assert replayed.json["rows"] == live.json["rows"]
 
 
+CORRECTIONS: list[tuple[dict[str, Any], dict[str, Any], float | None, float | None]] = [
+    # accuracy as the file has it, as it is corrected, and the mean before and after: the judge says
+    # "correct" of four runs of six
+    ({"accepted_values": ["incorrect", "correct"]},
+     {"accepted_values": ["correct", "incorrect"], "order": "worst_to_best",
+      "order_confirmed": True}, 4 / 6, 2 / 6),
+    ({"accepted_values": ["incorrect", "correct"]},
+     {"accepted_values": ["incorrect", "correct"], "order": "best_to_worst",
+      "order_confirmed": True}, 4 / 6, 2 / 6),
+    ({"accepted_values": ["correct", "incorrect"], "order": "worst_to_best"},
+     {"accepted_values": ["incorrect", "correct"], "order": "worst_to_best"}, None, 4 / 6),
+    ({"accepted_values": ["incorrect", "correct"], "order": "unclear"},
+     {"accepted_values": ["incorrect", "correct"], "order": "worst_to_best"}, None, 4 / 6),
+    ({"accepted_values": ["incorrect", "correct"]},
+     {"accepted_values": ["incorrect", "correct"], "order": "unclear"}, 4 / 6, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "first", "second"), CORRECTIONS)
+@pytest.mark.parametrize("judge", ["server", "replay"])
+def test_a_corrected_order_relabels_what_is_stored_and_asks_nobody(
+    cli: Cli, project: Path, judge: str, before: dict[str, Any], after: dict[str, Any],
+    first: float | None, second: float | None,
+) -> None:  # fmt: skip
+    clarity = {"name": "Clarity", "accepted_values": ["unclear", "clear"]}
+
+    def write(accuracy: dict[str, Any]) -> None:
+        content = {"criteria": [clarity, {"name": "Accuracy", **accuracy}]}
+        (project / "criteria" / "sums.json").write_text(json.dumps(content))
+
+    def mean(result: Any) -> Any:
+        assert result.code == 0, result.err
+        rows = {(r["criterion"], r["system"]): r for r in result.json["rows"]}
+        assert rows["clarity", "all systems"]["overall"]["mean"] == 1.0
+        row = rows.get(("accuracy", "all systems"))
+        return None if row is None or row["overall"] is None else row["overall"]["mean"]
+
+    write(before)
+    with serve(answer) as server:
+        arguments = ["quantify", "runs.jsonl", "--base-url", server.base_url, "--model", "m"]
+        if judge == "replay":
+            cli(*arguments, "--store", "other.db", "--record", "rec.jsonl")
+            arguments = ["quantify", "runs.jsonl", "--model", "replay:rec.jsonl"]
+        asked = cli(*arguments, "--json")
+        number = server.count
+        assert mean(asked) == (None if first is None else pytest.approx(first))
+        write(after)
+        again = cli(*arguments, "--json")
+        assert server.count == number
+    expected = None if second is None else pytest.approx(second)
+    assert mean(again) == expected
+    assert "relabelled 6 ratings of Accuracy: " in again.err
+    assert "relabelled" not in cli(*arguments, "--json").err
+    assert mean(cli("show", "--json")) == expected
+    if second is None:
+        assert "no mean: order unclear: Accuracy: correct 4, incorrect 2" in cli("show").out
+
+
 def test_reversed_scales_and_criteria_of_another_task_are_told(cli: Cli, project: Path) -> None:
     text = (project / "criteria" / "sums.json").read_text()
     turned = [{**c, "accepted_values": c["accepted_values"][::-1], "order": "worst_to_best"}
@@ -295,10 +353,9 @@ def test_reversed_scales_and_criteria_of_another_task_are_told(cli: Cli, project
              "http://127.0.0.1:9/v1", "--dry-run")  # fmt: skip
     for command in ("quantify", "verify"):
         done = cli(command, *asked)
-        assert done.code == 2
-        assert "rev.json: criteria[0].accepted_values" in done.err
-        assert "from best to worst" in done.err
-        assert 'or add "order_confirmed": true' in done.err
+        assert done.code == 0
+        assert "order unclear: stated is order worst_to_best, but its values run" in done.err
+        assert 'with "order_confirmed": true' in done.err
     path.write_text(json.dumps({"task": "letters", "criteria": json.loads(text)}))
     for command in ("quantify", "verify"):
         done = cli(command, *asked)
@@ -382,3 +439,36 @@ def test_a_name_that_cannot_be_given(cli: Cli, project: Path, name: str, message
     assert done.code == 2
     assert message in done.err
     assert not (project / "agenteval.db").exists()
+
+
+def test_an_order_is_told_wherever_the_criterion_is_shown(cli: Cli, project: Path) -> None:
+    """Turned round, unclear: in verify, show and the page; a corrected file relabels for report."""
+    content: list[dict[str, Any]] = [
+        {"name": "Clarity", "accepted_values": ["clear", "unclear"]},
+        {"name": "Accuracy", "accepted_values": ["correct", "incorrect"],
+         "order": "worst_to_best"},
+    ]  # fmt: skip
+    path = project / "criteria" / "sums.json"
+    path.write_text(json.dumps({"criteria": content}))
+    with serve(answer) as server:
+        done = cli("verify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
+        number = server.count
+        assert "Traceback" not in done.err
+        assert "Clarity: turned round: its values ran best first" in done.err
+        assert "Accuracy: order unclear: stated is order worst_to_best" in done.err
+        assert "no mean: order unclear: Accuracy: correct 8, incorrect 4" in cli("show").out
+        assert cli("report", "-o", "page.html").code == 0
+        page = (project / "page.html").read_text()
+        assert "turned round: its values ran best first" in page
+        assert "in no known order, so without a mean" in page
+        assert ">order unclear<" in page
+        content[1]["accepted_values"].reverse()
+        path.write_text(json.dumps({"criteria": content}))
+        told = cli("report", "-o", "page.html", "--criteria", path)
+        assert told.code == 0, told.err
+        assert "relabelled" in told.err
+        assert "ratings of Accuracy" in told.err
+        assert "in no known order" not in (project / "page.html").read_text()
+        rows = {(r["criterion"], r["system"]): r for r in cli("show", "--json").json["rows"]}
+        assert rows["accuracy", "all systems"]["overall"]["mean"] == pytest.approx(4 / 6)
+        assert server.count == number

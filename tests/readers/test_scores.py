@@ -213,3 +213,36 @@ def test_what_an_export_holds_needs_no_word(
     for path in both(tmp_path, {**row, "by": "me", "notes": "n", "rater": "A", "judge": "j"}):
         read_scores(path)
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("row", "value", "told"),
+    [
+        ({"label": "clear", "value": 0.0}, 1.0, "'clear' has 1 on clarity, not 0"),
+        ({"label": "fair", "value": 0.7}, 0.5, "'fair' has 0.5 on clarity, not 0.7"),
+        ({"label": "fair", "value": 0.504}, 0.504, None),  # rounded by whoever wrote it
+        ({"label": "fair", "value": 0.506}, 0.5, "'fair' has 0.5 on clarity"),
+        ({"criterion": "kind", "label": "y", "value": 1.0}, None, "'y' has no value on kind"),
+        ({"criterion": "unknown", "label": "clear", "value": 0.0}, 0.0, None),
+        ({"label": "another's", "value": 0.3}, 0.3, None),
+        # an expected value is not that of the likeliest label
+        ({"label": "clear", "value": 0.75, "probabilities": {"clear": 0.5, "fair": 0.5}}, 0.75,
+         None),
+        ({"label": "clear", "value": 0.25, "probabilities": '{"clear": 0.5, "fair": 0.5}'}, 0.75,
+         "'clear' has 0.75"),
+        ({"label": "clear", "value": 0.9, "evidence": {"statistic": "x"}}, 0.9, None),
+        ({"label": "unclear", "value": 0.0, "status": "degenerate"}, 0.0, None),
+        ({"label": "clear", "value": 0.0, "status": "degenerate"}, 0.0, None),
+    ],
+)  # fmt: skip
+def test_a_value_that_contradicts_its_label_gives_way_to_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, row: Any, value: Any, told: str | None
+) -> None:
+    sound = {"run": "b", "criterion": "clarity", "label": "clear", "value": 1.0}
+    path = jsonl(tmp_path / "s.jsonl", {"run": "a", "criterion": "clarity", **row}, sound)
+    known = [CLARITY, KIND] if row.get("criterion") != "unknown" else []
+    read = read_scores(path, known).value[0]
+    assert math.isnan(read) if value is None else read == pytest.approx(value)
+    assert [told in r.message for r in caplog.records] == ([True] if told else [])
+    if told:
+        assert "1 of 2 ratings have a value that contradicts their label" in caplog.text

@@ -75,13 +75,42 @@ def test_the_hash_of_a_criterion_holds_what_a_judge_sees_and_no_more() -> None:
     for change in (
         {"name": "Y"},
         {"description": "e"},
-        {"accepted_values": LEVELS[::-1]},
-        {"scale": "binary"},
+        {"accepted_values": LEVELS[1:]},
         {"allow_na": True},
         {"hint": "h"},
         {"sub_criteria": (base,)},
     ):
         assert base.model_copy(update=change).sha256 != base.sha256
+
+
+NUMBERS, LETTERS = ("1", "2", "3"), ("C", "B", "A")
+
+
+@pytest.mark.parametrize(
+    ("levels", "other", "same"),
+    [
+        # a label that carries words means the same wherever it stands
+        (LEVELS, LEVELS[::-1], True),
+        (LEVELS, (LEVELS[1], LEVELS[0], LEVELS[2]), True),
+        (("1 - bad", "2 - good"), ("2 - good", "1 - bad"), True),
+        (("<5 seconds", ">5 seconds"), (">5 seconds", "<5 seconds"), True),
+        # a bare number or letter is what the prompt says of it
+        (NUMBERS, NUMBERS[::-1], False),
+        (LETTERS, LETTERS[::-1], False),
+        (("0%", "50%", "100%"), ("100%", "50%", "0%"), False),
+        (("0-25%", "26-100%"), ("26-100%", "0-25%"), False),
+        (("level 1", "level 2"), ("level 2", "level 1"), False),
+        (("1 star", "2 stars"), ("2 stars", "1 star"), False),
+    ],
+)
+def test_the_order_of_the_levels_enters_the_hash_of_bare_numbers_against_nature_only(
+    levels: tuple[str, ...], other: tuple[str, ...], same: bool
+) -> None:
+    first, second = (Criterion(name="X", accepted_values=v) for v in (levels, other))
+    assert (first.sha256 == second.sha256) is same
+    for criterion in (first, second):  # where no direction was stated, the natural one is taken
+        unclear = criterion.model_copy(update={"order": "unclear", "order_reason": "why"})
+        assert unclear.sha256 == first.sha256
 
 
 def test_ids_are_unique_in_a_set() -> None:

@@ -13,13 +13,14 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
 from agenteval.errors import AgentevalError
+from agenteval.records import Criterion
 from agenteval.store import Store, Trials
 from agenteval.store.connect import make_engine
 from agenteval.store.migrations import prepare
 from tests.store.making import FORK, ScriptedJudge, check_file
 from tests.store.trial_making import SYSTEM, case, trial
 
-VERSIONS = [1, 2]
+VERSIONS = [1, 2, 3]
 
 
 def old_store(path: Path, version: int) -> Path:
@@ -67,19 +68,55 @@ def test_an_old_store_is_brought_up_to_date_and_keeps_every_row(
     path = old_store(tmp_path / "old.db", version)
     before = rows_of(path)
     assert version_of(path) == str(version).encode()
-    assert ("origin" in before["runs"][0], "trials" in before) == (version == 2, False)
+    assert ("origin" in before["runs"][0], "trials" in before) == (version >= 2, version >= 3)
     Store(tmp_path / "new.db").close()
     for _ in range(2):  # the second time there is nothing to do
         Store(path).close()
         assert layout(path) == layout(tmp_path / "new.db")
         after = rows_of(path)
-        assert version_of(path) == b"3"
+        assert version_of(path) == b"4"
         for name, rows in before.items():
-            if name == "meta":
+            if name in ("meta", "criteria", "cells"):  # see the test of orders below
                 continue
             extra = {"origin": None} if name == "runs" else {}
             assert after[name] == [{**extra, **row} for row in rows], name
+        own = {row["criterion_key"]: key_of(row) for row in before["criteria"]}
+        assert {r["criterion_key"] for r in after["criteria"]} == set(own.values())
+        two = [r["criterion_key"] for r in before["criteria"] if r["criterion_id"] == "tidiness"]
+        one_order = [r for r in before["cells"] if r["criterion_key"] not in two]
+        cells = [{**row, "criterion_key": own[row["criterion_key"]]} for row in one_order]
+        assert len(cells) == (9 if version == 3 else 6)
+        assert all(cell in after["cells"] for cell in cells)
         assert [after[n] for n in ("cases", "systems", "trials")] == [[], [], []]
+    check_file(path)
+
+
+def key_of(row: dict[str, Any]) -> str:
+    return Criterion.model_validate_json(row["record"]).sha256
+
+
+def test_one_list_that_was_judged_in_two_orders_becomes_one(tmp_path: Path) -> None:
+    """Three runs under tidy, fair, untidy (as worst to best), then two under the reverse."""
+    path = old_store(tmp_path / "old.db", 3)
+    judge = ScriptedJudge(seed=1)
+    rated = """
+        SELECT run_id, label, value FROM cells JOIN criteria USING (criterion_key)
+        JOIN runs USING (run_key) WHERE criterion_id = 'tidiness' ORDER BY run_id, cells.rowid
+    """
+    with sqlite3.connect(path) as db:
+        assert db.execute(rated).fetchall() == [
+            ("run-0", "tidy", 0.0), ("run-0", "untidy", 0.0), ("run-1", "fair", 0.5),
+            ("run-1", "untidy", 0.0), ("run-2", "untidy", 1.0),
+        ]  # fmt: skip
+    with Store(path) as store:
+        stored = store.criteria_of(judge.source.sha256)
+        (criterion,) = [c for c in stored.values() if c.id == "tidiness"]
+        assert criterion.accepted_values == ("untidy", "fair", "tidy")
+        assert stored[criterion.sha256] == criterion
+    with sqlite3.connect(path) as db:  # what was rated last stays; the rest is relabelled
+        assert db.execute(rated).fetchall() == [
+            ("run-0", "untidy", 0.0), ("run-1", "untidy", 0.0), ("run-2", "untidy", 0.0),
+        ]  # fmt: skip
     check_file(path)
 
 
@@ -91,7 +128,7 @@ async def test_an_old_store_is_read_and_takes_trials(tmp_path: Path, version: in
     with Store(path, create=False) as store:
         statuses = sorted(state.status for state in store.states(judge.source).values())
         assert statuses == ["error:timeout"] * 2 + ["scored"] * 4
-        assert [r["run_id"] for r in store.runs().values()] == ["run-0", "run-1", "run-2"]
+        assert sorted(r["run_id"] for r in store.runs().values()) == ["run-0", "run-1", "run-2"]
         assert store.get_reply("k") == {"text": "paid"}
         assert store.secret == secret
         trials = Trials(store)
@@ -130,14 +167,14 @@ def test_an_upgrade_that_fails_at_any_statement_is_made_good(tmp_path: Path, ver
         left = version_of(path)
         left_at.add(left)
         assert set(rows_of(path)) == set(rows_of(whole)) - (
-            set() if left == b"3" else {"cases", "systems", "trials"}
+            set() if left >= b"3" else {"cases", "systems", "trials"}
         )
         Store(path).close()
         assert layout(path) == layout(whole)
         assert rows_of(path) == rows_of(whole)
     assert failed >= 8
     # It stops before a step or after it, never inside.
-    assert left_at == {str(v).encode() for v in range(version, 4)}
+    assert left_at == {str(v).encode() for v in range(version, 5)}
 
 
 def test_an_upgrade_waits_for_a_program_that_is_writing(tmp_path: Path) -> None:
@@ -159,7 +196,7 @@ def test_an_upgrade_waits_for_a_program_that_is_writing(tmp_path: Path) -> None:
     with Store(path) as store:
         assert store.get_reply("late") == {}
     writer.join(5)
-    assert version_of(path) == b"3"
+    assert version_of(path) == b"4"
 
 
 def _open(path: Path, start: Any, said: Any) -> None:

@@ -62,6 +62,9 @@ def _aggregate(
     labels: dict[str, JsonValue] = {
         p: "not applicable" if a.not_applicable else a.label for p, a in parts.items()
     }
+    masses: dict[str, JsonValue] = {
+        p: dict(a.probabilities) for p, a in parts.items() if a.probabilities
+    }
     reasons = [f"{p}: {a.explanation}" for p, a in parts.items() if a.explanation]
     return Score(
         key=key,
@@ -69,7 +72,7 @@ def _aggregate(
         status="scored" if values else "not_applicable",
         value=pick(values) if values else None,
         explanation="\n".join(reasons) or None,
-        evidence={"parts": labels},
+        evidence={"parts": labels, **({"probabilities": masses} if masses else {})},
         rung=rung,
         match="exact" if all(a.match == "exact" for a in parts.values()) else "tolerant",
     )

@@ -62,10 +62,7 @@ class Answers:
 
 def leaves(criterion: Criterion, prefix: str = "") -> list[tuple[str, Criterion]]:
     """(path, leaf) of a criterion: itself, or its sub-criteria with paths `parent/child`."""
-    path = prefix + criterion.id
-    if not criterion.sub_criteria:
-        return [(path, criterion)]
-    return [leaf for sub in criterion.sub_criteria for leaf in leaves(sub, f"{path}/")]
+    return criterion.leaves(prefix)
 
 
 def looks_like_answers(value: Any, criteria: Sequence[Criterion]) -> bool:
@@ -304,7 +301,8 @@ def _from_number(said: Any, leaf: Criterion, explanation: str | None) -> Answer 
         shown = repr(said)[:80]
         return NoAnswer("unscored:off_scale", f"{shown} is no number from {worst:g} to {best:g}")
     match: Match = "tolerant" if isinstance(said, str) else "exact"
-    return Answer(f"{number:g}", (number - worst) / (best - worst), match, explanation)
+    value = (number - worst) / (best - worst) if leaf.ordered else None
+    return Answer(f"{number:g}", value, match, explanation)
 
 
 def _number_said(said: Any, top: float) -> int | float | None:
@@ -319,10 +317,7 @@ def _number_said(said: Any, top: float) -> int | float | None:
 def _from_probabilities(
     raw: dict[Any, Any], leaf: Criterion, explanation: str | None
 ) -> Answer | NoAnswer:
-    """Expected value over the accepted values: sum of p times rank / (levels - 1).
-
-    G-Eval (arXiv 2303.16634, section 2) without its rescaling. The masses must sum to 1.
-    """
+    """The likeliest level, and the expected value. The masses must sum to 1."""
     masses: dict[str, float] = {}
     for name, mass in raw.items():
         label = read_label(name, leaf.accepted_values)
@@ -336,7 +331,4 @@ def _from_probabilities(
     if abs(total - 1) > 0.02:
         return NoAnswer("unscored:off_scale", f"the probabilities sum to {total:.3f}, not 1")
     likely = max(masses, key=lambda k: masses[k])
-    if leaf.scale == "nominal":
-        return Answer(likely, None, "exact", explanation, masses)
-    value = sum(m / total * (leaf.value_of(k) or 0.0) for k, m in masses.items())
-    return Answer(likely, min(1.0, max(0.0, value)), "exact", explanation, masses)
+    return Answer(likely, leaf.expected_value(masses), "exact", explanation, masses)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,12 @@ from pydantic import JsonValue, ValidationError
 
 from agenteval.errors import InputError, ReplyError
 from agenteval.evaluators.utility.critic_reply import read_criteria
-from agenteval.evaluators.utility.scale_order import is_not_applicable, order_of
+from agenteval.evaluators.utility.scale_order import (
+    Settled,
+    is_not_applicable,
+    settle,
+    settle_range,
+)
 from agenteval.files import write_atomically
 from agenteval.readers.decode import read_json
 from agenteval.readers.problems import first_problem
@@ -50,11 +55,10 @@ def find_criteria(task: str) -> Path:
 def load_criteria(path: Path, *, task: str = "") -> Loaded:
     """Read a criteria file. Raises InputError naming the file and the line or key.
 
-    Scores are ranks, so the order of every list is checked. Without a stated order a best-first
-    list is turned round and noted, and a list whose order cannot be told is refused. With a stated
-    order a list that surely runs the other way is refused, unless `order_confirmed` says that a
-    person has looked at it. Where only the name of a criterion speaks against the order, that is
-    noted. Criteria made for another task than `task` are noted, too.
+    Scores are ranks, so the order of every list is settled as that of a critic's reply (see
+    `scale_order.settle`): what is turned round or stays unclear is noted. A criterion whose order
+    is unclear is kept; it has labels and no values. `order_confirmed` says that a person has
+    looked at a stated order. Criteria made for another task than `task` are noted, too.
     """
     value = read_json(path)
     notes: list[str] = []
@@ -90,12 +94,18 @@ def save_criteria(
     What is in `more` is for people and other programs: `load_criteria` passes over it.
     """
     record = criteria.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    for entry, criterion in zip(record["criteria"], criteria.criteria, strict=True):
-        entry.update(scale=criterion.scale, order=criterion.order)  # stated, never implied
+    _state(record["criteria"], criteria.criteria)
     text = json.dumps(
         {"schema": SCHEMA_VERSION, **record, **(more or {})}, indent=2, ensure_ascii=False
     )
     write_atomically(path, text + "\n")
+
+
+def _state(entries: list[dict[str, Any]], criteria: Sequence[Criterion]) -> None:
+    """Scale and order of every criterion and part stand in the file, never implied."""
+    for entry, criterion in zip(entries, criteria, strict=True):
+        entry.update(scale=criterion.scale, order=criterion.order)
+        _state(entry.get("sub_criteria", []), criterion.sub_criteria)
 
 
 def _check_schema(value: dict[str, Any], path: Path) -> None:
@@ -115,65 +125,58 @@ def _is_plain(item: Any) -> bool:
 
 
 def _checked(item: Any, where: str, notes: list[str]) -> Criterion:
+    """The criterion, with its order settled. Raises InputError naming `where`."""
+    item = _without_na(item, notes)
+    stated = item.get("order") if isinstance(item, dict) else None
     try:
-        criterion = Criterion.model_validate(_without_na(item, notes))
+        criterion = Criterion.model_validate(_as_listed(item))
     except ValidationError as error:
         raise InputError(first_problem(error), where) from error
-    stated = isinstance(item, dict) and "order" in item
     if criterion.sub_criteria:
-        for number, part in enumerate(criterion.sub_criteria):
-            _check_order(part, f"{where}.sub_criteria[{number}]", notes)
-        return criterion
-    if stated or criterion.scale != "ordinal":
-        _check_order(criterion, where, notes)
-        return criterion
-    return _ordered(criterion, where, notes)
-
-
-def _ordered(criterion: Criterion, where: str, notes: list[str]) -> Criterion:
-    """A list without a stated order, worst first. Raises InputError where that cannot be told."""
-    order, reason = order_of(criterion.accepted_values)
-    if order == "worst_to_best" or (order == "best_to_worst" and _fewer_is_better(criterion)):
-        _check_order(criterion, where, notes)
-        return criterion
-    if order == "best_to_worst":
-        notes.append(f"{criterion.name}: accepted values stood best first and were turned round")
-        turned = tuple(reversed(criterion.accepted_values))
-        return criterion.model_copy(update={"accepted_values": turned})
-    raise InputError(
-        f"{criterion.name!r}: it is unclear whether its accepted values run from worst to best "
-        f'({reason}); put them in that order and add "order": "worst_to_best", or set '
-        '"scale": "nominal"',
-        where,
-    )
-
-
-def _check_order(criterion: Criterion, where: str, notes: list[str]) -> None:
-    """Refuse what surely runs from best to worst; note what only the criterion's name says so of.
-
-    The name alone proves nothing ("Timeliness" speaks of time), so it can only acquit or warn.
-    """
-    if criterion.order_confirmed or not criterion.ordered or criterion.scale == "numeric":
-        return
-    values = criterion.accepted_values
-    order, reason = order_of(values)
-    if order == "best_to_worst" and not _fewer_is_better(criterion):
-        raise InputError(
-            f"{criterion.name!r}: its values run from best to worst ({reason}), which would turn "
-            'every score round; put the worst first, or add "order_confirmed": true if '
-            f"{values[0]!r} is the worst",
-            f"{where}.accepted_values",
+        parts = tuple(
+            _checked(part, f"{where}.sub_criteria[{n}]", notes)
+            for n, part in enumerate(item["sub_criteria"])
         )
-    named, why = order_of(values, criterion.name)
-    if named == "best_to_worst" != order:
-        notes.append(
-            f"{criterion.name}: {values[0]!r} counts as the worst, {values[-1]!r} as the best; by "
-            f"its name it could be the other way ({why})"
+        return criterion.model_copy(update={"sub_criteria": parts})
+    if criterion.scale == "nominal":
+        return criterion
+    numeric = criterion.scale == "numeric"
+    key = "numeric_range" if numeric else "accepted_values"
+    values: tuple[Any, ...] = getattr(criterion, key)
+    if criterion.order_confirmed:
+        turned = stated == "best_to_worst"
+        return criterion.model_copy(
+            update={key: values[::-1] if turned else values, "order": "worst_to_best"}
         )
+    if stated == "unclear":
+        why = criterion.order_reason or "unclear: so the file states"
+        settled = Settled((), "unclear", criterion.scale, why)
+    elif numeric:  # the bounds of a file are worst and best as they stand
+        settled = settle_range((values[0], values[1]), stated or "worst_to_best", criterion.name)
+    else:
+        settled = settle(values, stated, criterion.name)
+    if settled.note is not None:
+        notes.append(f"{criterion.name}: {settled.note}")
+    reason = settled.reason
+    if reason is None and not (criterion.order_reason or "").startswith("unclear"):
+        reason = criterion.order_reason
+    scale = settled.scale if "scale" not in item else criterion.scale
+    return criterion.model_copy(
+        update={
+            key: values[::-1] if settled.turned else values,
+            "order": settled.order, "scale": scale, "order_reason": reason,
+        }
+    )  # fmt: skip
 
 
-def _fewer_is_better(criterion: Criterion) -> bool:
-    return order_of(criterion.accepted_values, criterion.name)[0] == "worst_to_best"
+def _as_listed(item: Any) -> Any:
+    """The entry without "best_to_worst", which a record cannot hold: it is turned round instead."""
+    if not isinstance(item, dict):
+        return item
+    parts = item.get("sub_criteria")
+    parts = {"sub_criteria": list(map(_as_listed, parts))} if isinstance(parts, list) else {}
+    order = {"order": "worst_to_best"} if item.get("order") == "best_to_worst" else {}
+    return {**item, **parts, **order}
 
 
 def _without_na(item: Any, notes: list[str]) -> Any:

@@ -16,6 +16,8 @@ from typing import Any
 from agenteval.errors import InputError, ReplyError, Unauthorized
 from agenteval.evaluators.base import classify
 from agenteval.evaluators.utility.critic_call import ask, signed
+from agenteval.evaluators.utility.critic_order import PROMPT as ORDER_PROMPT
+from agenteval.evaluators.utility.critic_order import ask_orders, order_request, unclear_leaves
 from agenteval.evaluators.utility.critic_reply import read_criteria
 from agenteval.evaluators.utility.critic_schema import critic_schema
 from agenteval.evaluators.utility.subcritic import SubCritic
@@ -85,7 +87,8 @@ class Critic:
     @property
     def prompt_sha256(self) -> str:
         """Hash (hex) over the templates used."""
-        return content_hash([self._system.sha256, self._user.sha256, self._repair.sha256])
+        prompts = self._system, self._user, self._repair, ORDER_PROMPT
+        return content_hash([p.sha256 for p in prompts])
 
     def request(self, seed: int, instructions: str = "") -> Request:
         """The request of one seed."""
@@ -111,9 +114,14 @@ class Critic:
             run_id=self.task.name,
         )
 
+    def order_request(self, unclear: Sequence[Criterion], seed: int) -> Request:
+        """The question which level of these criteria is the best."""
+        return order_request(self.task, unclear, sampling(seed, self.temperature))
+
     async def propose(self, seed: int, *, instructions: str = "") -> Proposal:
         """The criteria of one seed; with sub-criteria when the critic was made for them.
 
+        Criteria whose levels do not show their order are asked for once more, all together.
         A sub-critic that cannot be read leaves the criteria whole and is named among the
         problems. Raises ReplyError when the critic's reply and its repair cannot be read,
         Filtered when it was refused, and the ModelError or BudgetExceeded of the client.
@@ -137,6 +145,13 @@ class Critic:
             else:
                 criteria, usage = divided.criteria, usage + divided.usage
                 problems += divided.problems
+        unclear = unclear_leaves(criteria)
+        if unclear:
+            ordered = await ask_orders(self.client, self.order_request(unclear, seed), criteria)
+            open_before = {f"{leaf.name}: order unclear" for leaf in unclear}
+            problems = tuple(p for p in problems if not p.startswith(tuple(open_before)))
+            criteria, usage = ordered.criteria, usage + ordered.usage
+            problems += ordered.problems
         return Proposal(seed, criteria, problems, usage, asked.reading.rung, asked.raw)
 
     async def propose_all(self, seeds: Sequence[int]) -> list[Proposal | FailedProposal]:

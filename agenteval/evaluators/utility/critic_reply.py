@@ -16,7 +16,8 @@ from pydantic import ValidationError
 
 from agenteval.errors import ReplyError
 from agenteval.evaluators.utility.levels import Levels, read_levels
-from agenteval.evaluators.utility.scale_order import more_is, named_kinds, order_of
+from agenteval.evaluators.utility.scale_order import Stated, settle, settle_range
+from agenteval.models.jsonish import Doubled
 from agenteval.models.reply import parse_reply
 from agenteval.records import Criterion, Direction, slug
 
@@ -38,6 +39,13 @@ _WRAPPERS = ("criteria", "evaluationcriteria", "rubric", "items", "dimensions", 
 _BEST_FIRST = ("best_to_worst", "descending", "best_first", "high_to_low")
 _WORST_FIRST = ("worst_to_best", "ascending", "worst_first", "low_to_high")
 _MAX_DEPTH = 4
+# Strings, and between them what is code and not JSON: numbers as keys, calls, comprehensions.
+_CODE = re.compile(
+    r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
+    r"|(?P<before>[{,]\s*)(?P<key>-?\d+(?:\.\d+)?|True|False)(?=\s*:)"
+    r"|(?P<code>(?:(?:np|numpy)(?:\.\w+)+|range|list|tuple|set)\((?:[^()\"\n]|\([^()\"\n]*\))*\)(?:\.tolist\(\))?"
+    r"|\[[^\[\]\"{}\n]{1,80}\sfor\s+\w+\s+in\s[^\[\]\"{}\n]{1,80}\])"
+)
 
 
 @dataclass
@@ -58,7 +66,10 @@ def read_criteria(value_or_text: Any) -> CriticReading:
     Raises ReplyError, with the first reason, when not one criterion can be read.
     """
     if isinstance(value_or_text, str):
-        value, rung = _parse(value_or_text)
+        text = _CODE.sub(_quoted, value_or_text)
+        value, rung = _parse(text)
+        if text != value_or_text and rung in ("json", "fenced", "buried"):
+            rung = "loose"
     else:
         value, rung = value_or_text, None
     entries = list(_entries(value))
@@ -73,6 +84,13 @@ def read_criteria(value_or_text: Any) -> CriticReading:
     return reading
 
 
+def _quoted(piece: re.Match[str]) -> str:
+    """Numbers as keys, and numbers written as code, as strings that JSON can hold."""
+    if piece["code"]:
+        return '"' + piece["code"] + '"'
+    return f'{piece["before"]}"{piece["key"]}"' if piece["key"] else piece.group()
+
+
 def _parse(text: str) -> tuple[Any, str]:
     """The value in the text with most criteria; single ones in a row are taken together."""
     seen: list[tuple[int, Any]] = []
@@ -83,7 +101,7 @@ def _parse(text: str) -> tuple[Any, str]:
         return False
 
     try:
-        parse_reply(text, note, last_counts=False)
+        parse_reply(text, note, last_counts=False, doubled=True)
     except ReplyError as error:
         if not seen:
             raise
@@ -93,7 +111,7 @@ def _parse(text: str) -> tuple[Any, str]:
             return list(reversed(singles)), "buried"
         wanted: Callable[[Any], bool] = lambda v: sum(1 for _ in _entries(v)) == most  # noqa: E731
         try:
-            parsed = parse_reply(text, wanted, last_counts=False)
+            parsed = parse_reply(text, wanted, last_counts=False, doubled=True)
         except ReplyError:  # cannot be: `most` was counted on the same values
             raise error from None
         return parsed.value, parsed.rung
@@ -132,7 +150,9 @@ def _entries(value: Any, depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]
 
 def _named(name: str, item: Any, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """A member of a mapping of names to criteria; `{"clarity": ["poor", "good"]}` is one, too."""
-    if isinstance(item, dict) and (_looks_like_criterion(item) or _field(item, "description")):
+    if isinstance(item, Doubled) and any(any(_named(name, v, depth)) for v in item.values):
+        yield name, {"accepted_values": item}
+    elif isinstance(item, dict) and (_looks_like_criterion(item) or _field(item, "description")):
         yield name, item
     elif isinstance(item, list) and len(item) > 1 and all(isinstance(i, str) for i in item):
         if _key(name) not in _KEYS["levels"]:  # the levels of a criterion without a name
@@ -183,6 +203,8 @@ def _read_all(
 
 def _read_one(name: str, raw: dict[str, Any], notes: list[str], depth: int) -> Criterion:
     """One criterion. Raises ValueError with the reason when it has no usable scale."""
+    if any(isinstance(value, Doubled) for value in raw.values()):
+        raise ValueError("it stands twice with different content")
     shared = _shared(name, raw)
     parts = _parts(raw, notes, depth)
     if parts:
@@ -196,12 +218,25 @@ def _read_one(name: str, raw: dict[str, Any], notes: list[str], depth: int) -> C
     levels = read_levels(found)
     notes.extend(levels.notes)
     shared["allow_na"] = bool(shared["allow_na"]) or levels.allow_na
-    stated = _stated_scale(raw)
-    if bounds := _bounds(levels, stated):
-        return Criterion(**shared, scale="numeric", numeric_range=_turned(bounds, name, raw, notes))
+    kind = _key(raw.get("scale", raw.get("type")) or "")
+    if bounds := _bounds(levels, kind):
+        settled = settle_range(bounds, _stated_order(raw), name)
+        shared["numeric_range"] = bounds[::-1] if settled.turned else bounds
+    elif len(levels.labels) < 2:
+        raise ValueError(
+            f"it has {len(levels.labels)} accepted value(s); a scale needs at least two"
+        )
+    else:
+        kinds = kind in ("nominal", "categorical")
+        settled = settle(levels.labels, _stated_order(raw), name, kinds=kinds)
+        shared["accepted_values"] = settled.values
+    if settled.note:
+        notes.append(settled.note)
     meanings = "; ".join(f"{label}: {text}" for label, text in levels.meanings.items())
     shared["hint"] = "; ".join(t for t in (shared["hint"], meanings) if t) or None
-    return Criterion(**shared, **_scale(levels.labels, name, raw, notes))
+    return Criterion(
+        **shared, scale=settled.scale, order=settled.order, order_reason=settled.reason
+    )
 
 
 def _shared(name: str, raw: dict[str, Any]) -> dict[str, Any]:
@@ -256,19 +291,11 @@ def _parts(raw: dict[str, Any], notes: list[str], depth: int) -> list[Criterion]
     return parts
 
 
-def _stated_scale(raw: dict[str, Any]) -> str:
-    scale = raw.get("scale", raw.get("type"))
-    return _key(scale) if isinstance(scale, str) else ""
-
-
-def _stated_order(raw: dict[str, Any]) -> str | None:
-    said = raw.get("order")
-    if not isinstance(said, str):
-        return None
-    said = re.sub(r"[^a-z]+", "_", said.lower()).strip("_")
-    if said in _WORST_FIRST:
+def _stated_order(raw: dict[str, Any]) -> Stated | None:
+    order = re.sub(r"[^a-z]+", "_", str(raw.get("order")).lower()).strip("_")
+    if order in _WORST_FIRST:
         return "worst_to_best"
-    return "best_to_worst" if said in _BEST_FIRST else "unclear" if said == "unclear" else None
+    return "best_to_worst" if order in _BEST_FIRST else None
 
 
 def _bounds(levels: Levels, stated: str) -> tuple[float, float] | None:
@@ -283,54 +310,3 @@ def _bounds(levels: Levels, stated: str) -> tuple[float, float] | None:
     except ValueError:
         return None
     return (low, high) if low != high else None
-
-
-def _turned(
-    bounds: tuple[float, float], name: str, raw: dict[str, Any], notes: list[str]
-) -> tuple[float, float]:
-    """Worst and best bound. Less is better where the critic says so, or the name does."""
-    stated = _stated_order(raw)
-    if stated == "best_to_worst" or (stated is None and more_is(name) == "worse"):
-        notes.append(f"turned round: {bounds[0]:g} is the best, {bounds[1]:g} the worst")
-        return bounds[1], bounds[0]
-    if stated is None and more_is(name) is None:
-        notes.append(f"taken as: {bounds[1]:g} is the best")
-    return bounds
-
-
-def _scale(labels: list[str], name: str, raw: dict[str, Any], notes: list[str]) -> dict[str, Any]:
-    """Accepted values worst first, with scale and order; what is stated must agree with the words.
-
-    Raises ValueError for fewer than two levels.
-    """
-    if len(labels) < 2:
-        raise ValueError(f"it has {len(labels)} accepted value(s); a scale needs at least two")
-    stated, (told, reason) = _stated_order(raw), order_of(labels, name)
-    kind = _stated_scale(raw)
-    clear = told in ("worst_to_best", "best_to_worst")
-    values: dict[str, Any] = {"accepted_values": tuple(labels), "order": "unclear"}
-    ordered = "binary" if len(labels) == 2 else "ordinal"
-    if kind in ("nominal", "categorical") and not clear:
-        return values | {"scale": "nominal"}
-    if kind in ("nominal", "categorical") or (stated and _disagree(stated, told, labels)):
-        said = "a nominal scale" if stated is None or "nominal" in kind else stated
-        notes.append(f"order unclear: stated as {said}, but the values read as {told} ({reason})")
-        return values | {"scale": ordered}
-    if told == "nominal" and stated is None:
-        notes.append(f"nominal scale: {reason}")
-        return values | {"scale": "nominal"}
-    direction = told if clear else stated
-    if direction in (None, "unclear"):
-        notes.append(f"order unclear: {reason}")
-        return values | {"scale": ordered}
-    if direction == "best_to_worst":
-        notes.append("turned round: was best-first")
-        values["accepted_values"] = tuple(reversed(labels))
-    return values | {"scale": ordered, "order": "worst_to_best"}
-
-
-def _disagree(stated: str, told: str, labels: list[str]) -> bool:
-    """An order is stated and the words clearly say another, or that there is none."""
-    if told == "nominal":
-        return named_kinds(labels) and stated != "unclear"
-    return told != "unclear" and stated not in ("unclear", told)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import math
+import operator
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -11,8 +15,8 @@ from agenteval.evaluators.utility.labels import fold
 from agenteval.evaluators.utility.scale_order import is_not_applicable
 
 _RANGE_TEXT = re.compile(
-    r"^(?:list\()?(?:range)?\s*[(\[]?\s*(-?\d+(?:\.\d+)?)\s*(?:,|-|–|to|\.\.+)\s*"
-    r"(-?\d+(?:\.\d+)?)\s*[)\]]*(?:\s*(?:scale|points?))?$", re.I
+    r"^[(\[]?\s*(-?\d+(?:\.\d+)?)\s*%?\s*(?:,|-|–|to|\.\.+)\s*"
+    r"(-?\d+(?:\.\d+)?)\s*%?\s*[)\]]?(?:\s*(?:scale|points?|percent))?$", re.I
 )  # fmt: skip
 _SEPARATORS = (r"\s*\n\s*[-*•]?\s*", r"\s*;\s*", r"\s*\|\s*", r"\s*,\s*", r"\s*/\s*")
 _LABEL_KEYS = ("label", "value", "level", "name", "grade", "rating", "score")
@@ -74,8 +78,15 @@ def _from_list(items: list[Any], levels: Levels) -> None:
     if _is_run(items):
         levels.bounds = (float(items[0]), float(items[-1]))
         return
+    if len(items) == 1 and isinstance(items[0], str) and _is_range(items[0]):
+        _from_text(items[0], levels)  # ["0-100%"]
+        return
     for item in items:
         _add_item(item, levels)
+
+
+def _is_range(text: str) -> bool:
+    return _RANGE_TEXT.match(text.strip()) is not None or numbers_of(text) is not None
 
 
 def _is_run(items: list[Any]) -> bool:
@@ -147,9 +158,13 @@ def _is_number(value: Any) -> bool:
 def _from_text(text: str, levels: Levels) -> None:
     text = text.strip()
     if match := _RANGE_TEXT.match(text):
-        low, high = float(match.group(1)), float(match.group(2))
-        levels.bounds = (low, high - 1 if "range" in text.lower() else high)
+        levels.bounds = (float(match.group(1)), float(match.group(2)))
         return
+    if numbers := numbers_of(text):
+        levels.bounds = (numbers[0], numbers[-1])
+        return
+    if _CODE.search(text):
+        raise ValueError(f"its accepted values are the code {text[:60]!r}")
     text = text.strip("[](){}")
     for separator in _SEPARATORS:
         parts = [p.strip(" '\"-*•") for p in re.split(separator, text)]
@@ -158,3 +173,81 @@ def _from_text(text: str, levels: Levels) -> None:
                 levels.add(part)
             return
     raise ValueError(f"its accepted values are the text {text[:60]!r}, not a list")
+
+
+# ---------------------------------------------------------------- numbers written as code
+
+_CODE = re.compile(r"^\[?(?:np\.|numpy\.|range\(|list\()|\sfor\s+\w+\s+in\s")
+_MOST_NUMBERS = 10_001
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+}  # fmt: skip
+
+
+def numbers_of(code: str) -> list[float] | None:
+    """The numbers that a Python expression lists, in equal steps: `np.arange(0, 1.1, 0.1)`.
+
+    Read, never run: range, arange, linspace, list and tuple of them, and one comprehension over
+    them with arithmetic. None for anything else.
+    """
+    if "(" not in code or len(code) > 200:
+        return None
+    try:
+        value = _read_code(ast.parse(code.strip(), mode="eval").body, {})
+    except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError):
+        return None
+    if not isinstance(value, list) or not len(value) >= 2 or not all(map(math.isfinite, value)):
+        return None
+    numbers = [round(float(number), 9) for number in value]
+    steps = {round(b - a, 6) for a, b in pairwise(numbers)}
+    return numbers if len(steps) == 1 and steps != {0.0} else None
+
+
+def _read_code(node: ast.expr, names: Mapping[str, float]) -> Any:
+    """A number or a list of numbers. Raises ValueError for what is neither."""
+    match node:
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return number
+        case ast.Name(id=name) if name in names:
+            return names[name]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_read_code(operand, names)
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
+            return _OPERATORS[type(sign)](_number(left, names), _number(right, names))
+        case ast.List(elts=[ast.Call() as inner]):
+            return _read_code(inner, names)
+        case ast.ListComp(elt=each, generators=[ast.comprehension(
+            target=ast.Name(id=name), iter=numbers, ifs=[]
+        )]):  # fmt: skip
+            return [_number(each, {**names, name: n}) for n in _read_code(numbers, names)]
+        case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr="tolist")):
+            return _read_code(inner, names)
+        case ast.Call(func=function, args=args):
+            name = function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)
+            if name in ("list", "tuple", "array", "str", "float", "int", "round") and args:
+                return _read_code(args[0], names)
+            return _run_of(name, [_number(arg, names) for arg in args])
+    raise ValueError("no list of numbers")
+
+
+def _number(node: ast.expr, names: Mapping[str, float]) -> float:
+    value = _read_code(node, names)
+    if isinstance(value, list):
+        raise ValueError("a list where a number is needed")
+    return float(value)
+
+
+def _run_of(function: str, args: list[float]) -> list[float]:
+    """What range, arange or linspace give."""
+    if function == "linspace" and 2 <= len(args) <= 3:
+        count = int(args[2]) if len(args) == 3 else 50
+        start, step = args[0], (args[1] - args[0]) / (count - 1)
+    elif function in ("range", "arange") and 1 <= len(args) <= 3:
+        start, end = (0.0, args[0]) if len(args) == 1 else (args[0], args[1])
+        step = args[2] if len(args) == 3 else 1.0
+        count = math.ceil(round((end - start) / step, 9))
+    else:
+        raise ValueError(f"{function} is not read")
+    if not 0 < count <= _MOST_NUMBERS:
+        raise ValueError("too many numbers")
+    return [start + step * k for k in range(count)]

@@ -15,7 +15,7 @@ from typing import Literal
 from rapidfuzz.distance import OSA
 
 from agenteval.evaluators.utility.labels import fold
-from agenteval.evaluators.utility.scale_order import order_of, place
+from agenteval.evaluators.utility.scale_order import counted_in_units, order_of, place
 from agenteval.evaluators.utility.scale_words import DEGREES, FILLERS, NEGATING_PREFIXES, QUALITY
 from agenteval.records import Criterion
 
@@ -128,7 +128,8 @@ def _between(criteria: Sequence[Criterion], similar: Similar | None) -> Iterator
 
 def _about_text(criterion: Criterion) -> Iterator[_Found]:
     name, description = fold(criterion.name), fold(criterion.description)
-    if _MEASURED_NAME.search(name) or _MEASURED_TEXT.search(description):
+    counted = counted_in_units(criterion.accepted_values)
+    if counted or _MEASURED_NAME.search(name) or _MEASURED_TEXT.search(description):
         yield ("measurable", "warning", "time, cost, length and counts are measured exactly by a "
                "program; a judge can only guess them")  # fmt: skip
     if _CONSTANT.search(name) or _CONSTANT.search(_opening(description)):
@@ -183,14 +184,17 @@ def _about_order(criterion: Criterion) -> Iterator[_Found]:
     if criterion.scale == "nominal":
         yield ("nominal", "warning", "names kinds and not grades: it is counted, never averaged")
         return
-    told, reason = order_of(labels, criterion.name)
+    told = order_of(labels, criterion.name)
     if criterion.order == "unclear":
-        yield ("unclear_order", "error", "it is not clear which of its values is the best "
-               f"({reason}); put them from worst to best and state the order")  # fmt: skip
-    elif told == "best_to_worst":
-        yield ("best_first", "error", f"its values run from best to worst ({reason}); turn them "
-               "round, or every score is inverted")  # fmt: skip
-    elif told == "nominal" and "kinds" in reason:
+        why = (criterion.order_reason or told.reason).removeprefix("unclear: ")
+        yield ("unclear_order", "error", f"it is not clear which of its values is best ({why}); "
+               'put the worst first and add "order_confirmed": true')  # fmt: skip
+    elif criterion.order_confirmed or not told.plain:
+        return
+    elif told.verdict == "best_to_worst":
+        yield ("best_first", "error", f"its values run from best to worst ({told.reason}); turn "
+               "them round, or every score is inverted")  # fmt: skip
+    elif told.verdict == "nominal":
         yield ("nominal", "error", "its values name kinds and not grades, so their rank means "
                'nothing; set "scale": "nominal"')  # fmt: skip
 

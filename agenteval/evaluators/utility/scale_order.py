@@ -1,9 +1,10 @@
-"""Which way a list of accepted values runs, told from its words and numbers.
+"""Which way a list of accepted values runs, and what is made of what its author states.
 
 A score is the rank of a label, so a best-first list read as worst-first turns every result round.
-Each label is placed on a line from -1 to 1 by the lexicon in `scale_words`: a head word (a quality
-or a fault), moved by its words of degree. The two ends decide the direction and everything known
-in between must agree; what cannot be told is said to be unclear, never guessed.
+The evidence, strongest first: what the author states; the words of the two end levels; plain
+numbers, percentages and letters; numbers with a unit of time, cost or count, of which less is
+better. The name of a criterion never turns a list. It can only withhold: of bare amounts of
+something unwelcome ("Error rate": 1 to 5) nobody can tell which end is meant to be the best.
 """
 
 from __future__ import annotations
@@ -12,56 +13,167 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agenteval.evaluators.utility import scale_words as words
 from agenteval.evaluators.utility.labels import fold
+from agenteval.records.criteria import Order, Scale
 
 OrderVerdict = Literal["worst_to_best", "best_to_worst", "unclear", "nominal"]
+Stated = Literal["worst_to_best", "best_to_worst"]
 
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?")
-_CLAUSE = re.compile(r"\bbut\b|[,;:]")
-_NUMBER = re.compile(
-    r"^(?:(?:level|grade|score|stage|tier|rank)\s+)?"
-    r"(?P<below>(?:less|fewer) than|under|below|up to|at most|<=?)?\s*[$€]?"
-    r"(?P<number>-?\d+(?:\.\d+)?)\s*%?(?:\s*(?:-|–|to)\s*[$€]?\d+(?:\.\d+)?)?\s*[+%]?"
+_CLAUSE = re.compile(r"\bbut\b|[,;:()]|\s[-–—]\s")
+_NUMBER = r"\d+(?:[.,]\d+)?"
+_LEAD = re.compile(
+    r"^(?:(?:level|grade|score|stage|tier|rank|rating|about|approximately)\s+)?"
+    r"(?:(?P<below>less than|fewer than|under|below|<=?)|(?P<above>(?:more|longer|greater|higher)"
+    r" than|over|above|>=?)|up to|at (?:most|least)|within)?\s*[$€£]?"
+    rf"(?P<number>-?{_NUMBER})(?:\s*(?:%|[a-z]{{1,7}}\b)?\s*(?:-|–|to)\s*[$€£]?{_NUMBER})?"
+    r"\s*(?P<more>\+)?"
 )
-_ABOVE = re.compile(r"^(?:more than|over|above|at least|>=?)\s*[$€]?(\d+(?:\.\d+)?)")
-_FILLERS = words.FILLERS | {"case", "cases", "part", "parts", "extent", "way", "i", "we"}
-_SAME_HEAD, _OTHER_HEAD = 0.0, 0.25  # inversion tolerated between neighbours
+_RUNS = {
+    "worst_to_best": "run from worst to best",
+    "best_to_worst": "run from best to worst",
+}
+_STATED_KINDS = "stated as kinds, not grades"
+_APART = 0.25  # on the line from -1 to 1: two ends nearer than this are equally good
+_MOST_UNKNOWN = 2  # words of a clause that the lexicon does not know
+_SHORT = 3  # words of a label that may be the name of a kind
+_BEYOND = 0.5  # a level that lies so far outside of both ends makes the list no scale
+
+
+class Told(NamedTuple):
+    """A direction and why, in words. What is `plain` withholds a statement that says otherwise."""
+
+    verdict: OrderVerdict
+    reason: str
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where one label stands. `value` is None when its words say nothing about good or bad.
+class Settled:
+    """What is made of a list: its values (worst first where the order is known), order and scale.
 
-    `amount` is how much of an unnamed or neutral thing the label speaks of.
+    `reason` is for the record, None where the order is as it was stated.
     """
 
-    value: float | None = None
-    amount: float | None = None
-    whole: bool = False
-    head: str = ""
+    values: tuple[str, ...]
+    order: Order
+    scale: Scale
+    reason: str | None
+
+    @property
+    def turned(self) -> bool:
+        """Whether the list was turned round."""
+        return (self.reason or "").startswith("turned round")
+
+    @property
+    def note(self) -> str | None:
+        """A line for a person where something was turned, withheld or taken as no scale."""
+        if self.scale == "nominal":
+            return None if self.reason == _STATED_KINDS else f"nominal scale: {self.reason}"
+        if self.order == "unclear":
+            return (
+                f"order {self.reason}; it has no mean until its values stand worst first with "
+                '"order_confirmed": true'
+            )
+        return self.reason if self.turned else None
 
 
-def order_of(labels: Sequence[str], name: str = "") -> tuple[OrderVerdict, str]:
-    """The direction of a list of accepted values, and the reason in words.
+def settle(
+    labels: Sequence[str], stated: Stated | None, name: str, *, kinds: bool = False
+) -> Settled:
+    """The order of a list as its author states it, else as its levels say. Needs two labels.
 
-    "unclear": there are graded words, but they do not tell one direction. "nominal": no label
-    carries a graded word or a number, or they name kinds of things. "Not applicable" is no level
-    and is passed over. `name` of the criterion settles bare degrees ("low", "high") only.
+    `kinds` says that the author calls the scale nominal. A statement is withheld, and the order
+    then unclear, where the levels plainly run the other way or are names of kinds.
+    """
+    values = tuple(labels)
+    scale: Scale = "binary" if len(values) == 2 else "ordinal"
+    told = order_of(values, name)
+    if kinds and not told.plain:
+        return Settled(values, "unclear", "nominal", _STATED_KINDS)
+    if told.plain and (kinds or (stated is not None and told.verdict != stated)):
+        author = "a nominal scale" if kinds else f"order {stated}"
+        levels = "are kinds, not grades" if told.verdict == "nominal" else _RUNS[told.verdict]
+        reason = f"unclear: stated is {author}, but its values {levels} ({told.reason})"
+        return Settled(values, "unclear", scale, reason)
+    if stated == "worst_to_best":
+        return Settled(values, "worst_to_best", scale, None)
+    if stated == "best_to_worst":
+        return Settled(values[::-1], "worst_to_best", scale, "turned round: stated best first")
+    if told.verdict == "nominal":
+        return Settled(values, "unclear", "nominal", told.reason)
+    if told.verdict == "unclear":
+        return Settled(values, "unclear", scale, f"unclear: {told.reason}")
+    if told.verdict == "worst_to_best":
+        return Settled(values, "worst_to_best", scale, told.reason)
+    reason = f"turned round: its values ran best first ({told.reason})"
+    return Settled(values[::-1], "worst_to_best", scale, reason)
+
+
+def settle_range(bounds: tuple[float, float], stated: Stated | None, name: str) -> Settled:
+    """As `settle`, of a range of numbers. Stated bounds are worst and best as they stand."""
+    low, high = (f"{bound:g}" for bound in bounds)
+    thing = _unwelcome(name)
+    if stated is None and thing:
+        return Settled((), "unclear", "numeric", f"unclear: more of {thing!r} may be the worse")
+    if stated == "best_to_worst" or (stated is None and bounds[0] > bounds[1]):
+        return Settled(
+            (), "worst_to_best", "numeric", f"turned round: {low} is the best, {high} the worst"
+        )
+    reason = None if stated else f"more is better, {high} the best"
+    return Settled((), "worst_to_best", "numeric", reason)
+
+
+def order_of(labels: Sequence[str], name: str = "") -> Told:
+    """The direction that a list of accepted values shows by itself.
+
+    "unclear": it does not show one. "nominal": no end carries a graded word or a number, or the
+    labels name kinds of things. "Not applicable" is no level and is passed over. `name` is that
+    of the criterion.
     """
     levels = [text for label in labels if (text := fold(label)) and not is_not_applicable(text)]
     if len(levels) < 2:
-        return "unclear", "fewer than two levels"
-    if named_kinds(levels):
-        return "nominal", "the values name kinds of things, not grades"
-    if _letters(levels):
-        return _direction([-float(ord(t)) for t in levels], "letter grades, A the best")
-    bare, numbers = [_unnumbered(t) for t in levels], [_number(t) for t in levels]
-    if all(n is not None for n in numbers):
-        return _numbered([n for n in numbers if n is not None], bare, name)
-    return _worded(levels, name)
+        return Told("unclear", "fewer than two levels")
+    kinds = sum(level in words.CATEGORIES for level in map(_unnumbered, levels))
+    if kinds >= 2 and 2 * kinds >= len(levels):
+        return Told("nominal", "the values name kinds of things, not grades", plain=True)
+    if all(re.fullmatch(r"(?:grade )?[a-f]", level) for level in levels):
+        return _direction([-float(ord(level[-1])) for level in levels], "letters, A the best")
+    ends = f"{levels[0]!r} … {levels[-1]!r}"
+    behind = [_unnumbered(level) for level in levels]
+    places = [place(text) for text in behind]
+    known = [n for level in levels if (n := _quantity(level)) is not None]
+    thing = _unwelcome(name)
+    told = _by_quality(places, ends) if behind[0] != behind[-1] else None
+    if told is None and len(known) == len(levels):
+        told = _by_unit(known, levels)
+    if told is not None:
+        constant = thing is not None and thing.startswith(("difficult", "complex"))
+        return Told("unclear", f"{thing!r} is no quality of the work") if constant else told
+    told = _by_amount(places, ends) if behind[0] != behind[-1] else None
+    falls = told is not None and told.verdict == "best_to_worst"
+    bare = not any(p.heads or p.whole for p in (places[0], places[-1]))
+    if falls and bare and not _is_welcome(name):
+        return Told("unclear", f"{ends} may be of something unwelcome")
+    if told is None and len(known) == len(levels):
+        told = _by_number(known, behind, ends, percent="%" in levels[-1])
+    if told is not None and told.verdict in ("worst_to_best", "best_to_worst") and thing:
+        return Told("unclear", f"more of {thing!r} may be the worse")
+    short = all(len(text.split()) <= _SHORT for text in behind)
+    if told is None and not known and short and all(p.empty for p in places):
+        return Told("nominal", "no value carries a graded word or a number")
+    return told or Told("unclear", f"nothing in {ends} says which end is the best")
+
+
+def counted_in_units(labels: Sequence[str]) -> bool:
+    """Whether every label is a number of seconds, calls, dollars or the like."""
+    levels = [fold(label) for label in labels]
+    units = words.UNITS.intersection(_TOKEN.findall(" ".join(levels)))
+    counted = bool(units) or any(re.search(r"[$€£]", level) for level in levels)
+    return counted and all(_quantity(level) is not None and "%" not in level for level in levels)
 
 
 def is_not_applicable(label: str) -> bool:
@@ -69,168 +181,66 @@ def is_not_applicable(label: str) -> bool:
     return fold(label) in words.NOT_APPLICABLE
 
 
-def named_kinds(labels: Sequence[str]) -> bool:
-    """True when at least two labels, and half of all, are names of kinds from the lexicon."""
-    kinds = sum(fold(label) in words.CATEGORIES for label in labels)
-    return kinds >= 2 and 2 * kinds >= len(labels)
+# ---------------------------------------------------------------- words
 
 
-def more_is(name: str) -> Literal["better", "worse"] | None:
-    """Whether more of what a criterion's name says is good or bad; None when it cannot be told."""
-    tokens = [t for t in _TOKEN.findall(fold(name).replace("-", " ")) if t not in _FILLERS]
-    turned = any(t.startswith(words.TURNS_IT_ROUND) for t in tokens)
-    if any(t.startswith(words.WORSE_WHEN_MORE) for t in tokens):
-        return "better" if turned else "worse"
-    signs = {sign for t in tokens if (sign := _sign(t)) is not None}
-    if signs == {1}:
-        return "better"
-    return "worse" if signs == {-1} and not turned else "better" if turned else None
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a label stands: `value` from -1 (worst) to 1, None when no word says good or bad.
 
+    `amount` is how much of something it speaks of, 0 to 1; `heads` are the words for what that is.
+    """
 
-def _letters(levels: list[str]) -> bool:
-    return all(re.fullmatch(r"(?:grade )?[a-f]", t) for t in levels)
+    value: float | None = None
+    amount: float | None = None
+    whole: bool = False
+    heads: tuple[str, ...] = ()
 
-
-def _number(text: str) -> float | None:
-    if above := _ABOVE.match(text):
-        return float(above.group(1)) + 0.5
-    if match := _NUMBER.match(text):
-        return float(match.group("number")) - (0.5 if match.group("below") else 0.0)
-    return None
-
-
-def _unnumbered(text: str) -> str:
-    """The words behind a level's number: "3 - very clear" and "3 (very clear)" both count."""
-    text = _ABOVE.sub("", text) if _ABOVE.match(text) else _NUMBER.sub("", text)
-    return text.strip(" -–—:.)(=/")
-
-
-def _numbered(numbers: list[float], rest: list[str], name: str) -> tuple[OrderVerdict, str]:
-    """All labels carry numbers: their words decide where they can, else the numbers."""
-    worded = [t for t in rest if t and _TOKEN.search(t)]
-    if len(worded) == len(rest) and len(set(rest)) == len(rest):
-        verdict, reason = _worded(rest, name)
-        if verdict in ("worst_to_best", "best_to_worst") or named_kinds(rest):
-            return verdict, reason
-    unit = " ".join(worded)
-    if unit and any(t.startswith(words.WORSE_WHEN_MORE) for t in _TOKEN.findall(unit)):
-        return _direction([-n for n in numbers], "more of it is worse")
-    if not unit and more_is(name) == "worse":
-        return _direction([-n for n in numbers], f"more {name} is worse")
-    return _direction(numbers, "the numbers say so")
-
-
-def _direction(values: Sequence[float], reason: str) -> tuple[OrderVerdict, str]:
-    steps = [b - a for a, b in pairwise(values)]
-    if all(s > 0 for s in steps):
-        return "worst_to_best", reason
-    if all(s < 0 for s in steps):
-        return "best_to_worst", reason
-    return "unclear", "the numbers neither rise nor fall throughout"
-
-
-def _worded(levels: list[str], name: str) -> tuple[OrderVerdict, str]:
-    places = [place(text) for text in levels]
-    if all(p.value is None and p.amount is None for p in places):
-        return "nominal", "no value carries a graded word or a number"
-    if _opposite_faults(levels):
-        return "unclear", "too little and too much are different faults; neither is the worse one"
-    if all(p.amount is not None for p in places):
-        return _amounts(places, name)
-    values = [p.value if p.value is not None else _bare_value(p) for p in places]
-    return _ends(levels, places, values)
-
-
-def _opposite_faults(levels: list[str]) -> bool:
-    tokens = [t for text in levels for t in _TOKEN.findall(text)]
-    short = ("under", "insuffic", "incomplet", "inadequa", "missing")
-    under = any(t.startswith(short) and not t.startswith("underst") for t in tokens)
-    over = any(t.startswith(("over", "too", "excessiv")) and t != "overall" for t in tokens)
-    return under and over
-
-
-def _amounts(places: list[Place], name: str) -> tuple[OrderVerdict, str]:
-    """Only degrees ("never" ... "always"): more is better if the name or a whole at the top say."""
-    amounts = [p.amount for p in places if p.amount is not None]
-    verdict, reason = _direction(amounts, "from less to more")
-    if verdict == "unclear":
-        return verdict, "the degrees neither rise nor fall throughout"
-    sign = more_is(name)
-    top = places[-1] if verdict == "worst_to_best" else places[0]
-    if sign is None and top.whole:
-        sign = "better"
-    if sign is None:
-        return "unclear", "more or less of something, but not whether more is better"
-    if sign == "worse":
-        verdict = "best_to_worst" if verdict == "worst_to_best" else "worst_to_best"
-    return verdict, f"{reason}, and more is {sign}"
-
-
-def _bare_value(p: Place) -> float | None:
-    """A degree that stands alone ("partially", "no") among words of quality."""
-    return None if p.amount is None or p.head else _of_head(0.8, p.amount)
-
-
-def _ends(
-    levels: list[str], places: list[Place], values: list[float | None]
-) -> tuple[OrderVerdict, str]:
-    """The two ends decide; what is known between them must not contradict."""
-    first, last = values[0], values[-1]
-    if first is None or last is None:
-        where = levels[0] if first is None else levels[-1]
-        return "unclear", f"{where!r} is no graded word that is known"
-    if abs(last - first) < 0.25:
-        return "unclear", f"{levels[0]!r} and {levels[-1]!r} are about equally good"
-    if sum(v is not None for v in values) * 2 < len(values) or (
-        first * last > 0 and any(v is None for v in values)
-    ):
-        return "unclear", "too few of the values are graded words that are known"
-    sign = 1 if last > first else -1
-    known = [(t, p, v) for t, p, v in zip(levels, places, values, strict=True) if v is not None]
-    for (_, before, low), (text, after, high) in pairwise(known):
-        slack = _SAME_HEAD if before.head == after.head else _OTHER_HEAD
-        if (high - low) * sign < -slack - 1e-9:
-            return "unclear", f"{text!r} does not fit between its neighbours"
-    reason = f"from {levels[0]!r} to {levels[-1]!r}"
-    return ("worst_to_best" if sign > 0 else "best_to_worst"), reason
+    @property
+    def empty(self) -> bool:
+        """Whether the lexicon knows none of its words."""
+        return self.value is None and self.amount is None
 
 
 def place(label: str) -> Place:
-    """Where a label stands by the lexicon; several clauses count by their mean."""
-    text = fold(label).replace("-", " ").replace("/", " ")
-    if text in ("no", "false"):
-        return Place(-0.8, 0.0) if text == "no" else Place(-0.8)
-    if text == "yes":
-        return Place(0.8, 1.0, whole=True)
-    read = [_clause(part) for part in _CLAUSE.split(text) if part.strip()]
-    if len(read) == 1:
-        return read[0]
-    values = [p.value for p in read if p.value is not None]
-    if values:
-        return Place(sum(values) / len(values), head=next((p.head for p in read if p.head), ""))
-    return read[0] if read else Place()
+    """Where a label stands by the lexicon; several clauses count by the mean of their values."""
+    clauses = [_clause(part) for part in _CLAUSE.split(fold(label)) if part.strip()]
+    if not clauses:
+        return Place()
+    valued = [clause.value for clause in clauses if clause.value is not None]
+    first = next((c for c in clauses if c.amount is not None), clauses[0])
+    return Place(
+        sum(valued) / len(valued) if valued else None,
+        first.amount,
+        first.whole,
+        tuple(head for clause in clauses for head in clause.heads),
+    )
 
 
 def _clause(text: str) -> Place:
-    tokens = [t for t in _TOKEN.findall(text) if t not in _FILLERS]
-    quality = [t for t in tokens if t in words.QUALITY]
-    degrees = [words.DEGREES[t] for t in tokens if t in words.DEGREES and t not in quality]
-    heads = [t for t in tokens if t not in words.DEGREES and t not in quality]
-    signed = [(t, sign) for t in heads if (sign := _sign(t)) is not None]
-    if quality and not (signed and words.QUALITY[quality[0]] == 0 and signed[0][1] < 0):
-        base = words.QUALITY[quality[0]]
-        return Place(_of_head(base, _degree(degrees)), head=quality[0])
-    if "free" in tokens and "of" in text:
-        return Place(1.0 if any(s < 0 for _, s in signed) else None, head="free")
-    if signed:
-        negative = [t for t, s in signed if s < 0]
-        head = negative[0] if negative else signed[0][0]
-        return Place(_of_head(-0.8 if negative else 0.8, _degree(degrees)), head=_stem(head))
+    tokens = _TOKEN.findall(re.sub(r"\bat all\b|[-/]", " ", text))
+    tokens = [t for t in tokens if t not in words.WEIGHTLESS]
+    if len(tokens) == 1 and tokens[0] in words.ALONE:
+        return Place(None, words.ALONE[tokens[0]], whole=True)
+    quality = next((t for t in tokens if t in words.QUALITY), None)
+    degrees = [words.DEGREES[t] for t in tokens if t in words.DEGREES and t != quality]
+    heads = tuple(t for t in tokens if t not in words.DEGREES and t not in words.QUALITY)
+    if "too" in heads and words.NONE not in degrees:
+        degrees = []  # "too little" is no small fault
+    signs = {sign for t in heads if (sign := words.sign(t))}
+    if sum(words.sign(t) == 0 for t in set(heads)) > _MOST_UNKNOWN:
+        return Place(heads=heads)  # a sentence: what it says is not in one of its words
+    if quality is not None and not (words.QUALITY[quality] == 0 and -1 in signs):
+        return Place(_of_head(words.QUALITY[quality], _degree(degrees)), heads=(quality, *heads))
+    if "free" in heads and any(words.sign(t) == -1 for t in heads if t != "too"):
+        return Place(1.0, heads=heads)
+    if signs:
+        return Place(_of_head(-0.8 if -1 in signs else 0.8, _degree(degrees)), heads=heads)
     if not degrees:
-        return Place()
-    whole = any(t in words.WHOLE for t in tokens)
-    alone = words.GRADE_ALONE.get(text.strip())
-    return Place(alone, _degree(degrees), whole=whole, head=heads[0] if heads else "")
+        return Place(heads=heads)
+    if not heads and words.SEVERE & set(tokens):
+        return Place(_of_head(-0.8, _degree(degrees)), heads=("severe",))
+    return Place(None, _degree(degrees), any(t in words.WHOLE for t in tokens), heads)
 
 
 def _degree(degrees: list[float]) -> float:
@@ -238,7 +248,7 @@ def _degree(degrees: list[float]) -> float:
     if not degrees:
         return words.BARE
     if min(degrees) == words.NONE:
-        return words.NONE if len(degrees) == 1 else 0.1 if max(degrees) >= 0.8 else words.NONE
+        return 0.1 if max(degrees) >= 0.8 else words.NONE
     return degrees[-1] if len(degrees) > 1 and degrees[0] >= 1.0 else degrees[0]
 
 
@@ -250,29 +260,153 @@ def _of_head(base: float, degree: float) -> float:
     return -sign + (base + sign) * degree / words.BARE
 
 
-def _sign(token: str) -> int | None:
-    """1 for a quality, -1 for a fault, None for a word that says neither."""
-    if token in words.EXCEPT:
+def _by_quality(places: Sequence[Place], ends: str) -> Told | None:
+    """By the values of the two ends, or None when words of quality do not decide.
+
+    A bare degree at one end ("none", "partially") is one of what the other end speaks of; a degree
+    of something unknown ("no hiccups") is the opposite of the other end, less plainly.
+    """
+    values = [p.value for p in places]
+    plain = True
+    for here, there in ((0, -1), (-1, 0)):
+        other, amount = places[there].value, places[here].amount
+        if values[here] is None and amount is not None and other is not None:
+            if places[here].heads and (amount == words.NONE or places[here].whole):
+                values[here], plain = (0.8 if other < 0 else -0.8), False
+            elif not places[here].heads:
+                fault = any(words.sign(head) == -1 for head in places[there].heads)
+                values[here] = _of_head(-0.8 if fault else 0.8, amount)
+    first, last = values[0], values[-1]
+    if first is None or last is None:
         return None
-    if token in words.QUALITY:
-        value = words.QUALITY[token]
-        return None if value == 0 else 1 if value > 0 else -1
-    if token.startswith(("over", "under")) and not token.startswith(("underst", "overall")):
-        return -1
-    if token.startswith(words.BAD):
-        return -1
-    if token.endswith("less") and token[:-4].startswith(words.BAD):
-        return 1
-    for prefix in words.NEGATING_PREFIXES:
-        if token.startswith(prefix) and token[len(prefix) :].startswith(words.GOOD):
-            return -1
-    return 1 if token.startswith(words.GOOD) else None
+    if _too_little_and_too_much(places):
+        return Told("unclear", "too little and too much are different faults")
+    if abs(last - first) < _APART:
+        return Told("unclear", f"{ends} are about equally good")
+    low, high = min(first, last) - _BEYOND, max(first, last) + _BEYOND
+    if any(value is not None and not low < value < high for value in values):
+        return Told("unclear", f"a level between them is better or worse than both {ends}")
+    verdict: OrderVerdict = "worst_to_best" if last > first else "best_to_worst"
+    return Told(verdict, ends, plain=plain and abs(last - first) >= 2 * _APART)
 
 
-def _stem(token: str) -> str:
-    """Beginning by which two forms of a head word are told to be the same."""
-    for prefix in words.NEGATING_PREFIXES:
-        if token.startswith(prefix) and token[len(prefix) :].startswith(words.GOOD):
-            token = token[len(prefix) :]
+def _too_little_and_too_much(places: Sequence[Place]) -> bool:
+    heads = [head for p in places for head in p.heads]
+    little = any(h.startswith(words.TOO_LITTLE) and not h.startswith("underst") for h in heads)
+    return little and any(h.startswith(words.TOO_MUCH) for h in heads)
+
+
+def _by_amount(places: Sequence[Place], ends: str) -> Told | None:
+    """From none to all of something that is not known to be bad: more of it is better.
+
+    Of something that no word of the lexicon names, only the whole of it is known to be wanted:
+    "few steps … many steps" and "never interrupts … always interrupts" say nothing.
+    """
+    first, last = (_without(places[i], places[j]) for i, j in ((0, -1), (-1, 0)))
+    if first.amount is None or last.amount is None or abs(last.amount - first.amount) < _APART:
+        return None
+    less, more = sorted((first, last), key=lambda p: p.amount or 0.0)
+    bare = not less.heads and not more.heads
+    if not bare and not more.whole and not (less.amount == words.NONE and more.amount == 1.0):
+        return None
+    return Told("worst_to_best" if more is last else "best_to_worst", ends)
+
+
+def _without(end: Place, other: Place) -> Place:
+    """ "Untranslated" is none of what "fully translated" speaks of."""
+    for head in end.heads:
+        if any(head == prefix + h for prefix in words.NEGATING_PREFIXES for h in other.heads):
+            return Place(None, words.NONE, heads=end.heads)
+    return end
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def _quantity(level: str) -> float | None:
+    """The number at the head of a level, times in seconds; None when there is none."""
+    match = _LEAD.match(level)
+    if match is None:
+        return None
+    number = float(match["number"].replace(",", "."))
+    units = re.findall(r"(?<![a-z])[a-z]+", level[match.end("number") :])
+    number *= next((words.SECONDS[u] for u in units if u in words.SECONDS), 1.0)
+    return number - 1e-6 if match["below"] else number + 1e-6 if match["above"] else number
+
+
+def _unnumbered(level: str) -> str:
+    """The words behind a level's number: "3 - very clear" and "3 (very clear)" both count."""
+    return _LEAD.sub("", level).strip(" -–—:.)(=/%+")
+
+
+def _by_unit(numbers: Sequence[float], levels: Sequence[str]) -> Told | None:
+    """Less is better of what is counted in a unit of time, cost or count, and of faults.
+
+    None where the numbers stand for something else.
+    """
+    ends = f"{levels[0]!r} … {levels[-1]!r}"
+    behind = [_unnumbered(level) for level in levels]
+    tokens = {t for text in behind for t in _TOKEN.findall(text)}
+    if len(set(behind)) < len(behind) and any(words.sign(t) == -1 for t in tokens):
+        return _direction([-n for n in numbers], f"{ends}: more of a fault is worse")
+    if counted_in_units(levels):
+        less = f"{ends}: less time, cost or count is better"
+        return _direction([-n for n in numbers], less)._replace(plain=False)
+    return None
+
+
+def _by_number(
+    numbers: Sequence[float], behind: Sequence[str], ends: str, *, percent: bool
+) -> Told | None:
+    """More is better of plain numbers, percentages and what is good; else nothing is told."""
+    tokens = {t for text in behind for t in _TOKEN.findall(text)} - words.COUNTED - words.WEIGHTLESS
+    counted = len(set(behind)) < len(behind)  # "0 sources … 5+ sources"
+    if tokens and counted and not percent and not any(words.sign(t) == 1 for t in tokens):
+        return None
+    told = _direction(numbers, ends)
+    return told if not tokens or counted else told._replace(plain=False)
+
+
+def _direction(values: Sequence[float], reason: str) -> Told:
+    steps = [b - a for a, b in pairwise(values)]
+    if all(step > 0 for step in steps):
+        return Told("worst_to_best", reason, plain=True)
+    if all(step < 0 for step in steps):
+        return Told("best_to_worst", reason, plain=True)
+    return Told("unclear", f"the numbers from {reason} neither rise nor fall throughout")
+
+
+# ---------------------------------------------------------------- names
+
+
+def _unwelcome(name: str) -> str | None:
+    """The thing that a criterion's name asks for less of: "Error rate", "Time to solve"; or None.
+
+    "Error handling", "Bias awareness" and "Cost-efficiency" speak of their last word.
+    """
+    tokens: list[str] = _TOKEN.findall(fold(name).replace("-", " "))
+    counted = False
+    while tokens and (tokens[0] in words.MEASURES or tokens[0] in words.WEIGHTLESS):
+        counted = counted or tokens[0] in words.COUNTS
+        tokens = tokens[1:]
+    for at, token in enumerate(tokens):
+        if token in words.PREPOSITIONS and at:
+            tokens = tokens[:at]
             break
-    return token[:6]
+    while tokens and (tokens[-1] in words.MEASURES or tokens[-1] in ("taken", "used", "needed")):
+        counted = counted or tokens[-1] in words.COUNTS
+        tokens = tokens[:-1]
+    if not tokens or words.sign(tokens[-1]) == 1 or tokens[-1] in words.DEALING:
+        return None
+    for token in reversed(tokens):
+        bad = token in words.UNWELCOME or words.sign(token) == -1
+        if bad or (counted and token in words.UNITS):
+            return token
+    return None
+
+
+def _is_welcome(name: str) -> bool:
+    """Whether a criterion's name speaks of a quality, so that a falling list of bare amounts of it
+    ("high … low") runs best first."""
+    tokens = _TOKEN.findall(fold(name).replace("-", " "))
+    return any(words.sign(token) == 1 for token in tokens) and _unwelcome(name) is None

@@ -217,3 +217,22 @@ def test_a_wrapper_with_a_name_is_no_criterion() -> None:
 )
 def test_what_speaks_of_a_criterion(value: Any, speaks: bool) -> None:
     assert looks_like_answers(value, BOTH) is speaks
+
+
+@pytest.mark.parametrize(
+    ("criterion", "said"),
+    [
+        (CLARITY, "clear"),
+        (CLARITY, {"probabilities": {"clear": 0.75, "fair": 0.25}}),
+        (Criterion(name="Clarity", scale="numeric", numeric_range=(0, 10)), 7),
+    ],
+)
+def test_while_the_order_is_unclear_an_answer_has_a_label_and_no_value(
+    criterion: Criterion, said: Any
+) -> None:
+    for order, has_value in (("worst_to_best", True), ("unclear", False)):
+        asked = criterion.model_copy(update={"order": order})
+        (answer,) = read_answers({"clarity": said}, (asked,)).by_path.values()
+        assert isinstance(answer, Answer)
+        assert answer.label is not None
+        assert (answer.value is not None) is has_value

@@ -48,52 +48,100 @@ def test_a_stated_order_is_believed(tmp_path: Path) -> None:
 
 
 PACKAGED = Path(__file__).parents[3] / "criteria"
-REVERSED = [
-    ["10", "9", "8", "1"],
-    ["excellent", "good", "poor"],
-    ["yes", "no"],
-    ["fully correct", "partially correct", "incorrect"],
-]
 
 
-@pytest.mark.parametrize("levels", REVERSED)
-@pytest.mark.parametrize("scale", ["ordinal", "binary"])
-def test_a_stated_order_that_is_surely_wrong_is_refused_with_the_way_out(
-    tmp_path: Path, levels: list[str], scale: str
+@pytest.mark.parametrize(
+    "levels",
+    [["10", "9", "8", "1"], ["excellent", "good", "poor"], ["A", "B", "C"],
+     ["fully correct", "partially correct", "incorrect"]],
+)  # fmt: skip
+def test_a_stated_order_that_its_levels_contradict_is_unclear_until_it_is_mended(
+    tmp_path: Path, levels: list[str]
 ) -> None:
-    entry = {"name": "Grade", "accepted_values": levels, "scale": scale, "order": "worst_to_best"}
-    path = write(tmp_path, {"criteria": [entry]})
-    told = r"from best to worst.*worst first.*order_confirmed"
-    with pytest.raises(InputError, match=told) as met:
-        load_criteria(path)
-    assert f"{path}: criteria[0].accepted_values" in str(met.value)
-    turned = {**entry, "accepted_values": levels[::-1]}
-    assert load_criteria(write(tmp_path, {"criteria": [turned]})).notes == ()
-    kept = load_criteria(write(tmp_path, {"criteria": [{**entry, "order_confirmed": True}]}))
-    assert kept.criteria.criteria[0].accepted_values == tuple(levels)
-    save_criteria(path, kept.criteria)
-    assert load_criteria(path).criteria == kept.criteria
+    entry = {"name": "Grade", "accepted_values": levels, "order": "worst_to_best"}
+    loaded = load_criteria(write(tmp_path, {"criteria": [entry]}))
+    (criterion,) = loaded.criteria.criteria
+    assert (criterion.order, criterion.ordered) == ("unclear", False)
+    assert criterion.accepted_values == tuple(levels)
+    assert all(criterion.value_of(level) is None for level in levels)
+    (note,) = loaded.notes
+    assert note.startswith(
+        "Grade: order unclear: stated is order worst_to_best, but its values run"
+    )
+    assert '"order_confirmed": true' in note
+    save_criteria(tmp_path / "c.json", loaded.criteria)
+    assert load_criteria(tmp_path / "c.json") == loaded
+    # the two ways to mend it
+    for change in ({"accepted_values": levels[::-1]}, {"order_confirmed": True},
+                   {"order": "unclear", "order_confirmed": True}):  # fmt: skip
+        mended = load_criteria(write(tmp_path, {"criteria": [{**entry, **change}]}))
+        (criterion,) = mended.criteria.criteria
+        assert (mended.notes, criterion.order) == ((), "worst_to_best")
+        assert criterion.accepted_values == tuple(change.get("accepted_values", levels))
+        assert criterion.value_of(criterion.accepted_values[-1]) == 1.0
+        save_criteria(tmp_path / "c.json", mended.criteria)
+        assert load_criteria(tmp_path / "c.json").criteria == mended.criteria
 
 
-def test_the_parts_of_a_criterion_and_a_binary_scale_are_checked_as_well(tmp_path: Path) -> None:
-    part = {"name": "Right", "accepted_values": ["yes", "no"], "scale": "binary"}
-    for entry, key in (
-        ({"name": "Whole", "sub_criteria": [part]}, "[0].sub_criteria[0].accepted_values"),
-        (part, "[0].accepted_values"),
-    ):
-        with pytest.raises(InputError, match="from best to worst") as met:
-            load_criteria(write(tmp_path, [entry]))
-        assert key in str(met.value)
+@pytest.mark.parametrize(
+    ("entry", "values", "note"),
+    [
+        ({"accepted_values": ["poor", "good"], "order": "best_to_worst", "order_confirmed": True},
+         ("good", "poor"), None),
+        ({"accepted_values": ["good", "poor"], "order": "best_to_worst"}, ("poor", "good"),
+         "turned round: stated best first"),
+        ({"accepted_values": ["1 - good", "2 - poor"]}, ("2 - poor", "1 - good"),
+         "turned round: its values ran best first"),
+        ({"accepted_values": ["Yes", "No"], "order": "worst_to_best"}, ("Yes", "No"), None),
+        ({"accepted_values": ["<5 seconds", ">5 seconds"], "order": "worst_to_best"},
+         ("<5 seconds", ">5 seconds"), None),
+    ],
+)  # fmt: skip
+def test_the_values_stand_worst_first_whatever_the_file_states(
+    tmp_path: Path, entry: dict[str, Any], values: tuple[str, ...], note: str | None
+) -> None:
+    for item in ({"name": "X", **entry}, {"name": "W", "sub_criteria": [{"name": "X", **entry}]}):
+        loaded = load_criteria(write(tmp_path, {"criteria": [item]}))
+        (criterion,) = loaded.criteria.criteria
+        leaf = (*criterion.sub_criteria, criterion)[0]
+        assert (leaf.accepted_values, leaf.order) == (values, "worst_to_best")
+        assert [n.startswith(f"X: {note}") for n in loaded.notes] == ([True] if note else [])
+        save_criteria(tmp_path / "c.json", loaded.criteria)
+        again = load_criteria(tmp_path / "c.json")
+        assert (again.criteria, again.notes) == (loaded.criteria, ())
+
+
+def test_numeric_bounds_are_worst_and_best_as_they_stand(tmp_path: Path) -> None:
+    entry = {"name": "Errors", "scale": "numeric", "numeric_range": [10, 0]}
+    for order, bounds in ((None, (10, 0)), ("worst_to_best", (10, 0)), ("best_to_worst", (0, 10))):
+        item = entry if order is None else {**entry, "order": order}
+        (criterion,) = load_criteria(write(tmp_path, {"criteria": [item]})).criteria.criteria
+        assert (criterion.numeric_range, criterion.order) == (bounds, "worst_to_best")
+
+
+@pytest.mark.parametrize("levels", [["clear", "fluffy"], ["few steps", "some steps", "many steps"]])
+def test_a_list_whose_order_cannot_be_told_is_kept_without_a_mean(
+    tmp_path: Path, levels: list[str]
+) -> None:
+    loaded = load_criteria(write(tmp_path, [{"name": "Style", "accepted_values": levels}]))
+    (criterion,) = loaded.criteria.criteria
+    assert (criterion.order, criterion.accepted_values) == ("unclear", tuple(levels))
+    (note,) = loaded.notes
+    assert note.startswith("Style: order unclear: ")
+    # as it is saved, so it is read
+    save_criteria(tmp_path / "c.json", loaded.criteria)
+    assert load_criteria(tmp_path / "c.json") == loaded
 
 
 @pytest.mark.parametrize(
     ("name", "levels"),
     [
-        ("Hue", ["blue", "red"]),
+        ("Hue", ["mauve", "teal"]),
         ("Settled", ["unsettled", "settled in part", "settled"]),
         ("Number of errors", ["10", "5", "0"]),
         ("Level", ["low", "high"]),
         ("Delivery", ["many errors", "some errors", "no errors"]),
+        ("Timeliness", ["1", "2", "3"]),
     ],
 )
 def test_no_alarm_where_the_words_are_unknown_or_right(
@@ -102,21 +150,6 @@ def test_no_alarm_where_the_words_are_unknown_or_right(
     entry = {"name": name, "accepted_values": levels, "order": "worst_to_best"}
     loaded = load_criteria(write(tmp_path, [entry]))
     assert (loaded.notes, loaded.criteria.criteria[0].accepted_values) == ((), tuple(levels))
-
-
-def test_falling_numbers_of_something_bad_stay_without_a_stated_order(tmp_path: Path) -> None:
-    path = write(tmp_path, [{"name": "Number of errors", "accepted_values": ["10", "5", "0"]}])
-    loaded = load_criteria(path)
-    assert (loaded.notes, loaded.criteria.criteria[0].accepted_values) == ((), ("10", "5", "0"))
-
-
-@pytest.mark.parametrize("order", [{}, {"order": "worst_to_best"}])
-def test_what_only_the_name_says_is_noted(tmp_path: Path, order: dict[str, str]) -> None:
-    entry = {"name": "Timeliness", "accepted_values": ["1", "2", "3"], **order}
-    loaded = load_criteria(write(tmp_path, [entry]))
-    assert loaded.criteria.criteria[0].accepted_values == ("1", "2", "3")
-    (line,) = loaded.notes
-    assert "'1' counts as the worst" in line
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGED.glob("*.json")))
@@ -144,7 +177,7 @@ def test_criteria_of_another_task_are_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ([{"name": "Hue", "accepted_values": ["blue", "red", "green"]}], "unclear whether"),
+        ([{"name": "X", "accepted_values": ["bad", "good"], "order": "sideways"}], "sideways"),
         ({"schema": 99, "criteria": []}, "schema 99"),
         ({"criteria": []}, "no criterion"),
         ([{"name": "X", "accepted_values": ["bad", "good"], "colour": 1}], "colour"),

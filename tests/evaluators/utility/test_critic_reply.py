@@ -107,7 +107,7 @@ def test_accepted_values(written: Any, read: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("written", "bounds"),
     [
-        ("range(1, 101)", (1, 100)), ("list(range(0, 11))", (0, 10)), ("1-5", (1, 5)),
+        ("1-5", (1, 5)),
         ("0 to 100", (0, 100)), ({"min": 0, "max": 10}, (0, 10)), ({"range": [1, 7]}, (1, 7)),
         (list(range(101)), (0, 100)), ([{"range": [1, 100]}], (1, 100)),
     ],
@@ -118,16 +118,91 @@ def test_numeric_scales(written: Any, bounds: tuple[float, float]) -> None:
     assert criterion.accepted_values == ()
 
 
-@pytest.mark.parametrize("code", ["range(1, 101)", "list(range(1, 101))", "[range(1, 101)]"])
-def test_ranges_written_as_code(code: str) -> None:
-    text = '[{"name": "Quality", "description": "d", "accepted_values": ' + code + "}]"
-    assert only(text).numeric_range == (1, 100)
+# (accepted values, stated order) of a criterion "Error rate" or "Quality": bounds, order, note
+RANGES = [
+    ("Quality", "0-100", None, (0, 100), "worst_to_best", None),
+    ("Quality", "0-100%", None, (0, 100), "worst_to_best", None),
+    ("Quality", ["0-100%"], None, (0, 100), "worst_to_best", None),
+    ("Retrieval quality", "1-5", None, (1, 5), "worst_to_best", None),
+    ("Quality", "100-0", None, (0, 100), "worst_to_best", "turned round: 100 is the best, 0 the"),
+    ("Quality", "0-100", "best_to_worst", (100, 0), "worst_to_best", "turned round: 0 is the best"),
+    ("Quality", "100-0", "worst_to_best", (100, 0), "worst_to_best", None),
+    ("Error rate", "0-100%", None, (0, 100), "unclear", "order unclear: more of 'error' may be"),
+    ("Error rate", "100-0", "worst_to_best", (100, 0), "worst_to_best", None),
+]
 
 
-def test_less_is_better_on_a_numeric_scale_of_faults() -> None:
-    reading = read_criteria([{"name": "Number of errors", "accepted_values": "range(0, 11)"}])
-    assert reading.criteria[0].numeric_range == (10, 0)
-    assert reading.problems == ["Number of errors: turned round: 0 is the best, 10 the worst"]
+@pytest.mark.parametrize(("name", "written", "stated", "bounds", "order", "note"), RANGES)
+def test_more_is_better_on_a_range_unless_it_is_stated_otherwise(
+    name: str, written: Any, stated: str | None, bounds: tuple[int, int], order: str,
+    note: str | None,
+) -> None:  # fmt: skip
+    raw = {"name": name, "accepted_values": written, "order": stated}
+    reading = read_criteria([raw])
+    (criterion,) = reading.criteria
+    assert (criterion.numeric_range, criterion.order, criterion.scale) == (bounds, order, "numeric")
+    assert bool(reading.problems) == bool(note)
+    assert all(p.startswith(f"{name}: {note}") for p in reading.problems)
+
+
+CODE = [
+    ("[x*0.1 for x in range(11)]", (0, 1)),
+    ("[i / 10 for i in range(0, 11)]", (0, 1)),
+    ("[str(i) for i in range(1, 6)]", (1, 5)),
+    ("np.arange(0, 1.1, 0.1)", (0, 1)),
+    ("list(np.arange(0, 1.1, 0.1))", (0, 1)),
+    ("np.arange(0, 11).tolist()", (0, 10)),
+    ("numpy.linspace(0, 1, 5)", (0, 1)),
+    ("range(0, 101, 10)", (0, 100)),
+    ("list(range(1,6))", (1, 5)),
+    ("range(5)", (0, 4)),
+]
+
+
+@pytest.mark.parametrize(("code", "bounds"), CODE)
+def test_numbers_written_as_code_are_read(code: str, bounds: tuple[int, int]) -> None:
+    text = '[{"name": "Quality", "accepted_values": ' + code + "}]"
+    reading = read_criteria(text)
+    assert reading.criteria[0].numeric_range == bounds
+    assert reading.rung == "loose"
+    assert values(code).numeric_range == bounds
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["np.random.rand(5)", "[f(x) for x in range(3)]", "range(0, 10**9)", "range(3, 3)",
+     "[x for x in range(3) if x]", "list(open(0))", "np.linspace(0, 1, 1)",
+     "[x*x for x in range(5)]"],
+)  # fmt: skip
+def test_code_that_is_no_list_of_numbers_costs_its_criterion_only(code: str) -> None:
+    text = json.dumps([{"name": "Odd", "accepted_values": "CODE"}, CLARITY, ACCURACY])
+    reading = read_criteria(text.replace('"CODE"', code))
+    assert names(reading) == ["Clarity", "Accuracy"]
+    (line,) = reading.problems
+    assert line.startswith("Odd: left out: ")
+
+
+def test_numbers_as_keys() -> None:
+    text = '{"Accuracy": {"description": "d", "accepted_values": {0: "Incorrect", 1: "Correct"}}}'
+    assert only(text).accepted_values == ("0 - Incorrect", "1 - Correct")
+    assert only(text.replace("0:", "False:").replace("1:", "True:")).accepted_values == (
+        "False", "True",
+    )  # fmt: skip
+
+
+def test_a_criterion_that_stands_twice_costs_itself_only() -> None:
+    """Which of the two contents was meant cannot be known."""
+    good = '{"accepted_values": ["poor", "good"]}'
+    for text in (
+        f'{{"A": {good}, "B": {good}, "A": {{"accepted_values": ["bad", "fair", "great"]}}}}',
+        f'[{{"name": "A", "accepted_values": ["no", "yes"], {good[1:]}, {{"name": "B", {good[1:]}]',
+        f'{{"criteria": {{"A": ["bad", "good"], "B": {good}, "A": ["no", "yes"]}}}}',
+    ):
+        reading = read_criteria(text)
+        assert names(reading) == ["B"]
+        assert reading.problems == ["A: left out: it stands twice with different content"]
+    same = read_criteria(f'{{"A": {good}, "A": {good}}}')
+    assert (names(same), same.problems) == (["A"], [])
 
 
 def test_booleans_in_python() -> None:
@@ -187,7 +262,9 @@ def test_order_stated_and_told(
 
 def test_turning_round_is_said() -> None:
     reading = read_criteria([{"name": "Clarity", "accepted_values": ["clear", "unclear"]}])
-    assert reading.problems == ["Clarity: turned round: was best-first"]
+    why = "turned round: its values ran best first ('clear' … 'unclear')"
+    assert reading.problems == [f"Clarity: {why}"]
+    assert reading.criteria[0].order_reason == why
 
 
 def test_sub_criteria_as_a_list_and_as_a_mapping_without_levels_of_the_parent() -> None:
@@ -287,7 +364,7 @@ EXPECTED: list[list[str]] = [
      "Concept Approach <3"],
     ["Accuracy >4", "Efficiency >4", "Presentation >4", "Context appropriateness >4"],
     ["Accuracy >2", "Conciseness <3", "Problem solving time >4", "Clarity <3",
-     "Difficulty level <5", "Mathematics discipline =6"],
+     "Difficulty level ?5", "Mathematics discipline =6"],
     ["Accuracy >3", "Completeness >3", "Clarity >5", "Efficiency >5",
      "Relevant illustrations >5 na"],
     ["Accuracy ?3", "Completeness ?3", "Efficiency ?3", "Methodology ?3", "Clarity ?3",
@@ -313,7 +390,7 @@ FIRST_AND_LAST = {  # worst and best of some of them
 
 
 def _mark(criterion: Criterion, problems: list[str]) -> str:
-    turned = any(p == f"{criterion.name}: turned round: was best-first" for p in problems)
+    turned = any(p.startswith(f"{criterion.name}: turned round") for p in problems)
     unclear = criterion.order == "unclear"
     sign = "=" if criterion.scale == "nominal" else "?" if unclear else ">" if turned else "<"
     na = " na" if criterion.allow_na else ""

@@ -55,6 +55,24 @@ def test_order_and_scale() -> None:
     assert kinds(unstated) == [("a-b", "nominal", "error")]
 
 
+@pytest.mark.parametrize(
+    ("levels", "counted"),
+    [
+        ((">40 seconds", "10-40 seconds", "<10 seconds"), True),
+        (("$1 - $5", "< $1"), True),
+        (("10+ tool calls", "5-9 tool calls", "0-4 tool calls"), True),
+        (("0% of the steps", "100% of the steps"), False),
+        (("slow (> 5 s)", "fast (< 5 s)"), False),
+        (("1", "2", "3"), False),
+    ],
+)
+def test_levels_in_units_of_time_cost_or_count_belong_to_a_program(
+    levels: tuple[str, ...], counted: bool
+) -> None:
+    expected = [("a-b", "measurable", "warning")] if counted else []
+    assert kinds(criterion("A b", *levels)) == expected
+
+
 def test_number_of_levels() -> None:
     eight = criterion("A b", *(str(n) for n in range(1, 9)))
     assert kinds(eight) == [("a-b", "too_many", "warning")]

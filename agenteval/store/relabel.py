@@ -1,0 +1,154 @@
+"""What a corrected order changes in what is stored: values follow from labels, nobody is asked.
+
+A label means the same wherever it stands in the list of a criterion, so the list's order is no part
+of the criterion's hash, and the ratings of a list that ran the wrong way are those of the corrected
+one. Their values are made anew: from the label, from probabilities, from the labels of parts; a
+degenerate answer gets the new worst level. A value that its judge did not read off a label (one
+computed from the text) stays, and gets the label that lies nearest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, select, update
+
+from agenteval.records import Criterion
+from agenteval.store import rows, schema
+
+_CHUNK = 1000
+_CELL = ("source_key", "run_key", "variant", "criterion_key", "repeat")
+
+
+@dataclass(frozen=True, slots=True)
+class Relabelled:
+    """Stored ratings of a criterion that got other values; `dropped` are to be judged again."""
+
+    name: str
+    ratings: int
+    dropped: int
+    reason: str
+
+    @property
+    def line(self) -> str:
+        """One line for a person."""
+        again = f"; {self.dropped} are to be judged again" if self.dropped else ""
+        return f"relabelled {self.ratings:,} ratings of {self.name}: {self.reason}{again}"
+
+
+def same_order(a: Criterion, b: Criterion) -> bool:
+    """Whether the levels of two criteria of one content hash run alike."""
+    return _orders(a) == _orders(b)
+
+
+def _orders(criterion: Criterion) -> list[tuple[str, bool, tuple[str, ...]]]:
+    return [
+        (path, leaf.ordered, leaf.accepted_values if leaf.ordered else ())
+        for path, leaf in criterion.leaves()
+    ]
+
+
+def relabel(connection: Connection, old: Criterion, new: Criterion, key: str) -> Relabelled:
+    """Give every stored rating under `key` its value by `new`; they were stored under `old`.
+
+    Ratings that cannot be made anew are taken out, so that they are judged again: parts whose
+    probabilities were not stored, values of a judge that took the order for unknown.
+    """
+    c = schema.cells.c
+    query = select(schema.cells).where(c.criterion_key == key)
+    same_cell = [c[name] == bindparam(f"of_{name}") for name in _CELL]
+    change = update(schema.cells).where(*same_cell)
+    take_out = delete(schema.cells).where(*same_cell)
+    changed: list[dict[str, Any]] = []
+    dropped: list[dict[str, Any]] = []
+    for row in connection.execute(query).all():
+        place = {f"of_{name}": getattr(row, name) for name in _CELL}
+        try:
+            made = _remade(row, old, new)
+        except (ValueError, TypeError, KeyError):
+            dropped.append(place)
+            continue
+        if made is not None:
+            changed.append({**place, "label": made[0], "value": made[1]})
+    for statement, values in ((change, changed), (take_out, dropped)):
+        for start in range(0, len(values), _CHUNK):
+            connection.execute(statement, values[start : start + _CHUNK])
+    reason = new.order_reason or f"its values run from {_ends(new)}"
+    return Relabelled(new.name, len(changed), len(dropped), reason)
+
+
+def _ends(criterion: Criterion) -> str:
+    values = next((leaf.accepted_values for _, leaf in criterion.leaves()), ())
+    return f"{values[0]!r} to {values[-1]!r}" if values else "worst to best"
+
+
+def _remade(row: Any, old: Criterion, new: Criterion) -> tuple[str | None, float | None] | None:
+    """Label and value of a cell by the new order; None where nothing changes.
+
+    Raises ValueError where it cannot be made anew.
+    """
+    if row.status == "unscored:unsupported":
+        raise ValueError("the order was unknown")
+    if row.status == "degenerate":
+        worst = new.accepted_values[0] if new.ordered and new.accepted_values else None
+        return worst, 0.0 if new.ordered else None
+    if row.status != "scored":
+        return None
+    detail = rows.decode(row.detail, f"the result of run {row.run_key[:12]}")
+    parts = detail.get("evidence", {}).get("parts")
+    if isinstance(parts, dict):
+        masses = detail["evidence"].get("probabilities", {})
+        before = _of_parts(old, parts, masses)
+        if before is None or not math.isclose(before, row.value, abs_tol=1e-9):
+            raise ValueError("the value does not follow from what is stored of its parts")
+        return None, _of_parts(new, parts, masses)
+    masses = detail.get("probabilities")
+    before = _value(old, row.label, masses)
+    if (before is None) != (row.value is None) or (
+        before is not None and not math.isclose(before, row.value, abs_tol=1e-9)
+    ) or ("match" not in detail and "evidence" in detail):  # fmt: skip
+        if row.value is None or not new.ordered or not new.accepted_values:
+            raise ValueError("the value was not read off the label")
+        top = len(new.accepted_values) - 1
+        return new.accepted_values[math.floor(row.value * top + 0.5)], row.value
+    return row.label, _value(new, row.label, masses)
+
+
+def _value(leaf: Criterion, label: str | None, masses: Mapping[str, float] | None) -> float | None:
+    if label is None:
+        raise ValueError("no label")
+    return leaf.expected_value(masses) if masses else leaf.value_of(label)
+
+
+def _of_parts(
+    criterion: Criterion, labels: Mapping[str, str | None], masses: Mapping[str, Any]
+) -> float | None:
+    """Mean or least value of the parts that apply; None where a part has no order."""
+    values: list[float] = []
+    for path, leaf in criterion.leaves():
+        if labels[path] == "not applicable" and leaf.allow_na:
+            continue
+        value = _value(leaf, labels[path], masses.get(path))
+        if value is None:
+            return None
+        values.append(value)
+    if not values:
+        raise ValueError("no part applies")
+    return min(values) if criterion.aggregation == "min" else math.fsum(values) / len(values)
+
+
+def corrected(
+    connection: Connection, criteria: Iterable[Criterion]
+) -> Sequence[tuple[Criterion, Criterion]]:
+    """(stored, given) of the criteria that are stored with another order."""
+    wanted = {criterion.sha256: criterion for criterion in criteria}
+    c = schema.criteria.c
+    query = select(c.criterion_key, c.record).where(c.criterion_key.in_(wanted))
+    stored = [
+        (Criterion.model_validate(rows.decode(record, f"the criterion {key[:12]}")), wanted[key])
+        for key, record in connection.execute(query)
+    ]
+    return [(old, new) for old, new in stored if not same_order(old, new)]
