@@ -141,7 +141,7 @@ def read_critic(recorded: Recorded, tally: CriticTally) -> bool:
         return False
     tally.replies[reading.rung or "parsed already"] += 1
     tally.sets.setdefault(recorded.group, []).append(reading.criteria)
-    lost = [p for p in reading.problems if "left out" in p or "cannot" in p]
+    lost = [problem for problem in reading.problems if "left out" in problem]
     tally.lost += [f"{recorded.place}: {problem}" for problem in lost]
     tally.proposed += len(reading.criteria) + len(lost)
     for problem in reading.problems:
@@ -266,7 +266,8 @@ async def merging_rows(
     for group, members in groups.items():
         if len(members) < 2:
             continue
-        for size in sorted({min(n, len(members)) for n in (5, 20, len(members))}):
+        sizes = {len(members)} if members is everything else {5, 20, len(members)}
+        for size in sorted(n for n in sizes if n <= len(members)):
             names = Names((c for criteria in members[:size] for c in criteria), embedder)
             partitions = {f"τ {tau:g}": names.partition(tau) for tau in taus}
             if chat.model is not None:
@@ -312,7 +313,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="without merging")
     parser.add_argument("--model", help="a chat model that consolidates names, as elsewhere")
     parser.add_argument("--base-url", help="where it is asked")
-    parser.add_argument("--task", default="", help="what the criteria are for, in a sentence")
+    parser.add_argument("--task", default="Solve the problem.", help="what was to be done")
     given = parser.parse_args()
     if given.folder is None:
         given.folder = CAPABLE
@@ -393,3 +394,7 @@ def judge_rows(tally: JudgeTally) -> list[Row]:
             f"{tally.compared} compared, {tally.differing.total()} not equal letter by letter",
         ),
     ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.testing import Fault
-from tests.golden.files import CAPABLE
+from tests.golden.files import CAPABLE, DATA
 
 Answer = Callable[[dict[str, Any], int], Any]
 
@@ -73,7 +73,9 @@ def in_turn(body: dict[str, Any], n: int) -> Any:
     names = [tool["function"]["name"] for tool in body.get("tools", ())]
     if not names:  # a prompt that holds the tools as text
         text = shown(body)
-        tools = ([action["tool"] for action in case["actions"]] for case in lines("suite.jsonl"))
+        tools = (
+            [action["tool"] for action in case["actions"]] for case in lines(DATA / "suite.jsonl")
+        )
         names = next(names for names in tools if all(name in text for name in names))
         if len(asked) < len(names):
             return f"Thought: next.\nAction: {names[len(asked)]}\nAction Input: {{}}"
