@@ -100,10 +100,10 @@ def test_another_scale_or_text_is_another_cell(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         judge = ScriptedJudge()
         run(store, judge)
-        reversed_scale = [
-            c.model_copy(update={"accepted_values": c.accepted_values[::-1]}) for c in criteria(2)
+        shorter = [
+            c.model_copy(update={"accepted_values": c.accepted_values[1:]}) for c in criteria(2)
         ]
-        assert make_plan(judge, items(6), reversed_scale, store, repeats=1).open == 12
+        assert make_plan(judge, items(6), shorter, store, repeats=1).open == 12
         assert make_plan(judge, items(6, "another text"), criteria(2), store, repeats=1).open == 12
         assert make_plan(
             judge, items(6), criteria(2), store, repeats=1, variant="drop:1"

@@ -132,6 +132,7 @@ DOORS = (
     Door("verify", "runs", "runs.jsonl", "lines", ("verify", _RUNS, *_DRY)),
     Door("verify", "criteria", "criteria.json", "json", ("verify", _RUNS, *_DRY)),
     Door("verify", "task", "t/task.yaml", "yaml", ("verify", _RUNS, *_DRY)),
+    Door("perturb", "runs", "runs.jsonl", "lines", ("perturb", _RUNS, "-o", "{d}/made")),
     Door("verify", "scores", "scores.csv", "csv", ("verify", "--scores", "{d}/scores.csv")),
     Door("criteria", "task", "t/task.yaml", "yaml",
          ("criteria", "--task", "{d}/t", "--output", "{d}/made", "--dry-run")),
@@ -260,6 +261,7 @@ DOORS = (
 # Texts that name no file, and files that are written.
 _NO_INPUT = {
     "base_url", "model", "embedder", "output", "record", "store", "source", "rater", "perturb",
+    "operators",
     "a", "b", "criterion", "fail_under", "junit", "run", "n", "constraints", "words", "times",
     "topic", "agent", "trace", "system", "own", "category", "scenario", "formats", "kind",
     "scenarios", "profiles", "judge", "judge_url", "judgements", "user", "simulator",

@@ -19,7 +19,7 @@ LEVELS = ["bad", "middling", "good"]
 PROPOSED = [  # by seed
     [("Accuracy", LEVELS), ("Clarity", ["clear", "unclear"])],
     [("1. accuracy", LEVELS), ("Correct result", LEVELS), ("Clarity", ["clear", "unclear"])],
-    [("Correct step", LEVELS), ("Brevity", ["wordy", "brief"])],
+    [("Correct step", LEVELS), ("Brevity", ["wordy", "concise"])],
 ]
 ANGLES = {"accuracy": 0, "correct result": 35, "correct step": 62, "clarity": 150, "brevity": 230}
 # in the order in which they are shown: accuracy, brevity, clarity, correct result, correct step

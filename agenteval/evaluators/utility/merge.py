@@ -201,7 +201,7 @@ class Names:
         """The wording with an order before one without, then the medoid: the highest mean cosine
         to all, a wording counted as often as it was proposed and each name by itself once more, so
         that of two wordings the one is taken that keeps to the name; then that of more seeds, then
-        the smallest content hash."""
+        the shortest name and the smallest content hash."""
         seeds: defaultdict[str, set[int]] = defaultdict(set)
         for item in items:
             seeds[item.criterion.sha256].update(item.criterion.provenance.seeds)
@@ -221,6 +221,7 @@ class Names:
                 not item.criterion.ordered,
                 -means[item.wording],
                 -len(seeds[item.criterion.sha256]),
+                len(item.criterion.name),  # "Accuracy" before "1. accuracy"
                 item.criterion.sha256,
                 item.rank,
             ),
@@ -275,8 +276,8 @@ def merge_criteria(
     `tau` is the least mean cosine at which two groups are joined, in (0, 1]; None takes the
     embedder's default, or 1 without an embedder. The representative of a group is a wording whose
     levels have an order, where there is one; among these the medoid: the highest mean cosine to
-    all members, ties to the wording proposed by more seeds, then to the smallest content hash. It
-    keeps its own accepted values, scale, order, sub-criteria and expectations. Every other member
+    all members, ties to the wording proposed by more seeds, then to the shorter name, then to the
+    smallest content hash. It keeps its own accepted values, scale, order, sub-criteria and expectations. Every other member
     stands in `provenance.aliases` with its cosine to the representative (None where nothing was
     embedded); aliases that a member brought along follow it, with `via`. `provenance.seeds` is the
     union. When ids collide, the later gets a number.

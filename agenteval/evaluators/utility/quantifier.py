@@ -85,7 +85,7 @@ class Quantifier:
         self._user = load_prompt(_PACKAGE, f"quantifier_user{wording}")
         self._entry = load_prompt(_PACKAGE, f"quantifier_criterion{listing}")
         self._repair = load_prompt(_PACKAGE, "quantifier_repair")
-        self._entries: dict[tuple[str, str], str] = {}
+        self._entries: dict[tuple[str, str, tuple[str, ...], bool], str] = {}
         self._systems: dict[bool, str] = {}
         self._source = self._make_source()
         self._source_key = self._source.sha256
@@ -164,9 +164,11 @@ class Quantifier:
 
     def _described(self, path: str, criterion: Criterion) -> str:
         """A criterion as the prompt lists it; rendered once, since every call shows it."""
-        known = self._entries.get(key := (path, criterion.sha256))
+        # the order of the levels is shown, but is no part of the hash
+        shown = (path, criterion.sha256, criterion.accepted_values, criterion.ordered)
+        known = self._entries.get(shown)
         if known is None:
-            known = self._entries[key] = self._entry.render(path=path, c=criterion)
+            known = self._entries[shown] = self._entry.render(path=path, c=criterion)
         return known
 
     def _order(self, unit: Unit) -> list[tuple[str, Criterion]]:
