@@ -277,10 +277,10 @@ def merge_criteria(
     embedder's default, or 1 without an embedder. The representative of a group is a wording whose
     levels have an order, where there is one; among these the medoid: the highest mean cosine to
     all members, ties to the wording proposed by more seeds, then to the shorter name, then to the
-    smallest content hash. It keeps its own accepted values, scale, order, sub-criteria and expectations. Every other member
-    stands in `provenance.aliases` with its cosine to the representative (None where nothing was
-    embedded); aliases that a member brought along follow it, with `via`. `provenance.seeds` is the
-    union. When ids collide, the later gets a number.
+    smallest content hash. It keeps its own accepted values, scale, order, sub-criteria and
+    expectations. Every other member stands in `provenance.aliases` with its cosine to the
+    representative (None where nothing was embedded); aliases that a member brought along follow
+    it, with `via`. `provenance.seeds` is the union. When ids collide, the later gets a number.
 
     Raises InputError for a tau outside (0, 1] or below 1 without an embedder, and whatever the
     embedder raises.
