@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agenteval.evaluators.planning.constraints import Before, Constraint, TimeLimit, limits, orders
-from agenteval.evaluators.planning.dsl.derive import constraints_of
 from agenteval.evaluators.planning.dsl.fill import strip
 from agenteval.evaluators.planning.dsl.nodes import (
     Actions,
@@ -27,7 +26,7 @@ from agenteval.evaluators.planning.dsl.nodes import (
     Time,
     Verb,
 )
-from agenteval.evaluators.planning.solver.graph import equivalent, reduction
+from agenteval.evaluators.planning.solver.graph import reduction
 from agenteval.evaluators.planning.synthesis.dice import Dice
 from agenteval.evaluators.planning.synthesis.grammar import plain
 from agenteval.evaluators.planning.synthesis.skeleton import join
@@ -51,14 +50,6 @@ def resynthesize(
         paragraph = join(dice, _parts(dice, n, constraints))
         if avoid is None or _shape(paragraph) != avoid:
             return paragraph
-
-
-def same_demands(n: int, a: Paragraph, b: Paragraph) -> bool:
-    """Do both demand the same: orders with the same closure, and the same time limits?"""
-    first, second = ([e.constraint for e in constraints_of(p)] for p in (a, b))
-    return equivalent(n, orders(first), orders(second)) and set(limits(first)) == set(
-        limits(second)
-    )
 
 
 def _shape(paragraph: Paragraph) -> tuple[SubSentence, ...]:

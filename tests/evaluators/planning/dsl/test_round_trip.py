@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.planning.dsl.count import nouns, trees
 from agenteval.evaluators.planning.dsl.derive import constraints_of
 from agenteval.evaluators.planning.dsl.fill import CONJ, fill, strip, words_in
 from agenteval.evaluators.planning.dsl.lexicon import KINDS, Kind, built_in
@@ -36,11 +35,13 @@ from tests.evaluators.planning.dsl.trees import (
     F,
     act,
     does,
+    nouns,
     number,
     one,
     paragraphs,
     prec,
     succ,
+    trees,
 )
 from tests.thorough import often
 
