@@ -11,10 +11,10 @@ from agenteval.agents import AgentFailure, System, Toolbox
 from agenteval.campaign import Rules, load_attempts, open_trials, run_trials
 from agenteval.errors import BudgetExceeded, ModelError, Unauthorized
 from agenteval.evaluators.planning.case import Case
+from agenteval.evaluators.planning.checker import CheckRules
 from agenteval.evaluators.planning.run import as_run
 from agenteval.evaluators.planning.solver.graph import plans
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
-from agenteval.evaluators.planning.verdict import CheckRules
 from agenteval.records import Usage
 from agenteval.store import Store, Trials
 from agenteval.trialling import Progress

@@ -8,15 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from agenteval.agents import Toolbox
 from agenteval.errors import AgentevalError
-from agenteval.evaluators.planning.case import RESTART
-from agenteval.evaluators.planning.constraints import TimeLimit, limits, orders
+from agenteval.evaluators.planning.case import DAY, RESTART, START, TimeLimit, holds, limits, orders
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon
 from agenteval.evaluators.planning.faults import Fault, Reading, read, takes_hour
-from agenteval.evaluators.planning.mock import START
 from agenteval.evaluators.planning.solver.graph import plans
 from agenteval.evaluators.planning.solver.schedule import MAX_ACTIONS, nearest_schedule
 from agenteval.evaluators.planning.solver.smt import schedule
-from agenteval.evaluators.planning.solver.spans import DAY, holds
 from agenteval.evaluators.planning.synthesis.dice import Dice
 
 _TOOK = re.compile(r"took (\d+) hours?")

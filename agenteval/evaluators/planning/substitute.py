@@ -19,8 +19,17 @@ from typing import Any, Literal
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import Action, Case
-from agenteval.evaluators.planning.constraints import Before, Constraint, TimeLimit, limits, orders
+from agenteval.evaluators.planning.case import (
+    DAY,
+    Action,
+    Before,
+    Case,
+    Constraint,
+    TimeLimit,
+    limits,
+    mock_tools,
+    orders,
+)
 from agenteval.evaluators.planning.dsl.derive import constraints_of
 from agenteval.evaluators.planning.dsl.fill import fill, forms_in, refill
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
@@ -28,11 +37,9 @@ from agenteval.evaluators.planning.dsl.nodes import (
     Paragraph,
     Time,
 )
-from agenteval.evaluators.planning.mock import mock_tools
 from agenteval.evaluators.planning.solver.base import Solver
 from agenteval.evaluators.planning.solver.choose import solver_for
 from agenteval.evaluators.planning.solver.graph import equivalent
-from agenteval.evaluators.planning.solver.spans import DAY
 from agenteval.evaluators.planning.synthesis.assemble import (
     build_case,
     paragraph_of,

@@ -16,10 +16,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import RESTART, Case, OrderRule, TimeRule
+from agenteval.evaluators.planning.case import RESTART, START, Case, OrderRule, TimeRule, mock_tools
 from agenteval.evaluators.planning.dsl.derive import constraints_of
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
-from agenteval.evaluators.planning.mock import START, mock_tools
 from agenteval.evaluators.planning.solver.choose import solver_for
 from agenteval.evaluators.planning.solver.smt import core
 from agenteval.evaluators.planning.synthesis.assemble import (

@@ -6,10 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.agents import AgentLog, Toolbox, ToolEvent
-from agenteval.evaluators.planning.case import Action, Case, OrderRule, TimeRule
-from agenteval.evaluators.planning.checker import check
-from agenteval.evaluators.planning.mock import MockBackend, mock_tools
-from agenteval.evaluators.planning.verdict import CheckRules, ParameterError, Slip, Step
+from agenteval.evaluators.planning.case import (
+    Action,
+    Case,
+    MockBackend,
+    OrderRule,
+    TimeRule,
+    mock_tools,
+)
+from agenteval.evaluators.planning.checker import CheckRules, ParameterError, Slip, Step, check
 from tests.thorough import often
 
 Ending = Literal["finished", "timeout", "iterations"]

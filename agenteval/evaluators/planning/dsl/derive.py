@@ -8,7 +8,7 @@ clauses inside it. Fronting does not change the meaning: the order is always rea
 
 from __future__ import annotations
 
-from agenteval.evaluators.planning.constraints import (
+from agenteval.evaluators.planning.case import (
     Before,
     Constraint,
     Side,

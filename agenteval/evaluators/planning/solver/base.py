@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from agenteval.evaluators.planning.constraints import Constraint
+from agenteval.evaluators.planning.case import Constraint
 
 
 class Solver(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agenteval.evaluators.planning.constraints import Before, Constraint
+from agenteval.evaluators.planning.case import Before, Constraint
 from agenteval.evaluators.planning.solver.base import Solver
 from agenteval.evaluators.planning.solver.graph import Graph
 from agenteval.evaluators.planning.solver.smt import Smt

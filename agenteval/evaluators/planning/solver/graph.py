@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import comb
 
-from agenteval.evaluators.planning.constraints import Before, Constraint
+from agenteval.evaluators.planning.case import Before, Constraint
 
 MAX_DOWN_SETS = 1 << 16  # a third of a second; 16 actions without any order among them
 

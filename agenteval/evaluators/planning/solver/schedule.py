@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agenteval.evaluators.planning.constraints import Constraint, TimeLimit, limits, orders
+from agenteval.evaluators.planning.case import DAY, Constraint, TimeLimit, limits, orders
 from agenteval.evaluators.planning.solver.graph import Graph
-from agenteval.evaluators.planning.solver.spans import DAY
 
 MAX_ACTIONS = 14  # some 16,000 sets of done actions: a second or two
 

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agenteval.evaluators.planning.case import Action, Case, OrderRule, Size, TimeRule
-from agenteval.evaluators.planning.constraints import Before, Stated, limits, orders
+from agenteval.evaluators.planning.case import (
+    DAY,
+    Action,
+    Before,
+    Case,
+    OrderRule,
+    Size,
+    Stated,
+    TimeRule,
+    limits,
+    mock_tools,
+    orders,
+)
 from agenteval.evaluators.planning.dsl.derive import constraints_of
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
 from agenteval.evaluators.planning.dsl.nodes import Paragraph
 from agenteval.evaluators.planning.dsl.parse import parse
 from agenteval.evaluators.planning.dsl.render import render
-from agenteval.evaluators.planning.mock import mock_tools
 from agenteval.evaluators.planning.solver.graph import count_plans, plans
-from agenteval.evaluators.planning.solver.spans import DAY
 from agenteval.models.prompts import Prompt, load_prompt
 
 _MOST_COUNTED = 7  # actions of an extended case whose orders are tried one by one

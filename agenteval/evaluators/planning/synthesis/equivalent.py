@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agenteval.evaluators.planning.constraints import Before, Constraint, TimeLimit, limits, orders
+from agenteval.evaluators.planning.case import Before, Constraint, TimeLimit, limits, orders
 from agenteval.evaluators.planning.dsl.fill import strip
 from agenteval.evaluators.planning.dsl.nodes import (
     Actions,

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenteval.evaluators.planning.constraints import Constraint
+from agenteval.evaluators.planning.case import Constraint, actions
 from agenteval.evaluators.planning.dsl.derive import demands
 from agenteval.evaluators.planning.dsl.nodes import UNSET, Paragraph, Sentence, SubSentence
 from agenteval.evaluators.planning.solver.base import Solver
-from agenteval.evaluators.planning.solver.spans import actions
 from agenteval.evaluators.planning.synthesis.dice import Dice
 from agenteval.evaluators.planning.synthesis.grammar import (
     Picker,

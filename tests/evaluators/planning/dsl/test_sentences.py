@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from agenteval.evaluators.planning.constraints import Before, Constraint, Stated, TimeLimit
+from agenteval.evaluators.planning.case import Before, Constraint, Stated, TimeLimit
 from agenteval.evaluators.planning.dsl.derive import constraints_of, demands
 from agenteval.evaluators.planning.dsl.lexicon import built_in
 from agenteval.evaluators.planning.dsl.nodes import Clause, Pair, Paragraph, Sentence, Time

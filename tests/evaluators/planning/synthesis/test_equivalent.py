@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.planning.constraints import Before, Constraint, TimeLimit
+from agenteval.evaluators.planning.case import Before, Constraint, TimeLimit
 from agenteval.evaluators.planning.dsl.derive import constraints_of
 from agenteval.evaluators.planning.dsl.fill import fill, strip
 from agenteval.evaluators.planning.dsl.lexicon import built_in

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.constraints import Before, Constraint, TimeLimit
+from agenteval.evaluators.planning.case import Before, Case, Constraint, TimeLimit
 from agenteval.evaluators.planning.dsl.derive import constraints_of, demands
 from agenteval.evaluators.planning.dsl.lexicon import built_in
 from agenteval.evaluators.planning.dsl.render import render
