@@ -14,8 +14,7 @@ from agenteval.evaluators.planning.checker import Step, Verdict
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
 from agenteval.evaluators.planning.dsl.render import render_part
 from agenteval.evaluators.planning.run import Attempt
-from agenteval.evaluators.planning.suite import told
-from agenteval.evaluators.planning.synthesis.assemble import paragraph_of
+from agenteval.evaluators.planning.suite import paragraph_of, told
 from agenteval.evaluators.planning.tallies import by_system
 from agenteval.records import content_hash
 from agenteval.report.grid import Grid, Head, count, words

@@ -41,8 +41,12 @@ from agenteval.evaluators.planning.case import (
     clock,
     holds,
 )
-from agenteval.evaluators.planning.solver.graph import closure, nearest_plan
-from agenteval.evaluators.planning.solver.schedule import MAX_ACTIONS, nearest_schedule
+from agenteval.evaluators.planning.solver.graph import (
+    MAX_ACTIONS,
+    closure,
+    nearest_plan,
+    nearest_schedule,
+)
 from agenteval.evaluators.planning.solver.smt import schedule, violated_core
 from agenteval.records import Record
 

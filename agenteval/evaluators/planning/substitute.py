@@ -30,23 +30,22 @@ from agenteval.evaluators.planning.case import (
     mock_tools,
     orders,
 )
-from agenteval.evaluators.planning.dsl.derive import constraints_of
 from agenteval.evaluators.planning.dsl.fill import fill, forms_in, refill
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
-from agenteval.evaluators.planning.dsl.nodes import (
+from agenteval.evaluators.planning.dsl.tree import (
     Paragraph,
     Time,
+    constraints_of,
 )
-from agenteval.evaluators.planning.solver.base import Solver
-from agenteval.evaluators.planning.solver.choose import solver_for
+from agenteval.evaluators.planning.solver.choose import Solver, solver_for
 from agenteval.evaluators.planning.solver.graph import equivalent
-from agenteval.evaluators.planning.synthesis.assemble import (
+from agenteval.evaluators.planning.suite import (
     build_case,
     paragraph_of,
     request_text,
 )
-from agenteval.evaluators.planning.synthesis.dice import Dice
 from agenteval.evaluators.planning.synthesis.equivalent import resynthesize
+from agenteval.evaluators.planning.synthesis.grammar import Dice
 from agenteval.evaluators.planning.synthesis.topics import Topic, action, built_in_topics
 
 Kind = Literal["terminal", "topic", "structure"]

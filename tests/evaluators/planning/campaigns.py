@@ -10,8 +10,7 @@ from agenteval.agents import AgentFailure, AgentLog, ToolEvent
 from agenteval.evaluators.planning.case import Action, Case, OrderRule, Size, mock_tools
 from agenteval.evaluators.planning.checker import CheckRules, check
 from agenteval.evaluators.planning.run import Attempt
-from agenteval.evaluators.planning.solver.graph import nearest_plan
-from agenteval.evaluators.planning.solver.schedule import nearest_schedule
+from agenteval.evaluators.planning.solver.graph import nearest_plan, nearest_schedule
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
 from agenteval.records import Usage
 

@@ -12,8 +12,8 @@ import pytest
 
 from agenteval.cli.plan_synth import make_generator, make_shape
 from agenteval.errors import Filtered, InputError, ReplyError, Transient, Unauthorized
-from agenteval.evaluators.planning.dsl.derive import constraints_of
 from agenteval.evaluators.planning.dsl.lexicon import built_in
+from agenteval.evaluators.planning.dsl.tree import constraints_of
 from agenteval.evaluators.planning.invent import (
     Invention,
     checked,
@@ -21,7 +21,7 @@ from agenteval.evaluators.planning.invent import (
     phrase_fault,
     requests_for,
 )
-from agenteval.evaluators.planning.synthesis.assemble import paragraph_of
+from agenteval.evaluators.planning.suite import paragraph_of
 from agenteval.evaluators.planning.synthesis.topics import Topic, built_in_topics, read_words
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.openai import OpenAITransport

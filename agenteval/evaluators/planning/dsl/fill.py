@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 
 from agenteval.evaluators.planning.dsl.lexicon import Kind, Lexicon
-from agenteval.evaluators.planning.dsl.nodes import (
+from agenteval.evaluators.planning.dsl.render import CONJUNCTION, PREPOSITION, VERB
+from agenteval.evaluators.planning.dsl.tree import (
     UNSET,
     Actions,
     Clause,
@@ -24,7 +25,6 @@ from agenteval.evaluators.planning.dsl.nodes import (
     Time,
     Verb,
 )
-from agenteval.evaluators.planning.dsl.render import CONJUNCTION, PREPOSITION, VERB
 
 Slot = Kind | Literal["CONJ"]  # CONJ: the conjunctions between sub-sentences
 CONJ: Literal["CONJ"] = "CONJ"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from agenteval.evaluators.planning.case import Before, Constraint, TimeLimit, limits, orders
 from agenteval.evaluators.planning.dsl.fill import strip
-from agenteval.evaluators.planning.dsl.nodes import (
+from agenteval.evaluators.planning.dsl.tree import (
     Actions,
     Clause,
     Dependent,
@@ -27,9 +27,7 @@ from agenteval.evaluators.planning.dsl.nodes import (
     Verb,
 )
 from agenteval.evaluators.planning.solver.graph import reduction
-from agenteval.evaluators.planning.synthesis.dice import Dice
-from agenteval.evaluators.planning.synthesis.grammar import plain
-from agenteval.evaluators.planning.synthesis.skeleton import join
+from agenteval.evaluators.planning.synthesis.grammar import Dice, join, plain
 
 _GATHER, _HANG = 0.5, 0.3  # chances of a list, and of a relative clause
 _FORMS = ("verb", "preposition", "fronted", "pair", "fronted pair")

@@ -11,13 +11,11 @@ from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.dsl.fill import fill
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
-from agenteval.evaluators.planning.dsl.nodes import Paragraph
 from agenteval.evaluators.planning.dsl.render import render
+from agenteval.evaluators.planning.dsl.tree import Paragraph
 from agenteval.evaluators.planning.solver.choose import solver_for
-from agenteval.evaluators.planning.synthesis.assemble import build_case
-from agenteval.evaluators.planning.synthesis.dice import Dice
-from agenteval.evaluators.planning.synthesis.grammar import Style
-from agenteval.evaluators.planning.synthesis.skeleton import Goal, grow, join
+from agenteval.evaluators.planning.suite import build_case
+from agenteval.evaluators.planning.synthesis.grammar import Dice, Goal, Style, grow, join
 from agenteval.evaluators.planning.synthesis.topics import Topic, action, built_in_topics
 
 Span = tuple[int, int]  # from, to, both included

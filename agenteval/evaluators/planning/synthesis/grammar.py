@@ -1,25 +1,78 @@
-"""Random sub-sentences, grown from the top down by the grammar (arXiv 2404.17833, figure 4)."""
+"""Random paragraphs without words: algorithm 1 of arXiv 2404.17833 and its grammar (figure 4).
+
+Sub-sentences are grown from the top down, one by one, as long as they can be satisfied. Beyond the
+paper: every action is mentioned, no sub-sentence says only what is implied already, and the number
+of constraints is a target of its own, apart from the number of actions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from agenteval.evaluators.planning.dsl.nodes import (
+import numpy as np
+
+from agenteval.evaluators.planning.case import Constraint, actions
+from agenteval.evaluators.planning.dsl.render import tangled
+from agenteval.evaluators.planning.dsl.tree import (
+    UNSET,
     Actions,
     Clause,
     Dependent,
     Direction,
     Link,
     Pair,
+    Paragraph,
     Preposition,
     Relative,
+    Sentence,
     SubSentence,
     Time,
     Verb,
+    demands,
 )
-from agenteval.evaluators.planning.dsl.render import tangled
-from agenteval.evaluators.planning.synthesis.dice import Dice
+from agenteval.evaluators.planning.solver.choose import Solver
+
+T = TypeVar("T")
+_BLOCK = 64
+
+
+class Dice:
+    """Uniform choices; the same generator state gives the same row of choices."""
+
+    __slots__ = ("_left", "_rng")
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._left: list[float] = []
+
+    def unit(self) -> float:
+        """A number in [0, 1)."""
+        if not self._left:
+            self._left = self._rng.random(_BLOCK).tolist()
+        return self._left.pop()
+
+    def below(self, n: int) -> int:
+        """An integer in [0, n)."""
+        return int(self.unit() * n)
+
+    def between(self, low: int, high: int) -> int:
+        """An integer from low to high, both possible."""
+        return low + self.below(high - low + 1)
+
+    def choice(self, values: Sequence[T]) -> T:
+        """One of the values."""
+        return values[self.below(len(values))]
+
+    def shuffled(self, values: Sequence[T]) -> list[T]:
+        """The values in random order."""
+        mixed = list(values)
+        for i in range(len(mixed) - 1, 0, -1):
+            j = self.below(i + 1)
+            mixed[i], mixed[j] = mixed[j], mixed[i]
+        return mixed
+
 
 _DIRECTIONS: tuple[Direction, Direction] = ("prec", "succ")
 # The ten patterns of a sub-sentence without relative clauses, all equally likely.
@@ -107,3 +160,72 @@ def _entity(picker: Picker, style: Style, *, depth: int, reserve: int) -> Action
 
 def _link(form: str, direction: Direction) -> Link:
     return Verb(direction) if form == "verb" else Preposition(direction)
+
+
+TRIES = 20  # K of algorithm 1: draws for one sub-sentence
+_FRESH = 0.7  # preference for actions that are not mentioned yet
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What a paragraph must reach: distinct constraints from `least` to `most`, in at most
+    `parts` sub-sentences, `times` of which set a point of time. Growth ends once all actions are
+    mentioned and the rest is reached."""
+
+    least: int
+    most: int
+    parts: int
+    times: int = 0
+
+
+def grow(dice: Dice, solver: Solver, goal: Goal, style: Style) -> list[SubSentence] | None:
+    """Sub-sentences whose constraints are satisfiable together; None if this attempt got stuck.
+
+    `solver` is empty at first and holds all constraints at the end.
+    """
+    parts: list[SubSentence] = []
+    found: set[Constraint] = set()
+    fresh = set(range(solver.n))
+    times = goal.times
+    while fresh or times or len(found) < goal.least:
+        timed = times > 0 and (dice.unit() < 0.4 or not (fresh or len(found) < goal.least))
+        part = _next(dice, solver, goal.most - len(found), fresh, style, timed=timed)
+        if part is None or len(parts) >= goal.parts:
+            return None
+        new = demands(part)
+        solver.add(new)
+        parts.append(part)
+        found.update(new)
+        times -= timed
+        for constraint in new:
+            fresh.difference_update(actions(constraint))
+    return parts
+
+
+def _next(
+    dice: Dice, solver: Solver, room: int, fresh: set[int], style: Style, *, timed: bool
+) -> SubSentence | None:
+    """A sub-sentence that may join, at the K-th draw at the latest; else None."""
+    known = [i for i in range(solver.n) if i not in fresh]
+    for _ in range(TRIES):
+        picker = Picker(dice, sorted(fresh), known, _FRESH)
+        part = draw_time_part(picker, style) if timed else draw_part(picker, style)
+        if fits(solver, demands(part), room):
+            return part
+    return None
+
+
+def fits(solver: Solver, new: Sequence[Constraint], room: int) -> bool:
+    """May the sub-sentence join: not too many constraints, something new, no contradiction?"""
+    return len(new) <= room and not all(solver.implies(c) for c in new) and solver.allows(new)
+
+
+def join(dice: Dice, parts: Sequence[SubSentence], chance: float = 0.35) -> Paragraph:
+    """Sentences of one to three sub-sentences in the order given."""
+    sentences: list[list[SubSentence]] = []
+    for part in parts:
+        if sentences and len(sentences[-1]) < 3 and dice.unit() < chance:
+            sentences[-1].append(part)
+        else:
+            sentences.append([part])
+    return Paragraph(tuple(Sentence(tuple(s), (UNSET,) * (len(s) - 1)) for s in sentences))

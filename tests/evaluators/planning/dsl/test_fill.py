@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.planning.dsl.derive import constraints_of
 from agenteval.evaluators.planning.dsl.fill import (
     fill,
     forms_in,
@@ -18,7 +17,9 @@ from agenteval.evaluators.planning.dsl.fill import (
     words_in,
 )
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon, Phrase, built_in
-from agenteval.evaluators.planning.dsl.nodes import (
+from agenteval.evaluators.planning.dsl.parse import parse
+from agenteval.evaluators.planning.dsl.render import render
+from agenteval.evaluators.planning.dsl.tree import (
     UNSET,
     Clause,
     Dependent,
@@ -28,9 +29,8 @@ from agenteval.evaluators.planning.dsl.nodes import (
     Sentence,
     Time,
     Verb,
+    constraints_of,
 )
-from agenteval.evaluators.planning.dsl.parse import parse
-from agenteval.evaluators.planning.dsl.render import render
 from tests.evaluators.planning.dsl.trees import LETTERS, act, one, paragraphs
 from tests.thorough import often
 

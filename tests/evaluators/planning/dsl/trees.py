@@ -10,7 +10,8 @@ from itertools import product
 from hypothesis import strategies as st
 
 from agenteval.evaluators.planning.dsl.lexicon import Kind, Lexicon, built_in
-from agenteval.evaluators.planning.dsl.nodes import (
+from agenteval.evaluators.planning.dsl.render import tangled
+from agenteval.evaluators.planning.dsl.tree import (
     Actions,
     Clause,
     Dependent,
@@ -26,7 +27,6 @@ from agenteval.evaluators.planning.dsl.nodes import (
     Time,
     Verb,
 )
-from agenteval.evaluators.planning.dsl.render import tangled
 
 A, B, C, D, E, F = range(6)
 LETTERS = tuple("ABCDEF")
