@@ -15,9 +15,8 @@ from agenteval.evaluators.planning.dsl.lexicon import built_in
 from agenteval.evaluators.planning.dsl.render import render
 from agenteval.evaluators.planning.dsl.tree import constraints_of
 from agenteval.evaluators.planning.suite import paragraph_of
-from agenteval.evaluators.planning.synthesis.equivalent import resynthesize
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
-from agenteval.evaluators.planning.synthesis.grammar import Dice
+from agenteval.evaluators.planning.synthesis.grammar import Dice, resynthesize
 from tests.thorough import often
 
 
