@@ -17,6 +17,11 @@ from agenteval.agents import Tool
 from agenteval.records import Record, content_hash
 
 Side = Literal["before", "after"]
+DAY = 24  # hours
+Span = tuple[int, int]  # from, until; position p of a sequence is (p, p + 1)
+RESTART = "restart_plan"  # tool of extended cases that undoes everything
+GENERATOR = 1  # raised when the same seed would give another suite
+START = "start_time"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -67,11 +72,6 @@ def limits(constraints: Iterable[Constraint]) -> list[TimeLimit]:
     return [c for c in constraints if isinstance(c, TimeLimit)]
 
 
-DAY = 24  # hours
-
-Span = tuple[int, int]  # from, until; position p of a sequence is (p, p + 1)
-
-
 def actions(constraint: Constraint) -> tuple[int, ...]:
     """The actions a constraint is about."""
     if isinstance(constraint, Before):
@@ -85,10 +85,6 @@ def holds(constraint: Constraint, spans: Sequence[Span]) -> bool:
         return spans[constraint.first][1] <= spans[constraint.second][0]
     start, end = spans[constraint.action]
     return end <= constraint.hour if constraint.side == "before" else start >= constraint.hour
-
-
-RESTART = "restart_plan"  # tool of extended cases that undoes everything
-GENERATOR = 1  # raised when the same seed would give another suite
 
 
 class Action(Record):
@@ -205,8 +201,6 @@ class Case(Record):
             return Before(self.index[rule.first], self.index[rule.second])
         return TimeLimit(self.index[rule.tool], rule.side, rule.hour)
 
-
-START = "start_time"
 
 _START_PARAMETERS: dict[str, Any] = {
     "type": "object",

@@ -53,6 +53,11 @@ from agenteval.records import Record
 Outcome = Literal[
     "pass", "timeout", "act_error", "action_lost", "parameter_error", "order_error"
 ]  # errors in order of precedence: the first that applies is the outcome
+_SLIPS = {
+    "unknown_tool": "there is no such tool",
+    "bad_arguments": "its arguments were refused",
+    "malformed": "it could not be read as a call",
+}
 
 
 class CheckRules(Record):
@@ -134,11 +139,6 @@ class Verdict(Record):
         return self.outcome == "pass"
 
 
-_SLIPS = {
-    "unknown_tool": "there is no such tool",
-    "bad_arguments": "its arguments were refused",
-    "malformed": "it could not be read as a call",
-}
 _DEFAULT = CheckRules()
 
 

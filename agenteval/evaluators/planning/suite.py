@@ -45,6 +45,8 @@ from agenteval.models.prompts import Prompt, load_prompt
 from agenteval.readers.decode import decode_line
 from agenteval.records import canonical_json
 
+_MOST_COUNTED = 7  # actions of an extended case whose orders are tried one by one
+
 
 def case_line(case: Case) -> str:
     """The case as one line of a suite, without the line's end."""
@@ -99,7 +101,12 @@ def read_case(line: str, place: str, lexicon: Lexicon) -> Case:
         raise InputError(f"{where}: {message}" if where else message, place) from None
     case = _completed(case, place, lexicon)
     _check_tools(case, place)
-    _check_satisfiable(case, place)
+    try:
+        wrong = contradiction(case)
+    except ValueError as error:
+        raise InputError(str(error), place) from None
+    if wrong:
+        raise InputError(f"the constraints contradict each other: {'; '.join(wrong)}", place)
     return case
 
 
@@ -192,18 +199,6 @@ def _schema_error(schema: str) -> str:
     return ""
 
 
-def _check_satisfiable(case: Case, place: str) -> None:
-    try:
-        wrong = contradiction(case)
-    except ValueError as error:
-        raise InputError(str(error), place) from None
-    if wrong:
-        raise InputError(f"the constraints contradict each other: {'; '.join(wrong)}", place)
-
-
-_MOST_COUNTED = 7  # actions of an extended case whose orders are tried one by one
-
-
 def template(*, extended: bool) -> Prompt:
     """The frame of a request, around the synthesized text."""
     return load_prompt("agenteval.evaluators.planning", "extended" if extended else "base")
@@ -290,20 +285,13 @@ def rules_of(
     found: Sequence[Stated], actions: Sequence[Action]
 ) -> tuple[OrderRule | TimeRule, ...]:
     """The constraints with tool names, as a case holds them."""
-    return tuple(_rule(entry, actions) for entry in found)
-
-
-def _rule(entry: Stated, actions: Sequence[Action]) -> OrderRule | TimeRule:
-    constraint = entry.constraint
-    if isinstance(constraint, Before):
-        return OrderRule(
-            first=actions[constraint.first].tool,
-            second=actions[constraint.second].tool,
-            sentences=entry.sentences,
-        )
-    return TimeRule(
-        tool=actions[constraint.action].tool,
-        side=constraint.side,
-        hour=constraint.hour,
-        sentences=entry.sentences,
-    )
+    rules: list[OrderRule | TimeRule] = []
+    for entry in found:
+        c = entry.constraint
+        if isinstance(c, Before):
+            first, second = actions[c.first].tool, actions[c.second].tool
+            rules.append(OrderRule(first=first, second=second, sentences=entry.sentences))
+        else:
+            tool = actions[c.action].tool
+            rules.append(TimeRule(tool=tool, side=c.side, hour=c.hour, sentences=entry.sentences))
+    return tuple(rules)

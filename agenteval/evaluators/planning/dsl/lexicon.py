@@ -31,6 +31,17 @@ Kind = Literal["VP_prec", "VP_succ", "VP_none", "P_prec", "P_succ", "SC_prec", "
 KINDS: tuple[Kind, ...] = get_args(Kind)
 CONJUNCTIONS = (";", ", and", ", but", ", yet", ", while", ", whereas")
 SCHEMA = 1
+JOINING = frozenset({"and", "but", "yet", "while", "whereas", "which", "or"})
+SUBORDINATE = frozenset({"when", "that"})  # only inside an SC phrase, after a noun: "the time when"
+NOT_STRICT = frozenset(
+    {"until", "till", "unless", "if", "not", "never", "no", "during", "simultaneously", "meanwhile"}
+    | {"immediately", "directly"}  # would ask for more than the order
+)
+RESERVED = JOINING | SUBORDINATE
+_PHRASE = re.compile(r"[a-z]+(?:[ '-][a-z]+)*")
+_ACTIVITY = re.compile(r"[\w'’/&-]+(?: [\w'’/&-]+)*")
+_OPPOSITE = {"prec": "succ", "succ": "prec"}
+Lists = Mapping[str, Sequence[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,20 +172,6 @@ def built_in() -> Lexicon:
     """The lexicon that travels with the package, written by the maintainers."""
     text = files("agenteval.data").joinpath("planning/phrases.json").read_text("utf-8")
     return Lexicon.from_json(json.loads(text), "planning/phrases.json")
-
-
-JOINING = frozenset({"and", "but", "yet", "while", "whereas", "which", "or"})
-SUBORDINATE = frozenset({"when", "that"})  # only inside an SC phrase, after a noun: "the time when"
-NOT_STRICT = frozenset(
-    {"until", "till", "unless", "if", "not", "never", "no", "during", "simultaneously", "meanwhile"}
-    | {"immediately", "directly"}  # would ask for more than the order
-)
-RESERVED = JOINING | SUBORDINATE
-_PHRASE = re.compile(r"[a-z]+(?:[ '-][a-z]+)*")
-_ACTIVITY = re.compile(r"[\w'’/&-]+(?: [\w'’/&-]+)*")
-_OPPOSITE = {"prec": "succ", "succ": "prec"}
-
-Lists = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def check_words(lists: Lists) -> None:

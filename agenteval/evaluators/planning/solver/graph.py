@@ -16,6 +16,7 @@ from math import comb
 from agenteval.evaluators.planning.case import DAY, Before, Constraint, TimeLimit, limits, orders
 
 MAX_DOWN_SETS = 1 << 16  # a third of a second; 16 actions without any order among them
+MAX_ACTIONS = 14  # some 16,000 sets of done actions: a second or two
 
 
 class Graph:
@@ -292,9 +293,6 @@ def _order(constraint: Constraint) -> Before:
     if isinstance(constraint, Before):
         return constraint
     raise TypeError(f"the graph decides orders only, not {constraint}")
-
-
-MAX_ACTIONS = 14  # some 16,000 sets of done actions: a second or two
 
 
 def nearest_schedule(

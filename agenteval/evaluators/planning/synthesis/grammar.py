@@ -1,7 +1,7 @@
 """Paragraphs without words: grown at random, or made anew for demands that are given.
 
 Random ones follow algorithm 1 of arXiv 2404.17833 and its grammar (figure 4): sub-sentences are
-grown from the top down, one by one, as long as they can be satisfied. Beyond the paper: every action
+grown from the top down, one by one, as long as they can be satisfied. Beyond the paper every action
 is mentioned, no sub-sentence says only what is implied already, and the number of constraints is a
 target of its own, apart from the number of actions.
 
@@ -51,6 +51,16 @@ from agenteval.evaluators.planning.solver.graph import reduction
 
 T = TypeVar("T")
 _BLOCK = 64
+_DIRECTIONS: tuple[Direction, Direction] = ("prec", "succ")
+# The ten patterns of a sub-sentence without relative clauses, all equally likely.
+_PATTERNS = tuple(
+    (form, direction)
+    for form in ("verb", "preposition", "fronted", "pair", "fronted pair")
+    for direction in _DIRECTIONS
+)
+TRIES = 20  # K of algorithm 1: draws for one sub-sentence
+_FRESH = 0.7  # preference for actions that are not mentioned yet
+_FORMS = ("verb", "preposition", "fronted", "pair", "fronted pair")
 
 
 class Dice:
@@ -87,15 +97,6 @@ class Dice:
             j = self.below(i + 1)
             mixed[i], mixed[j] = mixed[j], mixed[i]
         return mixed
-
-
-_DIRECTIONS: tuple[Direction, Direction] = ("prec", "succ")
-# The ten patterns of a sub-sentence without relative clauses, all equally likely.
-_PATTERNS = tuple(
-    (form, direction)
-    for form in ("verb", "preposition", "fronted", "pair", "fronted pair")
-    for direction in _DIRECTIONS
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +178,6 @@ def _link(form: str, direction: Direction) -> Link:
     return Verb(direction) if form == "verb" else Preposition(direction)
 
 
-TRIES = 20  # K of algorithm 1: draws for one sub-sentence
-_FRESH = 0.7  # preference for actions that are not mentioned yet
-
-
 @dataclass(frozen=True, slots=True)
 class Goal:
     """What a paragraph must reach: distinct constraints from `least` to `most`, in at most
@@ -247,7 +244,6 @@ def join(dice: Dice, parts: Sequence[SubSentence], chance: float = 0.35) -> Para
 
 
 _GATHER, _HANG = 0.5, 0.3  # chances of a list, and of a relative clause
-_FORMS = ("verb", "preposition", "fronted", "pair", "fronted pair")
 
 
 def resynthesize(
