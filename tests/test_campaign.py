@@ -113,7 +113,7 @@ def test_other_rules_judge_the_stored_log_anew(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         run(store, System("slips", Slips, {}))
         assert {a.outcome for a in load_attempts(store)} == {"pass"}
-        strict = CheckRules(strict_calls=True)
+        strict = CheckRules(strict=True)
         assert {a.outcome for a in load_attempts(store, strict)} == {"act_error"}
         assert {a.outcome for a in load_attempts(store)} == {"pass"}
 

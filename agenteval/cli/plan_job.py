@@ -91,8 +91,7 @@ def make_rules(seconds: float, turns: int, *, strict: bool) -> Rules:
     from agenteval.campaign import Rules
     from agenteval.evaluators.planning.checker import CheckRules
 
-    check = CheckRules(strict_calls=strict, strict_attempts=strict)
-    return Rules(AgentLimits(seconds, turns), check)
+    return Rules(AgentLimits(seconds, turns), CheckRules(strict=strict))
 
 
 async def run_open(job: PlanJob, store: Store, cases: Sequence[Case], title: str) -> Ended:

@@ -63,14 +63,11 @@ _SLIPS = {
 class CheckRules(Record):
     """How a log is read where arXiv 2404.17833 leaves it open.
 
-    `repeats`: of a tool that was called repeatedly every call counts, or only the first.
-    `strict_calls`: any call that could not be carried out makes the outcome an Act Error.
-    `strict_attempts`: the whole log is graded as one, not only what followed the last restart.
+    `strict`: any call that could not be carried out makes the outcome an Act Error, and the whole
+    log is graded as one, not only what followed the last restart.
     """
 
-    repeats: Literal["every", "first"] = "every"
-    strict_calls: bool = False
-    strict_attempts: bool = False
+    strict: bool = False
 
 
 class Violation(Record):
@@ -170,7 +167,7 @@ def check(
     Raises nothing for any log.
     """
     reading = _read(case, log, rules)
-    counted = _counted(case, reading.calls, rules)
+    counted = [[c for c in reading.calls if c.action == i] for i in range(case.n)]
     times = Counter(call.action for call in reading.calls)
     violated = tuple(_violations(case, counted))
     errors = tuple(_parameter_errors(case, reading.calls))
@@ -178,7 +175,7 @@ def check(
     outcome: Outcome = "pass"
     if log.ending != "finished":
         outcome = "timeout"
-    elif reading.slips if rules.strict_calls else lost and reading.graded_slips:
+    elif reading.slips if rules.strict else lost and reading.graded_slips:
         outcome = "act_error"
     elif lost:
         outcome = "action_lost"
@@ -208,7 +205,7 @@ def _read(case: Case, log: AgentLog, rules: CheckRules) -> _Reading:
     for number, event in enumerate(log.events, start=1):
         if case.durations is not None and event.status == "ok" and event.name == RESTART:
             attempts += 1
-            if not rules.strict_attempts:
+            if not rules.strict:
                 calls, graded_slips = [], 0
             continue
         read = _call(case, event, number)
@@ -241,15 +238,6 @@ def _start(event: ToolEvent) -> int | None:
     if isinstance(given, float) and given.is_integer():
         return int(given)
     return given if isinstance(given, int) and not isinstance(given, bool) else None
-
-
-def _counted(case: Case, calls: Sequence[_Call], rules: CheckRules) -> list[list[_Call]]:
-    """By action, the calls that the constraints are held against."""
-    found: list[list[_Call]] = [[] for _ in case.actions]
-    for call in calls:
-        if rules.repeats == "every" or not found[call.action]:
-            found[call.action].append(call)
-    return found
 
 
 def _places(counted: list[list[_Call]]) -> list[Span | None]:
