@@ -16,9 +16,8 @@ from agenteval.agents import AgentFailure, AgentLimits, AgentLog, System
 from agenteval.draining import USUAL, Drain
 from agenteval.errors import BudgetExceeded
 from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.checker import check
+from agenteval.evaluators.planning.checker import CheckRules, Verdict, check
 from agenteval.evaluators.planning.run import Attempt, check_key, run_case
-from agenteval.evaluators.planning.verdict import CheckRules, Verdict
 from agenteval.records import Usage
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, of_one_state
 from agenteval.trialling import Ended, Job, Progress, run_jobs

@@ -13,9 +13,9 @@ from agenteval.campaign import EVALUATOR
 from agenteval.draining import USUAL, Drain
 from agenteval.errors import BudgetExceeded
 from agenteval.evaluators.planning.case import Case
+from agenteval.evaluators.planning.checker import CheckRules
 from agenteval.evaluators.planning.dissect import Dissection, DissectOptions, dissect
 from agenteval.evaluators.planning.run import check_key
-from agenteval.evaluators.planning.verdict import CheckRules
 from agenteval.outage import Breaker, run_workers
 from agenteval.records import FailureStatus, Usage, content_hash
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem

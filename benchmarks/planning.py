@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 import z3
 
-from agenteval.evaluators.planning.dsl.derive import demands
+from agenteval.evaluators.planning.dsl.tree import demands
 from agenteval.evaluators.planning.suite import case_line
-from agenteval.evaluators.planning.synthesis.dice import Dice
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
-from agenteval.evaluators.planning.synthesis.grammar import Picker, Style, draw_part
+from agenteval.evaluators.planning.synthesis.grammar import Dice, Picker, Style, draw_part
 from benchmarks.outcome import Row, finish
 
 SENTENCES, TRIES = 4, 20

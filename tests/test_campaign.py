@@ -11,10 +11,10 @@ from agenteval.agents import AgentFailure, System, Toolbox
 from agenteval.campaign import Rules, load_attempts, open_trials, run_trials
 from agenteval.errors import BudgetExceeded, ModelError, Unauthorized
 from agenteval.evaluators.planning.case import Case
+from agenteval.evaluators.planning.checker import CheckRules
 from agenteval.evaluators.planning.run import as_run
 from agenteval.evaluators.planning.solver.graph import plans
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
-from agenteval.evaluators.planning.verdict import CheckRules
 from agenteval.records import Usage
 from agenteval.store import Store, Trials
 from agenteval.trialling import Progress
@@ -113,7 +113,7 @@ def test_other_rules_judge_the_stored_log_anew(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         run(store, System("slips", Slips, {}))
         assert {a.outcome for a in load_attempts(store)} == {"pass"}
-        strict = CheckRules(strict_calls=True)
+        strict = CheckRules(strict=True)
         assert {a.outcome for a in load_attempts(store, strict)} == {"act_error"}
         assert {a.outcome for a in load_attempts(store)} == {"pass"}
 

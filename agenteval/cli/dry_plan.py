@@ -75,12 +75,9 @@ def _goes_on(job: PlanJob, store: Store, suite: Sequence[Case], threshold: float
     return bool(judged) and goes_on(sum(v.passed for v in judged) / len(judged), threshold)
 
 
-def dissect_bill(
-    job: PlanJob, store: Store, failed: Sequence[Case], how: DissectOptions, shrink: int
-) -> Bill:
+def dissect_bill(job: PlanJob, store: Store, failed: Sequence[Case], how: DissectOptions) -> Bill:
     """What `plan dissect` would ask of these failed cases."""
     from agenteval.dissections import open_dissections
-    from agenteval.evaluators.planning.shrink import ShrinkOptions
 
     system = plan_job.make_system(job)
     work = open_dissections(store, failed, system, how)
@@ -98,13 +95,7 @@ def dissect_bill(
         f"succeeds, each with up to {how.retries} more without a verdict; a run is up to one "
         "request more than --turns"
     )
-    asked = _runs(job, work, first, most, "agent", why)
-    small = failed[:shrink]
-    if small:
-        runs = ShrinkOptions().budget
-        about += (f"cases to shrink: {len(small)}, at most {runs} runs of the agent each",)
-        why = "one run at least of each case that is shrunk; runs as many as failing requests take"
-        asked = (*asked, *_runs(job, small, 1, runs, "agent, to shrink", why))
+    asked = _runs(job, work, first, most, why)
     return _bill("plan dissect", job, system, store, about, asked)
 
 
@@ -149,13 +140,13 @@ def _trials(
 
 
 def _runs(
-    job: PlanJob, cases: Sequence[Case], least: int, most: int, who: str, why: str
+    job: PlanJob, cases: Sequence[Case], least: int, most: int, why: str
 ) -> tuple[Asked, ...]:
     low = sum((Amount(1, _first(case), None) * least for case in cases), Amount())
     usual = sum((Amount(c.n + 1, _tokens(c), (c.n + 1) * _REPLY) * least for c in cases), Amount())
     high = _longest(job) * (most * len(cases))
     largest = max((3 * (_first(c) + 30 * c.n) for c in cases), default=0)
-    return (Asked(who, low, high, why, usual, (largest, job.max_tokens or _LONGEST)),)
+    return (Asked("agent", low, high, why, usual, (largest, job.max_tokens or _LONGEST)),)
 
 
 def _longest(job: PlanJob) -> Amount:

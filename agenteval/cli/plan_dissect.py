@@ -1,4 +1,4 @@
-"""agenteval plan dissect: why an agent's plans failed (algorithm 2), and the smallest that does."""
+"""agenteval plan dissect: why an agent's plans failed (algorithm 2 of arXiv 2404.17833)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,8 @@ import typer
 from agenteval.cli import options, plan_job
 from agenteval.cli.console import (
     Verbosity,
-    clean,
-    clean_lines,
-    err,
     note,
-    out,
     print_json,
-    warn,
     warn_list,
 )
 from agenteval.cli.ending import draining
@@ -27,8 +22,6 @@ from agenteval.cli.plan_run import Lexicon, Suite
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from agenteval.evaluators.planning.case import Case
     from agenteval.evaluators.planning.dissect import DissectOptions
     from agenteval.store import Store
@@ -52,9 +45,6 @@ def dissect(
     limit: Annotated[
         int | None, typer.Option(help="Only so many of the failed cases.", min=1)
     ] = 100,
-    shrink: Annotated[
-        int, typer.Option(help="Look for the smallest failing request of so many cases.", min=0)
-    ] = 0,
     seed: options.Seed = 0,
     seconds: plan_job.Seconds = 180.0,
     turns: plan_job.Turns = 50,
@@ -88,14 +78,19 @@ def dissect(
         tries=tries, full=full, paper_literal=literal, seed=seed,
         choices=Choices(topics=topics, lexicon=words), limits=rules.limits, rules=rules.check,
     )  # fmt: skip
-    code = _run(job, how, suite, limit, shrink, dry_run=dry_run, as_json=as_json)
+    code = _run(job, how, suite, limit, dry_run=dry_run, as_json=as_json)
     raise typer.Exit(code)
 
 
 def _run(
-    job: PlanJob, how: DissectOptions, suite: Path, limit: int | None, shrink: int,
-    *, dry_run: bool, as_json: bool,
-) -> int:  # fmt: skip
+    job: PlanJob,
+    how: DissectOptions,
+    suite: Path,
+    limit: int | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
     import asyncio
 
     from agenteval.campaign import EVALUATOR
@@ -112,7 +107,7 @@ def _run(
             from agenteval.cli.dry_plan import dissect_bill
             from agenteval.cli.dry_show import show
 
-            show(dissect_bill(job, store, failed, how, shrink), as_json=as_json)
+            show(dissect_bill(job, store, failed, how), as_json=as_json)
             return 0
         if not failed:
             note("no failed case of this agent and suite is stored; nothing to dissect")
@@ -132,10 +127,7 @@ def _run(
                 print_json([d.model_dump(mode="json") for d in found])
             else:
                 print_dissections(found)
-            code = plan_job.ended_code(ended)
-            if code == 0 and shrink:
-                code = _shrunk(job, store, failed[:shrink], how, as_json=as_json)
-    return code
+            return plan_job.ended_code(ended)
 
 
 def _failed(store: Store, cases: Sequence[Case], system_key: str, job: PlanJob) -> list[Case]:
@@ -187,38 +179,3 @@ async def _dissect(job: PlanJob, store: Store, cases: Sequence[Case], how: Disse
                 store, system, work, how,
                 concurrency=job.limits.concurrency, on_progress=update, drain=draining(),
             )  # fmt: skip
-
-
-def _shrunk(
-    job: PlanJob, store: Store, cases: Sequence[Case], how: DissectOptions, *, as_json: bool
-) -> int:
-    """Shrink and show; exit code. With --json the requests go to standard error."""
-    import asyncio
-
-    try:
-        asyncio.run(_shrink(job, store, cases, how, err() if as_json else out()))
-    except KeyboardInterrupt:
-        warn("interrupted: dissections are stored, searches for the smallest request are not; the "
-             "same command begins those again")  # fmt: skip
-        return 130
-    return 0
-
-
-async def _shrink(
-    job: PlanJob, store: Store, cases: Sequence[Case], how: DissectOptions, to: Console
-) -> None:
-    from agenteval.evaluators.planning.shrink import ShrinkOptions, shrink
-
-    asked = ShrinkOptions(limits=how.limits, rules=how.rules, lexicon=how.choices.lexicon)
-    async with plan_job.opened_system(job, store) as system:
-
-        async def one(case: Case) -> None:
-            small = await shrink(case, system, asked)
-            to.print(
-                f"[bold]{clean(case.id)}[/bold] smallest failing request ({small.ended}; "
-                f"{len(small.steps)} steps, {small.runs} runs, {small.unknown} without verdict):"
-            )
-            to.print(clean_lines(small.case.text))
-
-        for case in cases:
-            await draining().over(one(case), lambda: None, lambda: 1, "search")

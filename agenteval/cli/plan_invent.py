@@ -1,8 +1,7 @@
-"""agenteval plan synth --invent: professions and wordings from a chat model, into a file."""
+"""agenteval plan synth --invent: professions from a chat model, into a file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,14 +24,14 @@ _TIMEOUT = 600.0  # seconds of one request: a long reply of a model on this mach
 def invent_lexicon(
     invent: int, lexicon_path: Path | None, model: str | None, base_url: str | None
 ) -> None:
-    """Ask the model for so many professions and further wordings, and write the file.
+    """Ask the model for so many professions, and write the file.
 
     Replies are kept in the store (AGENTEVAL_STORE, else agenteval.db), so a run that was
     interrupted asks nothing twice; the file is written at the end, in one step. Raises InputError
     without a file name, for a file that exists and without a chat model, ModelError when nothing
     could be kept, and whatever stops the client.
     """
-    from agenteval.evaluators.planning.invent import requests_for, save_invention
+    from agenteval.evaluators.planning.invent import requests_for
     from agenteval.models.factory import choose_model
 
     if lexicon_path is None:
@@ -51,20 +50,27 @@ def invent_lexicon(
         )  # fmt: skip
     count = requests_for(invent)
     note(f"{choice.name}: {count} requests, at most {2 * count} with repairs")
-    found = _ask(choice, invent)
-    _tell(found)
-    if not found.topics and not found.wordings:
+    invention = _ask(choice, invent)
+    note(invention.meaning)
+    count = len(invention.refused)
+    most = count if Verbosity.level > 0 else 20  # the file has all of them
+    warn_list(f"refused: {count}", invention.refused, most=most)
+    if not invention.topics:
         raise ModelError("nothing the model proposed could be kept; nothing was written")
-    save_invention(lexicon_path, found)
+    kept = ", ".join(f"{topic.role} ({len(topic.activities)})" for topic in invention.topics)
+    out().print(clean(f"kept professions, with activities: {kept}"))
+    if len(invention.topics) < invent:
+        warn(f"{len(invention.topics)} of the {invent} professions asked for were kept")
+    invention.save(lexicon_path)
     note(f"written to {lexicon_path}; nobody has reviewed order and overlap in it: read it")
 
 
-def _ask(choice: ModelChoice, invent: int) -> Invention:
+def _ask(choice: ModelChoice, professions: int) -> Invention:
     import asyncio
 
     from agenteval.assemble import Limits, make_client
     from agenteval.draining import answered
-    from agenteval.evaluators.planning.invent import Inventor
+    from agenteval.evaluators.planning.invent import invent as invent_professions
     from agenteval.store import Store, default_path
 
     embedder = _embedder()
@@ -73,7 +79,9 @@ def _ask(choice: ModelChoice, invent: int) -> Invention:
 
         async def work() -> Invention:
             try:
-                asking = Inventor(client, embedder, tell=_asking).invent(invent)
+                asking = invent_professions(
+                    client, embedder, professions, lambda what: note(f"asking for {what}")
+                )
                 return await answered(asking, client, say_waiting)
             finally:
                 await client.close()
@@ -84,10 +92,6 @@ def _ask(choice: ModelChoice, invent: int) -> Invention:
             raise typer.Exit(say_interrupted(REPLIES)) from None
 
 
-def _asking(what: str) -> None:
-    note(f"asking for {what}")
-
-
 def _embedder() -> Embedder | None:
     from agenteval.models.embeddings import make_embedder
 
@@ -96,28 +100,3 @@ def _embedder() -> Embedder | None:
     except ModelUnavailable as error:
         warn(f"closeness in meaning is not checked: {error}")
         return None
-
-
-def _tell(found: Invention) -> None:
-    for failure in found.failures:
-        warn(f"{failure.request}: {failure.status}: {failure.message}")
-    for kind, plural in (("profession", "professions"), ("activity", "activities"),
-                         ("wording", "wordings")):  # fmt: skip
-        kept, proposed = found.kept[kind], found.proposed[kind]
-        out().print(f"{plural}: {kept} of {proposed} proposed were kept")
-    if found.topics:
-        out().print(clean("kept professions: " + ", ".join(t.role for t in found.topics)))
-    if found.wordings:
-        out().print(clean("kept wordings: " + "; ".join(w[1] for w in found.wordings)))
-    note(found.meaning)
-    _refused([str(entry) for entry in found.refused])
-    if not found.topics:
-        warn("no profession was kept; the built-in ones serve")
-    elif len(found.topics) < found.asked:
-        warn(f"{len(found.topics)} of the {found.asked} professions asked for were kept")
-
-
-def _refused(lines: Sequence[str]) -> None:
-    """All of them with -v; what is not shown is counted, and stands in the file."""
-    most = len(lines) if Verbosity.level > 0 else 20
-    warn_list(f"refused: {len(lines)}", lines, most=most)

@@ -89,10 +89,9 @@ def make_rules(seconds: float, turns: int, *, strict: bool) -> Rules:
     """Limits of a case and rules of the oracle."""
     from agenteval.agents import AgentLimits
     from agenteval.campaign import Rules
-    from agenteval.evaluators.planning.verdict import CheckRules
+    from agenteval.evaluators.planning.checker import CheckRules
 
-    check = CheckRules(strict_calls=strict, strict_attempts=strict)
-    return Rules(AgentLimits(seconds, turns), check)
+    return Rules(AgentLimits(seconds, turns), CheckRules(strict=strict))
 
 
 async def run_open(job: PlanJob, store: Store, cases: Sequence[Case], title: str) -> Ended:

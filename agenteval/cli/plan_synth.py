@@ -52,8 +52,8 @@ def synth(
     invent: Annotated[
         int | None,
         typer.Option(
-            help="Ask --model for this many new professions and more wordings, write "
-            "them to the file given with --lexicon, and use them.",
+            help="Ask --model for this many new professions, write them to the file given with "
+            "--lexicon, and use them.",
             min=1,
             max=50,
         ),

@@ -9,15 +9,13 @@ from itertools import chain, zip_longest
 
 from agenteval.agents import AgentFailure, AgentLog
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import Case
+from agenteval.evaluators.planning.case import Case, clock
+from agenteval.evaluators.planning.checker import Step, Verdict
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
 from agenteval.evaluators.planning.dsl.render import render_part
-from agenteval.evaluators.planning.mock import clock
 from agenteval.evaluators.planning.run import Attempt
-from agenteval.evaluators.planning.suite import told
-from agenteval.evaluators.planning.synthesis.assemble import paragraph_of
+from agenteval.evaluators.planning.suite import paragraph_of, told
 from agenteval.evaluators.planning.tallies import by_system
-from agenteval.evaluators.planning.verdict import Step, Verdict
 from agenteval.records import content_hash
 from agenteval.report.grid import Grid, Head, count, words
 from agenteval.report.text import cut, shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from agenteval.evaluators.planning import published, tallies
+from agenteval.evaluators.planning import tallies
 from agenteval.evaluators.planning.capability import THRESHOLD, Bound, bounds
 from agenteval.evaluators.planning.contrasts import (
     EXAMPLES,
@@ -15,7 +15,6 @@ from agenteval.evaluators.planning.contrasts import (
     paired,
 )
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon
-from agenteval.evaluators.planning.published import Percentages
 from agenteval.evaluators.planning.run import Attempt
 from agenteval.evaluators.planning.tallies import Cause, Shares, Tally
 from agenteval.report.grid import (
@@ -30,7 +29,6 @@ from agenteval.report.grid import (
     words,
 )
 from agenteval.report.planning_material import Campaign, campaign
-from agenteval.report.planning_published import results, topics
 from agenteval.report.sheet import PlainTable, Sheet, plain_table
 from agenteval.report.text import shown
 from agenteval.stats import Interval, PassK
@@ -51,7 +49,7 @@ def planning_tables(
 ) -> list[PlainTable]:
     """All tables as plain text for a terminal, in the order of the page.
 
-    `brief` gives those by system and by actions alone, without the published ones.
+    `brief` leaves out those by what else the cases differ in than their actions.
     `threshold` is that of the capability bound, 20 % if None.
     `causes` are (case id, system, label). `lexicon`: words of the suite where they are not the
     built-in ones. Texts from outside are cleared of control characters, but not of the markup of
@@ -71,11 +69,10 @@ def sheets(own: Campaign, *, brief: bool = False, threshold: float | None = None
         _paired(paired(attempts)),
         _groups("actions", by_actions, always=True),
         *([] if brief else _finer(own)),
-        _errors(own, published_too=not brief),
-        _causes(own, published_too=not brief),
+        _errors(own),
+        _causes(own),
         _passes(attempts),
         _effort(attempts),
-        *([] if brief else [results(), topics()]),
     ]
     return [sheet for sheet in made if sheet is not None]
 
@@ -176,51 +173,31 @@ def _form_row(c: Contrast) -> tuple[Cell, ...]:
     )  # fmt: skip
 
 
-def _errors(own: Campaign, *, published_too: bool) -> Sheet | None:
+def _errors(own: Campaign) -> Sheet | None:
     rows = tallies.errors(own.attempts)
     if not rows:
         return None
     gone = {t.system: t.failures for t in tallies.tallies(own.attempts)}
-    tables = (published.TABLE_3, published.TABLE_6)
     return _shares(
         ("errors", "Types of errors, as shares of a system's errors", "errors"),
         rows,
-        _beside(own, tables) if published_too else [],
         (_WITHOUT, lambda system: count(gone[system])),
     )
 
 
-def _causes(own: Campaign, *, published_too: bool) -> Sheet | None:
+def _causes(own: Campaign) -> Sheet | None:
     rows = tallies.causes(own.causes)
     if not rows:
         return None
-    tables = (published.TABLE_4, published.TABLE_7)
-    return _shares(
-        ("causes", "Causes, as shares of a system's dissected cases", "dissected"),
-        rows,
-        _beside(own, tables) if published_too else [],
-    )
-
-
-def _beside(
-    own: Campaign, tables: tuple[Sequence[Percentages], Sequence[Percentages]]
-) -> list[tuple[str, Percentages]]:
-    """Published rows with their names: of the base table, of the extended one, or of both."""
-    return [
-        (f"{r.model}, {r.framework}{suffix} ({published.CAVEAT})", r)
-        for there, table, suffix in zip(own.kinds, tables, ("", ", extended"), strict=True)
-        if there
-        for r in table
-    ]
+    return _shares(("causes", "Causes, as shares of a system's dissected cases", "dissected"), rows)
 
 
 def _shares(
     names: tuple[str, str, str],
     rows: Sequence[Shares],
-    beside: Sequence[tuple[str, Percentages]],
     more: tuple[Head, Callable[[str], Cell]] | None = None,
 ) -> Sheet:
-    """Own rows, and below them what the paper prints. `names`: id, caption, what is counted."""
+    """A row for each system. `names`: id, caption, what is counted; `more`: a last column."""
     labels = [p.label for p in rows[0].parts]
     heads = [Head("system"), Head(names[2], "", True)]
     heads += [Head(shown(label.replace("_", " ")), "", True) for label in labels]
@@ -228,20 +205,9 @@ def _shares(
     for row in rows:
         last = (more[1](row.system),) if more else ()
         cells.append((words(row.system), count(row.total), *map(_part, row.parts), *last))
-    dash, extra = Cell("–", None, True, "none"), 1 if more else 0
-    for name, one in beside:
-        given = one.values
-        shares = [
-            dash if given is None or label not in given
-            else Cell(f"{given[label]:.4g} %", given[label] / 100, True, "none")
-            for label in labels
-        ]  # fmt: skip
-        cells.append((words(name, kind="quiet"), dash, *shares, *[dash] * extra))
     if more:
         heads.append(more[0])
-    note = "Exclusive: own rows add up to 100 %; brackets hold 95 % intervals."
-    if beside:
-        note += f" Pale rows: {published.SOURCE}, {published.CAVEAT}."
+    note = "Exclusive: rows add up to 100 %; brackets hold 95 % intervals."
     return Sheet(Grid(names[0], names[1], tuple(heads), tuple(cells)), note)
 
 

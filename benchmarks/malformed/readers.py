@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from agenteval.agents.arguments import as_object
 from agenteval.agents.react_text import read_step
 from agenteval.errors import ReplyError
-from agenteval.evaluators.planning.invent_ask import read_professions
+from agenteval.evaluators.planning.invent import read_professions
 from agenteval.evaluators.traces.locator_grades import read_grades
 from agenteval.evaluators.traces.locator_reply import Grounds, Named, check
 from agenteval.evaluators.traces.locator_reply import read_reply as read_findings
@@ -144,8 +144,7 @@ def arguments(text: str) -> Any:
 
 def professions(text: str) -> Any:
     """Proposed professions with their activities."""
-    found, _ = read_professions(text)
-    return {one.role: list(one.activities) for one in found}
+    return dict(read_professions(text)[0])
 
 
 READERS: dict[str, Callable[[str], Any]] = {

@@ -66,8 +66,8 @@ WAYS = {
         ("plan", "capability", "--n", "2-3", "--cases", 1, "--turns", 2, *AGENT, "openai"), suite,
         (URL,), bad=(busy,),
     ),
-    "plan dissect, shrunk": Way(
-        ("plan", "dissect", "suite.jsonl", "--turns", 2, "--paper-literal", "--shrink", 1, "-k", 1,
+    "plan dissect, as printed": Way(
+        ("plan", "dissect", "suite.jsonl", "--turns", 2, "--paper-literal", "-k", 1,
          *AGENT, "openai"), failed, (URL,), tokens=False, exact=False, bad=(busy,),
     ),
     "trace locate, areas": Way(

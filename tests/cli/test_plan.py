@@ -80,10 +80,9 @@ def test_standard_output_is_json_alone(cli: Cli, suite: Path) -> None:
     assert gated.code == 1
     assert {row["outcome"] for row in gated.json} == {"order_error"}
     assert "gate success" in gated.err
-    shrunk = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:reversed", "--limit", 1,
-                 "--shrink", 1, "--json")  # fmt: skip
-    assert [d["label"] for d in shrunk.json] == ["Constraint"]
-    assert "smallest failing request" in shrunk.err
+    dissected = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:reversed",
+                    "--limit", 1, "--json")  # fmt: skip
+    assert [d["label"] for d in dissected.json] == ["Constraint"]
     run(cli, "scripted:perfect", "-q")
     none = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:perfect", "--json")
     assert (none.code, none.json) == (0, [])
@@ -152,7 +151,7 @@ def test_runs_are_read_by_quantify(cli: Cli, suite: Path, tmp_path: Path) -> Non
     assert all("Requirements:" in r.input for r in runs)
 
 
-def test_dissect_finds_a_planted_pattern_and_shrinks(cli: Cli, suite: Path) -> None:
+def test_dissect_finds_a_planted_pattern(cli: Cli, suite: Path) -> None:
     none = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
     assert none.code == 2  # no store yet
     run(cli, "scripted:perfect", "--limit", 1, "-q")
@@ -163,10 +162,9 @@ def test_dissect_finds_a_planted_pattern_and_shrinks(cli: Cli, suite: Path) -> N
     arguments = ("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
     dry = cli(*arguments, "--dry-run")
     assert "failed cases: " in dry.out
-    done = cli(*arguments, "--shrink", 1)
+    done = cli(*arguments)
     assert done.code == 0, done.err
     assert "Constraint" in done.out
-    assert "smallest failing request (minimal" in done.out
     again = cli(*arguments, "--json")
     assert "0 failed cases to dissect" in again.err
     labels = [d["label"] for d in again.json]

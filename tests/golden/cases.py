@@ -231,7 +231,7 @@ CASES = (
              "--json -q", extract.dissections),
         Step("plan dissect {data}/suite.jsonl --agent scripted:text-order --full --limit 2 "
              "--store s.db --json -q", extract.dissections),
-        Step("plan dissect {data}/suite.jsonl --agent scripted:reversed --shrink 1 --limit 1 "
+        Step("plan dissect {data}/suite.jsonl --agent scripted:reversed --limit 1 "
              "--store s.db --json -q", extract.dissections),
         Step("plan capability --agent scripted:perfect --n 2-3 --cases 3 --store p.db --json -q",
              extract.outcomes),

@@ -343,7 +343,7 @@ def plan_tables(done: Done) -> Figures:
     """The rates of the report, which its JSON lacks: made from the store as the report does."""
     from agenteval.campaign import load_attempts
     from agenteval.evaluators.planning import tallies
-    from agenteval.evaluators.planning.verdict import CheckRules
+    from agenteval.evaluators.planning.checker import CheckRules
     from agenteval.store import Store
 
     with Store(done.option("--store"), create=False) as store:

@@ -8,7 +8,7 @@ are given, and the bound that is named is the last one, reached without a gap fr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agenteval.evaluators.planning.tallies import Tally
@@ -93,11 +93,6 @@ def cases_for(n: int) -> int:
     if n < 2:
         raise ValueError(f"{n} actions: a plan needs at least 2")
     return min(MOST_CASES, PER_PAIR * math.comb(n, 2))
-
-
-def cases_in_all(sizes: Iterable[int]) -> int:
-    """Cases of a campaign over these numbers of actions; 1,600 for 2 to 9, as in the paper."""
-    return sum(cases_for(n) for n in sizes)
 
 
 def goes_on(rate: float, threshold: float = THRESHOLD) -> bool:

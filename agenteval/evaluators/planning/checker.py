@@ -23,30 +23,119 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from agenteval.agents import AgentLog, ToolEvent
-from agenteval.evaluators.planning.case import RESTART, Case
-from agenteval.evaluators.planning.constraints import Before, Constraint, TimeLimit
-from agenteval.evaluators.planning.mock import START, clock
-from agenteval.evaluators.planning.solver.graph import closure, nearest_plan
-from agenteval.evaluators.planning.solver.schedule import MAX_ACTIONS, nearest_schedule
-from agenteval.evaluators.planning.solver.smt import schedule, violated_core
-from agenteval.evaluators.planning.solver.spans import DAY, Span, actions, holds
-from agenteval.evaluators.planning.verdict import (
-    CheckRules,
-    Outcome,
-    ParameterError,
-    Slip,
-    Step,
-    Verdict,
-    Violation,
+from agenteval.evaluators.planning.case import (
+    DAY,
+    RESTART,
+    START,
+    Before,
+    Case,
+    Constraint,
+    OrderRule,
+    Span,
+    TimeLimit,
+    TimeRule,
+    actions,
+    clock,
+    holds,
 )
+from agenteval.evaluators.planning.solver.graph import (
+    MAX_ACTIONS,
+    closure,
+    nearest_plan,
+    nearest_schedule,
+)
+from agenteval.evaluators.planning.solver.smt import schedule, violated_core
+from agenteval.records import Record
 
+Outcome = Literal[
+    "pass", "timeout", "act_error", "action_lost", "parameter_error", "order_error"
+]  # errors in order of precedence: the first that applies is the outcome
 _SLIPS = {
     "unknown_tool": "there is no such tool",
     "bad_arguments": "its arguments were refused",
     "malformed": "it could not be read as a call",
 }
+
+
+class CheckRules(Record):
+    """How a log is read where arXiv 2404.17833 leaves it open.
+
+    `strict`: any call that could not be carried out makes the outcome an Act Error, and the whole
+    log is graded as one, not only what followed the last restart.
+    """
+
+    strict: bool = False
+
+
+class Violation(Record):
+    """A constraint that does not hold: its place in the case (from 0), itself, and why.
+
+    The sub-sentences that state it are `rule.sentences`.
+    """
+
+    constraint: int
+    rule: OrderRule | TimeRule
+    why: str
+
+
+class Slip(Record):
+    """A call that was not carried out. `call` is its place in the log's events, from 1."""
+
+    call: int
+    name: str
+    why: str
+
+
+class ParameterError(Record):
+    """A start hour at which the tool could not be started.
+
+    `earliest` is when all that was called before is over, `latest` the last hour from which the
+    activity would still end by 24; `given` lies outside of the two.
+    """
+
+    call: int
+    tool: str
+    given: int
+    earliest: int
+    latest: int
+
+
+class Step(Record):
+    """One step of a plan; `start` is an hour, None in a base case."""
+
+    tool: str
+    start: int | None = None
+
+
+class Verdict(Record):
+    """The outcome, and everything that was found, whether or not it decided the outcome.
+
+    `sequence` holds the calls that were graded, in order. `core` holds numbers of sub-sentences
+    that suffice to show that the constraints were violated; `nearest` is the valid plan with the
+    fewest pairs swapped against the sequence. Both are empty for a pass, and where no explanation
+    was asked for; `nearest` also where the case has no valid plan.
+    """
+
+    outcome: Outcome
+    sequence: tuple[Step, ...] = ()
+    violated: tuple[Violation, ...] = ()
+    lost: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
+    slips: tuple[Slip, ...] = ()
+    parameter_errors: tuple[ParameterError, ...] = ()
+    attempts: int = 1
+    core: tuple[int, ...] = ()
+    nearest: tuple[Step, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Was the plan right?"""
+        return self.outcome == "pass"
+
+
 _DEFAULT = CheckRules()
 
 
@@ -78,7 +167,7 @@ def check(
     Raises nothing for any log.
     """
     reading = _read(case, log, rules)
-    counted = _counted(case, reading.calls, rules)
+    counted = [[c for c in reading.calls if c.action == i] for i in range(case.n)]
     times = Counter(call.action for call in reading.calls)
     violated = tuple(_violations(case, counted))
     errors = tuple(_parameter_errors(case, reading.calls))
@@ -86,7 +175,7 @@ def check(
     outcome: Outcome = "pass"
     if log.ending != "finished":
         outcome = "timeout"
-    elif reading.slips if rules.strict_calls else lost and reading.graded_slips:
+    elif reading.slips if rules.strict else lost and reading.graded_slips:
         outcome = "act_error"
     elif lost:
         outcome = "action_lost"
@@ -116,7 +205,7 @@ def _read(case: Case, log: AgentLog, rules: CheckRules) -> _Reading:
     for number, event in enumerate(log.events, start=1):
         if case.durations is not None and event.status == "ok" and event.name == RESTART:
             attempts += 1
-            if not rules.strict_attempts:
+            if not rules.strict:
                 calls, graded_slips = [], 0
             continue
         read = _call(case, event, number)
@@ -149,15 +238,6 @@ def _start(event: ToolEvent) -> int | None:
     if isinstance(given, float) and given.is_integer():
         return int(given)
     return given if isinstance(given, int) and not isinstance(given, bool) else None
-
-
-def _counted(case: Case, calls: Sequence[_Call], rules: CheckRules) -> list[list[_Call]]:
-    """By action, the calls that the constraints are held against."""
-    found: list[list[_Call]] = [[] for _ in case.actions]
-    for call in calls:
-        if rules.repeats == "every" or not found[call.action]:
-            found[call.action].append(call)
-    return found
 
 
 def _places(counted: list[list[_Call]]) -> list[Span | None]:

@@ -29,9 +29,9 @@ from typing import Any, Literal, TypeVar, get_args
 from agenteval.agents import AgentFailure, AgentLimits, System
 from agenteval.errors import BudgetExceeded, InputError
 from agenteval.evaluators.planning.case import Case
+from agenteval.evaluators.planning.checker import CheckRules
 from agenteval.evaluators.planning.run import run_case
 from agenteval.evaluators.planning.substitute import Choices, base_of, substitutes
-from agenteval.evaluators.planning.verdict import CheckRules
 from agenteval.records import Record, Usage
 from agenteval.stats.interval import Interval
 from agenteval.stats.proportion import proportion_interval

@@ -13,14 +13,11 @@ from functools import cached_property
 
 from agenteval.agents import Tool
 from agenteval.errors import AgentevalError, InputError
-from agenteval.evaluators.planning.case import RESTART
-from agenteval.evaluators.planning.constraints import Constraint, limits, orders
-from agenteval.evaluators.planning.dsl.derive import constraints_of
+from agenteval.evaluators.planning.case import RESTART, START, Constraint, limits, orders
 from agenteval.evaluators.planning.dsl.fill import CONJ, forms_in, words_in
 from agenteval.evaluators.planning.dsl.lexicon import KINDS, Lexicon, Phrase
-from agenteval.evaluators.planning.dsl.nodes import Paragraph
 from agenteval.evaluators.planning.dsl.parse import parse
-from agenteval.evaluators.planning.mock import START
+from agenteval.evaluators.planning.dsl.tree import Paragraph, constraints_of
 from agenteval.evaluators.planning.solver.graph import count_plans, reduction
 from agenteval.evaluators.planning.synthesis.topics import choose_topics
 

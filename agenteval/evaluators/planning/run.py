@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agenteval.agents import Agent, AgentFailure, AgentLimits, AgentLog, Toolbox, drive
-from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.checker import check
-from agenteval.evaluators.planning.mock import MockBackend
-from agenteval.evaluators.planning.verdict import CheckRules, Verdict
+from agenteval.evaluators.planning.case import Case, MockBackend
+from agenteval.evaluators.planning.checker import CheckRules, Verdict, check
 from agenteval.records import Run, content_hash
 
 CHECKER = 1  # raised when the same log would get another verdict

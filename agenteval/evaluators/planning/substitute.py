@@ -19,27 +19,32 @@ from typing import Any, Literal
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import Action, Case
-from agenteval.evaluators.planning.constraints import Before, Constraint, TimeLimit, limits, orders
-from agenteval.evaluators.planning.dsl.derive import constraints_of
+from agenteval.evaluators.planning.case import (
+    DAY,
+    Action,
+    Before,
+    Case,
+    Constraint,
+    TimeLimit,
+    limits,
+    mock_tools,
+    orders,
+)
 from agenteval.evaluators.planning.dsl.fill import fill, forms_in, refill
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
-from agenteval.evaluators.planning.dsl.nodes import (
+from agenteval.evaluators.planning.dsl.tree import (
     Paragraph,
     Time,
+    constraints_of,
 )
-from agenteval.evaluators.planning.mock import mock_tools
-from agenteval.evaluators.planning.solver.base import Solver
-from agenteval.evaluators.planning.solver.choose import solver_for
+from agenteval.evaluators.planning.solver.choose import Solver, solver_for
 from agenteval.evaluators.planning.solver.graph import equivalent
-from agenteval.evaluators.planning.solver.spans import DAY
-from agenteval.evaluators.planning.synthesis.assemble import (
+from agenteval.evaluators.planning.suite import (
     build_case,
     paragraph_of,
     request_text,
 )
-from agenteval.evaluators.planning.synthesis.dice import Dice
-from agenteval.evaluators.planning.synthesis.equivalent import resynthesize
+from agenteval.evaluators.planning.synthesis.grammar import Dice, resynthesize
 from agenteval.evaluators.planning.synthesis.topics import Topic, action, built_in_topics
 
 Kind = Literal["terminal", "topic", "structure"]
@@ -50,16 +55,12 @@ _SAME = 20  # draws before a substitute that was there already is taken
 
 @dataclass(frozen=True)
 class Choices:
-    """What a substitute may change beside what its kind says.
+    """What substitutes are drawn from.
 
-    `hours`: the terminal substitutes of extended cases get other hours too. `resample`: they get
-    other actions of the same profession. `draws`: of so many structures, the one that shares the
-    fewest clause forms with the original is taken (1: any, as in the paper). `topics` and
-    `lexicon`: the built-in ones if None.
+    `draws`: of so many structures, the one that shares the fewest clause forms with the original is
+    taken (1: any, as in the paper). `topics` and `lexicon`: the built-in ones if None.
     """
 
-    hours: bool = True
-    resample: bool = False
     draws: int = 8
     topics: Sequence[Topic] | None = None
     lexicon: Lexicon | None = None
@@ -110,33 +111,30 @@ def rebuilt(
     base: Base,
     name: str,
     tree: Paragraph,
-    actions: Sequence[Action] | None = None,
-    *,
     role: str | None = None,
-    durations: Sequence[int] | None = None,
+    actions: Sequence[Action] | None = None,
 ) -> Case:
-    """The case of another tree, and maybe of other actions; durations go by position.
+    """The case of another tree, or about another profession with as many actions.
 
     A request in the usual frame is framed again; in any other the text is exchanged, and the
-    name of the topic. Tools that are not the usual mocks are kept as long as their actions are.
+    name of the topic. Tools that are not the usual mocks are kept with their actions.
     """
     old = base.case
-    own = tuple(actions or old.actions)
     topic = old.topic if role is None else role
-    hours = old.hours if durations is None else durations
-    case = build_case(f"{old.id}~{name}", topic, own, tree, base.lexicon, hours)
-    extended = hours is not None
+    case = build_case(
+        f"{old.id}~{name}", topic, actions or old.actions, tree, base.lexicon, old.hours
+    )
+    extended = old.hours is not None
     more: dict[str, Any] = {}
     if old.request == request_text(old.topic or _NOBODY, old.n, old.text, extended=extended):
-        more["request"] = request_text(topic or _NOBODY, len(own), case.text, extended=extended)
+        more["request"] = request_text(topic or _NOBODY, old.n, case.text, extended=extended)
     else:
         more["request"] = old.request.replace(old.text, case.text)
         more["template"] = old.template
         if old.topic and topic != old.topic:
             more["request"] = more["request"].replace(old.topic, topic)
-    if set(own) <= set(old.actions) and old.tools and old.tools != mock_tools(old):
-        gone = {action.tool for action in old.actions} - {action.tool for action in own}
-        more["tools"] = tuple(tool for tool in old.tools if tool.name not in gone)
+    if actions is None and old.tools and old.tools != mock_tools(old):
+        more["tools"] = old.tools
     return case.model_copy(update=more)
 
 
@@ -146,7 +144,7 @@ def substitutes(
     """`count` substitutes of one kind, named "<id>~terminal1" and so on, different if possible.
 
     Each is decided by the seed, the case and its number alone. InputError where no other topic
-    has enough activities, or the topic for `resample` is not known.
+    has enough activities.
     """
     make = _MAKERS[kind]
     seen = {base.case.text}
@@ -164,13 +162,11 @@ def substitutes(
 
 
 def terminal(base: Base, name: str, rng: np.random.Generator, choices: Choices) -> Case:
-    """TerminalSubstitute: another word in every slot; see `Choices` for what else may change."""
+    """TerminalSubstitute: another word in every slot, and other hours in an extended case."""
     tree = refill(base.tree, base.lexicon, rng)
-    dice = Dice(rng)
-    if choices.hours and base.case.hours is not None:
-        tree = other_hours(tree, base.case.hours, dice)
-    actions = _drawn(dice, _own_topic(base, choices), base) if choices.resample else None
-    return rebuilt(base, name, tree, actions)
+    if base.case.hours is not None:
+        tree = other_hours(tree, base.case.hours, Dice(rng))
+    return rebuilt(base, name, tree)
 
 
 def topic(base: Base, name: str, rng: np.random.Generator, choices: Choices) -> Case:
@@ -182,7 +178,9 @@ def topic(base: Base, name: str, rng: np.random.Generator, choices: Choices) -> 
         raise InputError(f"no other topic has {base.case.n} activities", "--topic")
     dice = Dice(rng)
     chosen = dice.choice(others)
-    return rebuilt(base, name, base.tree, _drawn(dice, chosen, base), role=chosen.role)
+    phrases = dice.shuffled(chosen.activities)[: base.case.n]
+    base.lexicon.check_activities(phrases)
+    return rebuilt(base, name, base.tree, chosen.role, [action(phrase) for phrase in phrases])
 
 
 def structure(base: Base, name: str, rng: np.random.Generator, choices: Choices) -> Case:
@@ -271,23 +269,6 @@ def _each_hour(node: Any, change: Callable[[int], int]) -> Any:
         parts = {f.name: _each_hour(getattr(node, f.name), change) for f in fields(node)}
         return replace(node, **parts)
     return node
-
-
-def _drawn(dice: Dice, chosen: Topic, base: Base) -> list[Action]:
-    """As many actions of the topic as the case has, in random order."""
-    phrases = dice.shuffled(chosen.activities)[: base.case.n]
-    base.lexicon.check_activities(phrases)
-    return [action(phrase) for phrase in phrases]
-
-
-def _own_topic(base: Base, choices: Choices) -> Topic:
-    known = built_in_topics() if choices.topics is None else choices.topics
-    for found in known:
-        if found.role.casefold() == base.case.topic.casefold():
-            if len(found.activities) >= base.case.n:
-                return found
-            raise InputError(f"the topic {found.role!r} has too few activities", base.case.id)
-    raise InputError(f"no topic {base.case.topic!r} to draw other actions from", base.case.id)
 
 
 _MAKERS: dict[Kind, Callable[[Base, str, np.random.Generator, Choices], Case]] = {

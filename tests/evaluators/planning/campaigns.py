@@ -7,14 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from agenteval.agents import AgentFailure, AgentLog, ToolEvent
-from agenteval.evaluators.planning.case import Action, Case, OrderRule, Size
-from agenteval.evaluators.planning.checker import check
-from agenteval.evaluators.planning.mock import mock_tools
+from agenteval.evaluators.planning.case import Action, Case, OrderRule, Size, mock_tools
+from agenteval.evaluators.planning.checker import CheckRules, check
 from agenteval.evaluators.planning.run import Attempt
-from agenteval.evaluators.planning.solver.graph import nearest_plan
-from agenteval.evaluators.planning.solver.schedule import nearest_schedule
+from agenteval.evaluators.planning.solver.graph import nearest_plan, nearest_schedule
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
-from agenteval.evaluators.planning.verdict import CheckRules
 from agenteval.records import Usage
 
 LETTERS = "abcdefghij"

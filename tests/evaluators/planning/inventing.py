@@ -22,16 +22,6 @@ RANGER = [
     "puddle depth measurement", "signpost carving", "goose census", "spring water test",
     "horse grooming", "poacher interview", "pine seedling planting", "jeep tyre swap",
 ]  # fmt: skip
-WORDS: Json = {
-    "VP_prec": [{"singular": "predates", "plural": "predate"}],
-    "VP_succ": [{"singular": "comes behind", "plural": "come behind"}],
-    "VP_none": [{"singular": "gets done", "plural": "get done"}],
-    "P_prec": ["sooner than"],
-    "P_succ": ["at a later point than"],
-    "SC_prec": ["ahead of the moment when"],
-    "SC_succ": ["posterior to the time when"],
-}
-
 Answer = Callable[[Json, int], str]
 
 
@@ -44,15 +34,7 @@ def said(body: Json) -> str:
     return str(body["messages"][0]["content"])
 
 
-def wants_words(body: Json) -> bool:
-    return "The kinds, with the wordings" in said(body)
-
-
-def replies(words: Sequence[str], jobs: Sequence[str]) -> Answer:
-    """An answer for `serve`: each text in turn, wordings and professions apart."""
-    left = {True: list(words), False: list(jobs)}
-
-    def answer(body: Json, _: int) -> str:
-        return left[wants_words(body)].pop(0)
-
-    return answer
+def replies(*texts: str) -> Answer:
+    """An answer for `serve`: each text in turn."""
+    left = list(texts)
+    return lambda _body, _number: left.pop(0)

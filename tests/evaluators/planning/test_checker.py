@@ -6,15 +6,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.agents import AgentLog, Toolbox, ToolEvent
-from agenteval.evaluators.planning.case import Action, Case, OrderRule, TimeRule
-from agenteval.evaluators.planning.checker import check
-from agenteval.evaluators.planning.mock import MockBackend, mock_tools
-from agenteval.evaluators.planning.verdict import CheckRules, ParameterError, Slip, Step
+from agenteval.evaluators.planning.case import (
+    Action,
+    Case,
+    MockBackend,
+    OrderRule,
+    TimeRule,
+    mock_tools,
+)
+from agenteval.evaluators.planning.checker import CheckRules, ParameterError, Slip, Step, check
 from tests.thorough import often
 
 Ending = Literal["finished", "timeout", "iterations"]
-FIRST, STRICT = CheckRules(repeats="first"), CheckRules(strict_calls=True)
-WHOLE = CheckRules(strict_attempts=True)
+STRICT = CheckRules(strict=True)
 
 
 def case(
@@ -76,11 +80,8 @@ AB = case(before("a", "b", 2))
         # repeated calls
         (log("a", "a", "c", "b", "b"), CheckRules(), "pass"),
         (log("a", "b", "a", "c"), CheckRules(), "order_error"),
-        (log("a", "b", "a", "c"), FIRST, "pass"),
         (log("b", "a", "b", "c"), CheckRules(), "order_error"),
-        (log("b", "a", "b", "c"), FIRST, "order_error"),
         (log("a", "ab", "c"), CheckRules(), "order_error"),
-        (log("a", "ab", "c"), FIRST, "pass"),
     ],
 )
 def test_outcomes(played: AgentLog, rules: CheckRules, outcome: str) -> None:
@@ -213,12 +214,14 @@ def test_the_last_attempt_is_graded() -> None:
     assert (verdict.outcome, verdict.attempts, len(verdict.sequence)) == ("pass", 2, 3)
     assert [slip.call for slip in verdict.slips] == [2]
     assert check(TIMED, played, STRICT).outcome == "act_error"
-    whole = check(TIMED, played, WHOLE)
+    slipless = timed(("b", 8), ("c", 9), "restart_plan", ("a", 6), ("b", 8), ("c", 9))
+    assert check(TIMED, slipless).outcome == "pass"
+    whole = check(TIMED, slipless, STRICT)
     assert (whole.outcome, whole.attempts, whole.repeated) == ("parameter_error", 2, ("b", "c"))
     assert len(whole.sequence) == 5
     idle = timed(("a", 6), ("b", 8), ("c", 9), "restart_plan")
     assert check(TIMED, idle).outcome == "action_lost"
-    assert check(TIMED, idle, WHOLE).outcome == "pass"
+    assert check(TIMED, idle, STRICT).outcome == "pass"
 
 
 def test_slips_of_an_earlier_attempt_are_made_good_by_restarting() -> None:
@@ -274,12 +277,7 @@ LOGS = st.builds(
     events=st.lists(EVENTS, max_size=10).map(tuple),
     ending=st.sampled_from(["finished", "finished", "timeout", "iterations"]),
 )
-RULES = st.builds(
-    CheckRules,
-    repeats=st.sampled_from(["every", "first"]),
-    strict_calls=st.booleans(),
-    strict_attempts=st.booleans(),
-)
+RULES = st.builds(CheckRules, strict=st.booleans())
 
 
 @settings(max_examples=often(80, 300), deadline=None)

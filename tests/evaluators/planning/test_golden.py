@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from agenteval.agents import AgentLog, ToolEvent
-from agenteval.evaluators.planning.case import Action, Case, OrderRule, TimeRule
+from agenteval.evaluators.planning.case import Action, Before, Case, OrderRule, TimeRule
 from agenteval.evaluators.planning.checker import check
-from agenteval.evaluators.planning.constraints import Before
 from agenteval.evaluators.planning.solver.graph import closure, count_plans
 from agenteval.evaluators.planning.solver.smt import Smt, schedule
 from tests.golden.files import published

@@ -10,8 +10,7 @@ import pytest
 from agenteval.agents import AgentFailure, AgentLimits, Tool, Toolbox, drive
 from agenteval.agents.spec import system
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import Case, OrderRule
-from agenteval.evaluators.planning.constraints import Before, TimeLimit
+from agenteval.evaluators.planning.case import Before, Case, OrderRule, TimeLimit
 from agenteval.evaluators.planning.dsl.lexicon import built_in
 from agenteval.evaluators.planning.faults import patterns_in
 from agenteval.evaluators.planning.run import run_case

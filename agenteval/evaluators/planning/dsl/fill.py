@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from agenteval.evaluators.planning.dsl.lexicon import Kind, Lexicon
-from agenteval.evaluators.planning.dsl.nodes import (
+from agenteval.evaluators.planning.dsl.render import CONJUNCTION, PREPOSITION, VERB
+from agenteval.evaluators.planning.dsl.tree import (
     UNSET,
     Actions,
     Clause,
@@ -25,7 +25,6 @@ from agenteval.evaluators.planning.dsl.nodes import (
     Time,
     Verb,
 )
-from agenteval.evaluators.planning.dsl.render import CONJUNCTION, PREPOSITION, VERB
 
 Slot = Kind | Literal["CONJ"]  # CONJ: the conjunctions between sub-sentences
 CONJ: Literal["CONJ"] = "CONJ"
@@ -82,37 +81,6 @@ def words_in(paragraph: Paragraph) -> list[tuple[Slot, int]]:
 
     _with_words(paragraph, note)
     return found
-
-
-def relabel(paragraph: Paragraph, mapping: Sequence[int]) -> Paragraph:
-    """The same paragraph on other actions: number i becomes mapping[i].
-
-    Raises ValueError if two actions of one list would become the same, IndexError for an action
-    that `mapping` does not have.
-    """
-
-    def actions(node: Actions) -> Actions:
-        ids = tuple([mapping[i] for i in node.ids])
-        if len(set(ids)) < len(ids):
-            raise ValueError("two actions of one list get the same number")
-        if node.relative is None:
-            return Actions(ids)
-        return Actions(ids, Relative(node.relative.link, object_(node.relative.object)))
-
-    def object_(node: Object) -> Object:
-        return node if isinstance(node, Time) else actions(node)
-
-    def part(node: SubSentence) -> SubSentence:
-        if isinstance(node, Clause):
-            return replace(node, subject=actions(node.subject), object=object_(node.object))
-        main = replace(node.main, subject=actions(node.main.subject))
-        return replace(
-            node, main=main, other=replace(node.other, subject=actions(node.other.subject))
-        )
-
-    return Paragraph(
-        tuple(replace(s, parts=tuple(part(p) for p in s.parts)) for s in paragraph.sentences)
-    )
 
 
 def forms_in(paragraph: Paragraph) -> set[str]:

@@ -13,7 +13,8 @@ from typing import NoReturn
 
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.dsl.lexicon import Kind, Lexicon
-from agenteval.evaluators.planning.dsl.nodes import (
+from agenteval.evaluators.planning.dsl.render import CONJUNCTION, PREPOSITION, VERB, tangled
+from agenteval.evaluators.planning.dsl.tree import (
     Actions,
     Clause,
     Dependent,
@@ -29,7 +30,6 @@ from agenteval.evaluators.planning.dsl.nodes import (
     Time,
     Verb,
 )
-from agenteval.evaluators.planning.dsl.render import CONJUNCTION, PREPOSITION, VERB, tangled
 
 DIRECTIONS: tuple[Direction, ...] = ("prec", "succ")
 _CLOCK = re.compile(r"([01]\d|2[0-4]):00")

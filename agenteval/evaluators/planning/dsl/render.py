@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agenteval.evaluators.planning.dsl.lexicon import Kind, Lexicon, Phrase
-from agenteval.evaluators.planning.dsl.nodes import (
+from agenteval.evaluators.planning.dsl.tree import (
     Actions,
     Clause,
     Dependent,

@@ -18,8 +18,16 @@ from functools import partial
 from typing import Any
 
 from agenteval.errors import AgentevalError
-from agenteval.evaluators.planning.constraints import Before, Constraint, Stated, TimeLimit
-from agenteval.evaluators.planning.solver.spans import DAY, Span, actions, holds
+from agenteval.evaluators.planning.case import (
+    DAY,
+    Before,
+    Constraint,
+    Span,
+    Stated,
+    TimeLimit,
+    actions,
+    holds,
+)
 
 TIMEOUT = 10.0  # seconds for one question; those of nine actions take milliseconds
 _WITNESSES = 4

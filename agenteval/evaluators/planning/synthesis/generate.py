@@ -11,13 +11,11 @@ from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.dsl.fill import fill
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
-from agenteval.evaluators.planning.dsl.nodes import Paragraph
 from agenteval.evaluators.planning.dsl.render import render
+from agenteval.evaluators.planning.dsl.tree import Paragraph
 from agenteval.evaluators.planning.solver.choose import solver_for
-from agenteval.evaluators.planning.synthesis.assemble import build_case
-from agenteval.evaluators.planning.synthesis.dice import Dice
-from agenteval.evaluators.planning.synthesis.grammar import Style
-from agenteval.evaluators.planning.synthesis.skeleton import Goal, grow, join
+from agenteval.evaluators.planning.suite import build_case
+from agenteval.evaluators.planning.synthesis.grammar import Dice, Goal, Style, grow, join
 from agenteval.evaluators.planning.synthesis.topics import Topic, action, built_in_topics
 
 Span = tuple[int, int]  # from, to, both included
@@ -90,9 +88,10 @@ class Generator:
                 # Another shape makes another case of the same seed and number.
                 more = {"seed": self.seed, "id": f"{name}-{case.sha256[:4]}"}
                 return case.model_copy(update=more)
+        length = f" and {_told(self.shape.words)} words" if self.shape.words else ""
         raise InputError(
             f"no text of {n} actions with {_told(self._goal_range(n))} constraints"
-            f"{_words_told(self.shape)} was found in {_ATTEMPTS} attempts; widen the ranges"
+            f"{length} was found in {_ATTEMPTS} attempts; widen the ranges"
         )
 
     def skeleton(
@@ -168,7 +167,3 @@ def _check(shape: Shape, topics: Sequence[Topic]) -> None:
 
 def _told(span: Span) -> str:
     return str(span[0]) if span[0] == span[1] else f"{span[0]} to {span[1]}"
-
-
-def _words_told(shape: Shape) -> str:
-    return f" and {_told(shape.words)} words" if shape.words else ""

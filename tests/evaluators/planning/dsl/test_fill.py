@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.planning.dsl.derive import constraints_of
 from agenteval.evaluators.planning.dsl.fill import (
     fill,
     forms_in,
     refill,
-    relabel,
     strip,
     words_in,
 )
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon, Phrase, built_in
-from agenteval.evaluators.planning.dsl.nodes import (
+from agenteval.evaluators.planning.dsl.parse import parse
+from agenteval.evaluators.planning.dsl.render import render
+from agenteval.evaluators.planning.dsl.tree import (
     UNSET,
     Clause,
     Dependent,
@@ -29,9 +29,8 @@ from agenteval.evaluators.planning.dsl.nodes import (
     Sentence,
     Time,
     Verb,
+    constraints_of,
 )
-from agenteval.evaluators.planning.dsl.parse import parse
-from agenteval.evaluators.planning.dsl.render import render
 from tests.evaluators.planning.dsl.trees import LETTERS, act, one, paragraphs
 from tests.thorough import often
 
@@ -104,24 +103,6 @@ def test_words_are_listed_in_the_order_of_the_tree() -> None:
         ("VP_none", 5),
         ("CONJ", 2),
     ]
-
-
-@settings(max_examples=often(60, 100), deadline=None)
-@given(paragraphs(LEXICON, 6), st.permutations(range(6)))
-def test_relabel_is_the_text_with_other_activities(tree: Paragraph, mapping: list[int]) -> None:
-    moved = relabel(tree, mapping)
-    text = render(tree, [LETTERS[i] for i in mapping], LEXICON)
-    assert render(moved, LETTERS, LEXICON) == text
-    assert relabel(moved, [mapping.index(i) for i in range(6)]) == tree
-
-
-def test_relabel_refuses_to_merge_actions() -> None:
-    tree = read("A and B precede C.")
-    assert relabel(tree, [5, 0, 1]) == read("F and A precede B.")
-    with pytest.raises(ValueError, match="same number"):
-        relabel(tree, [1, 1, 2])
-    with pytest.raises(IndexError):
-        relabel(tree, [0, 1])
 
 
 @pytest.mark.parametrize(

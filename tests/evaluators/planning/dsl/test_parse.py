@@ -8,7 +8,9 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon, Phrase, built_in
-from agenteval.evaluators.planning.dsl.nodes import (
+from agenteval.evaluators.planning.dsl.parse import parse, parses
+from agenteval.evaluators.planning.dsl.render import render, tangled
+from agenteval.evaluators.planning.dsl.tree import (
     Actions,
     Clause,
     Dependent,
@@ -18,8 +20,6 @@ from agenteval.evaluators.planning.dsl.nodes import (
     SubSentence,
     Verb,
 )
-from agenteval.evaluators.planning.dsl.parse import parse, parses
-from agenteval.evaluators.planning.dsl.render import render, tangled
 from tests.evaluators.planning.dsl.trees import LETTERS, one
 
 LEXICON = built_in()

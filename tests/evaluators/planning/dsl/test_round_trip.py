@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.planning.dsl.count import nouns, trees
-from agenteval.evaluators.planning.dsl.derive import constraints_of
 from agenteval.evaluators.planning.dsl.fill import CONJ, fill, strip, words_in
 from agenteval.evaluators.planning.dsl.lexicon import KINDS, Kind, built_in
-from agenteval.evaluators.planning.dsl.nodes import (
+from agenteval.evaluators.planning.dsl.parse import parse, parses
+from agenteval.evaluators.planning.dsl.render import render, tangled
+from agenteval.evaluators.planning.dsl.tree import (
     Clause,
     Dependent,
     Pair,
@@ -23,9 +23,8 @@ from agenteval.evaluators.planning.dsl.nodes import (
     SubSentence,
     Time,
     Verb,
+    constraints_of,
 )
-from agenteval.evaluators.planning.dsl.parse import parse, parses
-from agenteval.evaluators.planning.dsl.render import render, tangled
 from tests.evaluators.planning.dsl.trees import (
     LETTERS,
     A,
@@ -36,11 +35,13 @@ from tests.evaluators.planning.dsl.trees import (
     F,
     act,
     does,
+    nouns,
     number,
     one,
     paragraphs,
     prec,
     succ,
+    trees,
 )
 from tests.thorough import often
 

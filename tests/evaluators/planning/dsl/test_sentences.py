@@ -6,12 +6,19 @@ from collections.abc import Iterable
 
 import pytest
 
-from agenteval.evaluators.planning.constraints import Before, Constraint, Stated, TimeLimit
-from agenteval.evaluators.planning.dsl.derive import constraints_of, demands
+from agenteval.evaluators.planning.case import Before, Constraint, Stated, TimeLimit
 from agenteval.evaluators.planning.dsl.lexicon import built_in
-from agenteval.evaluators.planning.dsl.nodes import Clause, Pair, Paragraph, Sentence, Time
 from agenteval.evaluators.planning.dsl.parse import parse, parses
 from agenteval.evaluators.planning.dsl.render import clock, render
+from agenteval.evaluators.planning.dsl.tree import (
+    Clause,
+    Pair,
+    Paragraph,
+    Sentence,
+    Time,
+    constraints_of,
+    demands,
+)
 from tests.evaluators.planning.dsl.trees import (
     LETTERS,
     A,

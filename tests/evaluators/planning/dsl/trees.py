@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 from hypothesis import strategies as st
 
 from agenteval.evaluators.planning.dsl.lexicon import Kind, Lexicon, built_in
-from agenteval.evaluators.planning.dsl.nodes import (
+from agenteval.evaluators.planning.dsl.render import tangled
+from agenteval.evaluators.planning.dsl.tree import (
     Actions,
     Clause,
     Dependent,
+    Direction,
     Link,
     Object,
     Pair,
@@ -23,10 +27,11 @@ from agenteval.evaluators.planning.dsl.nodes import (
     Time,
     Verb,
 )
-from agenteval.evaluators.planning.dsl.render import tangled
 
 A, B, C, D, E, F = range(6)
 LETTERS = tuple("ABCDEF")
+DIRECTIONS: tuple[Direction, ...] = ("prec", "succ")
+LINKS: tuple[Link, ...] = tuple(form(d) for form in (Verb, Preposition) for d in DIRECTIONS)
 
 
 def number(kind: Kind, form: str) -> int:
@@ -127,3 +132,52 @@ def paragraphs(  # noqa: C901  a grammar in one place
         return Sentence(tuple(parts), tuple(draw(join) for _ in parts[1:]))
 
     return st.lists(sentences(), min_size=1, max_size=3).map(lambda s: Paragraph(tuple(s)))
+
+
+def trees(depth: int) -> Iterator[SubSentence]:
+    """Every sub-sentence skeleton with single actions and relatives up to `depth` in each other.
+
+    Each place has an action of its own, numbered from 0 in the order of the tree. There are 10,
+    170 and 2,730 for depth 0, 1 and 2.
+    """
+    for part in _shapes(depth):
+        yield _numbered(part)
+
+
+def nouns(depth: int) -> list[Actions]:
+    """A single action (always number 0) with every relative clause up to `depth`."""
+    plain = Actions((0,))
+    if depth == 0:
+        return [plain]
+    return [plain, *(Actions((0,), Relative(link, n)) for link in LINKS for n in nouns(depth - 1))]
+
+
+def _shapes(depth: int) -> Iterator[SubSentence]:
+    """The trees of `trees`, every action being number 0."""
+    options = nouns(depth)
+    for subject, object_ in product(options, options):
+        for link in LINKS:
+            yield Clause(subject, link, object_)
+            if isinstance(link, Preposition):
+                yield Clause(subject, link, object_, fronted=True)
+    other = Dependent(Actions((0,)))
+    for subject, direction, fronted in product(options, DIRECTIONS, (False, True)):
+        yield Pair(direction, Dependent(subject), other, fronted=fronted)
+
+
+def _numbered(part: SubSentence) -> SubSentence:
+    """The same shape with a new number at each place."""
+    count = 0
+
+    def fresh(node: Object) -> Actions:
+        nonlocal count
+        assert isinstance(node, Actions)  # these trees hold no times
+        number, count = count, count + 1
+        if node.relative is None:
+            return Actions((number,))
+        return Actions((number,), Relative(node.relative.link, fresh(node.relative.object)))
+
+    if isinstance(part, Clause):
+        return replace(part, subject=fresh(part.subject), object=fresh(part.object))
+    main = Dependent(fresh(part.main.subject))
+    return replace(part, main=main, other=Dependent(fresh(part.other.subject)))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.planning.constraints import Before, TimeLimit
+from agenteval.evaluators.planning.case import Before, TimeLimit
 from agenteval.evaluators.planning.solver.graph import (
     MAX_DOWN_SETS,
     Graph,

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.planning.constraints import Before, Constraint, Stated, TimeLimit
+from agenteval.evaluators.planning.case import Before, Constraint, Stated, TimeLimit
 from agenteval.evaluators.planning.solver.choose import Timed
-from agenteval.evaluators.planning.solver.graph import Graph, closure
-from agenteval.evaluators.planning.solver.schedule import MAX_ACTIONS, nearest_schedule
+from agenteval.evaluators.planning.solver.graph import MAX_ACTIONS, Graph, closure, nearest_schedule
 from agenteval.evaluators.planning.solver.smt import Smt, Undecided, core, schedule, violated_core
 from tests.evaluators.planning.solver import times
 

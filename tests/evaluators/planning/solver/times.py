@@ -5,7 +5,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from agenteval.evaluators.planning.constraints import Before, Constraint, TimeLimit
+from agenteval.evaluators.planning.case import Before, Constraint, TimeLimit
 
 Times = tuple[tuple[int, int], ...]  # start and end of each action
 

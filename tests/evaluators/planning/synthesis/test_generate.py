@@ -10,14 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.constraints import Before, Constraint, TimeLimit
-from agenteval.evaluators.planning.dsl.derive import constraints_of, demands
+from agenteval.evaluators.planning.case import Before, Case, Constraint, TimeLimit
 from agenteval.evaluators.planning.dsl.lexicon import built_in
 from agenteval.evaluators.planning.dsl.render import render
+from agenteval.evaluators.planning.dsl.tree import constraints_of, demands
 from agenteval.evaluators.planning.solver.smt import Smt
-from agenteval.evaluators.planning.suite import case_line
-from agenteval.evaluators.planning.synthesis.assemble import paragraph_of
+from agenteval.evaluators.planning.suite import case_line, paragraph_of
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
 from agenteval.evaluators.planning.synthesis.topics import Topic
 from tests.thorough import often

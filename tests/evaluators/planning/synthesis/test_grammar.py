@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.planning.constraints import Before, Constraint, TimeLimit
-from agenteval.evaluators.planning.dsl.derive import constraints_of
+from agenteval.evaluators.planning.case import Before, Constraint, TimeLimit
 from agenteval.evaluators.planning.dsl.fill import fill, strip
 from agenteval.evaluators.planning.dsl.lexicon import built_in
 from agenteval.evaluators.planning.dsl.render import render
-from agenteval.evaluators.planning.synthesis.assemble import paragraph_of
-from agenteval.evaluators.planning.synthesis.dice import Dice
-from agenteval.evaluators.planning.synthesis.equivalent import resynthesize
+from agenteval.evaluators.planning.dsl.tree import constraints_of
+from agenteval.evaluators.planning.suite import paragraph_of
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
+from agenteval.evaluators.planning.synthesis.grammar import Dice, resynthesize
 from tests.thorough import often
 
 

@@ -1,8 +1,7 @@
 import pytest
 
 from agenteval.agents import Toolbox
-from agenteval.evaluators.planning.case import Action, Case, OrderRule
-from agenteval.evaluators.planning.mock import MockBackend, mock_tools
+from agenteval.evaluators.planning.case import Action, Case, MockBackend, OrderRule, mock_tools
 
 ACTIONS = (
     Action(phrase="coffee machine cleaning", tool="coffee_machine_cleaning"),

@@ -7,10 +7,17 @@ from itertools import product
 
 from hypothesis import given, settings
 
-from agenteval.evaluators.planning.constraints import Before, Constraint, TimeLimit
-from agenteval.evaluators.planning.dsl.derive import constraints_of, demands
+from agenteval.evaluators.planning.case import Before, Constraint, TimeLimit
 from agenteval.evaluators.planning.dsl.lexicon import built_in
-from agenteval.evaluators.planning.dsl.nodes import Actions, Object, Pair, Paragraph, Time
+from agenteval.evaluators.planning.dsl.tree import (
+    Actions,
+    Object,
+    Pair,
+    Paragraph,
+    Time,
+    constraints_of,
+    demands,
+)
 from tests.evaluators.planning.dsl.trees import paragraphs
 from tests.thorough import often
 
