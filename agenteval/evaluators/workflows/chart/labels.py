@@ -6,8 +6,6 @@ import html
 import re
 
 _ENTITY = re.compile(r"#(\w{1,31});")
-_PLAIN = re.compile(r"[\w \n.,:?!'’-]+")
-_KEYWORD = re.compile(r"\bend\b")
 
 
 def decoded(written: str) -> str:
@@ -26,14 +24,3 @@ def cleaned(text: str) -> str:
     """Lines stripped and joined by line feeds, without empty ones at the beginning and the end."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return "\n".join(line.strip() for line in lines).strip("\n")
-
-
-def encoded(text: str) -> str:
-    """The text so that it can stand between double quotes; `decoded` gives it back."""
-    text = _ENTITY.sub(r"#35;\1;", text)
-    return text.replace('"', "#quot;").replace("%%", "#37;#37;").replace("`", "#96;")
-
-
-def needs_quotes(text: str) -> bool:
-    """Whether Mermaid could read the text, unquoted, as something else than text."""
-    return not _PLAIN.fullmatch(text) or "--" in text or bool(_KEYWORD.search(text))

@@ -41,15 +41,3 @@ def _unescaped(written: str) -> str:
         return str(json.loads(f'"{written}"'))
     except ValueError:
         return written
-
-
-def write_parameters(parameters: dict[str, str]) -> str:
-    """The paragraph; "" for none."""
-    if not parameters:
-        return ""
-    lines = [f"{_quoted(name)}: {_quoted(text)}" for name, text in parameters.items()]
-    return "\n".join([HEADING, *lines]) + "\n"
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
