@@ -416,7 +416,7 @@ async def test_many_sessions_at_once_are_the_same_as_one_after_the_other() -> No
 
     together = await asyncio.gather(*(one(n) for n in range(24)))
     assert together[:8] == [await one(n) for n in range(8)]
-    assert len(set(together)) > 12
+    assert len(set(together)) > 8
 
 
 @pytest.mark.parametrize("adapter", [autogen_assistant, openai_chat_assistant, react_assistant])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agenteval.evaluators.workflows.scripted.places import GoldWalk, find, gold_walk
+from agenteval.evaluators.workflows.scripted.behaviours import GoldWalk, find, gold_walk
 from agenteval.evaluators.workflows.scripted.walker import Book
 from tests.evaluators.workflows.simulators.desk import PROFILES, ROLE
 
@@ -30,7 +30,6 @@ def test_walks_of_the_chart() -> None:
     assert find(LENDING, "lend_book", ["lend_book"]) is None
     assert find(LENDING, "lend_book", ["find_book", "lend_book", "find_book"]) is None
     assert find(LENDING, "lend_book", []) is None
-    assert find(LENDING, "lend_book", [], whole=False) is not None
 
 
 def test_the_edges_that_were_taken() -> None:
@@ -55,27 +54,14 @@ def test_the_calls_of_several_scenarios_are_told_apart() -> None:
         ("lend_book", 1, ("find_book", "lend_book")),
     ]
     assert found.segment(2).scenario == "lend_book"
-    assert found.alone("find_book")
-    assert not found.alone("lend_book")
-    assert found.opens("return_book")
-    assert not walk("hana").alone("find_book")  # a single scenario begins once
 
 
 def test_conditions_as_they_were_forbid_what_the_chart_alone_allows() -> None:
     found = walk("hana", IN, LENT)
     (segment,) = found.segments
     assert not found.can_be(segment, [0])  # the book is in: it must be lent
-    assert found.is_walk(segment, ["find_book"])
-    assert not found.can_be(segment, [0, 0], whole=False)
-    assert found.could_call(segment, 0, "lend_book")
-    assert not found.could_call(segment, 0, "find_book")
-
-
-def test_what_one_more_call_would_make_a_walk() -> None:
-    found = walk("hana")
-    (segment,) = found.segments
-    assert found.nearly(segment, ["lend_book"])
-    assert not found.nearly(segment, ["lend_book", "find_book"])
+    assert find(LENDING, "lend_book", ["find_book"]) is not None
+    assert found.can_be(segment, [0, 1])
 
 
 def test_values_that_an_earlier_call_returned_are_stale() -> None:
