@@ -147,7 +147,7 @@ def other_facts(flow: Flow) -> Flow:
 
 
 def other_code(flow: Flow) -> Flow:
-    other = ("credited == True", "credited == False")
+    other = (".credited", ".credit")
     return with_scenario(flow, lambda s: {"code": s.code.replace(*other)})
 
 

@@ -6,12 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from agenteval.evaluators.workflows.chart.defects import Defect, at_edge, at_node
-from agenteval.evaluators.workflows.chart.follow import (
-    ChartProcedure,
-    State,
-    comparisons_of,
-    relation,
-)
+from agenteval.evaluators.workflows.chart.follow import State, comparisons_of, relation
 from agenteval.evaluators.workflows.chart.nouns import Chart, Comparison, Edge, Node
 from agenteval.evaluators.workflows.chart.world import TooLarge, World, make_world
 from agenteval.evaluators.workflows.scenario import WorkflowTool
@@ -27,13 +22,12 @@ def value_defects(chart: Chart, tools: Sequence[WorkflowTool]) -> list[Defect]:
     """
     try:
         world = make_world(tools, comparisons_of(chart))
-        walk = ChartProcedure(chart, [t.name for t in tools], world)
-        relation(walk, world)
+        visited = relation(chart, tools, world).visited
     except TooLarge as error:
         told = f"conditions were not checked for gaps and overlaps: {error}"
         return [Defect(kind="too_large", message=told, severity="warning")]
     states: dict[str, set[State]] = {}
-    for (_, state), nodes in walk.visited.items():
+    for (_, state), nodes in visited.items():
         for id in nodes:
             states.setdefault(id, set()).add(state)
     found: list[Defect] = []

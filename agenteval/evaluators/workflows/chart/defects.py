@@ -9,7 +9,7 @@ from agenteval.records import Record
 
 Severity = Literal["error", "warning"]
 Kind = Literal[
-    "unreadable", "outside_dialect",  # a format, or a part of it, that cannot be read
+    "unreadable",  # a format that cannot be read
     # the shape of a chart
     "no_start", "several_starts", "edge_into_start", "unreachable", "dead_end", "no_exit",
     # tools
@@ -18,7 +18,7 @@ Kind = Literal[
     "unknown_field", "field_not_yet", "bad_value", "same_label", "gap", "overlap", "too_large",
     "parameter",
     # one format against another
-    "missing_tool", "order", "branch", "missing_field", "unknown_intent",
+    "missing_tool", "order", "missing_field", "unknown_intent",
     "annotation", "profile", "backend",
 ]  # fmt: skip
 
