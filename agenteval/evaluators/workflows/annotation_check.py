@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from agenteval.evaluators.workflows.chart.defects import Defect
-from agenteval.evaluators.workflows.chart.nouns import Chart
+from agenteval.evaluators.workflows.chart.nouns import Chart, Defect
 from agenteval.evaluators.workflows.scenario import Profile, RecordedSession, Turn
 
 OUT_OF_SCOPE = "out of scope"

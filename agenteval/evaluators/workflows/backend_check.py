@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart.defects import Defect, Severity
+from agenteval.evaluators.workflows.chart.nouns import Defect, Severity
 from agenteval.evaluators.workflows.folder import BACKEND_FILE, read_text
 from agenteval.evaluators.workflows.scenario import WorkflowTool
 

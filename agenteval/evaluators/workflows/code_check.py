@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agenteval.evaluators.workflows.chart.defects import Defect, Kind, Severity
+from agenteval.evaluators.workflows.chart.nouns import Defect, Kind, Severity
 from agenteval.evaluators.workflows.scenario import WorkflowTool
 
 _TALK = ("ask", "reply", "user_says")

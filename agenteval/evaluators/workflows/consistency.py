@@ -12,21 +12,25 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import combinations, groupby, pairwise
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart.check_tools import known_words, near_name, tool_like
-from agenteval.evaluators.workflows.chart.defects import Defect
+from agenteval.evaluators.workflows.chart.check import (
+    known_words,
+    near_name,
+    reached,
+    successors,
+    tool_like,
+)
 from agenteval.evaluators.workflows.chart.follow import (
     END,
     START,
     Relation,
     State,
+    World,
     comparisons_of,
+    make_world,
     relation,
 )
-from agenteval.evaluators.workflows.chart.graph import reached, successors
-from agenteval.evaluators.workflows.chart.names import WORD, calls_in, names_in
-from agenteval.evaluators.workflows.chart.nouns import Chart
+from agenteval.evaluators.workflows.chart.nouns import WORD, Chart, Defect, calls_in, names_in
 from agenteval.evaluators.workflows.chart.parse import parse_chart
-from agenteval.evaluators.workflows.chart.world import World, make_world
 from agenteval.evaluators.workflows.code_check import Code, read_code
 from agenteval.evaluators.workflows.scenario import Scenario, WorkflowTool
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.chart.defects import Defect, Severity
+from agenteval.evaluators.workflows.chart.nouns import Defect, Severity
 from agenteval.evaluators.workflows.final_state import NO_CALLS
 from agenteval.evaluators.workflows.scenario import (
     Action,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.evaluators.workflows.chart.defects import Defect
+from agenteval.evaluators.workflows.chart.follow import TooLarge
+from agenteval.evaluators.workflows.chart.nouns import Defect
 from agenteval.evaluators.workflows.chart.parse import parse_chart
-from agenteval.evaluators.workflows.chart.world import TooLarge
 from agenteval.evaluators.workflows.consistency import chart_against_chart, consistent
 from agenteval.evaluators.workflows.folder import role_folders
 from agenteval.evaluators.workflows.scenario import Scenario

@@ -19,8 +19,7 @@ from agenteval.agents.dialogue import Dialogue
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError
 from agenteval.evaluators.workflows.chart.conditions import holds
-from agenteval.evaluators.workflows.chart.names import calls_in
-from agenteval.evaluators.workflows.chart.nouns import Chart, Edge, Node
+from agenteval.evaluators.workflows.chart.nouns import Chart, Edge, Node, calls_in
 from agenteval.evaluators.workflows.chart.parse import parse_chart
 from agenteval.evaluators.workflows.scenario import Action, Role, WorkflowTool
 from agenteval.evaluators.workflows.simulators.convention import (
