@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agenteval.evaluators.workflows.equality import Equality, Question
-from agenteval.evaluators.workflows.flowbench_toolbox import toolbox
+from agenteval.evaluators.workflows.flowbench_rows import toolbox
 from agenteval.evaluators.workflows.rates import Rate, Resampling
 from agenteval.evaluators.workflows.reference import sessions, turns
 from agenteval.evaluators.workflows.reference.turns import ERROR, ReferenceTurn

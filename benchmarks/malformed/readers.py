@@ -21,7 +21,7 @@ from agenteval.evaluators.traces.locator_reply import read_reply as read_finding
 from agenteval.evaluators.traces.locator_text import flat
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.evaluators.utility.critic_reply import read_criteria
-from agenteval.evaluators.workflows.equality_judge import read_equal
+from agenteval.evaluators.workflows.equality import read_equal
 from agenteval.evaluators.workflows.reply_text import read_reply as read_turn
 from agenteval.evaluators.workflows.response_judge import OffScale, read_score
 from agenteval.evaluators.workflows.scenario import Role, WorkflowTool

@@ -27,10 +27,9 @@ from agenteval.evaluators.workflows.conformance import Cause
 from agenteval.evaluators.workflows.folder import StatefulBackend
 from agenteval.evaluators.workflows.scenario import Profile, Role
 from agenteval.evaluators.workflows.scripted.walker import Book, Do, Plan, Walker, lead
-from agenteval.evaluators.workflows.simulators.convention import plain
 from agenteval.evaluators.workflows.simulators.nouns import Heard
 from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
-from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
+from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser, plain
 from agenteval.records import Message, canonical_json, content_hash
 
 Kind = Literal["perfect", "skips_step"]

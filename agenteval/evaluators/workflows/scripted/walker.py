@@ -1,6 +1,6 @@
 """An assistant that walks the flowcharts by itself, knowing nothing but the charts and the user.
 
-It speaks by the convention of `simulators.convention`. At a node that calls tools it asks for the
+It speaks by the convention of `simulators.user_scripted`. At a node that calls tools it asks for the
 parameters it does not know, calls, and follows the edge whose condition holds; where the user's
 will decides it offers the labels. It keeps nothing: at each turn it walks the dialogue again from
 its first message, so `proceed` is a function of the dialogue.
@@ -22,7 +22,7 @@ from agenteval.evaluators.workflows.chart.conditions import holds
 from agenteval.evaluators.workflows.chart.nouns import Chart, Edge, Node, calls_in
 from agenteval.evaluators.workflows.chart.parse import parse_chart
 from agenteval.evaluators.workflows.scenario import Action, Role, WorkflowTool
-from agenteval.evaluators.workflows.simulators.convention import (
+from agenteval.evaluators.workflows.simulators.user_scripted import (
     NONE_OF_THESE,
     UNKNOWN,
     ask_for,
