@@ -67,7 +67,7 @@ class _Names(ast.NodeVisitor):
         self, tree: ast.AST, tools: Sequence[WorkflowTool], parameters: Iterable[str]
     ) -> None:
         self._tools = {t.name: t for t in tools}
-        self._known = {*parameters, *(p for t in tools for p in _parameters(t))}
+        self._known = {*parameters, *(p for t in tools for p in t.properties)}
         self.called: list[str] = []
         self.intents: list[str] = []
         self.fields: set[str] = set()
@@ -138,7 +138,7 @@ class _Names(ast.NodeVisitor):
             self._tell("unknown_tool", node, told)
 
     def _arguments(self, call: ast.Call, tool: WorkflowTool) -> None:
-        known = _parameters(tool)
+        known = list(tool.properties)
         if any(k.arg is None for k in call.keywords):
             return  # **values: nobody can see which
         given = {*known[: len(call.args)], *(k.arg for k in call.keywords if k.arg)}
@@ -147,11 +147,6 @@ class _Names(ast.NodeVisitor):
         for name in tool.required:
             if name not in given:
                 self._tell("parameter", call, f"{tool.name} is called without {name}")
-
-
-def _parameters(tool: WorkflowTool) -> list[str]:
-    properties = tool.parameters.get("properties")
-    return list(properties) if isinstance(properties, dict) else []
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

@@ -149,8 +149,7 @@ class _Knowledge:
 
 
 def _property(tool: WorkflowTool, name: str) -> _Schema:
-    properties = tool.parameters.get("properties")
-    schema = properties.get(name) if isinstance(properties, dict) else None
+    schema = tool.properties.get(name)
     return schema if isinstance(schema, dict) else {}
 
 

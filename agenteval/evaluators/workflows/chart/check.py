@@ -181,8 +181,7 @@ def known_words(tools: Iterable[WorkflowTool], parameters: Iterable[str] = ()) -
     known = set(parameters)
     for tool in tools:
         known |= {tool.name, *tool.fields}
-        properties = tool.parameters.get("properties")
-        for name, schema in properties.items() if isinstance(properties, dict) else ():
+        for name, schema in tool.properties.items():
             known.add(name)
             known |= _enumerated(schema)
         for field in tool.fields:
@@ -198,18 +197,13 @@ def _enumerated(schema: object) -> set[str]:
 def _parameters(chart: Chart, tools: Sequence[WorkflowTool]) -> Iterator[Defect]:
     """Auxiliary parameters go to no tool: a tool's own are described in its schema."""
     for name, description in chart.parameters.items():
-        owner = next((t.name for t in tools if name in _parameter_names(t)), None)
+        owner = next((t.name for t in tools if name in t.properties), None)
         if owner:
             told = f"the auxiliary parameter {name} is one of {owner}; its schema describes it"
             yield Defect(kind="parameter", message=told, severity="warning")
         elif not description:
             told = f"the auxiliary parameter {name} has no description"
             yield Defect(kind="parameter", message=told, severity="warning")
-
-
-def _parameter_names(tool: WorkflowTool) -> set[str]:
-    properties = tool.parameters.get("properties")
-    return set(properties) if isinstance(properties, dict) else set()
 
 
 _ORDERED = ("<", "<=", ">", ">=")

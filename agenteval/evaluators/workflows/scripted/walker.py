@@ -1,6 +1,6 @@
 """An assistant that walks the flowcharts by itself, knowing nothing but the charts and the user.
 
-It speaks by the convention of `simulators.user_scripted`. At a node that calls tools it asks for the
+It speaks as `simulators.user_scripted` understands it. At a node that calls tools it asks for the
 parameters it does not know, calls, and follows the edge whose condition holds; where the user's
 will decides it offers the labels. It keeps nothing: at each turn it walks the dialogue again from
 its first message, so `proceed` is a function of the dialogue.
@@ -271,8 +271,7 @@ class _Walk:
     ) -> Generator[Say | Do, str, dict[str, JsonValue] | None]:
         """The arguments of a call; None when the user does not know what must be known."""
         spec = self._book.tools[tool]
-        schemas = spec.parameters.get("properties")
-        properties = schemas if isinstance(schemas, dict) else {}
+        properties = spec.properties
         before = scene.asked.get(node.id, ())
         missing = [n for n in properties if scene.known(n) is None and n not in before]
         if missing:

@@ -1,8 +1,8 @@
 """A user without a model: it answers structured questions from its profile.
 
-How a scripted user and a scripted agent understand each other: the agent asks for facts by the names
-of parameters, in backticks or brackets, and offers options as lines that begin with "- "; a reply
-without either that says goodbye is the end:
+So a scripted user and a scripted agent understand each other: the agent asks for facts by the
+names of parameters, in backticks or brackets, and offers options as lines that begin with "- "; a
+reply without either that says goodbye is the end:
 
     Please tell me: `title`, [reader_id].
     Which of these do you want?
