@@ -3,9 +3,8 @@
     python -m benchmarks.flows [--roles NAME ...] [--seed 0] [--sessions 200]
 
 One row for each behaviour: users that offer it a place, how often the planted cause is among the
-deviations, and how often it is the first (a wrong branch that only leads past a step cannot be told
-from a missing one by the calls, and is planted as such); sessions that follow the chart, and
-success by the final state. `agree` is the share of sessions in which conformance (no deviation
+deviations, and how often it is the first; sessions that follow the chart, and success by the final
+state. `agree` is the share of sessions in which conformance (no deviation
 against chart and gold) and final state say the same; they may differ, since an order can be wrong
 and harmless.
 

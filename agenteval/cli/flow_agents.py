@@ -51,14 +51,10 @@ def scripted_candidate(job: FlowJob, format: Format, conditions: dict[str, JsonV
     from difflib import get_close_matches
 
     from agenteval.agents.dialogue import AssistantSystem
-    from agenteval.evaluators.workflows.scripted.behaviours import (
-        CAUSE,
-        RANDOM,
-        scripted_assistants,
-    )
+    from agenteval.evaluators.workflows.scripted.behaviours import CAUSE, scripted_assistants
     from agenteval.flows import Candidate
 
-    name, known = job.agent.partition(":")[2], (*CAUSE, RANDOM)
+    name, known = job.agent.partition(":")[2], tuple[str, ...](CAUSE)
     if name not in known:
         near = get_close_matches(name, known, 1)
         hint = f"; is {near[0]!r} meant?" if near else ""

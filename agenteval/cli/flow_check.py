@@ -133,10 +133,10 @@ def _role(name: str, wanted: Sequence[str]) -> Iterator[Checked]:
 
 
 def _scenario(role: Role, one: Scenario) -> Checked:
-    from agenteval.evaluators.workflows.annotation_check import annotation_defects
     from agenteval.evaluators.workflows.chart.check import Defect, check_chart
     from agenteval.evaluators.workflows.chart.parse import parse_chart
     from agenteval.evaluators.workflows.consistency import consistent
+    from agenteval.evaluators.workflows.profile_check import annotation_defects
 
     people = _people(role, one.profiles, one.sessions)
     try:
@@ -151,8 +151,8 @@ def _scenario(role: Role, one: Scenario) -> Checked:
 
 def _cross(role: Role) -> Checked:
     """The users and sessions that need several scenarios."""
-    from agenteval.evaluators.workflows.annotation_check import annotation_defects
     from agenteval.evaluators.workflows.chart.parse import parse_chart
+    from agenteval.evaluators.workflows.profile_check import annotation_defects
 
     charts = {s.id: parse_chart(s.flowchart, f"{role.id}/{s.id}") for s in role.scenarios}
     defects = annotation_defects(role.cross_profiles, role.cross_sessions, charts)

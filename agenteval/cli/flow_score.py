@@ -180,7 +180,7 @@ class _Judging:
             return Judges()
         from agenteval.assemble import make_client
         from agenteval.evaluators.workflows.asked_judge import JudgeOptions
-        from agenteval.evaluators.workflows.equality_judge import EqualityJudge
+        from agenteval.evaluators.workflows.equality import EqualityJudge
         from agenteval.evaluators.workflows.response_judge import ResponseJudge
         from agenteval.evaluators.workflows.session_judge import SessionJudge
         from agenteval.store import Store, default_path

@@ -37,7 +37,7 @@ def session(
     ] = "model",
     tools: Annotated[
         str,
-        typer.Option(help="Who answers calls: auto, backend, recorded, model or generated."),
+        typer.Option(help="Who answers calls: auto, backend, recorded or model."),
     ] = "auto",
     simulator: Annotated[
         str | None,

@@ -63,7 +63,7 @@ class Players:
         bare = [of for of in roles if of.backend is None]
         if self.tools == "backend" and bare:
             raise InputError("a role needs a backend.py for --tools backend", str(bare[0].folder))
-        if self.choice is None or self.tools in ("backend", "generated"):
+        if self.choice is None or self.tools == "backend":
             return False
         return bool(bare)
 

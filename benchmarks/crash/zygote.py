@@ -40,9 +40,9 @@ IMPORTS = (
     "agenteval.cli.flow_session", "agenteval.cli.flow_show", "agenteval.cli.flow_turn",
     "agenteval.cli.plan_table", "agenteval.cli.trace_locate", "agenteval.evaluators.traces.agent",
     "agenteval.evaluators.traces.annotation_files", "agenteval.evaluators.traces.detectors",
-    "agenteval.evaluators.workflows.scripted.candidates", "agenteval.evaluators.workflows.team",
+    "agenteval.evaluators.workflows.scripted.behaviours", "agenteval.evaluators.workflows.team",
     "agenteval.finders", "agenteval.flows", "agenteval.readers.tasks", "agenteval.agents.spec",
-    "agenteval.evaluators.workflows.equality_judge", "h11", "httpcore2", "jsonschema",
+    "agenteval.evaluators.workflows.equality", "h11", "httpcore2", "jsonschema",
 )  # fmt: skip
 WARM_PROMPTS = ("quantifier_system", "quantifier_user", "quantifier_criterion", "quantifier_repair")
 WAIT_SECONDS = 120.0

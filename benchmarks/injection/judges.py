@@ -10,8 +10,7 @@ from agenteval.evaluators.traces.locator import Locator
 from agenteval.evaluators.traces.locator_options import LocatorOptions
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.evaluators.workflows.convert import convert
-from agenteval.evaluators.workflows.equality import Question
-from agenteval.evaluators.workflows.equality_judge import EqualityJudge
+from agenteval.evaluators.workflows.equality import EqualityJudge, Question
 from agenteval.evaluators.workflows.response_judge import Reply, ResponseJudge
 from agenteval.evaluators.workflows.scenario import Goal, Profile, Role, Scenario, WorkflowTool
 from agenteval.evaluators.workflows.session_judge import SessionJudge, SessionText

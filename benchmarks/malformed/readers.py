@@ -21,15 +21,11 @@ from agenteval.evaluators.traces.locator_reply import read_reply as read_finding
 from agenteval.evaluators.traces.locator_text import flat
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.evaluators.utility.critic_reply import read_criteria
-from agenteval.evaluators.workflows.equality_judge import read_equal
+from agenteval.evaluators.workflows.equality import read_equal
 from agenteval.evaluators.workflows.reply_text import read_reply as read_turn
 from agenteval.evaluators.workflows.response_judge import OffScale, read_score
 from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
-from agenteval.evaluators.workflows.session_judge import (
-    SessionText,
-    read_goals,
-    read_published_reply,
-)
+from agenteval.evaluators.workflows.session_judge import SessionText, read_goals
 from agenteval.evaluators.workflows.simulators.tool_model import ToolModel
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.testing.scripted import ScriptedTransport
@@ -104,12 +100,6 @@ def goals(text: str) -> Any:
     return [*(goal.achieved for goal in verdict.goals), verdict.said]
 
 
-def published(text: str) -> Any:
-    """Achieved, total, and the judge's yes or no, of the three lines of the published form."""
-    verdict = read_published_reply(text)
-    return [verdict.achieved, verdict.total, verdict.said]
-
-
 def tool(text: str) -> Any:
     """What the simulated tool returns when the model says this twice."""
     role = Role.model_construct(id="r", domain="", title="", background="", now="", scenarios=())
@@ -154,7 +144,6 @@ READERS: dict[str, Callable[[str], Any]] = {
     "equal": equal,
     "score": score,
     "goals": goals,
-    "published": published,
     "tool": tool,
     "turn": turn,
     "react": react,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart.defects import Defect, Severity
+from agenteval.evaluators.workflows.chart.nouns import Defect, Severity
 from agenteval.evaluators.workflows.folder import BACKEND_FILE, read_text
 from agenteval.evaluators.workflows.scenario import WorkflowTool
 
@@ -146,9 +146,7 @@ def _parameters(method: _Method) -> tuple[Sequence[str], set[str]]:
 
 def _signature(tool: WorkflowTool, method: _Method) -> Iterator[Defect]:
     named, needed = _parameters(method)
-    properties = tool.parameters.get("properties")
-    known = list(properties) if isinstance(properties, dict) else []
-    for name in known:
+    for name in tool.properties:
         if name not in named and method.args.kwarg is None:
             yield _defect(f"Backend.{tool.name} does not take the parameter {name}")
     for name in sorted(needed - set(tool.required)):

@@ -1,25 +1,26 @@
 """One format of a procedure into another, by a model, accepted only if it tells the same.
 
-The same are tools, order and branches: of every call, what it returned and what is called next
-(see `consistency`). What the model writes gets one request for repair with the reasons.
+Two flowcharts tell the same where the same is called next after every call and what it returned.
+Of code and text the names are compared with a flowchart: tools, fields, of the text their order, of
+the code parameters and intents (see `consistency`). What the model writes gets one request for
+repair with the reasons.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from agenteval.errors import InputError, ReplyError
 from agenteval.evaluators.workflows.chart.check import check_chart
-from agenteval.evaluators.workflows.chart.defects import Defect
 from agenteval.evaluators.workflows.chart.nouns import Chart
 from agenteval.evaluators.workflows.chart.parse import parse_chart
-from agenteval.evaluators.workflows.code_reader import Code, read_code
+from agenteval.evaluators.workflows.code_check import Code, read_code
 from agenteval.evaluators.workflows.consistency import (
     chart_against_chart,
-    code_against_chart,
+    code_defects,
     text_defects,
 )
 from agenteval.evaluators.workflows.scenario import Scenario
@@ -61,7 +62,7 @@ class _Written:
 
 @dataclass(frozen=True)
 class _Source:
-    """What the result is held against: a chart, or code where there is no chart for it.
+    """What the result is held against: a chart, or code.
 
     `text` is that of the source, where the source is a text.
     """
@@ -78,15 +79,17 @@ class _Source:
         if self.chart is not None:
             return chart_against_chart(("the source", self.chart), (name, found), tools)
         if self.code is not None:
-            return _wrong(code_against_chart(self.code, found, tools))
+            return [
+                d.message for d in code_defects(self.code, found, tools) if d.severity == "error"
+            ]
         return []
 
 
 async def convert(scenario: Scenario, source: Told, target: Told, client: Client) -> Converted:
     """The procedure in the target's format, with the verdict on it. Nothing is written anywhere.
 
-    A flowchart is parsed, checked, and compared; code is read and compared; of text, names and
-    order are checked and a second request, which sees nothing but the text, makes a flowchart of
+    A flowchart is parsed, checked, and compared; of code and text, names and order are checked; for
+    a text a second request, which sees nothing but the text, makes a flowchart of
     it, which is compared. The source of a text is the scenario's flowchart; if that is empty, what
     a request of its own makes of the text. Raises InputError for a source that cannot be read, and
     whatever the client raises.
@@ -110,33 +113,26 @@ async def convert(scenario: Scenario, source: Told, target: Told, client: Client
     made = await _ask(client, scenario, (source, given), target, checks[target](against), 0)
     spent, reasons, back = spent + made.usage, made.reasons, ""
     if target == "text" and not reasons:
-        read = await _ask(
-            client, scenario, ("text", made.text), "flowchart", _back_check(against), 0
-        )
+        check = _chart_check(against, "the flowchart made of the new text")
+        read = await _ask(client, scenario, ("text", made.text), "flowchart", check, 0)
         spent, reasons, back = spent + read.usage, read.reasons, read.text
     return Converted(source=source, target=target, text=made.text, accepted=not reasons,
                      reasons=reasons, back=back, usage=spent)  # fmt: skip
 
 
 def _against(scenario: Scenario, source: Told) -> _Source:
-    """The graph of the source. Code is held against its own chart where the two agree."""
+    """What is known of the source. The scenario's chart is not asked where code is the source: that
+    the two name the same does not say that they branch alike."""
     if source == "flowchart":
         return _Source(scenario, parse_chart(scenario.flowchart))
-    chart = parse_chart(scenario.flowchart) if scenario.flowchart.strip() else None
     if source == "text":
+        chart = parse_chart(scenario.flowchart) if scenario.flowchart.strip() else None
         return _Source(scenario, chart, text=scenario.text)
-    code = read_code(scenario.code, scenario.tools, chart.parameters if chart else ())
+    code = read_code(scenario.code, scenario.tools)
     wrong = [d.message for d in code.defects if d.severity == "error"]
     if wrong:
         raise InputError(f"the code cannot be converted: {wrong[0]}", "--from")
-    if chart:
-        chart = None if _wrong(code_against_chart(code, chart, scenario.tools)) else chart
-    return _Source(scenario, chart, code)
-
-
-def _wrong(found: Iterable[Defect]) -> list[str]:
-    """Errors; and choices that only the code has, which may be meant in a scenario but not here."""
-    return [d.message for d in found if d.severity == "error" or d.kind == "branch"]
+    return _Source(scenario, code=code)
 
 
 def _chart_check(against: _Source, name: str = "the new flowchart") -> Callable[[str], list[str]]:
@@ -151,16 +147,12 @@ def _chart_check(against: _Source, name: str = "the new flowchart") -> Callable[
     return reasons
 
 
-def _back_check(against: _Source) -> Callable[[str], list[str]]:
-    return _chart_check(against, "the flowchart made of the new text")
-
-
 def _code_check(against: _Source) -> Callable[[str], list[str]]:
     def reasons(written: str) -> list[str]:
         assert against.chart is not None
         code = read_code(written, against.scenario.tools, against.chart.parameters)
-        found = code_against_chart(code, against.chart, against.scenario.tools)
-        return _wrong(found)
+        found = code_defects(code, against.chart, against.scenario.tools)
+        return [d.message for d in found if d.severity == "error"]
 
     return reasons
 

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +21,6 @@ from pydantic import JsonValue
 
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.conformance import Call
-from agenteval.evaluators.workflows.flowbench_toolbox import told_schemas
 from agenteval.evaluators.workflows.reply_text import read_actions, read_object
 from agenteval.evaluators.workflows.scenario import Action
 from agenteval.evaluators.workflows.turn_score import GoldTurn
@@ -307,3 +307,49 @@ def _item(thought: dict[str, Any], name: str) -> str | None:
 def _nested(row: Row, outer: str, inner: str) -> Any:
     found = row.get(outer)
     return found.get(inner) if isinstance(found, dict) else None
+
+
+_API = re.compile(r"^API:[ \t]*(\w{1,128})[ \t]*$", re.M)
+_INPUT = re.compile(r"^Input parameters:[ \t]*", re.M)
+
+
+def told_schemas(row: Mapping[str, Any], prompt: str) -> dict[str, dict[str, JsonValue]]:
+    """Schemas of the parameters by tool: those of the prompt, and those of the row's `apis`."""
+    found = dict(toolbox(prompt))
+    apis = row.get("apis")
+    for api in apis if isinstance(apis, list) else []:
+        if not isinstance(api, dict):
+            continue
+        name = api.get("name") or api.get("api_name")
+        parameters = next(
+            (api[k] for k in ("parameters", "input_parameters") if isinstance(api.get(k), dict)),
+            None,
+        )
+        if isinstance(name, str) and parameters is not None:
+            found.setdefault(name, _schema(parameters))
+    return found
+
+
+def _schema(parameters: dict[str, Any]) -> dict[str, JsonValue]:
+    """The parameters as a JSON schema; what is one already stays as it is."""
+    if isinstance(parameters.get("properties"), dict):
+        return parameters
+    known: dict[str, JsonValue] = {
+        name: about for name, about in parameters.items() if isinstance(about, dict)
+    }
+    return {"type": "object", "properties": known}
+
+
+@lru_cache(maxsize=256)  # the turns of a scenario share their prompt
+def toolbox(prompt: str) -> dict[str, dict[str, JsonValue]]:
+    """Schemas of the parameters of the tools that a system prompt describes ("API: <name>", then
+    "Input parameters: <JSON>"); tools whose parameters cannot be read are left out."""
+    found: dict[str, dict[str, JsonValue]] = {}
+    names = list(_API.finditer(prompt))
+    for i, name in enumerate(names):
+        end = names[i + 1].start() if i + 1 < len(names) else len(prompt)
+        start = _INPUT.search(prompt, name.end(), end)
+        parameters = read_object(prompt[start.end() : end]) if start else None
+        if parameters is not None:
+            found[name.group(1)] = _schema(parameters)
+    return found

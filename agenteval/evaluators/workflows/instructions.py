@@ -77,7 +77,7 @@ def tools_text(role: Role, scenario_ids: Sequence[str], format: Format) -> str:
     """The tools in words: function calling does not tell what a tool returns."""
     tools = role.tools_of(tuple(scenario_ids))
     if format == "no_tools":
-        return "\n".join(f"- {tool.name}({', '.join(_names(tool))})" for tool in tools)
+        return "\n".join(f"- {tool.name}({', '.join(tool.properties)})" for tool in tools)
     return "\n\n".join(
         f"- {tool.name}: {tool.description}\n"
         f"  Parameters (JSON schema): {_schema(tool.parameters)}\n"
@@ -109,11 +109,6 @@ def _schema(schema: Mapping[str, JsonValue]) -> str:
     return json.dumps(schema, ensure_ascii=False)  # in the order in which it was written
 
 
-def _names(tool: WorkflowTool) -> list[str]:
-    properties = tool.parameters.get("properties")
-    return list(properties) if isinstance(properties, dict) else []
-
-
 def _bare(tool: WorkflowTool) -> Tool:
-    properties: dict[str, JsonValue] = {name: {} for name in _names(tool)}
+    properties: dict[str, JsonValue] = {name: {} for name in tool.properties}
     return Tool(name=tool.name, parameters={"type": "object", "properties": properties})

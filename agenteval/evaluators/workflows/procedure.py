@@ -20,8 +20,7 @@ from pydantic import Field
 
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.chart.conditions import attributed, written
-from agenteval.evaluators.workflows.chart.names import calls_in
-from agenteval.evaluators.workflows.chart.nouns import Chart, Comparison, Condition, Edge
+from agenteval.evaluators.workflows.chart.nouns import Chart, Comparison, Condition, Edge, calls_in
 from agenteval.evaluators.workflows.chart.parse import parse_chart
 from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
 from agenteval.records import Record

@@ -58,6 +58,12 @@ class WorkflowTool(Record):
         return tuple(properties) if isinstance(properties, dict) else ()
 
     @property
+    def properties(self) -> dict[str, JsonValue]:
+        """Schemas of the parameters by name."""
+        found = self.parameters.get("properties")
+        return found if isinstance(found, dict) else {}
+
+    @property
     def required(self) -> tuple[str, ...]:
         """Names of the parameters that a call must have."""
         names = self.parameters.get("required")

@@ -33,14 +33,6 @@ from agenteval.records import FailureStatus, Message, Record, Usage, canonical_j
 from agenteval.stats import Bootstrap, Interval, Kappa, bootstrap_mean, cohen_kappa
 from agenteval.stats.bootstrap import Clusters
 
-_RESULT = re.compile(r"^[ \t]{0,40}Result[ \t]{0,4}:[ \t]{0,4}(yes|no)\b", re.I | re.M)
-_TOTAL = re.compile(
-    r"^[ \t]{0,40}Total number of goals[ \t]{0,4}:[ \t]{0,4}(\d{1,6})\b", re.I | re.M
-)
-_DONE = re.compile(
-    r"^[ \t]{0,40}Number of accomplished goals[ \t]{0,4}:[ \t]{0,4}(\d{1,6})\b", re.I | re.M
-)
-
 
 class GoalVerdict(Record):
     """One goal. `quoted` tells whether the evidence really stands in the conversation."""
@@ -147,23 +139,6 @@ def read_goals(text: str, session: SessionText) -> GoalsVerdict:
     return GoalsVerdict(
         goals=found, achieved=sum(g.achieved for g in found), total=len(found), said=said
     )
-
-
-def read_published_reply(text: str) -> GoalsVerdict:
-    """The reply in the three lines of listing 3 ("Result: yes", "Total number of goals: 4",
-    "Number of accomplished goals: 3"), however far they are indented.
-
-    Raises ReplyError where a line is missing or says that more was achieved than wanted.
-    """
-    lines = [pattern.search(text) for pattern in (_RESULT, _TOTAL, _DONE)]
-    names = ("Result", "Total number of goals", "Number of accomplished goals")
-    missing = [name for name, line in zip(names, lines, strict=True) if line is None]
-    if missing:
-        raise ReplyError(f"no line {missing[0]!r}")
-    result, total, done = (line.group(1) for line in lines if line is not None)
-    if int(done) > int(total):
-        raise ReplyError(f"{done} of {total} goals cannot be accomplished")
-    return GoalsVerdict(achieved=int(done), total=int(total), said=result.lower() == "yes")
 
 
 def dialogue_text(messages: Sequence[Message]) -> str:

@@ -15,18 +15,14 @@ from typing import TypeVar
 from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import Response
 from autogen_agentchat.conditions import StopMessageTermination
-from autogen_agentchat.messages import BaseChatMessage, StopMessage, StructuredMessage, TextMessage
+from autogen_agentchat.messages import BaseChatMessage, StopMessage, TextMessage
 from autogen_agentchat.teams import RoundRobinGroupChat
 from autogen_core import CancellationToken
 
-from agenteval.agents.protocol import Tool
-from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError
-from agenteval.evaluators.workflows.scenario import Action, Profile
 from agenteval.evaluators.workflows.serving import Serving
 from agenteval.evaluators.workflows.session import SimulatorMistake
 from agenteval.evaluators.workflows.simulators.nouns import DONE, Heard, UserSimulator
-from agenteval.evaluators.workflows.simulators.tools import ToolSession
 from agenteval.records import Message, Usage
 
 Trouble = Callable[[Exception], None]
@@ -129,42 +125,6 @@ class UserAgent(BaseChatAgent):
         self.mistakes, self.usage, self.done = [], Usage(), False
 
 
-class ToolsAgent(BaseChatAgent):
-    """Simulated tools: answers each StructuredMessage[Action] with what the tool says.
-
-    For agents that ask for their calls by messages; in a session the tools answer within the
-    agent's turn. Raises what the tools raise.
-    """
-
-    def __init__(self, name: str, tools: ToolSession) -> None:
-        super().__init__(name, "Carries out calls of tools.")
-        self._tools = tools
-
-    @property
-    def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
-        """TextMessage."""
-        return (TextMessage,)
-
-    async def on_messages(
-        self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
-    ) -> Response:
-        """The results, one line for each call, in their order."""
-        actions = [
-            message.content
-            for message in messages
-            if isinstance(message, StructuredMessage) and isinstance(message.content, Action)
-        ]
-        given: list[Tool] = [tool.tool() for tool in self._tools.tools.values()]
-        box = Toolbox(given, self._tools.backend)
-        turn = box.turn()
-        results = [await box.call_async(a.tool, a.arguments, turn=turn) for a in actions]
-        text = "\n".join(results) or "There was no call."
-        return Response(chat_message=TextMessage(content=text, source=self.name))
-
-    async def on_reset(self, cancellation_token: CancellationToken) -> None:
-        """Nothing: the state belongs to the session."""
-
-
 def session_team(user: UserAgent, agent: AssistantAgent, turns: int) -> RoundRobinGroupChat:
     """User and agent in turn, until one of them stops, or the agent replied `turns` times and the
     user had its last word."""
@@ -175,13 +135,6 @@ def session_team(user: UserAgent, agent: AssistantAgent, turns: int) -> RoundRob
         termination_condition=StopMessageTermination(),
         max_turns=2 * turns + 1,
     )
-
-
-def user_agent(
-    simulator: UserSimulator, profile: Profile, now: str, *, seed: int = 0, repeat: int = 0
-) -> UserAgent:
-    """A user named "user", at the beginning of a conversation."""
-    return UserAgent("user", simulator, Heard(profile, now, seed=seed, repeat=repeat))
 
 
 async def _spoken(

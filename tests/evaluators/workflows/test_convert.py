@@ -15,7 +15,7 @@ from agenteval.testing.scripted import ScriptedTransport
 from tests.evaluators.workflows.chart.boats import CHART, CODE, TEXT, boats, replaced
 
 WRONG_CHART = replaced(CHART, "BH004 & BH003--Tries again-->BH002\n", "")
-WRONG_CODE = replaced(CODE, "found.is_free == True", "found.is_free == False")
+WRONG_CODE = replaced(CODE, "boat=boat, skipper", "skipper")
 
 
 class Model:
@@ -71,16 +71,13 @@ async def test_what_is_wrong_is_put_right_on_request() -> None:
     assert found.usage.requests == 2
     assert found.usage.prompt_tokens == 20
     repair = model.transport.requests[1].messages[-1]["content"]
-    assert "after check_boat (is_free is true), the chart goes on to book_boat" in repair
+    assert "line 10 of the code: book_boat is called without boat" in repair
 
 
 async def test_what_stays_wrong_is_rejected_with_the_reasons() -> None:
     found = await Model([fenced(WRONG_CODE), fenced(WRONG_CODE)]).convert("flowchart", "code")
     assert not found.accepted
-    assert (
-        "after check_boat (is_free is true), the chart goes on to book_boat; the code does not"
-        in found.reasons
-    )
+    assert found.reasons == ("line 10 of the code: book_boat is called without boat",)
     assert found.text == WRONG_CODE
 
 
@@ -156,14 +153,21 @@ async def test_a_text_is_checked_against_its_chart_even_when_the_chart_was_made(
     assert any("the text names book_boat, which the chart never calls" in r for r in found.reasons)
 
 
-async def test_code_that_differs_from_its_chart_is_held_against_itself() -> None:
-    model = Model([fenced(CHART)])
-    assert (await model.convert("code", "flowchart", flowchart=WRONG_CHART)).accepted
-    rejected = Model([fenced(WRONG_CHART)] * 2)
-    found = await rejected.convert("code", "flowchart", flowchart=WRONG_CHART)
-    assert not found.accepted
-    alone = Model([fenced(CHART)])
-    assert (await alone.convert("code", "flowchart", flowchart="")).accepted
+@pytest.mark.parametrize("flowchart", [CHART, WRONG_CHART, ""])
+async def test_code_is_held_against_itself_and_no_chart(flowchart: str) -> None:
+    assert (await Model([fenced(CHART)]).convert("code", "flowchart", flowchart=flowchart)).accepted
+    other = replaced(CHART, "BH004 & BH003--Wants no more-->", "BH004 & BH003--Enough-->")
+    model = Model([fenced(other)] * 2)
+    found = await model.convert("code", "flowchart", flowchart=flowchart)
+    assert found.reasons == ("user_says('Wants no more') is the intent of no edge",)
+
+
+async def test_a_text_of_code_names_its_tools() -> None:
+    found = await Model([TEXT, fenced(CHART)]).convert("code", "text")
+    assert found.accepted
+    short = "Look whether the boat is out and book it."
+    found = await Model([short, short]).convert("code", "text")
+    assert "the text does not name check_boat" in found.reasons
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import BudgetExceeded, Transient, Unauthorized
-from agenteval.evaluators.workflows.equality import Equality, Judgement, Question, filled
-from agenteval.evaluators.workflows.equality_judge import EqualityJudge
-from agenteval.evaluators.workflows.value_text import tokens
+from agenteval.evaluators.workflows.equality import (
+    Equality,
+    EqualityJudge,
+    Judgement,
+    Question,
+    filled,
+    tokens,
+)
 from agenteval.models.asking import Asked
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agenteval.errors import InputError, Transient
-from agenteval.evaluators.workflows.equality_judge import EqualityJudge
-from agenteval.evaluators.workflows.flowbench_rows import Rows, pooled, read_rows
+from agenteval.evaluators.workflows.equality import EqualityJudge
+from agenteval.evaluators.workflows.flowbench_rows import Rows, pooled, read_rows, toolbox
 from agenteval.evaluators.workflows.flowbench_score import (
     Judges,
     published_session_rows,
@@ -18,7 +18,6 @@ from agenteval.evaluators.workflows.flowbench_score import (
     score_session_rows,
     score_turn_rows,
 )
-from agenteval.evaluators.workflows.flowbench_toolbox import toolbox
 from agenteval.evaluators.workflows.rates import Resampling
 from agenteval.evaluators.workflows.response_judge import ResponseJudge
 from agenteval.evaluators.workflows.session_judge import SessionJudge

@@ -307,11 +307,13 @@ async def test_a_user_that_cannot_go_on() -> None:
 
 async def test_mistakes_of_simulators_are_kept_in_their_order() -> None:
     user_model, _ = client(replies("Hi", "Call 0171 999", "Dune", "[DONE]"))
-    tool_model, _ = client(replies("no idea"))
+    fits = '{"is_in": true, "shelf": "S4"}'
+    tool_model, _ = client(replies("no idea", fits, "no idea", fits))
 
     def turn(dialogue: Any, tools: Any) -> Any:
         async def work() -> str:
-            await tools.call_async("find_book", {"title": "Walden"})
+            title = "Walden" if len(dialogue.messages) == 1 else "Emma"
+            await tools.call_async("find_book", {"title": title})
             return "Which?"
 
         return work()
@@ -321,13 +323,21 @@ async def test_mistakes_of_simulators_are_kept_in_their_order() -> None:
     )
     assert [(m.who, m.turn) for m in found.mistakes] == [
         ("tools", 0),
-        ("tools", 0),
         ("user", 1),
-        ("tools", 1),
         ("tools", 1),
     ]
     assert found.simulator_usage.requests == 4 + 4
-    assert {c.answered for c in found.calls} == {"generated"}
+    assert {c.answered for c in found.calls} == {"model"}
+
+
+async def test_a_tool_that_nobody_can_answer_for_is_no_failure_of_the_agent() -> None:
+    def turn(_: Any, tools: Any) -> Any:
+        return tools.call("find_book", {"title": "Walden"})
+
+    found = await session(turn, tools=ToolSimulator("recorded"))
+    assert isinstance(found, SessionFailure)
+    assert (found.who, found.status) == ("tools", "error:infrastructure")
+    assert "find_book cannot be answered: no recorded session holds this call" in found.message
 
 
 class Breaking(BACKEND):  # type: ignore[misc,valid-type]
@@ -406,7 +416,7 @@ async def test_many_sessions_at_once_are_the_same_as_one_after_the_other() -> No
 
     together = await asyncio.gather(*(one(n) for n in range(24)))
     assert together[:8] == [await one(n) for n in range(8)]
-    assert len(set(together)) > 12
+    assert len(set(together)) > 8
 
 
 @pytest.mark.parametrize("adapter", [autogen_assistant, openai_chat_assistant, react_assistant])
@@ -423,12 +433,12 @@ async def test_agents_on_models_and_tools_of_either_kind(adapter: Any, waiting: 
             return Reply(f"Final Answer: {text}" if adapter is react_assistant else text)
         if request.messages[-1]["role"] == "user" and "title: Dune" in said[-1]["content"]:
             if adapter is react_assistant:
-                return Reply('Thought: look\nAction: find_book\nAction Input: {"title": "Walden"}')
+                return Reply('Thought: look\nAction: find_book\nAction Input: {"title": "Dune"}')
             asked = [
                 {
                     "id": f"c{i}",
                     "type": "function",
-                    "function": {"name": "find_book", "arguments": '{"title": "Walden"}'},
+                    "function": {"name": "find_book", "arguments": '{"title": "Dune"}'},
                 }
                 for i in range(2)
             ]
@@ -438,7 +448,7 @@ async def test_agents_on_models_and_tools_of_either_kind(adapter: Any, waiting: 
         return Reply("It is in. Goodbye.")
 
     model, _ = client(answer)
-    tools = ToolSimulator("model", client=model) if waiting else ToolSimulator("generated")
+    tools = ToolSimulator("model", client=model) if waiting else ToolSimulator(backend=BACKEND)
     found = await run_session(
         ROLE,
         HANA,
@@ -452,7 +462,7 @@ async def test_agents_on_models_and_tools_of_either_kind(adapter: Any, waiting: 
     said = [text for role, text in spoken(found.messages) if role == "assistant"]
     assert said == ["Which `title`?", "It is in. Goodbye."]  # each once, as the user heard it
     assert {c.tool for c in found.calls} == {"find_book"}
-    assert {c.answered for c in found.calls} == {"model" if waiting else "generated"}
+    assert {c.answered for c in found.calls} == {"model" if waiting else "backend"}
     assert len({c.step for c in found.calls}) == 1
     assert found.usage.requests >= 3
 

@@ -19,7 +19,6 @@ from agenteval.evaluators.workflows.session_judge import (
     dialogue_text,
     goals_table,
     read_goals,
-    read_published_reply,
 )
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply
@@ -118,31 +117,6 @@ async def test_a_refused_key_is_raised() -> None:
 def test_yes_and_no_in_words() -> None:
     verdict = read_goals(said([row(1, "yes"), row(2, "No")], "no"), SESSION)
     assert [g.achieved for g in verdict.goals] == [True, False]
-
-
-@pytest.mark.parametrize("indent", ["", "    ", "\t", " " * 12])
-def test_the_published_lines_however_indented(indent: str) -> None:
-    lines = ["Result: yes", "Total number of goals: 4", "Number of accomplished goals: 3"]
-    verdict = read_published_reply("\n".join(indent + line for line in [*lines, "Reason: x"]))
-    assert (verdict.said, verdict.achieved, verdict.total) == (True, 3, 4)
-    assert (verdict.progress, verdict.success) == (0.75, False)
-    whole = read_published_reply("\n".join(indent + line.replace("3", "4") for line in lines))
-    assert whole.success is True
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I think yes",
-        "Result: yes\nTotal number of goals: 2",
-        "Result: perhaps\nTotal number of goals: 2\nNumber of accomplished goals: 1",
-        "Result: yes\nTotal number of goals: 2\nNumber of accomplished goals: 3",
-        "Result: yes\nTotal number of goals: two\nNumber of accomplished goals: 1",
-    ],
-)
-def test_other_lines_are_no_verdict(text: str) -> None:
-    with pytest.raises(ReplyError):
-        read_published_reply(text)
 
 
 def test_no_goals_are_neither_success_nor_failure() -> None:

@@ -6,20 +6,19 @@ import json
 
 import pytest
 from autogen_agentchat.conditions import StopMessageTermination
-from autogen_agentchat.messages import StopMessage, StructuredMessage, TextMessage
+from autogen_agentchat.messages import StopMessage, TextMessage
 from autogen_agentchat.teams import RoundRobinGroupChat
 from autogen_core import CancellationToken
 
 from agenteval.errors import ModelError
-from agenteval.evaluators.workflows.scenario import Action
 from agenteval.evaluators.workflows.serving import Serving, ServingLimits
+from agenteval.evaluators.workflows.simulators.nouns import Heard
 from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
 from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
 from agenteval.evaluators.workflows.team import (
     AssistantAgent,
-    ToolsAgent,
+    UserAgent,
     session_team,
-    user_agent,
 )
 from tests.evaluators.workflows.simulators.desk import (
     BACKEND,
@@ -73,7 +72,7 @@ async def test_exceptions_reach_those_who_use_the_agents_themselves() -> None:
 
 
 async def test_user_and_agent_in_a_team_of_ones_own() -> None:
-    user = user_agent(ScriptedUser(), HANA, ROLE.now)
+    user = UserAgent("user", ScriptedUser(), Heard(HANA, ROLE.now))
     team = RoundRobinGroupChat(
         [user, agent(lambda *_: "Goodbye!")], termination_condition=StopMessageTermination()
     )
@@ -89,22 +88,7 @@ async def test_user_and_agent_in_a_team_of_ones_own() -> None:
 
 
 async def test_the_team_of_a_session_ends_with_the_users_last_word() -> None:
-    user = user_agent(ScriptedUser(), HANA, ROLE.now)
+    user = UserAgent("user", ScriptedUser(), Heard(HANA, ROLE.now))
     asking = agent(lambda *_: "Please tell me: `title`.")
     result = await session_team(user, asking, 2).run()
     assert [m.source for m in result.messages] == ["user", "agent", "user", "agent", "user"]  # type: ignore[union-attr]
-
-
-async def test_tools_as_an_agent() -> None:
-    tools = ToolsAgent("tools", ToolSimulator(backend=BACKEND).open(ROLE, HANA))
-    calls = [
-        StructuredMessage[Action](
-            content=Action(tool="find_book", arguments={"title": title}), source="agent"
-        )
-        for title in ("Dune", "Emma")
-    ]
-    response = await tools.on_messages(calls, CancellationToken())
-    lines = response.chat_message.to_text().split("\n")
-    assert [json.loads(line)["is_in"] for line in lines] == [True, False]
-    nothing = await tools.on_messages([text("Hello?")], CancellationToken())
-    assert nothing.chat_message.to_text() == "There was no call."

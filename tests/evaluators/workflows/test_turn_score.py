@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import Transient
-from agenteval.evaluators.workflows.equality import Equality
-from agenteval.evaluators.workflows.equality_judge import EqualityJudge
+from agenteval.evaluators.workflows.equality import Equality, EqualityJudge
 from agenteval.evaluators.workflows.folder import read_role
 from agenteval.evaluators.workflows.rates import Counts, Resampling, rates
 from agenteval.evaluators.workflows.reply_text import read_reply

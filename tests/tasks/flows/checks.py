@@ -23,9 +23,8 @@ from tests.tasks.flows.calls import check_orders, check_refusals, check_whole_nu
 from tests.tasks.flows.flow import Flow, calls_of, carry_out, load, state_after
 from tests.tasks.flows.formats import check_charts, check_conformance, check_formats
 from tests.tasks.flows.hand import ByHand, Told
-from tests.tasks.flows.mistakes import check_branches, check_mistakes
 from tests.tasks.flows.spoken import Spoken
-from tests.tasks.flows.walked import check_walker
+from tests.tasks.flows.walked import check_mistakes, check_walker
 from tests.tasks.flows.walks import check_coverage, check_walks
 from tests.tasks.flows.words import check_readme, check_told, check_weekdays
 
@@ -211,7 +210,6 @@ ALL: tuple[Check, ...] = (
     check_whole_numbers,
     check_any_calls,
     check_mistakes,
-    check_branches,
 )
 
 

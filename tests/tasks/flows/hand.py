@@ -36,8 +36,7 @@ class ByHand:
     """`aliases` and `from_results` are for the check of arguments (see `Spoken`): phrases that
     stand for a value, and parameters whose value the agent may take from an earlier result.
 
-    `weekdays` is how many days at least are named with their weekday. `never` are mistakes that
-    can be planted for nobody, `branches` the edge of the wrong branch that is planted for a user.
+    `weekdays` is how many days at least are named with their weekday.
     All orders of `steps` are tried, and of the goals of all users but those of `follow`, whose
     goals need what an earlier one made. `refused` are calls with what their refusal says. `values`
     of parameters are tried in any calls, and `keeps` asserts what holds after these. What 2.0 does
@@ -51,8 +50,6 @@ class ByHand:
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     from_results: frozenset[str] = frozenset()
     weekdays: int = 0
-    never: frozenset[str] = frozenset()
-    branches: Mapping[str, str] = field(default_factory=dict)
     follow: frozenset[str] = frozenset()
     numbers: Literal["same", "equal", "unchecked"] = "same"
     keeps: Callable[[State, State], None] = _nothing

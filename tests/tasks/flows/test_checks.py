@@ -28,9 +28,8 @@ from tests.tasks.flows.checks import (
 from tests.tasks.flows.flow import FLOWS
 from tests.tasks.flows.formats import check_charts, check_conformance, check_formats
 from tests.tasks.flows.hand import State
-from tests.tasks.flows.mistakes import check_branches, check_mistakes
 from tests.tasks.flows.test_hotel_reception import FLOW
-from tests.tasks.flows.walked import check_walker
+from tests.tasks.flows.walked import check_mistakes, check_walker
 from tests.tasks.flows.walks import check_coverage, check_walks
 from tests.tasks.flows.words import check_readme, check_told, check_weekdays
 
@@ -148,7 +147,7 @@ def other_facts(flow: Flow) -> Flow:
 
 
 def other_code(flow: Flow) -> Flow:
-    other = ("credited == True", "credited == False")
+    other = (".credited", ".credit")
     return with_scenario(flow, lambda s: {"code": s.code.replace(*other)})
 
 
@@ -273,10 +272,6 @@ def nobody(flow: Flow) -> Flow:
     return with_scenario(flow, lambda s: {"profiles": (), "sessions": ()})
 
 
-def other_branch(flow: Flow) -> Flow:
-    return with_hand(flow, branches={flow.role.scenarios[0].profiles[0].id: "No such edge"})
-
-
 DAMAGES: tuple[tuple[Damage, Check], ...] = (
     (other_result, check_results),
     (other_node, check_walks),
@@ -313,7 +308,6 @@ DAMAGES: tuple[tuple[Damage, Check], ...] = (
     (short_refusal, check_all_calls),
     (not_kept, check_all_calls),
     (nobody, check_mistakes),
-    (other_branch, check_branches),
 )
 
 

@@ -55,7 +55,6 @@ FLOW = load(
         values=VALUES,
         keeps=keeps,
         from_results=frozenset({"claim_id"}),
-        branches={"noor": "Above the limit (route = approve)"},  # and she needs no approval
     ),
 )
 test_role = role_test(FLOW)

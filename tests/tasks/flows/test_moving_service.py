@@ -63,7 +63,6 @@ FLOW = load(
         keeps=keeps,
         from_results=frozenset({"van", "reference"}),
         # One van will do, and the surveyor is sent.
-        branches={"bettina": "Too much for one van (offer = survey)"},
     ),
 )
 test_role = role_test(FLOW)

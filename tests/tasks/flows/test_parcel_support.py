@@ -55,7 +55,6 @@ FLOW = load(
         values=VALUES,
         keeps=keeps,
         aliases=ALIASES,
-        never=frozenset({"wrong_branch"}),  # none leads to another call that is answered
     ),
 )
 test_role = role_test(FLOW)

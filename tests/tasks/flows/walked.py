@@ -6,8 +6,8 @@ import asyncio
 from functools import cache
 
 from agenteval.evaluators.workflows.scenario import Profile
-from agenteval.evaluators.workflows.scripted.plan import Plan
-from agenteval.evaluators.workflows.scripted.walker import Book, Walker
+from agenteval.evaluators.workflows.scripted.behaviours import behaviours
+from agenteval.evaluators.workflows.scripted.walker import Book, Plan, Walker
 from agenteval.evaluators.workflows.serving import Serving
 from agenteval.evaluators.workflows.simulators.nouns import Heard
 from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
@@ -48,3 +48,10 @@ def check_walker(flow: Flow) -> list[str]:
         if not done:
             faults.append(f"{group}/{profile.id}: no end in {MOST_TURNS} turns")
     return faults
+
+
+def check_mistakes(flow: Flow) -> list[str]:
+    """A step can be left out for somebody so that it shows."""
+    found = (behaviours(flow.role, p, backend=flow.backend) for _, p in flow.profiles())
+    planted = any(own["skips_step"].system is not None for own in found)
+    return [] if planted else ["skips_step can be planted for nobody"]

@@ -14,7 +14,6 @@ drop further, `formatting` toggles back where it only toggled, `drop_answer` may
 statement: perturb originals, not copies.
 """
 
-from agenteval.evaluators.utility.perturb.check import ChangeCount, ChangeReport, check_changed
 from agenteval.evaluators.utility.perturb.operators import BANK_OPERATORS, Operator
 from agenteval.evaluators.utility.perturb.result import (
     SHARE,
@@ -30,12 +29,9 @@ __all__ = [
     "BANK_OPERATORS",
     "SHARE",
     "Amount",
-    "ChangeCount",
-    "ChangeReport",
     "Operator",
     "Perturbed",
     "Variant",
-    "check_changed",
     "dose_response",
     "parse_variant",
     "perturb",

@@ -1,154 +1,204 @@
-"""Which tool may follow which, after which returned values: the relation procedures share.
+"""Which tool may follow which in a chart, after which returned values.
 
-A procedure in any format is walked through with all values that its conditions tell apart. What is
-compared is what can be seen from outside: the calls, what they returned, what the user chose.
+A chart is walked through with all returned values that its conditions tell apart; values that none
+tells apart count as one. What can be seen from outside: the calls, and what they returned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from itertools import combinations, product
+from math import prod
+from typing import Any
 
-from agenteval.evaluators.workflows.chart.names import calls_in
-from agenteval.evaluators.workflows.chart.nouns import Chart, Comparison, Edge
-from agenteval.evaluators.workflows.chart.world import TooLarge, World
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.chart.conditions import all_of, any_of, compare
+from agenteval.evaluators.workflows.chart.nouns import (
+    Chart,
+    Comparison,
+    Condition,
+    Defect,
+    Edge,
+    Node,
+    at_edge,
+    at_node,
+    calls_in,
+)
+from agenteval.evaluators.workflows.chart.schemas import OTHER, representatives, schema_of
+from agenteval.evaluators.workflows.scenario import WorkflowTool
+
+# Field as conditions name it: with its tool, or (None, field) for the latest of any tool.
+Variable = tuple[str | None, str]
+_UNKNOWN = -1
+_MOST_RESULTS = 4096  # results of a tool that conditions tell apart
+
+
+class TooLarge(InputError):
+    """There are too many ways through a procedure to go through them all."""
+
+
+@dataclass(frozen=True)
+class World:
+    """The variables that conditions test, and the values of each that they tell apart.
+
+    A state is a tuple of indices into `values`, -1 for what was not returned so far.
+    """
+
+    variables: tuple[Variable, ...]
+    values: tuple[tuple[Any, ...], ...]
+    returns: Mapping[str, tuple[tuple[tuple[int, int], ...], ...]]
+
+    @property
+    def start(self) -> tuple[int, ...]:
+        """Nothing was returned."""
+        return (_UNKNOWN,) * len(self.variables)
+
+    def after(self, state: tuple[int, ...], tool: str) -> Iterator[tuple[int, ...]]:
+        """Every state that a call of the tool may lead to."""
+        for outcome in self.returns.get(tool, ((),)):
+            new = list(state)
+            for variable, value in outcome:
+                new[variable] = value
+            yield tuple(new)
+
+    def holds(self, condition: Condition, state: tuple[int, ...]) -> bool | None:
+        """Whether the condition holds in the state; None when a field was not returned."""
+        return any_of(
+            all_of(self.compares(c, state) for c in alternative)
+            for alternative in condition.alternatives
+        )
+
+    def shown(self, c: Comparison, state: tuple[int, ...]) -> str:
+        """The value that a comparison tests, for a person."""
+        variable = self.variables.index((c.tool, c.field))
+        return self.name(variable, state[variable])
+
+    def name(self, variable: int, value: int) -> str:
+        """A value of a variable, for a person."""
+        if value == _UNKNOWN:
+            return "not returned yet"
+        found = self.values[variable][value]
+        if found == OTHER:
+            return "something else"
+        return found if isinstance(found, str) else json.dumps(found)
+
+    def compares(self, c: Comparison, state: tuple[int, ...]) -> bool | None:
+        """The same for one comparison."""
+        variable = self.variables.index((c.tool, c.field))
+        value = state[variable]
+        return None if value == _UNKNOWN else compare(self.values[variable][value], c.op, c.value)
+
+
+def make_world(tools: Sequence[WorkflowTool], comparisons: Iterable[Comparison]) -> World:
+    """The world of these tools, told apart by these comparisons."""
+    tested = list(comparisons)
+    variables = tuple(dict.fromkeys((c.tool, c.field) for c in tested))
+    by_field: dict[str, list[Comparison]] = {}
+    for c in tested:
+        by_field.setdefault(c.field, []).append(c)
+    values: list[list[Any]] = [[] for _ in variables]
+    returns = {}
+    for tool in tools:
+        fields = [f for f in tool.fields if f in by_field]
+        options = [representatives(schema_of(tool, f), by_field[f]) for f in fields]
+        if prod(map(len, options)) > _MOST_RESULTS:
+            raise TooLarge(
+                f"conditions tell more than {_MOST_RESULTS:,} results of {tool.name} apart"
+            )
+        outcomes = []
+        for chosen in product(*options):
+            outcome = []
+            for returned, value in zip(fields, chosen, strict=True):
+                for i, (owner, name) in enumerate(variables):
+                    if name == returned and owner in (None, tool.name):
+                        outcome.append((i, _index(values[i], value)))
+            outcomes.append(tuple(outcome))
+        returns[tool.name] = tuple(outcomes)
+    return World(variables, tuple(map(tuple, values)), returns)
+
+
+def _index(values: list[Any], value: Any) -> int:
+    for i, known in enumerate(values):
+        if type(known) is type(value) and known == value:
+            return i
+    values.append(value)
+    return len(values) - 1
+
 
 START, END = "the start", "the end"
 State = tuple[int, ...]
-Choices = frozenset[str]
-_MOST = 200_000  # steps of a walk; more is no procedure that a person follows
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One way on from a place: to another place, by a call of `tool` or to the end, with what the
-    user chose there ("" for nothing)."""
-
-    to: object = None
-    tool: str = ""
-    end: bool = False
-    choice: str = ""
-
-
-class Procedure(Protocol):
-    """Anything that can be walked through."""
-
-    entry: object
-
-    def steps(self, place: object, last: str, state: State) -> Iterable[Step]:
-        """The ways on from a place, where `last` was called last and left this state."""
+_Place = tuple[str, int]  # a node, and how many of its calls are done
+_MOST_STEPS = 200_000  # steps of a walk; more is no procedure that a person follows
 
 
 @dataclass
 class Relation:
-    """(last call, state) → {(choices on the way, next call or END)}."""
+    """`follows`: (last call, state) → next calls or END; `visited`: → nodes passed on the way."""
 
-    follows: dict[tuple[str, State], set[tuple[Choices, str]]] = field(default_factory=dict)
-
-    def pairs(self) -> set[tuple[str, str]]:
-        """(call, next call), whatever was returned."""
-        return {(last, to) for (last, _), found in self.follows.items() for _, to in found}
+    follows: dict[tuple[str, State], set[str]] = field(default_factory=dict)
+    visited: dict[tuple[str, State], set[str]] = field(default_factory=dict)
 
 
-def relation(procedure: Procedure, world: World) -> Relation:
+def relation(chart: Chart, tools: Sequence[WorkflowTool], world: World) -> Relation:
     """Walk through everything. Raises TooLarge."""
-    found = Relation()
-    budget = [_MOST]
-    todo: list[tuple[object, str, State]] = [(procedure.entry, START, world.start)]
-    seen = set(todo)
-    while todo:
-        place, last, state = todo.pop()
-        reached = found.follows.setdefault((last, state), set())
-        for step, choices in _onward(procedure, (place, last, state), budget):
-            reached.add((choices, END if step.end else step.tool))
-            if step.end:
-                continue
-            for after in world.after(state, step.tool):
-                budget[0] -= 1
-                new = (step.to, step.tool, after)
-                if new not in seen:
-                    seen.add(new)
-                    todo.append(new)
-    return found
+    return _Walk(chart, tools, world).whole()
 
 
-def _onward(
-    procedure: Procedure, begin: tuple[object, str, State], budget: list[int]
-) -> Iterator[tuple[Step, Choices]]:
-    """The next calls and ends, with the choices on the way to each."""
-    first, last, state = begin
-    todo: list[tuple[object, Choices]] = [(first, frozenset())]
-    seen = set(todo)
-    while todo:
-        place, choices = todo.pop()
-        for step in procedure.steps(place, last, state):
-            budget[0] -= 1
-            if budget[0] < 0:
-                raise TooLarge("there are too many ways through this procedure to compare them")
-            made = choices | {step.choice} if step.choice else choices
-            if step.end or step.tool:
-                yield step, made
-            elif (step.to, made) not in seen:
-                seen.add((step.to, made))
-                todo.append((step.to, made))
-
-
-class ChartProcedure:
-    """A chart to walk through. `visited`: (last call, state) → nodes passed without a call.
-
-    Choices are those at nodes with an edge whose intent is in `asked`; others are not looked at.
-    """
-
-    def __init__(
-        self, chart: Chart, tools: Iterable[str], world: World, asked: Choices = frozenset()
-    ) -> None:
-        names = list(tools)
+class _Walk:
+    def __init__(self, chart: Chart, tools: Sequence[WorkflowTool], world: World) -> None:
+        names = [t.name for t in tools]
         self._calls = {n.id: calls_in(n, names) if n.shape == "call" else () for n in chart.nodes}
         self._leaving: dict[str, list[Edge]] = {n.id: [] for n in chart.nodes}
         for edge in chart.edges:
             self._leaving[edge.source].append(edge)
+        self._starts = [(n.id, 0) for n in chart.nodes if n.shape == "start"][:1]
         self._world = world
-        self._asked = {n for n, out in self._leaving.items() if asked & {e.intent for e in out}}
-        self.visited: dict[tuple[str, State], set[str]] = {}
-        self.entry: object = next(((n.id, 0) for n in chart.nodes if n.shape == "start"), None)
+        self._left = _MOST_STEPS
+        self._found = Relation()
 
-    def steps(self, place: object, last: str, state: State) -> Iterable[Step]:
-        """A place is (node, number of its calls that are done)."""
-        if place is None:
-            return
-        assert isinstance(place, tuple)
-        node, done = place
-        calls = self._calls[node]
-        if done < len(calls):
-            yield Step(to=(node, done + 1), tool=calls[done])
-            return
-        self.visited.setdefault((last, state), set()).add(node)
-        if not self._leaving[node]:
-            yield Step(end=True)
-        for edge in self.open_edges(node, state):
-            yield Step(to=(edge.target, 0), choice=edge.intent if node in self._asked else "")
+    def whole(self) -> Relation:
+        begin = self._world.start
+        todo: list[tuple[_Place, str, State]] = [(place, START, begin) for place in self._starts]
+        seen = set(todo)
+        while todo:
+            place, last, state = todo.pop()
+            nexts = self._found.follows.setdefault((last, state), set())
+            for tool, to in self._onward(place, last, state):
+                nexts.add(tool)
+                if to is None:
+                    continue
+                for after in self._world.after(state, tool):
+                    self._left -= 1
+                    new = (to, tool, after)
+                    if new not in seen:
+                        seen.add(new)
+                        todo.append(new)
+        return self._found
 
-    def open_edges(self, node: str, state: State) -> list[Edge]:
-        """Edges out of a node whose condition does not fail."""
-        return [
-            e
-            for e in self._leaving[node]
-            if e.condition is None or self._world.holds(e.condition, state) is not False
-        ]
-
-    @property
-    def all_groups(self) -> set[Choices]:
-        """The intents of each node's edges."""
-        found = {frozenset(e.intent for e in out if e.intent) for out in self._leaving.values()}
-        return found - {frozenset()}
-
-    def groups(self, last: str, state: State) -> set[Choices]:
-        """The sets of intents that the user may choose from after a call."""
-        return {
-            frozenset(e.intent for e in self.open_edges(node, state) if e.intent)
-            for node in self.visited.get((last, state), ())
-        } - {frozenset()}
+    def _onward(
+        self, begin: _Place, last: str, state: State
+    ) -> Iterator[tuple[str, _Place | None]]:
+        """The next calls with the places behind them, and END with none."""
+        todo, seen = [begin], {begin}
+        while todo:
+            self._left -= 1
+            if self._left < 0:
+                raise TooLarge("there are too many ways through this procedure to compare them")
+            node, done = todo.pop()
+            if done < len(self._calls[node]):
+                yield self._calls[node][done], (node, done + 1)
+                continue
+            self._found.visited.setdefault((last, state), set()).add(node)
+            if not self._leaving[node]:
+                yield END, None
+            for edge in self._leaving[node]:
+                if edge.condition and self._world.holds(edge.condition, state) is False:
+                    continue
+                if (edge.target, 0) not in seen:
+                    seen.add((edge.target, 0))
+                    todo.append((edge.target, 0))
 
 
 def comparisons_of(chart: Chart) -> list[Comparison]:
@@ -160,3 +210,82 @@ def comparisons_of(chart: Chart) -> list[Comparison]:
         for alternative in e.condition.alternatives
         for c in alternative
     ]
+
+
+_MOST_EDGES = 100  # of one node, that are compared two by two
+
+
+def value_defects(chart: Chart, tools: Sequence[WorkflowTool]) -> list[Defect]:
+    """Gaps and overlaps of conditions, for values that can be returned before the node.
+
+    Values are gone through as far as conditions tell them apart: booleans, enumerated values,
+    numbers around the constants. Edges without a condition stand for everything else.
+    """
+    try:
+        world = make_world(tools, comparisons_of(chart))
+        visited = relation(chart, tools, world).visited
+    except TooLarge as error:
+        told = f"conditions were not checked for gaps and overlaps: {error}"
+        return [Defect(kind="too_large", message=told, severity="warning")]
+    states: dict[str, set[State]] = {}
+    for (_, state), nodes in visited.items():
+        for id in nodes:
+            states.setdefault(id, set()).add(state)
+    found: list[Defect] = []
+    leaving: dict[str, list[Edge]] = {}
+    for edge in chart.edges:
+        leaving.setdefault(edge.source, []).append(edge)
+    for node in chart.nodes:
+        edges = leaving.get(node.id, [])
+        tested = [e for e in edges if e.condition is not None]
+        if tested:
+            here = sorted(states.get(node.id, ()))
+            found += _gaps(node, edges, world, here)
+            if len(tested) > _MOST_EDGES:
+                said = f"{node.id} has over {_MOST_EDGES} conditions: not checked for overlaps"
+                found.append(at_node("too_large", node, said, "warning"))
+            else:
+                found += _overlaps(tested, world, here)
+    return found
+
+
+def _gaps(
+    node: Node, leaving: Sequence[Edge], world: World, states: list[State]
+) -> Iterator[Defect]:
+    if any(e.condition is None for e in leaving):
+        return
+    for state in states:
+        verdicts = [world.holds(e.condition, state) for e in leaving if e.condition]
+        if all(v is False for v in verdicts):
+            told = f"no edge of {node.id} is right when {_values(leaving, world, state)}"
+            yield at_node("gap", node, told, "warning")
+            return
+
+
+def _overlaps(tested: Sequence[Edge], world: World, states: list[State]) -> Iterator[Defect]:
+    told: set[int] = set()  # edges with one overlap need no second
+    for one, other in combinations(tested, 2):
+        if id(other) in told:
+            continue
+        assert one.condition is not None
+        assert other.condition is not None
+        if one.target == other.target:
+            continue
+        for state in states:
+            if world.holds(one.condition, state) and world.holds(other.condition, state):
+                message = (
+                    f"the edges of {one.source} to {one.target} and {other.target} are both right "
+                    f"when {_values([one, other], world, state)}"
+                )
+                yield at_edge("overlap", other, message, "warning")
+                told.add(id(other))
+                break
+
+
+def _values(edges: Sequence[Edge], world: World, state: State) -> str:
+    tested: dict[str, Comparison] = {}
+    for edge in edges:
+        for alternative in edge.condition.alternatives if edge.condition else ():
+            for c in alternative:
+                tested.setdefault(f"{c.tool}.{c.field}" if c.tool else c.field, c)
+    return " and ".join(f"{name} is {world.shown(c, state)}" for name, c in tested.items())

@@ -1,7 +1,9 @@
-"""A flowchart as a typed graph."""
+"""Charts, what their nodes name, and what is wrong with them."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field
@@ -74,3 +76,70 @@ class Chart(Record):
     def start(self) -> Node:
         """The first start node. Raises StopIteration when there is none."""
         return next(n for n in self.nodes if n.shape == "start")
+
+
+WORD = re.compile(r"\w+")
+_FIELD = re.compile(r"\.\w")
+
+
+def calls_in(node: Node, tools: Iterable[str]) -> tuple[str, ...]:
+    """Names of `tools` that occur as whole words in the node's text, in order of first occurrence.
+
+    Each stands once, however often it occurs: a call is repeated by a cycle of the chart.
+    `lend_book.due` names a returned value and no call. The shape of the node is not looked at: a
+    name in a reply node is found as well.
+    """
+    return tuple(dict.fromkeys(names_in(node.text, tools)))
+
+
+def names_in(text: str, names: Iterable[str]) -> tuple[str, ...]:
+    """All occurrences in any text, in order."""
+    known = set(names)
+    return tuple(
+        match.group()
+        for match in WORD.finditer(text)
+        if match.group() in known and not _FIELD.match(text, match.end())
+    )
+
+
+Severity = Literal["error", "warning"]
+Kind = Literal[
+    "unreadable",  # a format that cannot be read
+    # the shape of a chart
+    "no_start", "several_starts", "edge_into_start", "unreachable", "dead_end", "no_exit",
+    # tools
+    "no_tool", "unknown_tool", "tool_in_reply", "repeated_tool", "unused_tool",
+    # conditions
+    "unknown_field", "field_not_yet", "bad_value", "same_label", "gap", "overlap", "too_large",
+    "parameter",
+    # one format against another
+    "missing_tool", "order", "missing_field", "unknown_intent",
+    "annotation", "profile", "backend",
+]  # fmt: skip
+
+
+class Defect(Record):
+    """One defect. `node` or `edge` (source, target) says where; `line` is 0 when no line is meant.
+
+    An error makes the procedure wrong; a warning may be meant so.
+    """
+
+    kind: Kind
+    message: str
+    severity: Severity = "error"
+    node: str | None = None
+    edge: tuple[str, str] | None = None
+    line: int = 0
+
+
+def at_node(kind: Kind, node: Node, message: str, severity: Severity = "error") -> Defect:
+    """A defect of a node."""
+    return Defect(kind=kind, message=message, severity=severity, node=node.id, line=node.line)
+
+
+def at_edge(kind: Kind, edge: Edge, message: str, severity: Severity = "error") -> Defect:
+    """A defect of an edge."""
+    return Defect(
+        kind=kind, message=message, severity=severity, edge=(edge.source, edge.target),
+        line=edge.line,
+    )  # fmt: skip

@@ -13,27 +13,150 @@ The auxiliary parameter information in the workflow is as follows:
 
 from __future__ import annotations
 
+import html
+import json
+import re
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.chart.conditions import ConditionError, split_label
-from agenteval.evaluators.workflows.chart.labels import cleaned, decoded
 from agenteval.evaluators.workflows.chart.nouns import Chart, Edge, Node, Shape
-from agenteval.evaluators.workflows.chart.parameters import is_heading, read_parameters
-from agenteval.evaluators.workflows.chart.tokens import (
-    ARROW,
-    BLANKS,
-    CONTINUES,
-    DIRECTIONS,
-    HEAD,
-    ID,
-    KEYWORDS,
-    STRAY,
-    closing,
-    unsupported,
+
+Fail = Callable[[str, int], NoReturn]  # what is wrong, and the offset
+
+DIRECTIONS = ("TD", "TB", "LR", "RL", "BT")
+HEAD = re.compile(r"flowchart[ \t]+(\w+)")
+# A line that ends with a full-width colon, or the colon alone before the first word.
+STRAY = re.compile(r"[^\n]*\uff1a[ \t]*(?=\n|flowchart\b)")
+ID = re.compile(r"\w+")
+BLANKS = re.compile(r"[ \t\u00a0\u3000]*")
+ARROW = "-->"
+# Words with a meaning of their own in Mermaid.
+KEYWORDS = frozenset(
+    ("subgraph", "end", "classDef", "class", "style", "linkStyle", "click", "direction",
+     "graph", "flowchart", "accTitle", "accDescr")
+)  # fmt: skip
+# A line within an edge's label that begins as a statement does.
+CONTINUES = re.compile(r"\n[ \t]*(?:%%|\w+[ \t]*(?:[\[(>&]|--))")
+_QUOTED = re.compile(r'[ \t\n]*"')
+_OTHERS = (
+    ("---", "a link without an arrow"),
+    ("-.", "a dotted link"),
+    ("==", "a thick link"),
+    ("~~~", "an invisible link"),
+    ("<--", "a link in both directions"),
+    ("{", "the shape {..}"),
+    (":::", "a class"),
+    ("@", "an annotation"),
 )
+_OTHER_SHAPES = ("((", "([", "[[", "[(", "[/", "[\\")
+
+
+def closing(text: str, opened: int, closer: str, fail: Fail) -> tuple[int, int, int]:
+    """Begin and end of the label whose bracket opens at `opened`, and where the text goes on.
+
+    A quoted label ends with a quote and the bracket; in any other, brackets are balanced.
+    """
+    if text[opened : opened + 2] in _OTHER_SHAPES:
+        allowed = "allowed are (start), [reply] and >call]"
+        fail(
+            f"the shape {text[opened : opened + 2]}..: {allowed}; quote a label in brackets", opened
+        )
+    quoted = _QUOTED.match(text, opened + 1)
+    if quoted is not None:
+        end = text.find('"', quoted.end())
+        last = re.compile(rf'"\s*{re.escape(closer)}').match(text, end) if end >= 0 else None
+        if last is not None:
+            return quoted.end(), end, last.end()
+    end = _balanced(text, opened + 1, closer)
+    if end < 0:
+        fail(f"the label is not closed: `{closer}` is missing", opened)
+    if ARROW in text[opened:end]:
+        fail(f"the label is not closed before the next arrow: `{closer}` is missing", opened)
+    return opened + 1, end, end + 1
+
+
+_BRACKETS = {"]": re.compile(r"[\[\]]"), ")": re.compile(r"[()]")}
+
+
+def _balanced(text: str, begin: int, closer: str) -> int:
+    depth = 1
+    for match in _BRACKETS[closer].finditer(text, begin):
+        depth += -1 if match.group() == closer else 1
+        if depth == 0:
+            return match.start()
+    return -1
+
+
+def unsupported(text: str, at: int) -> str:
+    """What stands there, named for a person."""
+    for sign, name in _OTHERS:
+        if text.startswith(sign, at):
+            return f"{name} ({sign})"
+    end = text.find("\n", at, at + 30)
+    shown = text[at : at + 30 if end < 0 else end].strip()
+    return f"`{shown}`" if shown else "the end of the line"
+
+
+_ENTITY = re.compile(r"#(\w{1,31});")
+
+
+def decoded(written: str) -> str:
+    """Mermaid's entities resolved (`#quot;`, `#35;`), and the text `cleaned`."""
+    text = _ENTITY.sub(_character, written)
+    return cleaned(text)
+
+
+def _character(match: re.Match[str]) -> str:
+    name = f"#{match[1]};" if match[1].isdigit() else f"{match[1]};"
+    text = html.unescape(f"&{name}")
+    return match.group() if text.startswith("&") and len(text) > 1 else text
+
+
+def cleaned(text: str) -> str:
+    """Lines stripped and joined by line feeds, without empty ones at the beginning and the end."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "\n".join(line.strip() for line in lines).strip("\n")
+
+
+HEADING = "The auxiliary parameter information in the workflow is as follows:"
+_HEADING = re.compile(HEADING[:-1].replace(" ", r"[ \t]+") + r"[ \t]*[:\uff1a]?", re.IGNORECASE)
+_SKIPPED = re.compile(r"[\s{},]*")
+_LINE = re.compile(r'"([^"\n]*)"[ \t]*[:\uff1a][ \t]*"([^\n]*)"[ \t]*,?[ \t]*}?[ \t]*(?=\n|\Z)')
+
+
+def is_heading(text: str, at: int) -> bool:
+    """Whether the paragraph begins there."""
+    return _HEADING.match(text, at) is not None
+
+
+def read_parameters(text: str, at: int, fail: Fail) -> dict[str, str]:
+    """Name → description, from the heading at `at` to the end of the text."""
+    heading = _HEADING.match(text, at)
+    assert heading is not None
+    found: dict[str, str] = {}
+    at = heading.end()
+    while (at := _SKIPPED.match(text, at).end()) < len(text):  # type: ignore[union-attr]
+        line = _LINE.match(text, at)
+        if line is None:
+            fail('here a line `"name": "description"` is expected', at)
+        name, description = _unescaped(line[1]).strip(), _unescaped(line[2]).strip()
+        if not name or found.setdefault(name, description) != description:
+            fail(f"the parameter {name!r} is described twice or has no name", at)
+        at = line.end()
+    return found
+
+
+def _unescaped(written: str) -> str:
+    """As JSON where it is JSON, else as written: people put quotes into descriptions."""
+    try:
+        return str(json.loads(f'"{written}"'))
+    except ValueError:
+        return written
+
 
 _MOST_NODES = 2_000  # the checks take time by their square
 _MOST_EDGES = 10_000  # a join of many with many names more edges than anybody can follow

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from agenteval.evaluators.workflows.chart.compare import compare, plain
+from agenteval.evaluators.workflows.chart.conditions import compare, plain
 from agenteval.evaluators.workflows.chart.nouns import Comparison
 from agenteval.evaluators.workflows.scenario import WorkflowTool
 

@@ -1,6 +1,6 @@
 """An assistant that walks the flowcharts by itself, knowing nothing but the charts and the user.
 
-It speaks by the convention of `simulators.convention`. At a node that calls tools it asks for the
+It speaks as `simulators.user_scripted` understands it. At a node that calls tools it asks for the
 parameters it does not know, calls, and follows the edge whose condition holds; where the user's
 will decides it offers the labels. It keeps nothing: at each turn it walks the dialogue again from
 its first message, so `proceed` is a function of the dialogue.
@@ -9,7 +9,7 @@ its first message, so `proceed` is a function of the dialogue.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,12 +19,10 @@ from agenteval.agents.dialogue import Dialogue
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError
 from agenteval.evaluators.workflows.chart.conditions import holds
-from agenteval.evaluators.workflows.chart.names import calls_in
-from agenteval.evaluators.workflows.chart.nouns import Chart, Edge, Node
+from agenteval.evaluators.workflows.chart.nouns import Chart, Edge, Node, calls_in
 from agenteval.evaluators.workflows.chart.parse import parse_chart
-from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
-from agenteval.evaluators.workflows.scripted.plan import Plan
-from agenteval.evaluators.workflows.simulators.convention import (
+from agenteval.evaluators.workflows.scenario import Action, Role, WorkflowTool
+from agenteval.evaluators.workflows.simulators.user_scripted import (
     NONE_OF_THESE,
     UNKNOWN,
     ask_for,
@@ -58,6 +56,24 @@ class Do:
 
 Walk = Generator["Say | Do", str, "str"]  # its value is the answer to the last question
 Part = Generator["Say | Do", str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The step that is left out: `at` is the index of a gold call; the perfect assistant has none,
+    and knows no gold.
+
+    `edges` are those that the gold walk takes out of the node of a call, by the index of the call:
+    who leaves a step out cannot know by its result.
+    """
+
+    at: int | None = None
+    gold: tuple[Action, ...] = ()
+    edges: Mapping[int, Edge] = field(default_factory=dict)
+
+    def guess(self, number: int, name: str) -> JsonValue:
+        """A value that nobody told, for who has left out what returns it; None: no guess."""
+        return self.gold[number].arguments.get(name) if number < len(self.gold) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +110,7 @@ class Book:
 
 
 class Walker:
-    """The assistant; `plan` may have it go wrong in one place."""
+    """The assistant; `plan` may have it leave out a step."""
 
     def __init__(self, book: Book, plan: Plan) -> None:
         self._book = book
@@ -178,7 +194,6 @@ class _Walk:
         self._over = False
         self._steps = 0
         self._calls = 0  # steps of the gold walk behind us, made or left out
-        self._ahead: dict[int, str] = {}  # results of calls made before their time
 
     def run(self) -> Generator[Say | Do, str, None]:
         """Never ends: after its goodbye it says it again."""
@@ -219,46 +234,25 @@ class _Walk:
 
     def _step(self, scene: _Scene, node: Node, tool: str) -> Part:
         """One call of the procedure, as it should be or as planned."""
-        plan, number = self._plan, self._calls
+        number = self._calls
         self._calls += 1
-        here = plan.at == number
-        scene.edge = plan.edges.get(number)
-        if number in self._ahead:
-            self._keep(scene, tool, self._ahead.pop(number))
-            return
-        if here and plan.kind == "stops_early":
-            self._stop("That is all I can do for you today.")
-            return
-        if here and plan.kind == "skips_step":
+        scene.edge = self._plan.edges.get(number)
+        if self._plan.at == number:
             yield from self._arguments(scene, node, tool)  # asked for all the same
-            return
-        if here and plan.kind == "swaps_steps":
-            later = plan.gold[number + 1]
-            yield from self._arguments(scene, node, later.tool)
-            self._ahead[number + 1] = yield Do(later.tool, dict(later.arguments))
-        yield from self._made(scene, node, tool)
-        if here and plan.kind == "wrong_branch":
-            scene.edge = plan.wrong_edge
+        else:
+            yield from self._made(scene, node, tool)
 
     def _made(self, scene: _Scene, node: Node, tool: str) -> Part:
         """Ask, call, and once more when the tool refused."""
-        number, plan = self._calls - 1, self._plan
-        here = plan.at == number
         for attempt in range(2):
             arguments = yield from self._arguments(scene, node, tool)
             if arguments is None:
                 self._stop(f"Without that I cannot go on. {_SORRY}")
                 return
-            if here and plan.kind == "wrong_parameter":
-                arguments = plan.spoil(arguments)
             result = yield Do(tool, arguments)
-            while here and plan.kind == "loops":
-                yield Do(tool, arguments)
             if self._keep(scene, tool, result):
                 return
             self._waiting.append(f"That did not work: {plain(result)}")
-            if here and plan.kind == "wrong_parameter":
-                break
             for name in scene.asked.pop(node.id, ()) if attempt == 0 else ():
                 scene.told.pop(name, None)
         self._stop(_SORRY)
@@ -277,8 +271,7 @@ class _Walk:
     ) -> Generator[Say | Do, str, dict[str, JsonValue] | None]:
         """The arguments of a call; None when the user does not know what must be known."""
         spec = self._book.tools[tool]
-        schemas = spec.parameters.get("properties")
-        properties = schemas if isinstance(schemas, dict) else {}
+        properties = spec.properties
         before = scene.asked.get(node.id, ())
         missing = [n for n in properties if scene.known(n) is None and n not in before]
         if missing:
@@ -303,14 +296,12 @@ class _Walk:
 
     def _next(self, scene: _Scene, node: Node) -> Generator[Say | Do, str, Edge | None]:
         """The edge to follow; None at an end."""
-        if scene.edge is not None and self._plan.leads(self._calls - 1, scene.edge, node.id):
-            return scene.edge
-        passing = self._plan.passing(self._calls - 1, node.id)
-        if passing is not None:
-            return passing
+        left_out = self._plan.at == self._calls - 1
+        if left_out and scene.edge is not None and scene.edge.source == node.id:
+            return scene.edge  # whatever was returned
         leaving = scene.chart.leaving(node.id)
         held = [e for e in leaving if e.condition and holds(e.condition, scene.returned)]
-        if not held and scene.edge in leaving and self._plan.blind:
+        if not held and scene.edge in leaving and self._plan.at is not None:
             return scene.edge
         open_to = held or [e for e in leaving if e.condition is None]
         if not open_to:

@@ -1,7 +1,8 @@
-"""Simulated tools: a backend with state, recorded results, a model, or a generator."""
+"""Simulated tools: a backend with state, recorded results, or a model."""
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 from collections import deque
@@ -13,16 +14,14 @@ from pydantic import JsonValue
 from agenteval.agents.toolbox import AsyncBackend, Backend, is_async
 from agenteval.errors import AgentevalError, InputError
 from agenteval.evaluators.workflows.folder import StatefulBackend, fresh_backend
-from agenteval.evaluators.workflows.scenario import Profile, Role, WorkflowTool
+from agenteval.evaluators.workflows.scenario import Profile, RecordedSession, Role, WorkflowTool
 from agenteval.evaluators.workflows.session import Answered, SimulatorMistake
-from agenteval.evaluators.workflows.simulators.generator import generate
-from agenteval.evaluators.workflows.simulators.recorded import Recorded
 from agenteval.evaluators.workflows.simulators.schema import complaint
 from agenteval.evaluators.workflows.simulators.tool_model import ToolModel
 from agenteval.models.client import Client
 from agenteval.records import Usage, canonical_json
 
-ToolMode = Literal["auto", "backend", "recorded", "model", "generated"]
+ToolMode = Literal["auto", "backend", "recorded", "model"]
 _KEPT = 500  # characters of a mistake
 
 
@@ -30,10 +29,9 @@ class ToolSimulator:
     """What stands behind the tools of all sessions of a role.
 
     `auto` is the backend where one is given, else as `recorded`. `recorded` takes the result of
-    the same call in a recorded session, where there is none a model's when a client is given, else
-    a generated one. `backend`, `model` and `generated` ask that one alone; but a generated answer
-    takes the place of a model's that fits no schema, and the mistake is recorded.
-    Raises InputError for a mode that lacks its part.
+    the same call in a recorded session, where there is none a model's when a client is given.
+    `backend` and `model` ask that one alone. A call that nobody can answer ends the session
+    without a verdict: nothing is made up. Raises InputError for a mode that lacks its part.
     """
 
     def __init__(
@@ -52,14 +50,14 @@ class ToolSimulator:
             raise InputError("tools by a model need a model")
         stateful = backend is not None and mode in ("auto", "backend")
         self._backend = backend if stateful else None
-        self._client = client if not stateful and mode != "generated" else None
+        self._client = client if not stateful else None
         self._recorded = not stateful and mode in ("auto", "recorded")
         self._backend_sha256 = backend_sha256 if stateful else None
 
     @property
     def parameters(self) -> dict[str, JsonValue]:
         """Everything that can change what the tools return."""
-        found: dict[str, JsonValue] = {"version": 1}
+        found: dict[str, JsonValue] = {"version": 2}
         if self._backend is not None:
             return {**found, "tools": "backend", "backend_sha256": self._backend_sha256}
         if self._client is not None:
@@ -68,26 +66,22 @@ class ToolSimulator:
                 "endpoint": self._client.transport.endpoint,
                 "prompts": ToolModel.prompts_sha256(),
             }
-        last = "model" if self._client else "generated"
-        return {**found, "tools": f"recorded+{last}" if self._recorded else last}
+        both = ["recorded"] * self._recorded + ["model"] * (self._client is not None)
+        return {**found, "tools": "+".join(both)}
 
     def open(self, role: Role, profile: Profile, *, seed: int = 0, repeat: int = 0) -> ToolSession:
         """The tools of one session, in their first state.
 
-        Raises InputError for a backend that cannot be made or lacks the method of a tool, and for
-        a tool that nothing can answer for: results are made up, and its schema cannot be filled.
+        Raises InputError for a backend that cannot be made or lacks the method of a tool.
         """
         tools = {tool.name: tool for tool in role.tools_of(role.given(profile.scenarios))}
-        session = ToolSession(tools, seed=seed, today=role.now)
+        session = ToolSession(tools)
         if self._backend is not None:
             session.machine = _made(self._backend, tools)
         if self._recorded:
             session.recorded = Recorded(role, profile, session.fits)
         if self._client is not None:
             session.model = ToolModel(self._client, role, seed, repeat)
-        elif self._backend is None:
-            for tool in tools.values():  # now, not when an agent has worked for an hour
-                generate(tool, {}, seed=seed, today=role.now)
         return session
 
 
@@ -99,9 +93,7 @@ class ToolSession:
     `turn` is set by whoever runs the session, to say when a mistake was made.
     """
 
-    def __init__(
-        self, tools: Mapping[str, WorkflowTool], *, seed: int = 0, today: str = ""
-    ) -> None:
+    def __init__(self, tools: Mapping[str, WorkflowTool]) -> None:
         self.tools = dict(tools)
         self.machine: StatefulBackend | None = None
         self.recorded: Recorded | None = None
@@ -109,8 +101,6 @@ class ToolSession:
         self.mistakes: list[SimulatorMistake] = []
         self.usage = Usage()
         self.turn = 0
-        self._seed = seed
-        self._today = today
         self._answered: dict[str, deque[Answered]] = {}
 
     @property
@@ -139,8 +129,16 @@ class ToolSession:
 
     def _at_once(self, name: str, arguments: Mapping[str, Any]) -> str:
         tool = self._checked(name, arguments)
-        value, answered = self._without_model(tool, arguments)
-        return self._told(tool, arguments, value, answered)
+        if self.machine is not None:
+            value = self._from_machine(self.machine, tool, arguments)
+            return self._told(tool, arguments, value, "backend")
+        value = self.recorded.answer(name, arguments) if self.recorded else None
+        if value is None:
+            raise AgentevalError(
+                f"{name} cannot be answered: no recorded session holds this call, and there is "
+                "neither a backend.py nor a model for tools (--simulator)"
+            )
+        return self._told(tool, arguments, value, "recorded")
 
     async def _in_time(self, name: str, arguments: Mapping[str, Any]) -> str:
         tool = self._checked(name, arguments)
@@ -150,7 +148,9 @@ class ToolSession:
         if value is None:
             value, answered = await self._from_model(self.model, tool, arguments), "model"
         if value is None:
-            value, answered = self._generated(tool, arguments), "generated"
+            raise AgentevalError(
+                f"{name} cannot be answered: twice the model's answer was none that it may return"
+            )
         return self._told(tool, arguments, value, answered)
 
     def _checked(self, name: str, arguments: Mapping[str, Any]) -> WorkflowTool:
@@ -159,16 +159,6 @@ class ToolSession:
         if problem:
             raise ValueError(f"{problem[:_KEPT]}.")
         return tool
-
-    def _without_model(
-        self, tool: WorkflowTool, arguments: Mapping[str, Any]
-    ) -> tuple[JsonValue, Answered]:
-        if self.machine is not None:
-            return self._from_machine(self.machine, tool, arguments), "backend"
-        value = self.recorded.answer(tool.name, arguments) if self.recorded else None
-        if value is not None:
-            return value, "recorded"
-        return self._generated(tool, arguments), "generated"
 
     def _from_machine(
         self, machine: StatefulBackend, tool: WorkflowTool, arguments: Mapping[str, Any]
@@ -202,12 +192,6 @@ class ToolSession:
             for text in played.wrong
         ]
         return played.value
-
-    def _generated(self, tool: WorkflowTool, arguments: Mapping[str, Any]) -> JsonValue:
-        try:
-            return generate(tool, arguments, seed=self._seed, today=self._today)
-        except InputError as error:  # of this session, since a model answers other calls
-            raise AgentevalError(f"{tool.name} cannot be answered: {error}") from error
 
     def _told(
         self,
@@ -244,3 +228,59 @@ def _made(
         if is_async(method):
             raise InputError(f"the backend's {name} is an `async def`; it has to answer at once")
     return machine
+
+
+class Recorded:
+    """Replays results: same tool, same arguments up to case, blanks and empty values.
+
+    The sessions of the user's own profile come first. A call made for the n-th time gets the n-th
+    result of the first session that holds it, later ones its last. Results that are none
+    (`fits` says so) are not replayed.
+    """
+
+    def __init__(
+        self, role: Role, profile: Profile, fits: Callable[[str, JsonValue], bool]
+    ) -> None:
+        self._results: dict[str, list[JsonValue]] = {}
+        self._asked: dict[str, int] = {}
+        for session in _sessions(role, profile):
+            mine: dict[str, list[JsonValue]] = {}
+            for turn in session.turns:
+                if turn.kind == "call" and fits(turn.tool, turn.result):
+                    mine.setdefault(key_of(turn.tool, turn.arguments), []).append(turn.result)
+            for key, results in mine.items():
+                self._results.setdefault(key, results)
+
+    def answer(self, tool: str, arguments: Mapping[str, Any]) -> JsonValue:
+        """A copy of the recorded result, None where there is none."""
+        key = key_of(tool, arguments)
+        results = self._results.get(key)
+        if results is None:
+            return None
+        before = self._asked.get(key, 0)
+        self._asked[key] = before + 1
+        return copy.deepcopy(results[min(before, len(results) - 1)])
+
+
+def _sessions(role: Role, profile: Profile) -> list[RecordedSession]:
+    """Those of the profile's scenarios and those that cross them, the profile's own first."""
+    found = [s for name in profile.scenarios for s in role.scenario(name).sessions]
+    found += role.cross_sessions
+    return sorted(found, key=lambda session: session.profile != profile.id)
+
+
+def key_of(tool: str, arguments: Mapping[str, Any]) -> str:
+    """The same for calls that mean the same."""
+    return canonical_json([tool, _plain(dict(arguments))])
+
+
+def _plain(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        return " ".join(value.casefold().split())
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items() if v not in (None, "", [], {})}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,14 +14,13 @@ from agenteval.errors import InputError
 from agenteval.evaluators.utility.critic_reply import OPERATORS
 from agenteval.evaluators.utility.perturb import (
     BANK_OPERATORS,
-    check_changed,
     dose_response,
     parse_variant,
     perturb,
     rng_for,
     variant_name,
 )
-from tests.evaluators.utility.perturb.cases import PROSE, do, plain, run_id, views
+from tests.evaluators.utility.perturb.cases import PROSE, do, plain, run_id
 
 CONTROLS = {"whitespace", "formatting", "paraphrase"}
 WITH_SHARE = {"drop_sentences", "drop_words", "truncate", "swap_numbers", "pad"}
@@ -98,39 +96,3 @@ def test_bad_input_names_the_way_out() -> None:
         dose_response(view, "pad", [], 0)
     with pytest.raises(InputError, match="needs a share"):
         variant_name("pad", None, 0)
-
-
-def test_the_check_compares_texts() -> None:
-    """53 of 120 left as they were, as in the published experiment, whatever `changed` claims."""
-    views_ = [plain(f"One is {i}. Two is it.") for i in range(120)]
-    pairs = []
-    for i, view in enumerate(views_):
-        got = do(view, "drop_sentences")
-        pairs.append((view, replace(got, view=view) if i < 53 else got))
-    report = check_changed(pairs)
-    count = report.by_operator["drop_sentences"]
-    assert (count.n, count.changed, count.unchanged, count.blank_only) == (120, 67, 53, 0)
-    assert count.reasons == {"no reason given": 53}
-    assert report.warning == (
-        "not changed by the perturbation: drop_sentences 53 of 120 (mostly: no reason given)"
-    )
-    assert count.share_applied is not None
-    assert count.share_applied.least == count.share_applied.greatest == 0.5
-
-
-def test_the_check_knows_white_space() -> None:
-    view = plain("One is it. Two is it.")
-    blank = do(view, "whitespace")
-    assert check_changed([(view, blank)]).warning is None
-    fake = replace(blank, operator="pad")
-    report = check_changed([(view, fake)])
-    assert report.by_operator["pad"].blank_only == 1
-    assert report.warning == (
-        "not changed by the perturbation: pad 1 of 1 (mostly: white space only)"
-    )
-
-
-def test_the_check_refuses_mixed_runs() -> None:
-    one, two = views("math")[:2]
-    with pytest.raises(InputError, match="a pair of two runs"):
-        check_changed([(one, do(two, "pad"))])

@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart.names import calls_in
-from agenteval.evaluators.workflows.chart.nouns import Chart, Comparison, Condition, Edge
+from agenteval.evaluators.workflows.chart.nouns import (
+    Chart,
+    Comparison,
+    Condition,
+    Edge,
+    Node,
+    calls_in,
+    names_in,
+)
 from agenteval.evaluators.workflows.chart.parse import parse_chart
 from tests.evaluators.workflows.chart.boats import CHART
 
@@ -264,3 +271,29 @@ def test_more_nodes_than_can_be_checked() -> None:
     assert len(parse_chart(f"flowchart TD\n{many}A7[x]").nodes) == 2000
     with pytest.raises(InputError, match=r"line 2002, column 1.*more than 2,000 nodes"):
         parse_chart(f"flowchart TD\n{many}B[x]")
+
+
+TOOLS = ["find", "find_book", "lend"]
+
+
+def calls(text: str) -> tuple[str, ...]:
+    return calls_in(Node(id="A", shape="call", text=text), TOOLS)
+
+
+def test_whole_words_in_the_order_of_the_text() -> None:
+    assert calls("Lend it: call lend, then find_book,\n(find) or 'lends'") == (
+        "lend", "find_book", "find",
+    )  # fmt: skip
+
+
+def test_each_name_once() -> None:
+    assert calls("call lend, then find; if lend failed, lend nothing") == ("lend", "find")
+    assert names_in("lend, find, lend", TOOLS) == ("lend", "find", "lend")
+
+
+def test_a_returned_field_is_no_call() -> None:
+    assert calls("call find and go by find_book.is_in. Then lend.") == ("find", "lend")
+
+
+def test_nothing_named() -> None:
+    assert calls("finding, LEND, find_books") == ()

@@ -14,9 +14,13 @@ from agenteval.evaluators.workflows.run_session import SessionSettings, run_sess
 from agenteval.evaluators.workflows.scenario import Profile
 from agenteval.evaluators.workflows.scripted.behaviours import (
     CAUSE,
+    GoldWalk,
     behaviours,
+    find,
+    gold_walk,
     scripted_assistants,
 )
+from agenteval.evaluators.workflows.scripted.walker import Book
 from agenteval.evaluators.workflows.session import SessionLog
 from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
 from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
@@ -73,53 +77,15 @@ async def test_a_step_is_left_out() -> None:
     assert log.messages[-1].content.startswith("Tell the day in due")  # as if it were done
 
 
-async def test_two_steps_are_swapped() -> None:
-    assert calls(await log_of("hana", "swaps_steps")) == [LEND, FIND]
-
-
-@pytest.mark.parametrize("seed", range(6))
-async def test_a_parameter_is_wrong(seed: int) -> None:
-    log = await log_of("hana", "wrong_parameter", seed=seed)
-    assert calls(log)[0] == FIND
-    assert calls(log)[1][0] == "lend_book"
-    assert calls(log)[1] != LEND
-    assert [c.status for c in log.calls] == ["ok", "bad_arguments"]
-
-
-async def test_the_wrong_branch_is_taken() -> None:
-    log = await log_of("otto", "wrong_branch")
-    assert calls(log) == [
-        ("find_book", {"title": "Emma"}),
-        ("lend_book", {"title": "Emma", "reader_id": "R-17"}),
-    ]
-
-
-async def test_it_stops_early() -> None:
-    log = await log_of("otto", "stops_early")
-    assert [c.tool for c in log.calls] == ["find_book", "find_book"]
-    assert log.ended == "user"
-    assert log.messages[-1].content.endswith("Goodbye.")
-
-
-async def test_it_loops_until_it_is_stopped() -> None:
-    log = await log_of("hana", "loops")
-    assert (log.ended, calls(log)) == ("agent", [FIND] * 20)
-
-
 def test_what_has_no_place_is_said() -> None:
-    found = behaviours(ROLE, PROFILES["ida"])
-    assert {kind: b.why_not for kind, b in found.items() if b.system is None} == {
-        "swaps_steps": "no two steps that follow each other have a fixed order",
-        "wrong_branch": "no wrong branch leads to another call",
-        "loops": "no call only reads and may not be repeated",
-    }
-    assert set(found) == {*CAUSE, "random"}
+    assert set(behaviours(ROLE, PROFILES["ida"])) == set(CAUSE)
     idle = PROFILES["ida"].model_copy(
         update={"goals": (PROFILES["ida"].goals[0].model_copy(update={"actions": ()}),)}
     )
     planted = behaviours(ROLE, idle)
-    assert {b.why_not for b in planted.values() if b.system is None} == {"the user wants no call"}
-    assert planted["random"].kind == "perfect"
+    assert planted["perfect"].system is not None
+    assert planted["skips_step"].system is None
+    assert planted["skips_step"].why_not == "the user wants no call"
 
 
 def test_gold_calls_that_are_no_walk_have_no_place() -> None:
@@ -129,42 +95,44 @@ def test_gold_calls_that_are_no_walk_have_no_place() -> None:
     assert found["skips_step"].why_not == "the gold calls are no walk through the charts"
 
 
-class Strict(BACKEND):  # type: ignore[misc,valid-type]
-    """Lends only what was looked up before."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: set[str] = set()
-
-    def find_book(self, title: str) -> Any:
-        self.seen.add(title)
-        return super().find_book(title)
+class Shut(BACKEND):  # type: ignore[misc,valid-type]
+    """Lends nothing."""
 
     def lend_book(self, title: str, reader_id: str) -> Any:
-        if title not in self.seen:
-            raise ValueError("look it up first")
-        return super().lend_book(title, reader_id)
+        raise ValueError("come back tomorrow")
 
 
-def test_a_place_where_the_tools_refuse_counts_only_without_rehearsal() -> None:
+def test_a_place_counts_only_where_the_perfect_assistant_is_served() -> None:
     hana = PROFILES["hana"]
-    assert behaviours(ROLE, hana)["swaps_steps"].system is not None
-    assert behaviours(ROLE, hana, backend=BACKEND)["swaps_steps"].system is not None
-    refused = behaviours(ROLE, hana, backend=Strict)["swaps_steps"]
+    assert behaviours(ROLE, hana)["skips_step"].system is not None
+    assert behaviours(ROLE, hana, backend=BACKEND)["skips_step"].system is not None
+    refused = behaviours(ROLE, hana, backend=Shut)["skips_step"]
     assert refused.why_not == "wherever it is planted, the tools make another mistake of it"
 
 
-def test_the_seed_decides_and_is_all_that_decides() -> None:
-    otto = PROFILES["otto"]
-
-    def chosen(seed: int) -> list[Any]:
-        return [
-            (b.name, b.kind, b.at, b.planted) for b in behaviours(ROLE, otto, seed=seed).values()
-        ]
-
-    assert chosen(3) == chosen(3)
-    assert len({tuple(chosen(seed)) for seed in range(8)}) > 1
-    assert len({behaviours(ROLE, otto, seed=s)["random"].kind for s in range(20)}) > 3
+def test_a_step_that_nobody_misses_is_no_place() -> None:
+    """Where lending is up to the user, and then where looking up is."""
+    chart = """flowchart TD
+A(Start)--Ask for a book-->B>Get the title, call find_book]
+B--Take it home-->C>Call lend_book]
+B--Read it here-->D[Say goodbye]
+C-->D
+"""
+    lend, *others = ROLE.scenarios
+    role = ROLE.model_copy(
+        update={"scenarios": (lend.model_copy(update={"flowchart": chart}), *others)}
+    )
+    choices = {"choices": ("Ask for a book", "Take it home")}
+    hana = PROFILES["hana"].model_copy(update=choices)
+    assert behaviours(role, hana)["skips_step"].at == 0  # without lending it is a walk too
+    goal = hana.goals[0].model_copy(update={"actions": hana.actions[:1]})
+    chart = "flowchart TD\nA(Start)--Ask-->B>Call find_book]\nA--Leave-->C[Bye]\nB-->C\n"
+    role = ROLE.model_copy(
+        update={"scenarios": (lend.model_copy(update={"flowchart": chart}), *others)}
+    )
+    user = hana.model_copy(update={"goals": (goal,), "choices": ("Ask",)})
+    found = behaviours(role, user)["skips_step"]
+    assert found.why_not == "no step is missed when it is left out"
 
 
 def test_what_identifies_them() -> None:
@@ -172,47 +140,65 @@ def test_what_identifies_them() -> None:
     assert len({s.sha256 for s in systems.values()}) == len(systems)
     other = scripted_assistants(ROLE, PROFILES["hana"])
     assert other["perfect"].sha256 == systems["perfect"].sha256
-    assert other["stops_early"].sha256 != systems["stops_early"].sha256
+    assert other["skips_step"].sha256 != systems["skips_step"].sha256
 
 
-LOST = """flowchart TD
-LB000(Start)--Ask for a book-->LB001>Get the title, call find_book, and go by the returned is_in]
-LB001--In (is_in = true)-->LB002[Ask whether the reader takes it home]
-LB001--Out (is_in = false)-->LB003[Ask what else the reader wants]
-LB003--Another book-->LB001
-LB003--Lend it all the same-->LB004>Call lend_book]
-LB002--Read it here-->LB005[Say goodbye]
-LB004-->LB005
-"""
+LENDING = Book.of(ROLE, ("lend_book",))
+BOTH = Book.of(ROLE, ("return_book", "lend_book"))
+OUT, IN = {"is_in": False}, {"is_in": True}
+LENT: dict[str, Any] = {"lent": True}
 
 
-async def test_a_wrong_branch_is_followed_past_the_users_will() -> None:
-    """The book is in; the wrong edge leads to a question, of whose answers one leads to a call."""
-    lend, *others = ROLE.scenarios
-    role = ROLE.model_copy(
-        update={"scenarios": (lend.model_copy(update={"flowchart": LOST}), *others)}
-    )
-    hana = PROFILES["hana"]
-    goal = hana.goals[0].model_copy(update={"actions": hana.actions[:1]})
-    profile = hana.model_copy(
-        update={"goals": (goal,), "choices": ("Ask for a book", "Read it here")}
-    )
-    for backend in (None, BACKEND):
-        planted = behaviours(role, profile, backend=backend)["wrong_branch"]
-        assert planted.planted == "wrong_transition"
-        assert planted.system is not None
-        log = await run_session(
-            role, profile, planted.system, ScriptedUser(), ToolSimulator(backend=BACKEND),
-            SessionSettings(),
-        )  # fmt: skip
-        assert isinstance(log, SessionLog)
-        assert calls(log) == [FIND, LEND]
-        made = conform(
-            procedure(role, profile.scenarios),
-            [
-                Call(tool=c.tool, arguments=c.arguments, carried_out=c.status == "ok",
-                     returned=json.loads(c.result))
-                for c in log.calls
-            ],
-        )  # fmt: skip
-        assert made.cause == "wrong_transition"
+def walk(name: str, *returned: dict[str, Any]) -> GoldWalk:
+    profile = PROFILES[name]
+    results = [(a.tool, r) for a, r in zip(profile.actions, returned, strict=False)]
+    return gold_walk(BOTH if name == "jan" else LENDING, profile, results)
+
+
+def edges(found: GoldWalk) -> dict[int, tuple[str, str]]:
+    return {at: (e.source, e.target) for at, e in found.edges().items()}
+
+
+def test_walks_of_the_chart() -> None:
+    assert find(LENDING, "lend_book", ["find_book", "lend_book"]) is not None
+    assert find(LENDING, "lend_book", ["find_book"]) is not None
+    assert find(LENDING, "lend_book", ["lend_book"]) is None
+    assert find(LENDING, "lend_book", ["find_book", "lend_book", "find_book"]) is None
+    assert find(LENDING, "lend_book", []) is None
+
+
+def test_the_edges_that_were_taken() -> None:
+    assert edges(walk("otto")) == {
+        0: ("LB001", "LB003"),
+        1: ("LB001", "LB002"),
+        2: ("LB002", "LB004"),
+    }
+
+
+def test_returned_values_say_which_way_it_was() -> None:
+    refused = walk("hana", IN, {"lent": False})
+    assert edges(refused)[1] == ("LB002", "LB005")
+    assert edges(walk("hana", IN, LENT))[1] == ("LB002", "LB004")
+    assert walk("hana", OUT, LENT).segments == ()
+
+
+def test_the_calls_of_several_scenarios_are_told_apart() -> None:
+    found = walk("jan")
+    assert [(s.scenario, s.first, s.tools) for s in found.segments] == [
+        ("return_book", 0, ("return_book",)),
+        ("lend_book", 1, ("find_book", "lend_book")),
+    ]
+    assert found.segment(2).scenario == "lend_book"
+
+
+def test_conditions_as_they_were_forbid_what_the_chart_alone_allows() -> None:
+    found = walk("hana", IN, LENT)
+    (segment,) = found.segments
+    assert not found.can_be(segment, [0])  # the book is in: it must be lent
+    assert find(LENDING, "lend_book", ["find_book"]) is not None
+    assert found.can_be(segment, [0, 1])
+
+
+def test_values_that_an_earlier_call_returned_are_stale() -> None:
+    found = walk("otto", OUT, IN, LENT)
+    assert [found.stale(at) for at in range(3)] == [False, True, False]

@@ -14,8 +14,7 @@ from agenteval.errors import AgentevalError
 from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
 from agenteval.evaluators.workflows.scenario import Profile, Role, Scenario, WorkflowTool
 from agenteval.evaluators.workflows.scripted.behaviours import scripted_assistants
-from agenteval.evaluators.workflows.scripted.plan import Plan
-from agenteval.evaluators.workflows.scripted.walker import Book, Walker
+from agenteval.evaluators.workflows.scripted.walker import Book, Plan, Walker
 from agenteval.evaluators.workflows.session import SessionLog
 from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
 from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser

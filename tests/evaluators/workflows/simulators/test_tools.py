@@ -13,8 +13,9 @@ import pytest
 from agenteval.agents.protocol import Tool
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError, InputError, ModelError
+from agenteval.evaluators.workflows.scenario import RecordedSession, Role, Turn
 from agenteval.evaluators.workflows.session import SimulatorMistake
-from agenteval.evaluators.workflows.simulators.tools import ToolSession, ToolSimulator
+from agenteval.evaluators.workflows.simulators.tools import Recorded, ToolSession, ToolSimulator
 from tests.evaluators.workflows.simulators.desk import (
     BACKEND,
     PROFILES,
@@ -144,21 +145,15 @@ def test_a_mode_needs_its_part() -> None:
         ToolSimulator("magic")  # type: ignore[arg-type]
 
 
-def test_recorded_results_come_before_generated_ones() -> None:
+def test_recorded_results_answer_and_nothing_is_made_up() -> None:
     session = ToolSimulator("recorded", backend=BACKEND).open(ROLE, OTTO)
     tools = box(session)
     assert json.loads(tools.call("find_book", {"title": "dune"})) == {"is_in": True, "shelf": "S4"}
-    made = json.loads(tools.call("find_book", {"title": "Walden"}))
-    assert isinstance(made["is_in"], bool)
     assert session.answered("find_book", {"title": "dune"}) == "recorded"
-    assert session.answered("find_book", {"title": "Walden"}) == "generated"
     assert session.state() is None
-
-
-def test_generated_alone_looks_up_nothing() -> None:
-    session = ToolSimulator("generated").open(ROLE, HANA)
-    box(session).call("find_book", {"title": "Dune"})
-    assert session.answered("find_book", {"title": "Dune"}) == "generated"
+    with pytest.raises(AgentevalError, match="find_book cannot be answered: no recorded session"):
+        tools.call("find_book", {"title": "Walden"})
+    assert tools.defect is not None
 
 
 async def test_a_model_answers_what_is_not_recorded() -> None:
@@ -187,13 +182,14 @@ async def test_a_models_answer_off_the_schema_is_repaired_and_recorded() -> None
     assert session.usage.requests == 2
 
 
-async def test_after_the_repair_a_generated_answer_takes_its_place() -> None:
+async def test_after_the_repair_there_is_no_answer() -> None:
     model, _ = client(replies("I cannot say."))
     session = ToolSimulator("model", client=model).open(ROLE, HANA)
-    told = json.loads(await box(session).call_async("find_book", {"title": "Dune"}))
-    assert set(told) == {"is_in", "shelf"}
+    with pytest.raises(AgentevalError, match="twice the model's answer was none") as lost:
+        await box(session).call_async("find_book", {"title": "Dune"})
+    assert not isinstance(lost.value, InputError)  # of this session alone
     assert [m.kind for m in session.mistakes] == ["off_schema", "off_schema"]
-    assert session.answered("find_book", {"title": "Dune"}) == "generated"
+    assert session.answered("find_book", {"title": "Dune"}) == "refused"
 
 
 async def test_equal_requests_have_equal_answers_until_something_changes() -> None:
@@ -227,7 +223,6 @@ def test_what_identifies_the_tools() -> None:
     kinds = [
         ToolSimulator(backend=BACKEND, backend_sha256="1").parameters,
         ToolSimulator(backend=BACKEND, backend_sha256="2").parameters,
-        ToolSimulator("generated").parameters,
         ToolSimulator("recorded").parameters,
         ToolSimulator("recorded", client=model).parameters,
         ToolSimulator("model", client=model).parameters,
@@ -300,30 +295,64 @@ def test_a_state_that_cannot_be_read_is_a_defect() -> None:
         ToolSimulator(backend=Closed).open(ROLE, HANA).state()
 
 
-def with_returns(schema: dict[str, Any]) -> Any:
-    lend, *others = ROLE.scenarios
-    changed = lend.tools[0].model_copy(update={"returns": {"type": "object", **schema}})
-    lend = lend.model_copy(update={"tools": (changed, *lend.tools[1:])})
-    return ROLE.model_copy(update={"scenarios": (lend, *others)})
-
-
-async def test_what_cannot_be_made_up_is_said_before_the_session() -> None:
-    strange = {"properties": {"is_in": {"type": "string", "pattern": "(?=x)"}}}
-    role = with_returns({**strange, "required": ["is_in"]})
-    for mode in ("generated", "recorded"):
-        with pytest.raises(InputError, match=r"find_book\.returns.*\(\?=x\)"):
-            ToolSimulator(mode).open(role, HANA)
-    ToolSimulator(backend=BACKEND).open(role, HANA)
-    model, _ = client(replies("no idea"))  # it may know; if not, this session alone is lost
-    tools = box(ToolSimulator("model", client=model).open(role, HANA))
-    with pytest.raises(AgentevalError, match="find_book cannot be answered") as lost:
-        await tools.call_async("find_book", {"title": "Walden"})
-    assert not isinstance(lost.value, InputError)
-
-
 async def test_long_requests_are_cut_in_what_the_model_is_told_of_them() -> None:
     model, asked = client(replies('{"is_in": true, "shelf": "S4"}'))
     tools = box(ToolSimulator("model", client=model).open(ROLE, HANA))
     for title in ("x" * 90_000, "Dune"):
         await tools.call_async("find_book", {"title": title})
     assert len(asked[1].messages[-1]["content"]) < 5000
+
+
+FOUND = {"is_in": True, "shelf": "S4"}
+
+
+def call(result: Any, **arguments: Any) -> Turn:
+    return Turn(kind="call", tool="find_book", arguments=arguments, result=result,
+                scenario="lend_book", node="LB001")  # fmt: skip
+
+
+def role(*sessions: RecordedSession) -> Role:
+    lend = ROLE.scenario("lend_book").model_copy(update={"sessions": sessions})
+    return ROLE.model_copy(update={"scenarios": (lend, ROLE.scenario("return_book"))})
+
+
+def session(id: str, profile: str, *turns: Turn) -> RecordedSession:
+    return RecordedSession(id=id, profile=profile, turns=(Turn(kind="user", text="Hi"), *turns))
+
+
+def test_the_exact_value_for_the_same_call() -> None:
+    recorded = Recorded(ROLE, PROFILES["hana"], lambda *_: True)
+    assert recorded.answer("find_book", {"title": " dune "}) == FOUND
+    assert recorded.answer("find_book", {"title": "Dune", "note": ""}) == FOUND
+    assert recorded.answer("find_book", {"title": "Emma"}) is None
+    assert recorded.answer("return_book", {"title": "Dune"}) is None
+
+
+def test_the_answer_is_a_copy() -> None:
+    recorded = Recorded(ROLE, PROFILES["hana"], lambda *_: True)
+    answer = recorded.answer("find_book", {"title": "Dune"})
+    assert isinstance(answer, dict)
+    answer["shelf"] = "changed"
+    assert recorded.answer("find_book", {"title": "Dune"}) == FOUND
+
+
+def test_repeated_calls_have_the_results_in_their_order() -> None:
+    made = role(session("s", "hana", call(1, title="Dune"), call(2, title="Dune")))
+    recorded = Recorded(made, PROFILES["hana"], lambda *_: True)
+    assert [recorded.answer("find_book", {"title": "Dune"}) for _ in range(3)] == [1, 2, 2]
+
+
+def test_the_profiles_own_session_comes_first() -> None:
+    made = role(
+        session("a", "otto", call("otto's", title="Dune"), call("only his", title="Emma")),
+        session("b", "hana", call("hana's", title="Dune")),
+    )
+    recorded = Recorded(made, PROFILES["hana"], lambda *_: True)
+    assert recorded.answer("find_book", {"title": "Dune"}) == "hana's"
+    assert recorded.answer("find_book", {"title": "Emma"}) == "only his"
+
+
+def test_results_that_the_tool_may_not_return_are_left_out() -> None:
+    made = role(session("s", "hana", call("no", title="Dune"), call(FOUND, title="Dune")))
+    recorded = Recorded(made, PROFILES["hana"], lambda _, value: isinstance(value, dict))
+    assert recorded.answer("find_book", {"title": "Dune"}) == FOUND
