@@ -156,9 +156,9 @@ def read_sheet(
         problems.append(f"trace {trace!r} is not among the traces given")
     scores = value.get("scores")
     scores = scores if isinstance(scores, list) else [scores] if scores else []
-    for one in scores:
-        problems += [f"scores: unknown key {key!r}, known are {', '.join(_SCORES)}"
-                     for key in (one if isinstance(one, dict) else ()) if key not in _SCORES]  # fmt: skip
+    stated = [key for one in scores if isinstance(one, dict) for key in one]
+    problems += [f"scores: unknown key {key!r}, known are {', '.join(_SCORES)}"
+                 for key in stated if key not in _SCORES]  # fmt: skip
     errors = value.get("errors")
     wanted = {
         "errors": [] if errors is None else errors,

@@ -1,4 +1,4 @@
-"""The model of a world as an endpoint of chat completions."""
+"""The model of a world as an endpoint of chat completions: a policy, or a proxy before one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from typing import Any
 
 from agenteval.errors import AgentevalError
 from agenteval.evaluators.traces.pieces import estimate_tokens
-from agenteval.evaluators.traces.plant.bodies import Answer, model_refusal, too_long
-from agenteval.evaluators.traces.plant.dice import Dice
-from agenteval.evaluators.traces.plant.steps import (
+from agenteval.evaluators.traces.plant.policy import (
     Call,
     Final,
     Mind,
@@ -26,7 +24,8 @@ from agenteval.evaluators.traces.plant.steps import (
     read,
     think,
 )
-from agenteval.evaluators.traces.plant.world import Act, Mouth, World, sick
+from agenteval.evaluators.traces.plant.service import Answer, model_refusal, sick, too_long
+from agenteval.evaluators.traces.plant.world import Act, Dice, Mouth, World
 
 _LOST = (
     "I have a result in front of me, but I do not know what it was for. "
@@ -132,7 +131,7 @@ def _otherwise(step: Final, whole: Step | None) -> bool:
 
 
 def _note_slip(world: World, slip: Slip, number: int) -> None:
-    act = Act(slip.category, slip.description, slip.impact, slip.evidence, request=number)
+    act = Act(slip.category, slip.description, slip.impact, request=number)
     world.erred(act, last=slip.category == "Resource Abuse")
 
 
@@ -213,3 +212,41 @@ def _prose(step: Call, dice: Dice) -> str:
             f"<{step.name}>{json.dumps(step.arguments)}</{step.name}>",
         )
     )
+
+
+async def answer_upstream(world: World, upstream: str, key: str, body: dict[str, Any]) -> Answer:
+    """The answer of the model at the URL `upstream`, or a refusal made here.
+
+    Where the world's window is too small, messages are dropped before they are forwarded; where
+    its decoding is weak, the arguments of a call are damaged. Streaming is not spoken.
+    """
+    import aiohttp
+
+    refusal = await refused(world, body)
+    if refusal is not None:
+        return refusal
+    shown, forgotten = as_shown(body, world.mouth)
+    if forgotten:
+        world.note("Context Handling Failures")
+    headers = {"Authorization": key} if key else {}
+    url = f"{upstream.rstrip('/')}/chat/completions"
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(url, json={**shown, "stream": False}, headers=headers) as answer,
+    ):
+        text, status, kind = await answer.text(), answer.status, answer.content_type
+    if status == 200 and world.mouth.break_call is not None:
+        text = _damaged(world, text)
+    return Answer(status, text, kind)
+
+
+def _damaged(world: World, text: str) -> str:
+    """The reply with the arguments of its first call broken, once."""
+    value = json.loads(text)
+    calls = value["choices"][0]["message"].get("tool_calls") or []
+    if not calls or any(act.category == "Formatting Errors" for act in world.acts):
+        return text
+    function = calls[0]["function"]
+    function["arguments"] = damage(function["arguments"], world.dice)
+    world.note("Formatting Errors", function["arguments"])
+    return json.dumps(value, ensure_ascii=False)

@@ -9,11 +9,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from agenteval.errors import AgentevalError
-from agenteval.evaluators.traces.plant.bodies import Answer
-from agenteval.evaluators.traces.plant.endpoint import answer_chat
-from agenteval.evaluators.traces.plant.proxy import answer_upstream
-from agenteval.evaluators.traces.plant.steps import Policy
-from agenteval.evaluators.traces.plant.world import Service, World, serve
+from agenteval.evaluators.traces.plant.endpoint import answer_chat, answer_upstream
+from agenteval.evaluators.traces.plant.policy import Policy
+from agenteval.evaluators.traces.plant.service import Answer, Service, serve
+from agenteval.evaluators.traces.plant.world import World
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -73,7 +72,7 @@ class Host:
 
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_post("/v1/chat/completions", self._chat)
-        app.router.add_route("*", "/api/{path:.*}", self._api)
+        app.router.add_get("/api/{path:.*}", self._api)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -93,14 +92,9 @@ class Host:
     async def _api(self, request: web.Request) -> web.Response:
         if self._world is None or self._service is None:
             raise AgentevalError("the host serves no world yet")
-        asked = (
-            request.method,
-            "/" + request.match_info["path"],
-            dict(request.query),
-            await request.read(),
-            request.headers.get("Authorization", ""),
-        )
-        return await _guarded(self._world, serve(self._world, self._service, asked))
+        path, key = request.match_info["path"], request.headers.get("Authorization", "")
+        work = serve(self._world, self._service, f"/{path}", dict(request.query), key)
+        return await _guarded(self._world, work)
 
 
 async def _guarded(world: World, work: Coroutine[Any, Any, Answer]) -> web.Response:

@@ -1,22 +1,26 @@
-"""Plant one error: set up a world, change it, run the agent, and read the trace back."""
+"""Plant one error: set up a world, change it, run the agent, read the trace back."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from agenteval.agents.protocol import AgentFailure
 from agenteval.errors import InputError
+from agenteval.evaluators.traces.annotation_files import write_folder
 from agenteval.evaluators.traces.plant.changes import ADAPTERS, Change, changes
-from agenteval.evaluators.traces.plant.dice import Dice
 from agenteval.evaluators.traces.plant.host import Host
-from agenteval.evaluators.traces.plant.http import CLIENTS
+from agenteval.evaluators.traces.plant.orders import ORDERS
 from agenteval.evaluators.traces.plant.record import Located, PlantError, Surprise, locate, run_in
+from agenteval.evaluators.traces.plant.service import CLIENTS
 from agenteval.evaluators.traces.plant.system import CLEAN, SIMPLE, Case, TracedSystem, demand
-from agenteval.evaluators.traces.plant.world import KEY, World
+from agenteval.evaluators.traces.plant.world import KEY, Dice, World
+from agenteval.files import write_atomically
 from agenteval.readers.tracing import read_traces
 from agenteval.records import Run
 from agenteval.records.finding import Findings
@@ -53,15 +57,15 @@ class Planted:
 
 
 def plant(
-    system: TracedSystem,
     category: str | None,
     seed: int,
     out_dir: str | Path,
     *,
     scene: str = CLEAN,
     host: Host | None = None,
+    system: TracedSystem = ORDERS,
 ) -> Planted:
-    """One run of a system with a planted error of the category, or without any (None).
+    """One run of the sample system with a planted error of the category, or without any (None).
 
     The trace goes to `out_dir`/traces as OTLP/JSON lines. The same arguments give the same run,
     but for ids, times, ports and temporary folders. `scene` is a world that looks like an error
@@ -74,7 +78,7 @@ def plant(
     options = _options(system, category, scene, seed)
     if host is None:
         with Host() as own:
-            return plant(system, category, seed, out_dir, scene=scene, host=own)
+            return plant(category, seed, out_dir, scene=scene, host=own, system=system)
     told = "nothing was tried"
     for change in options:
         name = change.name if change else ""
@@ -101,7 +105,7 @@ def _options(
         return [None]
     if scene != CLEAN:
         raise InputError("a scene without errors and a category exclude each other", scene)
-    found = changes(system, category)
+    found = changes(category)
     if not found:
         raise InputError(f"no change of {system.name} makes errors of this kind", category)
     first = seed % len(found)
@@ -157,12 +161,9 @@ def _world(
     system: TracedSystem, case: Case, change: Change | None, dice: Dice, folder: Path
 ) -> tuple[World, str]:
     world = World(folder, dice)
-    world.data = {**case.data, "files": case.files}
+    world.data = dict(case.data)
     world.excused = case.excused
-    for name, text in case.files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    service = "service" in system.has
-    world.environment = {"SERVICE_KEY": KEY} if service else {"DATA_DIR": str(folder)}
+    world.environment = {"SERVICE_KEY": KEY}
     rules = world.tools
     rules.client, rules.words = dice.pick(CLIENTS), dice.pick(TOOL_WORDS)
     rules.raises, rules.recorded = dice.chance(0.6), dice.chance(0.6)
@@ -174,7 +175,7 @@ def _world(
     if change:
         if "the model errs" not in change.name:
             world.is_wrong(change.category, change.described, change.impact)
-        change.apply(world, dice, system)
+        change.apply(world, dice)
     return world, instructions
 
 
@@ -196,3 +197,35 @@ def _demands(
     world.data["demand_at"] = len(case.request)
     world.demand = f"{world.request}\n{instructions}"
     return instructions
+
+
+@dataclass
+class Harvest:
+    """What was made: `planted` with errors, `negatives` without, and what could not be made."""
+
+    planted: list[Planted] = field(default_factory=list)
+    negatives: list[Planted] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+
+def write(harvest: Harvest, out: Path) -> None:
+    """Write the gold and the index; the traces are there already."""
+    made = (*harvest.planted, *harvest.negatives)
+    (out / "gold").mkdir(parents=True, exist_ok=True)
+    write_folder(out / "gold", [one.gold for one in made])
+    lines = [json.dumps(_line(one), ensure_ascii=False) + "\n" for one in made]
+    write_atomically(out / "index.jsonl", "".join(lines))
+
+
+def _line(made: Planted) -> dict[str, Any]:
+    return {
+        "trace_id": made.run.id,
+        "system": made.system,
+        "adapter": made.adapter,
+        "change": made.change,
+        "scene": made.scene,
+        "errors": [
+            {"category": error.finding.category, "places": list(error.places)}
+            for error in made.errors
+        ],
+    }

@@ -15,9 +15,8 @@ from agenteval.agents.protocol import AgentFailure, AgentLimits, AgentLog, Syste
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError, ModelError
 from agenteval.evaluators.traces.plant.host import Host
-from agenteval.evaluators.traces.plant.http import Api
-from agenteval.evaluators.traces.plant.system import TracedSystem
-from agenteval.evaluators.traces.plant.tools import WorldTools, offered
+from agenteval.evaluators.traces.plant.service import Api
+from agenteval.evaluators.traces.plant.system import TracedSystem, WorldTools, offered
 from agenteval.evaluators.traces.plant.world import IN_TOOLS, Act, World
 from agenteval.models.client import Client
 from agenteval.records import Run, Span
@@ -72,8 +71,6 @@ async def run_in(
                 return AgentFailure(status="error:infrastructure", message=str(error))
     finally:
         await client.close()
-        for close in world.at_end:
-            close()
 
 
 async def _shortly(seconds: float) -> None:
@@ -95,21 +92,17 @@ def _adapted(adapter: str, endpoint: Endpoint, client: Client, instructions: str
     return openai_chat(endpoint, client, instructions=instructions)
 
 
-_VARIABLES = ("SERVICE_KEY", "DATA_DIR")
-
-
 @contextmanager
 def environment(variables: Mapping[str, str]) -> Iterator[None]:
     """The variables of a world in the environment of this process, for the length of the block."""
-    before = {name: os.environ.pop(name, None) for name in _VARIABLES}
+    before = os.environ.pop("SERVICE_KEY", None)
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+        os.environ.pop("SERVICE_KEY", None)
+        if before is not None:
+            os.environ["SERVICE_KEY"] = before
 
 
 def locate(world: World, run: Run) -> tuple[Located, ...]:
