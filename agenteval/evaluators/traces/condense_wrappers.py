@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from agenteval.evaluators.traces.condense_lines import STRONG
 from agenteval.evaluators.traces.condense_seen import plain
-from agenteval.evaluators.traces.condense_signs import STRONG
 from agenteval.records.run import Span
 
 # Attributes of a wrapper that a reader of the trace may need, by their key.

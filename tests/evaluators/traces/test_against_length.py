@@ -3,7 +3,7 @@
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from agenteval.evaluators.traces.against_length import against_length, levels_against_length
+from agenteval.evaluators.traces.grades import against_length, levels_against_length
 from agenteval.evaluators.traces.scorer import Scoring, make_case, score
 from agenteval.evaluators.traces.taxonomy import built_in
 from agenteval.records import Finding, Findings

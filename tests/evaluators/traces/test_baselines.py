@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import pytest
 
 from agenteval.evaluators.traces.annotations import official_text
-from agenteval.evaluators.traces.baselines import (
+from agenteval.evaluators.traces.official import official_case, score_official
+from agenteval.evaluators.traces.scorer import Case, Scoring, make_case, score
+from agenteval.evaluators.traces.scoring import (
     Baseline,
     gold_as_prediction,
     official_with_baseline,
     trivial,
     with_baseline,
 )
-from agenteval.evaluators.traces.official import official_case, score_official
-from agenteval.evaluators.traces.scorer import Case, Scoring, make_case, score
 from agenteval.evaluators.traces.taxonomy import built_in
 from agenteval.records import Finding, Findings, Span
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from agenteval.evaluators.traces.detectors.error_facts import Fact, all_facts
-from agenteval.evaluators.traces.detectors.error_kinds import Verdict, classify
-from agenteval.evaluators.traces.detectors.error_words import Kind
+from agenteval.evaluators.traces.detectors.error_kinds import Kind, Verdict, classify
 from agenteval.evaluators.traces.detectors.registry import Hit, rule
 from agenteval.evaluators.traces.detectors.view import TraceView, quote
 from agenteval.records import Impact, Span

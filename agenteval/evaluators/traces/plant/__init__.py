@@ -23,10 +23,16 @@ A team's own agent: see `own`.
 from __future__ import annotations
 
 from agenteval.evaluators.traces.plant.changes import Change, categories, changes
-from agenteval.evaluators.traces.plant.host import Host
-from agenteval.evaluators.traces.plant.make import Harvest, Planted, plant, write
+from agenteval.evaluators.traces.plant.endpoint import Host
+from agenteval.evaluators.traces.plant.make import (
+    Harvest,
+    Located,
+    Planted,
+    PlantError,
+    plant,
+    write,
+)
 from agenteval.evaluators.traces.plant.orders import ORDERS
-from agenteval.evaluators.traces.plant.record import Located, PlantError
 from agenteval.evaluators.traces.plant.system import Case, TracedSystem
 
 __all__ = [

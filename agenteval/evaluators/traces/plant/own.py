@@ -32,9 +32,14 @@ from agenteval.agents.protocol import Agent, AgentFailure, AgentLimits, Tool
 from agenteval.agents.toolbox import Backend, Toolbox
 from agenteval.errors import InputError, ModelError
 from agenteval.evaluators.traces.plant.changes import Change, changes
-from agenteval.evaluators.traces.plant.host import Host
-from agenteval.evaluators.traces.plant.make import TOOL_WORDS, Planted
-from agenteval.evaluators.traces.plant.record import PlantError, environment, locate
+from agenteval.evaluators.traces.plant.endpoint import Host
+from agenteval.evaluators.traces.plant.make import (
+    TOOL_WORDS,
+    Planted,
+    PlantError,
+    environment,
+    locate,
+)
 from agenteval.evaluators.traces.plant.service import CLIENTS, Api
 from agenteval.evaluators.traces.plant.system import CLEAN, span_id, tell, tool_span
 from agenteval.evaluators.traces.plant.world import KEY, Dice, World
