@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from agenteval.evaluators.traces.condense_lines import Lore, excerpt
 from agenteval.evaluators.traces.condense_render import Draft, Section, Writer, one_line
-from agenteval.evaluators.traces.condense_seen import plain
-from agenteval.evaluators.traces.condense_wrappers import wrappers
+from agenteval.evaluators.traces.condense_repeats import plain, wrappers
 from agenteval.evaluators.traces.pieces import Condensed, Piece, estimate_tokens, size
 from agenteval.records.run import Message, Run, Span
 

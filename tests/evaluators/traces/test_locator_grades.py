@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agenteval.errors import ReplyError, Transient
-from agenteval.evaluators.traces.locator_grades import read_grades
+from agenteval.evaluators.traces.locator_reply import read_grades
 from agenteval.models.wire import Request
 from agenteval.records import GRADES
 from tests.evaluators.traces.locator_world import honest, locator, made, user_text

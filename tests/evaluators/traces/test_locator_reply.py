@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agenteval.errors import ReplyError
 from agenteval.evaluators.traces.locator_reply import Grounds, Named, check, read_reply
-from agenteval.evaluators.traces.locator_text import flat, quoted_in, shorten, tokens, windows
+from agenteval.evaluators.traces.locator_rows import flat, quoted_in, shorten, tokens, windows
 from agenteval.models.prompts import neutralise
 from agenteval.records import Rejected
 from tests.evaluators.traces.locator_world import TAXONOMY, entry

@@ -12,7 +12,13 @@ from agenteval.evaluators.traces.detectors import (  # noqa: F401  each register
     repeats,
     tool_calls,
 )
-from agenteval.evaluators.traces.detectors.registry import RULES, Hit, Rule, detect
-from agenteval.evaluators.traces.detectors.view import TraceView, texts
+from agenteval.evaluators.traces.detectors.registry import (
+    RULES,
+    Hit,
+    Rule,
+    TraceView,
+    detect,
+    texts,
+)
 
 __all__ = ["RULES", "Hit", "Rule", "TraceView", "detect", "texts"]

@@ -12,8 +12,7 @@ from pydantic import JsonValue
 
 from agenteval.evaluators.traces.detectors.conversations import conversations
 from agenteval.evaluators.traces.detectors.demands import Demand, demands
-from agenteval.evaluators.traces.detectors.registry import Hit, rule
-from agenteval.evaluators.traces.detectors.view import TraceView, quote
+from agenteval.evaluators.traces.detectors.registry import Hit, TraceView, quote, rule
 from agenteval.records import Message, Span
 
 _MARGIN = 1.1  # words and characters are counted in more than one way

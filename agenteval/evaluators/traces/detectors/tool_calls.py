@@ -14,8 +14,13 @@ from pydantic import JsonValue
 from agenteval.evaluators.traces.detectors.conversations import Call, conversations
 from agenteval.evaluators.traces.detectors.error_facts import Fact, all_facts, failed
 from agenteval.evaluators.traces.detectors.prose import without_blocks
-from agenteval.evaluators.traces.detectors.registry import Hit, rule
-from agenteval.evaluators.traces.detectors.view import TraceView, arguments_text, quote
+from agenteval.evaluators.traces.detectors.registry import (
+    Hit,
+    TraceView,
+    arguments_text,
+    quote,
+    rule,
+)
 from agenteval.records import Span, ToolCall, ToolSpec
 
 MOST = 100_000  # characters of a schema; a larger one is not checked
