@@ -1,5 +1,5 @@
-"""A trace as the rules see it (each span once, its place in the tree, what may be quoted); rules and
-their register. `detect` applies them to a run."""
+"""A trace as the rules see it (each span once, its place in the tree, what may be quoted); the
+rules and their register. `detect` applies them to a run."""
 
 from __future__ import annotations
 
