@@ -1,11 +1,11 @@
 """Detectors against planted errors and hard negatives.
 
-Agents of several systems are run in changed worlds (see agenteval.evaluators.traces.plant), so
+Agents of the sample system are run in changed worlds (see agenteval.evaluators.traces.plant), so
 what is wrong in each trace, and where, is known; other runs look wrong and are not. Printed are
 the counts, the recall per category (of the place and kind, and of the kind anywhere in the trace),
 and the precision over plants and negatives, with what was falsely found.
 
-    python -m benchmarks.planted [--seeds 3] [--negatives 6] [--systems NAME ...] [--keep FOLDER]
+    python -m benchmarks.planted [--seeds 3] [--negatives 6] [--keep FOLDER]
 """
 
 from __future__ import annotations
@@ -17,10 +17,20 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from agenteval.evaluators.traces.plant import Harvest, Planted, plant_many, systems
+from agenteval.evaluators.traces.plant import (
+    ORDERS,
+    Harvest,
+    Host,
+    Planted,
+    PlantError,
+    categories,
+    plant,
+    write,
+)
 from agenteval.records.finding import Finding
 
 
@@ -33,6 +43,21 @@ def detector() -> Callable[[Any], Iterable[Finding]]:
         return list(getattr(said, "findings", said))
 
     return found
+
+
+def harvested(out: Path, seeds: Iterable[int], negatives: Iterable[int]) -> Harvest:
+    """Plants of every category for each of `seeds`, negatives of every scene for the others."""
+    harvest = Harvest()
+    with Host() as host:
+        for category, seed in product(categories(), seeds):
+            try:
+                harvest.planted.append(plant(category, seed, out, host=host))
+            except PlantError as error:
+                harvest.failed.append(str(error))
+        harvest.negatives += [plant(None, seed, out, scene=scene, host=host)
+                              for scene, seed in product(ORDERS.scenes, negatives)]  # fmt: skip
+    write(harvest, out)
+    return harvest
 
 
 def judged(made: Planted, said: Iterable[Finding]) -> tuple[list[str], list[str], list[str]]:
@@ -76,7 +101,7 @@ def count(harvest: Harvest, detect: Callable[[Any], Iterable[Finding]]) -> dict[
     for made in harvest.negatives:
         _, _, false = judged(made, detect(made.run))
         alarms["negatives"].update(false)
-        by_scene[f"{made.system}: {made.scene}"].update(false)
+        by_scene[made.scene].update(false)
         touched += bool(false)
     on_plants = sum(alarms["plants"].values())
     on_negatives = sum(alarms["negatives"].values())
@@ -117,22 +142,20 @@ def show(figures: dict[str, Any]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seeds", type=int, default=3, help="plants of a category in a system")
+    parser.add_argument("--seeds", type=int, default=3, help="plants of a category")
     parser.add_argument("--negatives", type=int, default=6, help="runs of a scene without errors")
     parser.add_argument("--first", type=int, default=1000, help="first seed")
-    parser.add_argument("--systems", nargs="*", default=None, help="some of the systems")
     parser.add_argument("--keep", type=Path, help="folder for traces and gold")
     given = parser.parse_args()
-    chosen = [s for name, s in systems().items() if given.systems is None or name in given.systems]
     seeds = range(given.first, given.first + given.seeds)
     negatives = range(given.first, given.first + given.negatives)
     with tempfile.TemporaryDirectory() as folder:
         begun = time.perf_counter()
-        harvest = plant_many(chosen, given.keep or folder, seeds=seeds, negatives=negatives)
+        harvest = harvested(given.keep or Path(folder), seeds, negatives)
         spent = time.perf_counter() - begun
         runs = len(harvest.planted) + len(harvest.negatives)
         print(f"{len(harvest.planted)} plants, {len(harvest.negatives)} negatives, "
-              f"{len(chosen)} systems, {len(harvest.failed)} could not be made, "
+              f"{len(harvest.failed)} could not be made, "
               f"{spent / runs:.2f} s a run")  # fmt: skip
         for reason in harvest.failed:
             print(f"  {reason}")

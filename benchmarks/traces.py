@@ -33,7 +33,7 @@ from rich.table import Table
 from agenteval.evaluators.traces.condense import LEGEND, Options, condense
 from agenteval.evaluators.traces.detectors import detect
 from agenteval.evaluators.traces.locator import Locator
-from agenteval.evaluators.traces.locator_options import LocatorOptions
+from agenteval.evaluators.traces.locator_prompt import LocatorOptions
 from agenteval.evaluators.traces.pieces import Condensed
 from agenteval.evaluators.traces.taxonomy import built_in
 from agenteval.models.client import Client

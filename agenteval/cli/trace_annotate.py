@@ -32,16 +32,12 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-_SHEETS = (".yaml", ".yml", ".json")
 
 
 @app.command("export")
 def export(
     paths: Paths,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the sheets.")],
-    json_layout: Annotated[
-        bool, typer.Option("--official", help="The official JSON instead of YAML with comments.")
-    ] = False,
     start: Annotated[
         Path | None, typer.Option("--findings", help="Begin with these findings, to be reviewed.")
     ] = None,
@@ -51,9 +47,9 @@ def export(
     taxonomy: TaxonomyFile = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write one sheet per trace: its spans, the kinds of errors, and a place to fill in."""
+    """Write one sheet (JSON) per trace: a place to fill in, the kinds of errors, its spans."""
+    from agenteval.evaluators.traces.annotation_files import sheet
     from agenteval.evaluators.traces.outline import outline
-    from agenteval.evaluators.traces.worksheet import worksheet, worksheet_json
     from agenteval.filenames import file_in
     from agenteval.files import write_atomically
 
@@ -65,11 +61,7 @@ def export(
     taken: set[str] = set()
     for run, _ in each_trace(paths):
         seen = outline(run, most=len(run.spans), excerpt=chars)
-        given = begin.get(run.id)
-        if json_layout:
-            texts[file_in(output, run.id, ".json", taken)] = worksheet_json(seen, given)
-        else:
-            texts[file_in(output, run.id, ".yaml", taken)] = worksheet(seen, labels, given)
+        texts[file_in(output, run.id, ".json", taken)] = sheet(seen, labels, begin.get(run.id))
     for path in texts:
         if path.exists():
             raise InputError("this sheet is there already, perhaps filled in; name another folder",
@@ -94,9 +86,7 @@ def import_(
     quiet: options.Quiet = False,
 ) -> None:
     """Check filled sheets, and write them as annotations; nothing is written if one is wrong."""
-    from agenteval.evaluators.traces.annotation_files import write_folder
-    from agenteval.evaluators.traces.worksheet import read_worksheet
-    from agenteval.intake import read_text
+    from agenteval.evaluators.traces.annotation_files import read_sheet, write_folder
 
     Verbosity.level = -1 if quiet else Verbosity.level
     refuse_input(output)
@@ -105,12 +95,7 @@ def import_(
     done: dict[str, Findings] = {}
     problems: list[str] = []
     for path in _sheets(sheets):
-        text = read_text(path)
-        filled = read_worksheet(text, str(path), labels)
-        if filled.trace in spans:
-            filled = read_worksheet(text, str(path), labels, spans[filled.trace])
-        else:
-            problems.append(f"{path}: trace {filled.trace!r} is not among the traces given")
+        filled = read_sheet(path, labels, spans)
         problems += filled.problems
         if filled.findings is None:
             note(f"{path}: {'has errors' if filled.problems else 'not filled in yet'}")
@@ -211,11 +196,11 @@ def _sheets(paths: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found += sorted(p for p in path.iterdir() if p.suffix.lower() in _SHEETS)
+            found += sorted(p for p in path.iterdir() if p.suffix.lower() == ".json")
         elif path.is_file():
             found.append(path)
         else:
             raise InputError("no such file or folder", str(path))
     if not found:
-        raise InputError("no sheet (.yaml or .json) is here", ", ".join(map(str, paths)))
+        raise InputError("no sheet (.json) is here", ", ".join(map(str, paths)))
     return found

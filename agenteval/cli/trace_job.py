@@ -61,7 +61,7 @@ def make_finder(
     from agenteval.assemble import make_client
     from agenteval.evaluators.traces.condense import LEGEND, Options
     from agenteval.evaluators.traces.locator import Locator
-    from agenteval.evaluators.traces.locator_options import LocatorOptions
+    from agenteval.evaluators.traces.locator_prompt import LocatorOptions
     from agenteval.models.factory import choose_model
 
     choice = choose_model(job.model, job.base_url, need_key=not job.dry)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice
 from itertools import count as numbers
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +21,7 @@ from agenteval.cli.signals import put_off
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from agenteval.evaluators.traces.plant import Harvest, Host, Planted, TracedSystem
+    from agenteval.evaluators.traces.plant import Harvest, Host, Planted
     from agenteval.records import Usage
 
 
@@ -42,9 +42,6 @@ def plant(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder for traces, gold and index.")
     ] = None,
-    system: Annotated[
-        list[str] | None, typer.Option(help="System to run; repeatable. Default: all.")
-    ] = None,
     own: Annotated[
         str | None,
         typer.Option(
@@ -60,14 +57,12 @@ def plant(
     ] = 0,
     seed: options.Seed = 0,
     list_all: Annotated[
-        bool, typer.Option("--list", help="List systems, kinds of errors and scenes; stop.")
+        bool, typer.Option("--list", help="List the system, kinds of errors and scenes; stop.")
     ] = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Run agents in worlds with a known fault. `trace score` measures a finder on the result."""
-    from agenteval.evaluators.traces.plant import systems
-
     Verbosity.level = -1 if quiet else Verbosity.level
     if list_all:
         _list(as_json=as_json)
@@ -78,19 +73,14 @@ def plant(
     if (output / "index.jsonl").exists() or (output / "traces").exists():
         raise InputError("there are traces here already; name another folder", str(output))
     if own is not None:
-        if system or negatives:
-            raise InputError("an agent of your own has neither --system nor --negatives", "--own")
+        if negatives:
+            raise InputError("an agent of your own has no --negatives", "--own")
         works = _own_works(own, category, seed, output)
         raise typer.Exit(_finish(*_make(works, (count, 0), output), output, as_json=as_json))
-    every = systems()
-    unknown = [name for name in system or () if name not in every]
-    if unknown:
-        raise InputError(f"no system {unknown[0]!r}; there are {', '.join(every)}", "--system")
-    chosen = [every[name] for name in dict.fromkeys(system or every)]
-    pairs = _pairs(chosen, category)
+    kinds = _kinds(category)
 
     def works_of(host: Host) -> Works:
-        return _plants(pairs, seed, output, host), _negatives(chosen, seed, output, host)
+        return _sample_works(kinds, seed, output, host)
 
     made = _make(works_of, (count, negatives), output)
     raise typer.Exit(_finish(*made, output, as_json=as_json))
@@ -141,36 +131,30 @@ def _own_works(
     return works_of
 
 
-def _pairs(chosen: list[TracedSystem], wanted: list[str] | None) -> list[tuple[TracedSystem, str]]:
-    """Systems and kinds of errors in turn, so that any number of runs covers many of both."""
+def _kinds(wanted: list[str] | None) -> list[str]:
+    """The kinds of errors to plant, in their order; all for None."""
     from agenteval.evaluators.traces.plant import categories
     from agenteval.evaluators.traces.taxonomy import built_in
 
-    labels = built_in()
+    known, labels = categories(), built_in()
     names = []
     for text in wanted or ():
         leaf = labels.find(text)
         if leaf is None:
             raise InputError(f"no kind of error is called {text!r}; see --list", "--category")
+        if leaf.name not in known:
+            raise InputError(
+                f"{leaf.name} cannot be planted; there are {', '.join(known)}", "--category"
+            )
         names.append(leaf.name)
-    known = {one.name: categories(one) for one in chosen}
-    lists = [[(one, c) for c in known[one.name] if not names or c in names] for one in chosen]
-    for name in names:
-        if not any(name in can for can in known.values()):
-            raise InputError(f"{name} cannot be planted into {', '.join(known)}", "--category")
-    # each system begins with another kind, so that few runs have many kinds
-    turned = [own[k * len(own) // len(lists) :] + own[: k * len(own) // len(lists)]
-              for k, own in enumerate(lists)]  # fmt: skip
-    rounds = chain.from_iterable(zip_longest(*turned))
-    return [pair for pair in rounds if pair is not None]
+    return [name for name in known if name in names] if names else known
 
 
 def _make(
     works_of: Callable[[Host], Works], amounts: tuple[int, int], output: Path
 ) -> tuple[Harvest, bool]:
     """What was made, written; and whether it was interrupted."""
-    from agenteval.evaluators.traces.plant import Harvest, Host, PlantError
-    from agenteval.evaluators.traces.plant.many import write
+    from agenteval.evaluators.traces.plant import Harvest, Host, PlantError, write
 
     count, negatives = amounts
     harvest, progress, interrupted = Harvest(), _Progress(), False
@@ -203,27 +187,18 @@ _Work = Callable[[], "Planted"]
 Works = tuple[Iterator[_Work], Iterator[_Work]]  # with an error, without
 
 
-def _plants(
-    pairs: list[tuple[TracedSystem, str]], seed: int, output: Path, host: Host
-) -> Iterator[_Work]:
+def _sample_works(kinds: list[str], seed: int, output: Path, host: Host) -> Works:
+    """Runs of the sample system: its kinds of errors in turn, and its scenes in turn."""
     from functools import partial
 
-    from agenteval.evaluators.traces.plant import plant as one
+    from agenteval.evaluators.traces.plant import ORDERS, plant
 
-    for more in numbers():
-        for system, category in pairs:
-            yield partial(one, system, category, seed + more, output, host=host)
-
-
-def _negatives(chosen: list[TracedSystem], seed: int, output: Path, host: Host) -> Iterator[_Work]:
-    from functools import partial
-
-    from agenteval.evaluators.traces.plant import plant as one
-
-    scenes = [(s, scene) for s in chosen for scene in s.scenes]
-    for more in numbers():
-        for system, scene in scenes:
-            yield partial(one, system, None, seed + more, output, scene=scene, host=host)
+    return (
+        (partial(plant, kind, seed + more, output, host=host) for more in numbers()
+         for kind in kinds),
+        (partial(plant, None, seed + more, output, scene=scene, host=host) for more in numbers()
+         for scene in ORDERS.scenes),
+    )  # fmt: skip
 
 
 def _show(harvest: Harvest, output: Path, *, as_json: bool) -> None:
@@ -237,25 +212,20 @@ def _show(harvest: Harvest, output: Path, *, as_json: bool) -> None:
         for name, n in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
             out().print(f"{n:>5}  {clean(name)}")
     warn_list("not made:", harvest.failed)
-    by_system = Counter(one.system for one in (*harvest.planted, *harvest.negatives))
     note(
         f"{len(harvest.planted)} runs with {kinds.total()} errors and {len(harvest.negatives)} "
-        f"without, of {len(by_system)} systems; written to {output} (traces, gold, index.jsonl)"
+        f"without; written to {output} (traces, gold, index.jsonl)"
     )
 
 
 def _list(*, as_json: bool) -> None:
-    from agenteval.evaluators.traces.plant import categories, systems
+    from agenteval.evaluators.traces.plant import ORDERS, categories
 
-    rows = [
-        {"system": one.name, "about": one.about, "categories": categories(one),
-         "scenes": list(one.scenes)}
-        for one in systems().values()
-    ]  # fmt: skip
+    row = {"system": ORDERS.name, "about": ORDERS.about, "categories": categories(),
+           "scenes": list(ORDERS.scenes)}  # fmt: skip
     if as_json:
-        print_json(rows)
+        print_json([row])
         return
-    for row in rows:
-        out().print(f"[bold]{clean(row['system'])}[/bold]  {clean(row['about'])}")
-        out().print(f"  errors: {clean(', '.join(row['categories']))}")
-        out().print(f"  scenes without errors: {clean(', '.join(row['scenes']))}")
+    out().print(f"[bold]{clean(ORDERS.name)}[/bold]  {clean(ORDERS.about)}")
+    out().print(f"  errors: {clean(', '.join(categories()))}")
+    out().print(f"  scenes without errors: {clean(', '.join(ORDERS.scenes))}")

@@ -38,7 +38,7 @@ IMPORTS = (
     "agenteval.store.export", "agenteval.evaluators.utility.verify.verifier", "filelock",
     "agenteval.evaluators.utility.quantifier", "agenteval.evaluators.utility.guard",
     "agenteval.cli.flow_session", "agenteval.cli.flow_show", "agenteval.cli.flow_turn",
-    "agenteval.cli.plan_table", "agenteval.cli.trace_locate", "agenteval.evaluators.traces.agent",
+    "agenteval.cli.plan_table", "agenteval.cli.trace_locate",
     "agenteval.evaluators.traces.annotation_files", "agenteval.evaluators.traces.detectors",
     "agenteval.evaluators.workflows.scripted.behaviours", "agenteval.evaluators.workflows.team",
     "agenteval.finders", "agenteval.flows", "agenteval.readers.tasks", "agenteval.agents.spec",

@@ -22,7 +22,7 @@ SOURCES = (
     "evaluators/utility/labelled.py", "evaluators/utility/reading.py",
     "evaluators/utility/stated_number.py", "evaluators/utility/critic_reply.py",
     "evaluators/utility/levels.py", "evaluators/traces/locator_reply.py",
-    "evaluators/traces/locator_grades.py", "evaluators/workflows/reply_text.py",
+    "evaluators/workflows/reply_text.py",
     "evaluators/workflows/session_judge.py", "agents/react_text.py", "agents/arguments.py",
 )  # fmt: skip
 SEVERAL = ("clarity", "accuracy", "correctness", "points", "passed", "quality")

@@ -102,7 +102,7 @@ def _traces(folder: Path) -> None:
         (folder / name).mkdir()
         _json(folder / name / f"{_TRACE}.json", gold)
     (folder / "sheets").mkdir()
-    (folder / "sheets" / f"{_TRACE}.yaml").write_text(f"trace_id: {_TRACE}\nerrors: []\n")
+    _json(folder / "sheets" / f"{_TRACE}.json", {"trace_id": _TRACE, "errors": []})
 
 
 def _flow_rows(folder: Path) -> None:
@@ -217,8 +217,8 @@ DOORS = (
     Door("trace annotate export", "taxonomy", "taxonomy.json", "json",
          ("trace", "annotate", "export", "{d}/trace.json", "--taxonomy", "{d}/taxonomy.json",
           "-o", "{d}/made")),
-    Door("trace annotate import", "sheets", f"sheets/{_TRACE}.yaml", "yaml",
-         ("trace", "annotate", "import", f"{{d}}/sheets/{_TRACE}.yaml", *_IMPORTED)),
+    Door("trace annotate import", "sheets", f"sheets/{_TRACE}.json", "json",
+         ("trace", "annotate", "import", f"{{d}}/sheets/{_TRACE}.json", *_IMPORTED)),
     Door("trace annotate import", "traces", "trace.json", "json",
          ("trace", "annotate", "import", "{d}/sheets", *_IMPORTED), lenient=True),
     Door("trace annotate import", "taxonomy", "taxonomy.json", "json",

@@ -7,7 +7,7 @@ from typing import Any
 
 from agenteval.evaluators.traces.condense import condense
 from agenteval.evaluators.traces.locator import Locator
-from agenteval.evaluators.traces.locator_options import LocatorOptions
+from agenteval.evaluators.traces.locator_prompt import LocatorOptions
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.evaluators.workflows.convert import convert
 from agenteval.evaluators.workflows.equality import EqualityJudge, Question

@@ -15,10 +15,9 @@ from agenteval.agents.arguments import as_object
 from agenteval.agents.react_text import read_step
 from agenteval.errors import ReplyError
 from agenteval.evaluators.planning.invent import read_professions
-from agenteval.evaluators.traces.locator_grades import read_grades
-from agenteval.evaluators.traces.locator_reply import Grounds, Named, check
+from agenteval.evaluators.traces.locator_reply import Grounds, Named, check, read_grades
 from agenteval.evaluators.traces.locator_reply import read_reply as read_findings
-from agenteval.evaluators.traces.locator_text import flat
+from agenteval.evaluators.traces.locator_rows import flat
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.evaluators.utility.critic_reply import read_criteria
 from agenteval.evaluators.workflows.equality import read_equal

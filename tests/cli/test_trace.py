@@ -430,23 +430,23 @@ def test_the_report_without_a_store(cli: Cli, folder: Path, gold: Path) -> None:
 # -- annotate ------------------------------------------------------------------------------------
 
 
-def fill(folder: Path, name: str, errors: str) -> None:
-    path = folder / f"{name}.yaml"
+def fill(folder: Path, name: str, *errors: dict[str, str]) -> None:
+    path = folder / f"{name}.json"
     text = path.read_text(encoding="utf-8")
-    assert "errors: null" in text
-    path.write_text(text.replace("errors: null", f"errors: {errors}"), encoding="utf-8")
+    assert '"errors": null' in text
+    path.write_text(text.replace('"errors": null', f'"errors": {json.dumps(errors)}'))
 
 
 def test_two_people_annotate_and_are_compared(cli: Cli, folder: Path) -> None:
     for who in ("ann", "ben"):
         done = cli("trace", "annotate", "export", "traces", "-o", f"sheets/{who}")
         assert done.code == 0, done.err
-    shown = (folder / "sheets" / "ann" / f"{WEATHER}.yaml").read_text()
+    shown = (folder / "sheets" / "ann" / f"{WEATHER}.json").read_text()
     assert f"{INVENTED}  llm" in shown
     assert "I have checked the archive" in shown
-    one = f"[{{category: tool-related, location: '{INVENTED}', impact: high}}]"
-    two = f"[{{category: Goal Deviation, location: '{INVENTED}'}}]"
-    limit = f"[{{category: Rate Limiting, location: '{REFUSED}'}}]"
+    one = {"category": "tool-related", "location": INVENTED, "impact": "high"}
+    two = {"category": "Goal Deviation", "location": INVENTED}
+    limit = {"category": "Rate Limiting", "location": REFUSED}
     for who, first in (("ann", one), ("ben", two)):
         fill(folder / "sheets" / who, WEATHER, first)
         fill(folder / "sheets" / who, LIMITED, limit)
@@ -463,24 +463,20 @@ def test_two_people_annotate_and_are_compared(cli: Cli, folder: Path) -> None:
     assert "1 have the same" in table.out
 
 
-def test_what_a_person_got_wrong_is_told_by_line_and_nothing_is_written(
-    cli: Cli, folder: Path
-) -> None:
+def test_what_a_person_got_wrong_is_told_and_nothing_is_written(cli: Cli, folder: Path) -> None:
     cli("trace", "annotate", "export", "traces", "-o", "sheets")
-    fill(folder / "sheets", WEATHER, f"\n- category: Tool related\n  location: '{REFUSED}'")
-    fill(folder / "sheets", LIMITED, f"\n- category: Nonsense\n  location: '{REFUSED}'")
+    fill(folder / "sheets", WEATHER, {"category": "Tool related", "location": REFUSED})
+    fill(folder / "sheets", LIMITED, {"category": "Nonsense", "location": REFUSED})
     done = cli("trace", "annotate", "import", "sheets", "--traces", "traces", "-o", "done")
     assert done.code == 2
     assert not (folder / "done").exists()
-    lines = (folder / "sheets" / f"{LIMITED}.yaml").read_text().splitlines()
-    line = next(n for n, text in enumerate(lines, 1) if "Nonsense" in text)
-    assert f"{LIMITED}.yaml:{line}: unknown category 'Nonsense'" in done.err
+    assert f"{LIMITED}.json: error 1: unknown category 'Nonsense'" in done.err
     assert f"the trace has no span '{REFUSED}'" in done.err
     assert "2 problems" in done.err
 
 
 def test_a_sheet_that_nobody_filled_in_is_no_annotation(cli: Cli, folder: Path) -> None:
-    cli("trace", "annotate", "export", "traces", "-o", "sheets", "--official")
+    cli("trace", "annotate", "export", "traces", "-o", "sheets")
     untouched = cli("trace", "annotate", "import", "sheets", "--traces", "traces", "-o", "done")
     assert untouched.code == 2
     assert "no sheet is filled in" in untouched.err
@@ -489,7 +485,7 @@ def test_a_sheet_that_nobody_filled_in_is_no_annotation(cli: Cli, folder: Path) 
     some = cli("trace", "annotate", "import", "sheets", "--traces", "traces", "-o", "done")
     assert some.code == 0, some.err
     assert marks(folder / "done") == {WEATHER: []}
-    over = cli("trace", "annotate", "export", "traces", "-o", "sheets", "--official")
+    over = cli("trace", "annotate", "export", "traces", "-o", "sheets")
     assert over.code == 2
     assert "perhaps filled in" in over.err
 
@@ -562,7 +558,7 @@ def test_a_damaged_store_is_one_line(cli: Cli, folder: Path) -> None:
 
 
 def test_planted_errors_are_gold_for_a_finder(cli: Cli, tmp_path: Path) -> None:
-    done = cli("trace", "plant", "--system", "orders", "--category", "rate limiting",
+    done = cli("trace", "plant", "--category", "rate limiting",
                "--category", "Authentication Errors", "--count", 3, "--negatives", 2,
                "--seed", 5, "-o", "made")  # fmt: skip
     assert done.code == 0, done.err
@@ -587,11 +583,10 @@ def test_planted_errors_are_gold_for_a_finder(cli: Cli, tmp_path: Path) -> None:
 
 def test_what_cannot_be_planted_is_told(cli: Cli, tmp_path: Path) -> None:
     listed = cli("trace", "plant", "--list", "--json").json
-    assert len(listed) >= 5
-    assert len({c for row in listed for c in row["categories"]}) >= 10
-    wrong = [("--system", "nobody"), ("--category", "bad luck")]
-    for option in wrong:
-        done = cli("trace", "plant", *option, "-o", "made")
+    assert [row["system"] for row in listed] == ["orders"]
+    assert len(listed[0]["categories"]) >= 16
+    for category in ("bad luck", "Resource Exhaustion"):
+        done = cli("trace", "plant", "--category", category, "-o", "made")
         assert done.code == 2
         assert done.err.count("\n") == 1
     assert not (tmp_path / "made").exists()

@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.suite import read_suite
 from agenteval.evaluators.planning.synthesis.topics import read_words
-from agenteval.evaluators.traces.annotation_files import read_folder
+from agenteval.evaluators.traces.annotation_files import read_folder, read_sheet
 from agenteval.evaluators.traces.taxonomy import built_in, load_taxonomy
-from agenteval.evaluators.traces.worksheet import read_worksheet
 from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.evaluators.workflows.chart.parse import parse_chart
 from agenteval.evaluators.workflows.flowbench_rows import read_rows
@@ -64,7 +63,7 @@ LOADERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "chart": ("desk/lend_book/workflow.mmd", lambda p: parse_chart(read_text(p), str(p))),
     "recording": ("recording.jsonl", ReplayTransport),
     "annotations": ("found/x.json", read_folder),
-    "sheet": ("sheets/x.yaml", lambda p: read_worksheet(read_text(p), str(p), built_in())),
+    "sheet": ("sheets/x.json", lambda p: read_sheet(p, built_in(), {})),
 }
 LEAF = {"name": "Rude", "area": "a", "group": "g", "definition": "d"}
 

@@ -219,7 +219,9 @@ def _category(value: Any, labels: Taxonomy, place: str, notes: list[str]) -> str
     if leaf is not None:
         return leaf.name
     if text:
-        notes.append(f"{place}: unknown category {text!r}")
+        close = difflib.get_close_matches(text, [one.name for one in labels.leaves], n=1)
+        hint = f"; meant is perhaps {close[0]!r}" if close else ""
+        notes.append(f"{place}: unknown category {text!r}{hint}")
     return text
 
 

@@ -6,10 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from agenteval.evaluators.traces.condense_lines import Role
-from agenteval.evaluators.traces.condense_seen import Seen, plain, ranges
-from agenteval.evaluators.traces.condense_signs import STRONG
-from agenteval.evaluators.traces.condense_wrappers import TELLING
+from agenteval.evaluators.traces.condense_lines import STRONG, Role
+from agenteval.evaluators.traces.condense_repeats import TELLING, Seen, plain, ranges
 from agenteval.evaluators.traces.pieces import size
 from agenteval.records.run import Message, Span, SpanEvent, ToolCall, ToolSpec
 

@@ -15,20 +15,26 @@ from dataclasses import dataclass, field
 
 from agenteval.errors import Unauthorized
 from agenteval.evaluators.base import classify
-from agenteval.evaluators.traces.locator_ask import Meter, ask
-from agenteval.evaluators.traces.locator_grades import read_grades
 from agenteval.evaluators.traces.locator_lane import Lane, together
 from agenteval.evaluators.traces.locator_merge import Failed, Reading, Spot, merge, with_hints
-from agenteval.evaluators.traces.locator_options import LocatorOptions, Plan
 from agenteval.evaluators.traces.locator_prompt import (
     Asking,
     Carry,
+    LocatorOptions,
+    Plan,
     Question,
     Shown,
     prompts_sha256,
 )
-from agenteval.evaluators.traces.locator_rows import Row, rows_of, slices_of
-from agenteval.evaluators.traces.locator_text import flat, prompt_tokens, shorten
+from agenteval.evaluators.traces.locator_reply import Meter, ask, read_grades
+from agenteval.evaluators.traces.locator_rows import (
+    Row,
+    flat,
+    prompt_tokens,
+    rows_of,
+    shorten,
+    slices_of,
+)
 from agenteval.evaluators.traces.pieces import Condensed
 from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.models.client import Client

@@ -9,19 +9,19 @@ from typing import Any, TypeVar
 
 from agenteval.errors import TooLong, Unauthorized
 from agenteval.evaluators.base import classify
-from agenteval.evaluators.traces.locator_ask import Meter, ask
 from agenteval.evaluators.traces.locator_merge import Failed, Reading
 from agenteval.evaluators.traces.locator_prompt import Asking, Carry, Question
 from agenteval.evaluators.traces.locator_reply import (
     Grounds,
+    Meter,
     Named,
     Spoken,
+    ask,
     check,
     kept,
     read_reply,
 )
-from agenteval.evaluators.traces.locator_rows import Row, Slice, refit, rows_of
-from agenteval.evaluators.traces.locator_text import shorten
+from agenteval.evaluators.traces.locator_rows import Row, Slice, refit, rows_of, shorten
 from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Request
 from agenteval.records import Rejected

@@ -25,7 +25,7 @@ from typing import Any
 
 from rapidfuzz import fuzz
 
-from agenteval.evaluators.traces.locator_options import LocatorOptions
+from agenteval.evaluators.traces.locator_prompt import LocatorOptions
 from agenteval.evaluators.traces.locator_reply import Named
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.records import FailureStatus, Finding, Impact, Rejected, Run

@@ -1,4 +1,5 @@
-"""From a judge's reply to findings that are checked against the spans it read."""
+"""One question to the judge of a trace, with one repair round; and what its reply says: findings,
+checked against the spans it read, and the grades of the run."""
 
 from __future__ import annotations
 
@@ -6,17 +7,106 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import JsonValue
 
-from agenteval.errors import ReplyError
-from agenteval.evaluators.traces.locator_ask import Read
-from agenteval.evaluators.traces.locator_text import quoted_in
+from agenteval.errors import AgentevalError, BadRequest, Filtered, ReplyError
+from agenteval.evaluators.traces.locator_rows import quoted_in
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
+from agenteval.models.client import Client
 from agenteval.models.reply import parse_reply
-from agenteval.records import Impact, Rejected
+from agenteval.models.wire import Reply, Request
+from agenteval.records import GRADES, Grade, Impact, Rejected, Usage
+
+T = TypeVar("T")
+
+
+class Unreadable(ReplyError):
+    """Neither the reply nor its repair could be read. `raw` is the last text."""
+
+    def __init__(self, message: str, raw: str) -> None:
+        super().__init__(message)
+        self.raw = raw
+
+
+class Meter:
+    """A client whose requests are counted. `calls` counts questions, cached ones as well;
+    `usage` what was sent and paid for."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.calls = 0
+        self.usage = Usage()
+
+    async def complete(self, request: Request) -> Reply:
+        """The client's reply. Raises what it raises, and Filtered for a refusal."""
+        self.calls += 1
+        try:
+            reply = await self.client.complete(request)
+        except AgentevalError as error:
+            self.usage += error.spent or Usage()
+            raise
+        self.usage += Usage() if reply.cached else reply.usage
+        if reply.refusal or reply.finish == "content_filter":
+            raise Filtered(reply.refusal or "withheld by the endpoint's content filter")
+        return reply
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Generic[T]):
+    """A reply that was understood. `gap` says what is missing of it, None for a whole one."""
+
+    value: T
+    gap: str | None = None
+
+
+async def ask(
+    meter: Meter,
+    request: Request,
+    read: Callable[[str], Read[T]],
+    repair: Callable[[str, str], Request] | None,
+) -> Read[T]:
+    """What the reply says, or its repair where the reply is unreadable or has a gap.
+
+    `repair(problem, text)` makes the second request. A first reply with a gap stands when its
+    repair is no better. Raises Unreadable, Filtered, and what the client raises; a repair that an
+    endpoint refuses to take (a full context, a recording) counts as not tried.
+    """
+    first = await meter.complete(request)
+    kept, problem, raw = _attempt(first, read)
+    if repair is None or (kept is not None and kept.gap is None):
+        return _settled(kept, problem, raw)
+    again = replace(repair(problem, first.text), role=f"{request.role}:repair")
+    try:
+        second = await meter.complete(again)
+    except BadRequest:
+        return _settled(kept, problem, raw)
+    except AgentevalError:
+        if kept is not None:  # what could be read is not lost with its repair
+            return kept
+        raise
+    better, problem, raw = _attempt(second, read)
+    if better is not None and (kept is None or better.gap is None):
+        return better
+    return _settled(kept, problem, raw)
+
+
+def _attempt(reply: Reply, read: Callable[[str], Read[T]]) -> tuple[Read[T] | None, str, str]:
+    cut = " (cut off by the length limit)" if reply.finish == "length" else ""
+    try:
+        value = read(reply.text)
+    except ReplyError as error:
+        return None, f"{error}{cut}", reply.text
+    return value, f"{value.gap}{cut}" if value.gap else "", reply.text
+
+
+def _settled(kept: Read[T] | None, problem: str, raw: str) -> Read[T]:
+    if kept is None:
+        raise Unreadable(problem, raw)
+    return kept
+
 
 _LISTS = ("findings", "errors", "issues")
 _SPAN = ("span", "location", "index", "span_index", "span_id")
@@ -212,3 +302,81 @@ def kept(said: Any) -> JsonValue:
         return f"{text[:_KEPT_CHARACTERS]}..."
     value: JsonValue = said
     return value
+
+
+OVERALL = "overall"
+_UNFILLED = "<text>"  # as in the prompt: a small model fills in the number alone
+WORST, BEST = 1.0, 5.0
+_SCORE = ("score", "value", "grade", "rating")
+_REASON = ("reason", "reasoning", "explanation")
+
+
+def read_grades(text: str) -> Read[dict[str, Grade]]:
+    """A Grade for each name in GRADES and for "overall".
+
+    A score that is missing or off the scale of 1 to 5 is a Grade without value whose reason says
+    so. `overall` is the mean of those given where the reply does not state it (the rule of the
+    annotations of TRAIL, arXiv 2505.08638), and has no value where what it states is off the
+    scale, or where it would stand alone. The gap names the grades without a value. Raises
+    ReplyError when none is there.
+    """
+    parsed = parse_reply(text, lambda value: _members(value) is not None)
+    members = _members(parsed.value) or {}
+    grades = {name: _grade(members, name) for name in GRADES}
+    said = _raw(members.get(OVERALL))
+    known = any(grade.value is not None for grade in grades.values())
+    grades[OVERALL] = _mean(grades) if said is None or not known else _grade(members, OVERALL)
+    missing = [name for name, grade in grades.items() if grade.value is None]
+    gap = f"no score from 1 to 5 for {', '.join(missing)}" if missing else None
+    return Read(grades, gap)
+
+
+def _members(value: Any) -> dict[str, Any] | None:
+    """The object that holds at least one of the grades, also one level down or in a list."""
+    rows = value if isinstance(value, list) else [value]
+    for row in rows:
+        if not isinstance(row, dict):
+            continue
+        for one in (row, *(v for v in row.values() if isinstance(v, dict | list))):
+            inner = one[0] if isinstance(one, list) and one else one
+            if isinstance(inner, dict) and any(_find(inner, name) is not None for name in GRADES):
+                return {**inner, **({OVERALL: row[OVERALL]} if OVERALL in row else {})}
+    return None
+
+
+def _find(members: dict[str, Any], name: str) -> Any:
+    """The entry of a grade: `name`, or `name_score` as in the layout of TRAIL."""
+    found = members.get(name)
+    return members.get(f"{name}_score") if found is None else found
+
+
+def _raw(entry: Any) -> Any:
+    if isinstance(entry, dict):
+        return next((entry[key] for key in _SCORE if entry.get(key) is not None), None)
+    return entry
+
+
+def _grade(members: dict[str, Any], name: str) -> Grade:
+    entry = _find(members, name)
+    said = _raw(entry)
+    reason = members.get(f"{name}_reasoning", "")
+    if isinstance(entry, dict):
+        reason = next((entry[key] for key in _REASON if isinstance(entry.get(key), str)), "")
+    reason = reason.strip()[:2000] if isinstance(reason, str) else ""
+    number = to_number(said)
+    if reason == _UNFILLED:
+        return Grade(value=None, reason="the reply repeats the form instead of a reason")
+    if number is not None and WORST <= number <= BEST:
+        return Grade(value=number, reason=reason)
+    why = "not given" if said is None else f"{said!r:.40} is no score from 1 to 5"
+    return Grade(value=None, reason=f"{why}. {reason}".strip())
+
+
+def _mean(grades: dict[str, Grade]) -> Grade:
+    given = [grade.value for grade in grades.values() if grade.value is not None]
+    if not given:
+        return Grade(value=None, reason="no grade was given")
+    return Grade(
+        value=math.fsum(given) / len(given),
+        reason=f"mean of the {len(given)} grades given; not stated by the judge",
+    )

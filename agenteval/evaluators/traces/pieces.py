@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,7 +9,6 @@ from functools import cached_property
 from agenteval.records.run import SpanKind
 
 SMALLEST = 64  # tokens of a chunk; less has no room for a part's label and some text
-_INDEX = re.compile(r"(S[1-9][0-9]*)[A-Z]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +50,6 @@ class Condensed:
     def ratio(self) -> float:
         """Tokens left, as a share of the tokens there were; 1.0 for an empty trace."""
         return self.tokens / self.source_tokens if self.source_tokens else 1.0
-
-    def span_of(self, index: str) -> str | None:
-        """The span id of an index such as "S12" (any case, with or without brackets) or of a part
-        such as "S12b"; None when there is no such piece."""
-        match = _INDEX.fullmatch(index.strip().strip("[]()<>").strip().upper())
-        return self._spans.get(match[1]) if match else None
-
-    @cached_property
-    def _spans(self) -> dict[str, str]:
-        return {piece.index: piece.span for piece in self.pieces}
 
     def chunks(self, budget: int, overlap: int = 1) -> Iterator[Sequence[Piece]]:
         """Rows of pieces, in their order, of at most `budget` tokens each.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 MAX_DEPTH = 64
@@ -52,14 +52,6 @@ def bounded(value: Any, depth: int = 0) -> Any:
     if isinstance(value, dict):
         return {str(key): bounded(item, depth + 1) for key, item in value.items()}
     return [bounded(item, depth + 1) for item in value]
-
-
-def unflatten(pairs: Iterable[tuple[str, Any]]) -> Any:
-    """The tree of dotted keys; objects whose keys are all digits become lists, in their order."""
-    root: dict[str, Any] = {}
-    for key, value in pairs:
-        insert(root, key.split("."), value)
-    return with_lists(root)
 
 
 def insert(root: dict[str, Any], path: list[str], value: Any) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from agenteval.evaluators.traces.locator import Locator
-from agenteval.evaluators.traces.locator_options import LocatorOptions
+from agenteval.evaluators.traces.locator_prompt import LocatorOptions
 from agenteval.evaluators.traces.pieces import Condensed, Piece, estimate_tokens
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.models.client import Client, RetryPolicy

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenteval.evaluators.traces.condense import shares
 from agenteval.evaluators.traces.condense_lines import Lore, excerpt, segments
-from agenteval.evaluators.traces.condense_seen import ranges
-from agenteval.evaluators.traces.condense_shares import shares
+from agenteval.evaluators.traces.condense_repeats import ranges
 from agenteval.evaluators.traces.pieces import size
 
 ROLES = ("rules", "talk", "agent", "call", "data", "rest")

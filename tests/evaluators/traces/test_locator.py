@@ -8,7 +8,7 @@ import pytest
 
 from agenteval.errors import BadRequest, InputError, StoreError, Transient, Unauthorized
 from agenteval.evaluators.traces.locator import Locator
-from agenteval.evaluators.traces.locator_options import LocatorOptions
+from agenteval.evaluators.traces.locator_prompt import LocatorOptions
 from agenteval.evaluators.traces.pieces import Condensed
 from agenteval.evaluators.traces.taxonomy import built_in
 from agenteval.models.client import Client, RetryPolicy

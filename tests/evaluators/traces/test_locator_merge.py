@@ -16,7 +16,7 @@ from agenteval.evaluators.traces.locator_merge import (
     merge,
     with_hints,
 )
-from agenteval.evaluators.traces.locator_options import LocatorOptions
+from agenteval.evaluators.traces.locator_prompt import LocatorOptions
 from agenteval.evaluators.traces.locator_reply import Named
 from agenteval.records import Finding, Impact, Run, Span
 from tests.evaluators.traces.locator_world import TAXONOMY

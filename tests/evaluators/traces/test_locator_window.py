@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import TooLong
-from agenteval.evaluators.traces.locator_text import tokens
+from agenteval.evaluators.traces.locator_rows import tokens
 from agenteval.models.prompts import data_block
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.records import Finding, canonical_json

@@ -106,20 +106,8 @@ def test_parts_have_letters_and_map_to_their_span() -> None:
     names = [p.index for p in found[1:]]
     assert names[:3] == ["S2a", "S2b", "S2c"]
     assert names[24:28] == ["S2y", "S2z", "S2aa", "S2ab"]
-    assert {trace.span_of(name) for name in names} == {"id-2"} == {p.span for p in found[1:]}
+    assert {p.span for p in found[1:]} == {"id-2"}
     assert {p.kind for p in found} == {"llm"}
-
-
-@pytest.mark.parametrize(
-    ("index", "span"),
-    [
-        *(("S1", "id-1"), ("s2", "id-2"), (" [S2] ", "id-2"), ("(s1a)", "id-1"), ("S2BC", "id-2")),
-        *(("S3", None), ("S0", None), ("S01", None), ("2", None), ("S", None), ("", None)),
-        *(("S1 S2", None), ("id-1", None), ("S1-1", None)),
-    ],
-)
-def test_span_of(index: str, span: str | None) -> None:
-    assert condensed("a", "b").span_of(index) == span
 
 
 @given(st.text(max_size=60), st.integers(1, 80), st.booleans())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agenteval.errors import InputError
 from agenteval.readers.limits import Notes
 from agenteval.readers.tracing.decode import TraceDecoder
-from agenteval.readers.tracing.flat import flatten, unflatten
+from agenteval.readers.tracing.flat import flatten, insert, with_lists
 from agenteval.readers.tracing.loose import parse_loosely
 from agenteval.readers.tracing.walk import keeps_spans
 from tests.readers.tracing.samples import TRACE, flat, nested, otlp, read, span
@@ -36,12 +36,19 @@ TREES = st.recursive(
 )
 
 
+def unflatten(dotted: dict[str, Any]) -> Any:
+    root: dict[str, Any] = {}
+    for key, value in dotted.items():
+        insert(root, key.split("."), value)
+    return with_lists(root)
+
+
 @settings(max_examples=50)
 @given(st.dictionaries(KEYS, TREES, min_size=1, max_size=4))
 def test_keys_are_dotted_and_back(tree: dict[str, Any]) -> None:
     dotted = flatten(tree)
     assert all(not isinstance(v, dict) for v in dotted.values())
-    assert unflatten(dotted.items()) == tree
+    assert unflatten(dotted) == tree
 
 
 @given(st.dictionaries(KEYS | st.just("a.b") | st.just("a"), JSON, max_size=5))
@@ -54,7 +61,7 @@ def test_flattening_never_fails_and_keeps_every_leaf(tree: dict[str, Any]) -> No
         return 1
 
     assert len(flatten({"x": tree})) <= leaves({"x": tree})
-    unflatten(flatten(tree).items())
+    unflatten(flatten(tree))
 
 
 @given(JSON.filter(lambda v: isinstance(v, (dict, list))), st.sampled_from([None, 1]))

@@ -7,14 +7,18 @@ what it does not cover.
 from agenteval.evaluators.traces.detectors import (  # noqa: F401  each registers its rules
     claims,
     execution,
-    limits,
     obedience,
     parsing,
     repeats,
     tool_calls,
-    tool_definitions,
 )
-from agenteval.evaluators.traces.detectors.registry import RULES, Hit, Rule, detect
-from agenteval.evaluators.traces.detectors.view import TraceView, texts
+from agenteval.evaluators.traces.detectors.registry import (
+    RULES,
+    Hit,
+    Rule,
+    TraceView,
+    detect,
+    texts,
+)
 
 __all__ = ["RULES", "Hit", "Rule", "TraceView", "detect", "texts"]

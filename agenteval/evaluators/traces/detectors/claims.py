@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from agenteval.evaluators.traces.detectors.prose import sentences, without_blocks
-from agenteval.evaluators.traces.detectors.registry import Hit, rule
-from agenteval.evaluators.traces.detectors.view import TraceView, quote
+from agenteval.evaluators.traces.detectors.registry import Hit, TraceView, quote, rule
 from agenteval.records import Span
 
 _NAME = r"[`'\"*]{0,3}(?:functions\.)?([A-Za-z_]\w*)(?:\(\))?[`'\"*]{0,3}"

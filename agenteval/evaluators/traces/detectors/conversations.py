@@ -10,7 +10,7 @@ from functools import cached_property
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.traces.detectors.view import MessageKey, TraceView, canonical
+from agenteval.evaluators.traces.detectors.registry import MessageKey, TraceView, canonical
 from agenteval.records import Message, Span, ToolCall
 
 _RECENT = 8  # conversations of one agent's name that a request may go on with

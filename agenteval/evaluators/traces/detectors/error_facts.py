@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.traces.detectors.view import TraceView
+from agenteval.evaluators.traces.detectors.registry import TraceView
 from agenteval.records import Span, SpanEvent
 
 _CODES = (

@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from agenteval.evaluators.traces.detectors.error_facts import Fact, all_facts
-from agenteval.evaluators.traces.detectors.error_kinds import Verdict, classify
-from agenteval.evaluators.traces.detectors.error_words import Kind
-from agenteval.evaluators.traces.detectors.registry import Hit, rule
-from agenteval.evaluators.traces.detectors.view import TraceView, quote
+from agenteval.evaluators.traces.detectors.error_kinds import Kind, Verdict, classify
+from agenteval.evaluators.traces.detectors.registry import Hit, TraceView, quote, rule
 from agenteval.records import Impact, Span
 
 _NO_FILE = re.compile(r"No such file or directory: b?['\"](.+?)['\"]")

@@ -7,8 +7,13 @@ from collections.abc import Iterator
 
 from agenteval.evaluators.traces.detectors.conversations import conversations
 from agenteval.evaluators.traces.detectors.error_facts import all_facts
-from agenteval.evaluators.traces.detectors.registry import Hit, rule
-from agenteval.evaluators.traces.detectors.view import TraceView, arguments_text, quote
+from agenteval.evaluators.traces.detectors.registry import (
+    Hit,
+    TraceView,
+    arguments_text,
+    quote,
+    rule,
+)
 from agenteval.records import Span
 
 _UNREAD = re.compile(

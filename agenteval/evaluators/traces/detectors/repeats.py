@@ -10,8 +10,13 @@ from functools import lru_cache
 from agenteval.evaluators.traces.detectors.conversations import Call, conversations
 from agenteval.evaluators.traces.detectors.error_facts import Fact, all_facts
 from agenteval.evaluators.traces.detectors.error_kinds import classify
-from agenteval.evaluators.traces.detectors.registry import Hit, rule
-from agenteval.evaluators.traces.detectors.view import TraceView, arguments_text, quote
+from agenteval.evaluators.traces.detectors.registry import (
+    Hit,
+    TraceView,
+    arguments_text,
+    quote,
+    rule,
+)
 
 TIMES = 3  # equal calls, and rounds of a cycle, that are needed
 LONGEST = 6  # calls in one round of a cycle

@@ -1,18 +1,111 @@
-"""Calls that no tool could have taken: broken arguments, unknown names, violated schemas."""
+"""Calls that no tool could have taken (broken arguments, unknown names, violated schemas), and
+tools that were defined wrongly, as far as the trace proves it. Nothing is fetched for a schema."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
 
-from agenteval.evaluators.traces.detectors.conversations import conversations
-from agenteval.evaluators.traces.detectors.error_facts import failed
-from agenteval.evaluators.traces.detectors.json_schema import Unchecked, schema_text, violation
+from pydantic import JsonValue
+
+from agenteval.evaluators.traces.detectors.conversations import Call, conversations
+from agenteval.evaluators.traces.detectors.error_facts import Fact, all_facts, failed
 from agenteval.evaluators.traces.detectors.prose import without_blocks
-from agenteval.evaluators.traces.detectors.registry import Hit, rule
-from agenteval.evaluators.traces.detectors.view import TraceView, arguments_text, quote
+from agenteval.evaluators.traces.detectors.registry import (
+    Hit,
+    TraceView,
+    arguments_text,
+    quote,
+    rule,
+)
 from agenteval.records import Span, ToolCall, ToolSpec
+
+MOST = 100_000  # characters of a schema; a larger one is not checked
+_HOSTILE = ('"$schema"', '"patternProperties"', '"$dynamicRef"', '"$recursiveRef"')
+
+
+class Unchecked(Exception):
+    """A schema that cannot be used for a check, or not safely."""
+
+
+def schema_text(parameters: dict[str, JsonValue]) -> str:
+    """The schema as one text, by which its check is remembered."""
+    return json.dumps(parameters, sort_keys=True)
+
+
+def _draft(schema: dict[str, JsonValue]) -> Any:
+    """The draft that a schema names, 2020-12 if it names none. Unchecked for one unknown."""
+    from jsonschema import Draft202012Validator, validators
+
+    named = schema.get("$schema")
+    if named is None:
+        return Draft202012Validator
+    find: Any = validators.validator_for
+    found = find({"$schema": named}, default=None) if isinstance(named, str) else None
+    if found is None:
+        raise Unchecked
+    return found
+
+
+@lru_cache(maxsize=512)
+def invalid(text: str) -> str:
+    """What makes a schema no valid JSON schema of its draft; "" for a valid one.
+
+    One of an unknown draft, or too large to check, counts as valid."""
+    import jsonschema
+
+    value = json.loads(text)
+    if len(text) > MOST:
+        return ""
+    try:
+        _draft(value).check_schema(value)
+    except (Unchecked, RecursionError):
+        return ""
+    except jsonschema.SchemaError as error:
+        where = "/".join(str(part) for part in error.absolute_path)
+        return f"{where + ': ' if where else ''}{error.message[:200]}"
+    return ""
+
+
+@lru_cache(maxsize=512)
+def _validator(text: str) -> Any:
+    """A check without `pattern`: a pattern from outside may take for ever."""
+    from jsonschema import validators
+    from referencing.jsonschema import EMPTY_REGISTRY
+
+    value = json.loads(text)
+    draft = _draft(value)
+    value.pop("$schema", None)  # else the library takes its own validator for it, with `pattern`
+    plain = json.dumps(value)
+    if len(text) > MOST or any(word in plain for word in _HOSTILE) or invalid(text):
+        raise Unchecked
+    extend: Any = validators.extend
+    return extend(draft, {"pattern": _nothing})(value, registry=EMPTY_REGISTRY)
+
+
+def _nothing(*_: object) -> None:
+    return None
+
+
+def violation(arguments: JsonValue, text: str) -> str | None:
+    """What in the arguments violates the schema, in words; None if nothing does.
+
+    Raises Unchecked for a schema that is invalid, too large, or refers to what is not in it.
+    """
+    from referencing.exceptions import Unresolvable
+
+    try:
+        error = next(_validator(text).iter_errors(arguments), None)
+    except (Unresolvable, RecursionError, ArithmeticError) as unusable:
+        raise Unchecked from unusable
+    if error is None:
+        return None
+    where = "/".join(str(part) for part in error.absolute_path)
+    return f"{where + ': ' if where else ''}{error.message[:300]}"
+
 
 _TAGGED = re.compile(r"^[ \t]*<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL | re.MULTILINE)
 _UNKNOWN = re.compile(
@@ -168,3 +261,97 @@ def _answered(view: TraceView, seen: set[str]) -> Iterator[Hit]:
         if name is not None and name == span.tool and name not in seen:
             seen.add(name)
             yield Hit(span, quote(span, span.output), f"the framework has no tool {name!r}")
+
+
+_UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
+_MISSING = re.compile(r"missing \d+ required (?:positional|keyword-only) arguments?: (.+)")
+
+
+def _offers(view: TraceView) -> Iterator[tuple[Span, ToolSpec]]:
+    """Each tool with the first request that offers it in this form."""
+    seen: set[tuple[str, str, str]] = set()
+    objects: set[int] = set()
+    for span in view.llms:
+        for tool in span.tools:
+            if id(tool) in objects:
+                continue
+            objects.add(id(tool))
+            text = "" if tool.parameters is None else schema_text(tool.parameters)
+            if (tool.name, tool.description, text) not in seen:
+                seen.add((tool.name, tool.description, text))
+                yield span, tool
+
+
+@rule(
+    "invalid-tool-schema",
+    "Tool Definition Issues",
+    "MEDIUM",
+    "A tool was offered with parameters that are no valid JSON schema, or require a property that "
+    "a closed schema does not have; a schema that is valid and wrong is not covered.",
+)
+def invalid_tool_schema(view: TraceView) -> Iterator[Hit]:
+    """The first offer of each such tool."""
+    seen: set[str] = set()
+    for span, tool in _offers(view):
+        if tool.parameters is None or tool.name in seen:
+            continue
+        wrong = invalid(schema_text(tool.parameters)) or _impossible(tool)
+        if wrong:
+            seen.add(tool.name)
+            yield Hit(
+                span, quote(span, tool.name), f"the schema of tool {tool.name!r} is wrong: {wrong}"
+            )
+
+
+def _impossible(tool: ToolSpec) -> str:
+    """A required property that must not be there; "" if there is none."""
+    given = tool.parameters or {}
+    required, has = given.get("required"), given.get("properties")
+    if given.get("additionalProperties") is not False or not isinstance(required, list):
+        return ""
+    if "patternProperties" in given or not isinstance(has, dict | None):
+        return ""
+    lost = [name for name in required if isinstance(name, str) and name not in (has or {})]
+    return f"it requires {lost[0]!r} and allows no such property" if lost else ""
+
+
+@rule(
+    "definition-mismatch",
+    "Tool Definition Issues",
+    "HIGH",
+    "The tool refused, as a Python function does, an argument that its offered schema names, or "
+    "missed one that the schema does not; mismatches in meaning are not covered.",
+)
+def definition_mismatch(view: TraceView) -> Iterator[Hit]:
+    """The first such execution of each tool."""
+    seen: set[str] = set()
+    told = view.once(all_facts)
+    for conversation in conversations(view).all:
+        for call in conversation.calls:
+            if call.execution is None or call.name in seen:
+                continue
+            words = _mismatch(call, told[view.position[call.execution.id]])
+            if words:
+                seen.add(call.name)
+                yield Hit(
+                    call.execution,
+                    quote(call.execution, words, call.execution.output),
+                    f"{call.name} does not take what its definition says",
+                )
+
+
+def _mismatch(call: Call, told: Sequence[Fact]) -> str:
+    offered = next((tool for tool in call.span.tools if tool.name == call.name), None)
+    if offered is None or offered.parameters is None:
+        return ""
+    has, required = offered.parameters.get("properties"), offered.parameters.get("required")
+    names = set(has) if isinstance(has, dict) else set()
+    needed = {n for n in required if isinstance(n, str)} if isinstance(required, list) else set()
+    for fact in told:
+        found = _UNEXPECTED.search(fact.message[:2000])
+        if found and found[1] in names:
+            return found[0]
+        lost = _MISSING.search(fact.message[:2000])
+        if lost and not set(re.findall(r"'(\w+)'", lost[1])) & needed:
+            return lost[0]
+    return ""

@@ -1,19 +1,20 @@
-"""The model of a world as an endpoint of chat completions."""
+"""The model of a world as an endpoint of chat completions: a policy, or a proxy before a model; and
+the loopback server for it and for the service of the world of the run under way."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from agenteval.errors import AgentevalError
 from agenteval.evaluators.traces.pieces import estimate_tokens
-from agenteval.evaluators.traces.plant.bodies import Answer, model_refusal, too_long
-from agenteval.evaluators.traces.plant.dice import Dice
-from agenteval.evaluators.traces.plant.steps import (
+from agenteval.evaluators.traces.plant.policy import (
     Call,
     Final,
     Mind,
@@ -26,7 +27,15 @@ from agenteval.evaluators.traces.plant.steps import (
     read,
     think,
 )
-from agenteval.evaluators.traces.plant.world import Act, Mouth, World, sick
+from agenteval.evaluators.traces.plant.service import (
+    Answer,
+    Service,
+    model_refusal,
+    serve,
+    sick,
+    too_long,
+)
+from agenteval.evaluators.traces.plant.world import Act, Dice, Mouth, World
 
 _LOST = (
     "I have a result in front of me, but I do not know what it was for. "
@@ -132,7 +141,7 @@ def _otherwise(step: Final, whole: Step | None) -> bool:
 
 
 def _note_slip(world: World, slip: Slip, number: int) -> None:
-    act = Act(slip.category, slip.description, slip.impact, slip.evidence, request=number)
+    act = Act(slip.category, slip.description, slip.impact, request=number)
     world.erred(act, last=slip.category == "Resource Abuse")
 
 
@@ -212,4 +221,145 @@ def _prose(step: Call, dice: Dice) -> str:
             f"Let me call {step.name}({', '.join(map(str, step.arguments.values()))}).",
             f"<{step.name}>{json.dumps(step.arguments)}</{step.name}>",
         )
+    )
+
+
+async def answer_upstream(world: World, upstream: str, key: str, body: dict[str, Any]) -> Answer:
+    """The answer of the model at the URL `upstream`, or a refusal made here.
+
+    Where the world's window is too small, messages are dropped before they are forwarded; where
+    its decoding is weak, the arguments of a call are damaged. Streaming is not spoken.
+    """
+    import aiohttp
+
+    refusal = await refused(world, body)
+    if refusal is not None:
+        return refusal
+    shown, forgotten = as_shown(body, world.mouth)
+    if forgotten:
+        world.note("Context Handling Failures")
+    headers = {"Authorization": key} if key else {}
+    url = f"{upstream.rstrip('/')}/chat/completions"
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(url, json={**shown, "stream": False}, headers=headers) as answer,
+    ):
+        text, status, kind = await answer.text(), answer.status, answer.content_type
+    if status == 200 and world.mouth.break_call is not None:
+        text = _damaged(world, text)
+    return Answer(status, text, kind)
+
+
+def _damaged(world: World, text: str) -> str:
+    """The reply with the arguments of its first call broken, once."""
+    value = json.loads(text)
+    calls = value["choices"][0]["message"].get("tool_calls") or []
+    if not calls or any(act.category == "Formatting Errors" for act in world.acts):
+        return text
+    function = calls[0]["function"]
+    function["arguments"] = damage(function["arguments"], world.dice)
+    world.note("Formatting Errors", function["arguments"])
+    return json.dumps(value, ensure_ascii=False)
+
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+
+class Host:
+    """A server on 127.0.0.1 in a thread of its own; a context manager.
+
+    `/v1/chat/completions` is the model, everything below `/api/` the service. Tools that speak
+    HTTP asynchronously use its event loop by `wait`.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="world", daemon=True)
+        self._world: World | None = None
+        self._service: Service | None = None
+        self._policy: Policy | None = None
+        self._upstream: str | None = None
+        self._runner: Any = None
+        self.url = ""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self.url = self.wait(self._open())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.wait(self._runner.cleanup())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+        self._loop.close()
+
+    def wait(self, work: Coroutine[Any, Any, Any], timeout: float = 30.0) -> Any:
+        """The result of a coroutine that runs in the server's event loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout)
+
+    def show(
+        self,
+        world: World,
+        service: Service,
+        policy: Policy | None = None,
+        upstream: str | None = None,
+    ) -> None:
+        """From now on, this world is served: by a policy, or by the model at `upstream`."""
+        self._world, self._service = world, service
+        self._policy, self._upstream = policy, upstream
+        world.base_url = f"{self.url}/api"
+
+    async def _open(self) -> str:
+        from aiohttp import web
+
+        app = web.Application(client_max_size=64 * 2**20)
+        app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_get("/api/{path:.*}", self._api)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        return f"http://{host}:{port}"
+
+    async def _chat(self, request: web.Request) -> web.Response:
+        world, body = self._world, await request.json()
+        if world is not None and self._policy is not None:
+            return await _guarded(world, answer_chat(world, self._policy, body))
+        if world is None or self._upstream is None:
+            raise AgentevalError("the host serves no model yet")
+        key = request.headers.get("Authorization", "")
+        return await _guarded(world, answer_upstream(world, self._upstream, key, body))
+
+    async def _api(self, request: web.Request) -> web.Response:
+        if self._world is None or self._service is None:
+            raise AgentevalError("the host serves no world yet")
+        path, key = request.match_info["path"], request.headers.get("Authorization", "")
+        work = serve(self._world, self._service, f"/{path}", dict(request.query), key)
+        return await _guarded(self._world, work)
+
+
+async def _guarded(world: World, work: Coroutine[Any, Any, Answer]) -> web.Response:
+    """The answer; a defect of a world in this package must not pass for one that was planted."""
+    try:
+        return _response(await work)
+    except Exception as error:
+        world.surprises.append(f"defect: {error!r}")
+        raise
+
+
+def _response(answer: Answer) -> web.Response:
+    from aiohttp import web
+
+    return web.Response(
+        status=answer.status,
+        text=answer.body,
+        content_type=answer.content_type,
+        headers=dict(answer.headers),
     )

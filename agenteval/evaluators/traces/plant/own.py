@@ -32,22 +32,33 @@ from agenteval.agents.protocol import Agent, AgentFailure, AgentLimits, Tool
 from agenteval.agents.toolbox import Backend, Toolbox
 from agenteval.errors import InputError, ModelError
 from agenteval.evaluators.traces.plant.changes import Change, changes
-from agenteval.evaluators.traces.plant.dice import Dice
-from agenteval.evaluators.traces.plant.host import Host
-from agenteval.evaluators.traces.plant.http import CLIENTS, Api
-from agenteval.evaluators.traces.plant.make import TOOL_WORDS, Planted
-from agenteval.evaluators.traces.plant.record import PlantError, environment, locate
-from agenteval.evaluators.traces.plant.system import CLEAN, Case, TracedSystem
-from agenteval.evaluators.traces.plant.tools import span_id, tell, tool_span
-from agenteval.evaluators.traces.plant.world import KEY, World
+from agenteval.evaluators.traces.plant.endpoint import Host
+from agenteval.evaluators.traces.plant.make import (
+    TOOL_WORDS,
+    Planted,
+    PlantError,
+    environment,
+    locate,
+)
+from agenteval.evaluators.traces.plant.service import CLIENTS, Api
+from agenteval.evaluators.traces.plant.system import CLEAN, span_id, tell, tool_span
+from agenteval.evaluators.traces.plant.world import KEY, Dice, World
 from agenteval.readers.tracing import read_traces
 
 _OF_TOOLS = ("service quota", "revoked key", "forbidden", "defect", "down", "service hangs",
-             "variable", "device")  # fmt: skip
+             "variable")  # fmt: skip
 _OF_MODELS = ("model quota, then free", "model quota", "model key", "model down, then up",
               "model defect", "model gone", "broken arguments", "too long",
               "oldest dropped", "middle dropped")  # fmt: skip
-_LOG = "summary.txt"
+_LOG = "calls.log"
+
+
+def _full_disk(world: World, dice: Dice) -> None:
+    """The file to which calls are logged is a device without room."""
+    (world.folder / _LOG).symlink_to("/dev/full")
+
+
+_FULL_DISK = Change("Resource Exhaustion", "device", _full_disk, "there is no space left to write")
 
 
 @dataclass(frozen=True)
@@ -100,7 +111,8 @@ class FaultyTools:
 def own_changes(own: OwnSystem, category: str | None = None) -> list[Change]:
     """The changes that can be made around an agent; its own behaviour is left alone."""
     names = (*_OF_TOOLS, *(_OF_MODELS if own.model_url else ()))
-    return [c for c in changes(_gateway(own.name), category) if c.name in names]
+    around = [*(c for c in changes() if c.name in names), _FULL_DISK]
+    return [change for change in around if category in (None, change.category)]
 
 
 def plant_own(
@@ -151,7 +163,7 @@ def _world(own: OwnSystem, change: Change, dice: Dice, folder: Path) -> World:
     world.tools.client, world.tools.words = dice.pick(CLIENTS), dice.pick(TOOL_WORDS)
     world.tools.raises, world.tools.recorded = dice.chance(0.6), dice.chance(0.6)
     world.is_wrong(change.category, change.described, change.impact)
-    change.apply(world, dice, _gateway(own.name))
+    change.apply(world, dice)
     return world
 
 
@@ -182,20 +194,6 @@ def _one_trace() -> Iterator[None]:
         yield
 
 
-def _open(
-    world: World, method: str, path: str, query: Mapping[str, str], body: Any
-) -> tuple[int, Any]:
+def _open(world: World, path: str, query: Mapping[str, str]) -> tuple[int, Any]:
     """The gateway itself lets every call pass."""
     return 200, {"pass": True}
-
-
-def _gateway(name: str) -> TracedSystem:
-    """The gateway as a system, for the changes that are made to it."""
-
-    def nothing(*given: Any) -> Any:
-        raise PlantError("a team's agent is not run from here")
-
-    return TracedSystem(
-        name=name, about="", instructions="", has=frozenset({"service", "files"}), slips=(),
-        scenes=(), case=lambda dice, scene: Case(""), tools=nothing, policy=nothing, service=_open,
-    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The world around one agent: its folder, its service, its model; and what is wrong with them.
+"""The world around one agent: the state of its service and model, and what is wrong with them.
 
 A change alters the state kept here (a key is revoked, a quota used up, a file removed); service,
 tools and model then do what such a world makes them do, and note where it first showed. That note
@@ -7,24 +7,50 @@ is the gold: nothing is written into a trace.
 
 from __future__ import annotations
 
-import asyncio
-import json
+import hashlib
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from agenteval.evaluators.traces.plant.bodies import STYLES, Answer, refusal
-from agenteval.evaluators.traces.plant.dice import Dice
+import numpy as np
+
 from agenteval.records.finding import Impact
 
+T = TypeVar("T")
+
 KEY = "key-3f9a1c"
+STYLES = ("problem", "page", "plain", "grpc", "cloud", "typed", "detail", "boot")
 IN_TOOLS = frozenset({
     "Rate Limiting", "Authentication Errors", "Service Errors", "Resource Not Found",
     "Timeout Issues", "Environment Setup Errors", "Resource Exhaustion", "Tool Definition Issues",
 })  # fmt: skip
+
+
+class Dice:
+    """Seeded choices, the same for the same `words` on every machine (sha256 is the seed)."""
+
+    def __init__(self, *words: object) -> None:
+        digest = hashlib.sha256("\x1f".join(map(str, words)).encode()).digest()
+        self._rng = np.random.default_rng(int.from_bytes(digest[:8], "big"))
+
+    def between(self, low: int, high: int) -> int:
+        """An integer from low to high, both included."""
+        return int(self._rng.integers(low, high + 1))
+
+    def pick(self, items: Sequence[T]) -> T:
+        """One of the items."""
+        return items[self.between(0, len(items) - 1)]
+
+    def some(self, items: Sequence[T], count: int) -> list[T]:
+        """`count` different items in a random order."""
+        return [items[int(i)] for i in self._rng.permutation(len(items))[:count]]
+
+    def chance(self, probability: float) -> bool:
+        """True with this probability."""
+        return bool(self._rng.random() < probability)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +133,7 @@ class World:
         self.model = Health()
         self.mouth = Mouth()
         self.tools = ToolRules()
-        self.style = dice.pick(tuple(STYLES))
+        self.style = dice.pick(STYLES)  # how the service words refusals
         self.data: dict[str, Any] = {}
         self.environment: dict[str, str] = {}
         self.base_url = ""
@@ -120,7 +146,6 @@ class World:
         self.why: dict[str, tuple[str, Impact]] = {}  # category: description and impact
         self.excused: frozenset[str] = frozenset()
         self.surprises: list[str] = []
-        self.at_end: list[Callable[[], None]] = []
         self._calling = False
         self._lock = threading.Lock()
 
@@ -156,8 +181,6 @@ class World:
 
     def failed(self, error: Exception | str) -> None:
         """A tool failed: that is what was to be shown, or a surprise."""
-        if self.mouth.errs == "Formatting Errors" and not self.why:
-            return  # a program of the model that does not run is its own mistake, and noted
         shown = [category for category in self.why if category in IN_TOOLS]
         for category in shown or ("failed",):
             self.note(category, str(error)[:200])
@@ -182,68 +205,3 @@ class World:
     def is_wrong(self, category: str, description: str, impact: Impact = "HIGH") -> None:
         """Say what will be stated in the gold if this kind of error shows."""
         self.why[category] = (description, impact)
-
-
-Refuse = Callable[[int], Answer]
-
-
-def sick(world: World, health: Health, refuse: Refuse) -> Answer | None:
-    """The refusal (made by `refuse` from a status) of what is in this state; None: it serves."""
-    if health.spared > 0:
-        health.spared -= 1
-        return None
-    if health.healthy_after is not None and health.healthy_after <= 0:
-        return None
-    for active, status, category in (
-        (not health.key_good, 401, "Authentication Errors"),
-        (health.forbidden, 403, "Authentication Errors"),
-        (health.down, 503, "Service Errors"),
-        (health.gone, 404, "Resource Not Found"),
-        (health.quota is not None and health.quota <= 0, 429, "Rate Limiting"),
-        (health.defect and _fails(), 500, "Service Errors"),
-    ):
-        if active:
-            if health.healthy_after is not None:
-                health.healthy_after -= 1
-            world.note(category, str(status))
-            return refuse(status)
-    if health.quota is not None:
-        health.quota -= 1
-    return None
-
-
-def _fails() -> bool:
-    """Whether the handler with the defect raises, as it does."""
-    try:
-        _handler({})
-    except KeyError:
-        return True
-    return False
-
-
-def _handler(row: Mapping[str, Any]) -> float:
-    return float(row["price"]["amount"])
-
-
-Service = Callable[[World, str, str, Mapping[str, str], Any], tuple[int, Any]]
-
-
-async def serve(
-    world: World, service: Service, request: tuple[str, str, Mapping[str, str], bytes, str]
-) -> Answer:
-    """One request to the service of a world: (method, path, query, body, authorization)."""
-    method, path, query, body, key = request
-    health = world.service
-    if health.slow and health.spared <= 0:
-        world.note("Timeout Issues")
-        await asyncio.sleep(health.slow)
-    if key != f"Bearer {KEY}":
-        return refusal(401, world.style, world.dice, path)
-    refused = sick(world, health, lambda code: refusal(code, world.style, world.dice, path))
-    if refused is not None:
-        return refused
-    status, value = service(world, method, path, query, json.loads(body) if body else None)
-    if status >= 400:
-        world.note("Resource Not Found", str(status))
-        return refusal(status, world.style, world.dice, path)
-    return Answer(status, json.dumps(value, ensure_ascii=False))

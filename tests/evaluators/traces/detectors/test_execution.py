@@ -126,8 +126,8 @@ def real_timeouts() -> list[BaseException]:
     url = f"http://127.0.0.1:{server.getsockname()[1]}/"
     errors = [
         thrown(lambda: asyncio.run(wait())),
-        thrown(lambda: subprocess.run([sys.executable, "-c", "input()"], timeout=0.01,
-                                      stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)),
+        thrown(lambda: subprocess.run([sys.executable, "-c", "import time; time.sleep(60)"],
+                                      timeout=0.01, stdout=subprocess.DEVNULL)),
         thrown(lambda: requests.get(url, timeout=0.02)),
         thrown(lambda: httpx2.get(url, timeout=0.02)),
         openai.APITimeoutError(httpx2.Request("GET", URL_)),

@@ -14,11 +14,9 @@ from agenteval.agents.openai_chat import openai_chat
 from agenteval.agents.protocol import Agent, Tool
 from agenteval.errors import InputError
 from agenteval.evaluators.traces.plant import Host, PlantError
-from agenteval.evaluators.traces.plant.dice import Dice
 from agenteval.evaluators.traces.plant.own import OwnSystem, own_changes, plant_own
-from agenteval.evaluators.traces.plant.steps import Call, Final, Mind, Thinking
-from agenteval.evaluators.traces.plant.system import no_service
-from agenteval.evaluators.traces.plant.world import World
+from agenteval.evaluators.traces.plant.policy import Call, Final, Mind, Thinking
+from agenteval.evaluators.traces.plant.world import Dice, World
 
 TOOLS = (
     Tool(name="price", description="The price of a fruit.", parameters={
@@ -53,7 +51,7 @@ def upstream(tmp_path: Path) -> Iterator[str]:
     """A healthy model, elsewhere."""
     with Host() as far:
         world = World(tmp_path, Dice("far"))
-        far.show(world, no_service, policy)
+        far.show(world, lambda *request: (404, None), policy)
         yield f"{far.url}/v1"
 
 

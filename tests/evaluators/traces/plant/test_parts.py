@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.traces.plant.bodies import STYLES, model_refusal, refusal, too_long
-from agenteval.evaluators.traces.plant.dice import Dice
 from agenteval.evaluators.traces.plant.endpoint import BROKEN_FINALS, damage, damage_final
-from agenteval.evaluators.traces.plant.steps import (
+from agenteval.evaluators.traces.plant.policy import (
     Call,
     Final,
     Mind,
@@ -23,8 +21,14 @@ from agenteval.evaluators.traces.plant.steps import (
     read,
     think,
 )
+from agenteval.evaluators.traces.plant.service import (
+    model_refusal,
+    refusal,
+    sick,
+    too_long,
+)
 from agenteval.evaluators.traces.plant.system import MARKS, demand
-from agenteval.evaluators.traces.plant.world import World, sick
+from agenteval.evaluators.traces.plant.world import STYLES, Dice, World
 
 
 def test_dice_are_seeded_and_pick_everything() -> None:

@@ -14,20 +14,19 @@ import pytest
 from agenteval.errors import InputError
 from agenteval.evaluators.traces.annotation_files import read_folder
 from agenteval.evaluators.traces.plant import (
+    ORDERS,
+    Harvest,
     Host,
     Planted,
     PlantError,
     categories,
     changes,
     plant,
-    plant_many,
-    systems,
+    write,
 )
 from agenteval.evaluators.traces.plant.system import CLEAN
 from agenteval.evaluators.traces.plant.world import World
 from agenteval.records import Run, Span
-
-SYSTEMS = systems()
 
 
 def at(run: Run, number: str) -> Span:
@@ -41,12 +40,11 @@ def told(span: Span) -> str:
     return f"{span.status_message} {span.output} {replies} {events}"
 
 
-def of_change(name: str, change: str, folder: Path, host: Host) -> Planted:
+def of_change(change: str, folder: Path, host: Host) -> Planted:
     """A plant by this change; seeds go through the changes of a category in turn."""
-    system = SYSTEMS[name]
-    (wanted,) = [c for c in changes(system) if c.name == change]
-    place = [c.name for c in changes(system, wanted.category)].index(change)
-    made = plant(system, wanted.category, place, folder, host=host)
+    (wanted,) = [c for c in changes() if c.name == change]
+    place = [c.name for c in changes(wanted.category)].index(change)
+    made = plant(wanted.category, place, folder, host=host)
     assert made.change == change
     return made
 
@@ -59,40 +57,17 @@ SIGNS = {  # what anybody would see in a span with this error
     "down": "503|Unavailable",
     "deleted record": "404|Not Found",
     "service hangs": "[Tt]imed? ?out|TimeoutError",
-    "variable": "SERVICE_KEY|DATA_DIR",
+    "variable": "SERVICE_KEY",
     "renamed parameter": "unexpected keyword argument",
     "parameter left out": "missing 1 required",
-    "removed file": "No such file",
-    "pipe": "timed out",
-    "device": "No space left",
-    "dropped table": "no such table",
-    "locked": "Timeout|locked",
-    "database full": "disk is full",
-    "database file": "unable to open",
-    "module": "No module named|ModuleNotFound",
-    "interpreter": "No such file",
-    "memory": "MemoryError",
-    "removed data": "FileNotFound|No such file",
-    "program waits": "timed out|Timeout",
 }
-CASES = [
-    (name, change)
-    for name, changed in {
-        "orders": ("service quota", "revoked key", "forbidden", "defect", "down", "deleted record",
-                   "service hangs", "variable", "renamed parameter", "parameter left out"),
-        "notes": ("removed file", "pipe", "device", "variable"),
-        "figures": ("dropped table", "locked", "database full", "database file"),
-        "coder": ("module", "interpreter", "memory", "removed data", "program waits"),
-    }.items()
-    for change in changed
-]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "change"), CASES)
+@pytest.mark.parametrize("change", SIGNS)
 def test_a_failing_tool_shows_at_the_span_of_its_call(
-    name: str, change: str, tmp_path: Path, host: Host
+    change: str, tmp_path: Path, host: Host
 ) -> None:
-    made = of_change(name, change, tmp_path, host)
+    made = of_change(change, tmp_path, host)
     (error,) = made.errors
     span = at(made.run, error.finding.span)
     assert span.kind == "tool"
@@ -120,7 +95,7 @@ def test_a_failing_tool_shows_at_the_span_of_its_call(
 def test_a_failing_endpoint_shows_at_the_span_of_the_request(
     change: str, sign: str, tmp_path: Path, host: Host
 ) -> None:
-    made = of_change("calendar", change, tmp_path, host)
+    made = of_change(change, tmp_path, host)
     (error,) = made.errors
     asked = [s for s in made.run.spans if s.kind == "llm"]
     failed = [s for s in asked if s.status == "error"]
@@ -133,8 +108,8 @@ def test_a_failing_endpoint_shows_at_the_span_of_the_request(
 
 
 def test_repeated_calls_are_located_at_the_last(tmp_path: Path, host: Host) -> None:
-    for name in SYSTEMS:
-        made = plant(SYSTEMS[name], "Resource Abuse", 3, tmp_path, host=host)
+    for seed in range(3):
+        made = plant("Resource Abuse", seed, tmp_path, host=host)
         said = []
         for span in made.run.spans:
             if span.kind == "llm":
@@ -152,7 +127,7 @@ def test_repeated_calls_are_located_at_the_last(tmp_path: Path, host: Host) -> N
 def test_a_lost_demand_stands_in_the_trace_and_is_not_met(tmp_path: Path, host: Host) -> None:
     mark = re.compile(r"<[A-Z_]{3,}>|\[[A-Z]{3,}\]|###[A-Z]+###")
     for change in ("no instructions", "cut request"):
-        made = of_change("travel", change, tmp_path, host)
+        made = of_change(change, tmp_path, host)
         span = at(made.run, made.errors[0].finding.span)
         asked = " ".join(m.content for m in span.messages if m.role in ("system", "user"))
         wanted = mark.search(asked)
@@ -164,34 +139,31 @@ def test_a_lost_demand_stands_in_the_trace_and_is_not_met(tmp_path: Path, host: 
 
 
 def test_a_forgotten_task_is_still_in_the_messages(tmp_path: Path, host: Host) -> None:
-    made = of_change("orders", "oldest dropped", tmp_path, host)
+    made = of_change("oldest dropped", tmp_path, host)
     span = at(made.run, made.errors[0].finding.span)
     assert any(made.run.input in m.content for m in span.messages)
     assert span.id == [s for s in made.run.spans if s.kind == "llm"][-1].id
 
 
 def test_claims_without_calls_have_no_call(tmp_path: Path, host: Host) -> None:
-    for name in SYSTEMS:
-        made = plant(SYSTEMS[name], "Tool-related", 1, tmp_path, host=host)
-        assert not [s for s in made.run.spans if s.kind == "tool"]
+    made = plant("Tool-related", 1, tmp_path, host=host)
+    assert not [s for s in made.run.spans if s.kind == "tool"]
 
 
 def test_a_trace_holds_one_planted_error_for_every_category(tmp_path: Path, host: Host) -> None:
-    kinds = {kind for system in SYSTEMS.values() for kind in categories(system)}
-    assert len(kinds) >= 16
-    for number, (name, system) in enumerate(SYSTEMS.items()):
-        for kind in categories(system)[number::3]:
-            made = plant(system, kind, number, tmp_path, host=host)
-            ids = {span.id for span in made.run.spans}
-            assert [e.finding.category for e in made.errors] == [kind], (name, kind)
-            assert {p for e in made.errors for p in e.places} <= ids
-            assert made.gold.trace == made.run.id
-            assert made.path.name == f"{made.run.id}.jsonl"
+    assert len(categories()) >= 16
+    for seed, kind in enumerate(categories()):
+        made = plant(kind, seed, tmp_path, host=host)
+        ids = {span.id for span in made.run.spans}
+        assert [e.finding.category for e in made.errors] == [kind]
+        assert {p for e in made.errors for p in e.places} <= ids
+        assert made.gold.trace == made.run.id
+        assert made.path.name == f"{made.run.id}.jsonl"
 
 
 def test_runs_without_errors_give_right_answers(tmp_path: Path, host: Host) -> None:
     for seed in range(4):
-        made = plant(SYSTEMS["orders"], None, seed, tmp_path, scene="other arguments", host=host)
+        made = plant(None, seed, tmp_path, scene="other arguments", host=host)
         orders = [json.loads(s.output) for s in made.run.spans if s.kind == "tool"]
         best = max(orders, key=lambda order: order["total"])
         assert made.errors == ()
@@ -200,24 +172,18 @@ def test_runs_without_errors_give_right_answers(tmp_path: Path, host: Host) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "scene", "sign"),
+    ("scene", "sign"),
     [
-        ("orders", "numbers", "429|404|500|503|Timeout|Denied|Rate|Exception|memory"),
-        ("orders", "fallback", '"source": "replica"'),
-        ("orders", "retry inside", '"attempts": 2'),
-        ("orders", "url check", '"status": 404'),
-        ("notes", "article", "429 Too Many Requests"),
-        ("notes", "log", "ERROR|WARN"),
-        ("notes", "broken json", "'kettle'"),
-        ("travel", "polling", '"state": "pending"'),
-        ("coder", "expected exception", "caught ValueError"),
-        ("figures", "log", "out of memory"),
+        ("numbers", "429|404|500|503|Timeout|Denied|Rate|Exception|memory"),
+        ("fallback", '"source": "replica"'),
+        ("retry inside", '"attempts": 2'),
+        ("url check", '"status": 404'),
     ],
 )
 def test_scenes_hold_what_looks_like_an_error(
-    name: str, scene: str, sign: str, tmp_path: Path, host: Host
+    scene: str, sign: str, tmp_path: Path, host: Host
 ) -> None:
-    made = plant(SYSTEMS[name], None, 5, tmp_path, scene=scene, host=host)
+    made = plant(None, 5, tmp_path, scene=scene, host=host)
     tools = [s for s in made.run.spans if s.kind == "tool"]
     assert made.errors == ()
     assert made.run.spans[0].status == "ok"
@@ -242,9 +208,7 @@ def plain(made: Planted) -> list[tuple[str, str, str, str]]:
 def test_the_same_seed_gives_the_same_run_and_another_one_another(
     kind: str | None, tmp_path: Path, host: Host
 ) -> None:
-    first, again, other = (
-        plant(SYSTEMS["travel"], kind, seed, tmp_path, host=host) for seed in (7, 7, 8)
-    )
+    first, again, other = (plant(kind, seed, tmp_path, host=host) for seed in (7, 7, 8))
     assert plain(first) == plain(again)
     assert first.run.id != again.run.id
     assert plain(first) != plain(other)
@@ -252,11 +216,11 @@ def test_the_same_seed_gives_the_same_run_and_another_one_another(
 
 def test_what_was_not_asked_for_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="numbers"):
-        plant(SYSTEMS["orders"], None, 0, tmp_path, scene="no such scene")
+        plant(None, 0, tmp_path, scene="no such scene")
     with pytest.raises(InputError, match="Resource Exhaustion"):
-        plant(SYSTEMS["orders"], "Resource Exhaustion", 0, tmp_path)
+        plant("Resource Exhaustion", 0, tmp_path)
     with pytest.raises(InputError, match="exclude"):
-        plant(SYSTEMS["orders"], "Rate Limiting", 0, tmp_path, scene="numbers")
+        plant("Rate Limiting", 0, tmp_path, scene="numbers")
 
 
 def test_a_world_with_an_unplanted_failure_gives_no_trace(tmp_path: Path, host: Host) -> None:
@@ -264,37 +228,27 @@ def test_a_world_with_an_unplanted_failure_gives_no_trace(tmp_path: Path, host: 
         raise ZeroDivisionError("a defect of the test's service")
 
     with pytest.raises(PlantError, match="nobody planted"):
-        plant(replace(SYSTEMS["orders"], service=broken), None, 0, tmp_path, host=host)
+        plant(None, 0, tmp_path, host=host, system=replace(ORDERS, service=broken))
     assert not list((tmp_path / "traces").iterdir())
 
 
 def test_a_change_without_occasion_is_no_plant(tmp_path: Path, host: Host) -> None:
-    system = SYSTEMS["figures"]
-
-    def only_totals(dice: Any, scene: str) -> Any:
-        while "new table" in (case := system.case(dice, "numbers")).request or (
-            "table totals" in case.request
-        ):
-            continue
-        return case
+    def page_checks(dice: Any, scene: str) -> Any:
+        return ORDERS.case(dice, "url check")
 
     with pytest.raises(PlantError, match="did not show"):
-        plant(replace(system, case=only_totals), "Resource Exhaustion", 0, tmp_path, host=host)
+        plant("Tool-related", 0, tmp_path, host=host, system=replace(ORDERS, case=page_checks))
 
 
-def test_many_are_written_in_the_official_layout(tmp_path: Path) -> None:
-    harvest = plant_many(
-        [SYSTEMS["calendar"]], tmp_path, seeds=[0], negatives=[0],
-        only=["Service Errors", "Formatting Errors"],
-    )  # fmt: skip
-    assert (len(harvest.planted), len(harvest.negatives)) == (2, len(SYSTEMS["calendar"].scenes))
-    assert not harvest.failed
+def test_many_are_written_in_the_official_layout(tmp_path: Path, host: Host) -> None:
+    made = [plant("Service Errors", 0, tmp_path, host=host)]
+    made += [plant(None, 0, tmp_path, scene=scene, host=host) for scene in (CLEAN, "pages")]
+    write(Harvest(made[:1], made[1:]), tmp_path)
     gold = {one.trace: one for one in read_folder(tmp_path / "gold")}
-    made = [*harvest.planted, *harvest.negatives]
     assert set(gold) == {one.run.id for one in made} == {p.stem for p in tmp_path.glob("traces/*")}
     for one in made:
         read = [(f.span, f.category, f.impact) for f in gold[one.run.id].findings.findings]
         assert read == [(e.finding.span, e.finding.category, e.finding.impact) for e in one.errors]
     lines = [json.loads(line) for line in (tmp_path / "index.jsonl").read_text().splitlines()]
     assert [line["trace_id"] for line in lines] == [one.run.id for one in made]
-    assert {line["scene"] for line in lines[2:]} >= {CLEAN, "verify"}
+    assert [line["scene"] for line in lines] == [CLEAN, CLEAN, "pages"]

@@ -6,12 +6,17 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agenteval.evaluators.traces.plant.dice import Dice
-from agenteval.evaluators.traces.plant.http import Api
-from agenteval.evaluators.traces.plant.steps import Call, Final, Mind, Slip, Thinking, again, got
-from agenteval.evaluators.traces.plant.system import CLEAN, SIMPLE, Case, TracedSystem
-from agenteval.evaluators.traces.plant.tools import WorldTool, tool
-from agenteval.evaluators.traces.plant.world import World
+from agenteval.evaluators.traces.plant.policy import Call, Final, Mind, Slip, Thinking, again, got
+from agenteval.evaluators.traces.plant.service import Api
+from agenteval.evaluators.traces.plant.system import (
+    CLEAN,
+    SIMPLE,
+    Case,
+    TracedSystem,
+    WorldTool,
+    tool,
+)
+from agenteval.evaluators.traces.plant.world import Dice, World
 
 _GOODS = (
     "kettle", "desk lamp", "hiking boots", "board game", "tea set", "rain jacket", "keyboard",
@@ -96,9 +101,7 @@ def _busy(world: World) -> None:
     world.service.quota, world.service.healthy_after = 0, 1
 
 
-def _service(
-    world: World, method: str, path: str, query: Mapping[str, str], body: Any
-) -> tuple[int, Any]:
+def _service(world: World, path: str, query: Mapping[str, str]) -> tuple[int, Any]:
     parts = path.strip("/").split("/")
     if parts[0] == "orders" and len(parts) == 2:
         order = world.data["orders"].get(parts[1])
@@ -319,7 +322,6 @@ ORDERS = TracedSystem(
     name="orders",
     about="support of a shop over an HTTP service of orders",
     instructions="You help the staff of a shop with questions about orders. Use the tools.",
-    has=frozenset({"service"}),
     slips=(
         "Tool-related", "Tool Selection Errors", "Incorrect Problem Identification",
         "Resource Abuse", "Goal Deviation", "Tool Output Misinterpretation", "Language-only",
@@ -331,6 +333,4 @@ ORDERS = TracedSystem(
     tools=_tools,
     policy=_policy,
     service=_service,
-    victim="get_order",
-    swapped="search_help",
 )  # fmt: skip

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agenteval.evaluators.traces.plant.dice import Dice
+from agenteval.evaluators.traces.plant.world import Dice
 from agenteval.records.finding import Impact
 
 OBSERVATION = "Observation:"
@@ -27,7 +27,6 @@ class Slip:
     category: str
     description: str
     impact: Impact = "HIGH"
-    evidence: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +64,10 @@ class Seen:
 
 
 class Mind:
-    """What a policy thinks with: the request, its instructions, and the way it errs."""
+    """What a policy thinks with: the request, and the way it errs."""
 
     def __init__(self, seen: Seen, dice: Dice, errs: str | None = None) -> None:
         self.request = seen.request or ""
-        self.system = seen.system
         self.dice = dice
         self._errs = errs
 
@@ -77,10 +75,10 @@ class Mind:
         """Whether this model makes errors of this kind."""
         return self._errs == category
 
-    def find(self, pattern: str, number: int = 0) -> str:
-        """The number-th match in the request (its first group, if it has one); "" for none."""
-        found = re.findall(pattern, self.request)
-        return str(found[number]) if len(found) > number else ""
+    def find(self, pattern: str) -> str:
+        """The first match in the request; "" for none."""
+        match = re.search(pattern, self.request)
+        return match[0] if match else ""
 
     def all(self, pattern: str) -> list[str]:
         """All different matches in the request, in their order."""
