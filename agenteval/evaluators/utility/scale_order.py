@@ -32,6 +32,7 @@ _LEAD = re.compile(
     rf"(?P<number>-?{_NUMBER})(?:\s*(?:%|[a-z]{{1,7}}\b)?\s*(?:-|–|to)\s*[$€£]?{_NUMBER})?"
     r"\s*(?P<more>\+)?"
 )
+_PHRASE = re.compile(rf"\b(?:{'|'.join(words.PHRASES)})\b")
 _RUNS = {
     "worst_to_best": "run from worst to best",
     "best_to_worst": "run from best to worst",
@@ -116,9 +117,8 @@ def settle(
 def settle_range(bounds: tuple[float, float], stated: Stated | None, name: str) -> Settled:
     """As `settle`, of a range of numbers. Stated bounds are worst and best as they stand."""
     low, high = (f"{bound:g}" for bound in bounds)
-    thing = _unwelcome(name)
-    if stated is None and thing:
-        return Settled((), "unclear", "numeric", f"unclear: more of {thing!r} may be the worse")
+    if stated is None and _welcome(name) == -1:
+        return Settled((), "unclear", "numeric", f"unclear: more of {name!r} may be the worse")
     if stated == "best_to_worst" or (stated is None and bounds[0] > bounds[1]):
         return Settled(
             (), "worst_to_best", "numeric", f"turned round: {low} is the best, {high} the worst"
@@ -142,28 +142,32 @@ def order_of(labels: Sequence[str], name: str = "") -> Told:
         return Told("nominal", "the values name kinds of things, not grades", plain=True)
     if all(re.fullmatch(r"(?:grade )?[a-f]", level) for level in levels):
         return _direction([-float(ord(level[-1])) for level in levels], "letters, A the best")
+    if set(levels) == {"true", "false"}:  # as yes and no; beside other words it is a grade
+        levels = ["yes" if level == "true" else "no" for level in levels]
     ends = f"{levels[0]!r} … {levels[-1]!r}"
     behind = [_unnumbered(level) for level in levels]
     places = [place(text) for text in behind]
-    known = [n for level in levels if (n := _quantity(level)) is not None]
-    thing = _unwelcome(name)
+    numbers = [n for level in levels if (n := _quantity(level)) is not None]
+    numbered = len(numbers) == len(levels)
+    if words.KINDS.intersection(fold(name).split()[-1:]):
+        return Told("unclear", f"{name!r} asks for a kind, not for a grade")
+    welcome = _welcome(name)
     told = _by_quality(places, ends) if behind[0] != behind[-1] else None
-    if told is None and len(known) == len(levels):
-        told = _by_unit(known, levels)
+    if numbered and (told is None or told.verdict == "unclear"):
+        told = _by_unit(numbers, levels) or told
     if told is not None:
-        constant = thing is not None and thing.startswith(("difficult", "complex"))
-        return Told("unclear", f"{thing!r} is no quality of the work") if constant else told
+        constant = re.search(r"difficult|complex", name.casefold()) and welcome == -1
+        return Told("unclear", f"{name!r} is no quality of the work") if constant else told
     told = _by_amount(places, ends) if behind[0] != behind[-1] else None
-    falls = told is not None and told.verdict == "best_to_worst"
     bare = not any(p.heads or p.whole for p in (places[0], places[-1]))
-    if falls and bare and not _is_welcome(name):
+    if told is not None and told.verdict == "best_to_worst" and bare and welcome != 1:
         return Told("unclear", f"{ends} may be of something unwelcome")
-    if told is None and len(known) == len(levels):
-        told = _by_number(known, behind, ends, percent="%" in levels[-1])
-    if told is not None and told.verdict in ("worst_to_best", "best_to_worst") and thing:
-        return Told("unclear", f"more of {thing!r} may be the worse")
+    if told is None and numbered:
+        told = _by_number(numbers, behind, ends, percent="%" in levels[-1])
+    if told is not None and told.verdict in ("worst_to_best", "best_to_worst") and welcome == -1:
+        return Told("unclear", f"more of {name!r} may be the worse")
     short = all(len(text.split()) <= _SHORT for text in behind)
-    if told is None and not known and short and all(p.empty for p in places):
+    if told is None and not numbers and short and all(p.empty for p in places):
         return Told("nominal", "no value carries a graded word or a number")
     return told or Told("unclear", f"nothing in {ends} says which end is the best")
 
@@ -218,7 +222,9 @@ def place(label: str) -> Place:
 
 
 def _clause(text: str) -> Place:
-    tokens = _TOKEN.findall(re.sub(r"\bat all\b|[-/]", " ", text))
+    text = re.sub(r"\bat all\b|[-/]", " ", text)
+    text = _PHRASE.sub(lambda match: words.PHRASES[match[0]], text)
+    tokens = _TOKEN.findall(text)
     tokens = [t for t in tokens if t not in words.WEIGHTLESS]
     if len(tokens) == 1 and tokens[0] in words.ALONE:
         return Place(None, words.ALONE[tokens[0]], whole=True)
@@ -232,7 +238,7 @@ def _clause(text: str) -> Place:
         return Place(heads=heads)  # a sentence: what it says is not in one of its words
     if quality is not None and not (words.QUALITY[quality] == 0 and -1 in signs):
         return Place(_of_head(words.QUALITY[quality], _degree(degrees)), heads=(quality, *heads))
-    if "free" in heads and any(words.sign(t) == -1 for t in heads if t != "too"):
+    if re.search(r"\w free$|\bfree (?:of|from)\b", text) and "too" not in heads:
         return Place(1.0, heads=heads)
     if signs:
         return Place(_of_head(-0.8 if -1 in signs else 0.8, _degree(degrees)), heads=heads)
@@ -263,23 +269,38 @@ def _of_head(base: float, degree: float) -> float:
 def _by_quality(places: Sequence[Place], ends: str) -> Told | None:
     """By the values of the two ends, or None when words of quality do not decide.
 
-    A bare degree at one end ("none", "partially") is one of what the other end speaks of; a degree
-    of something unknown ("no hiccups") is the opposite of the other end, less plainly.
+    A mere degree at one end ("none", "limited vocabulary") is one of what the other end speaks of
+    ("rich vocabulary"). None of
+    something unknown ("no hiccups") is the opposite of the other end, and so is the whole of it
+    ("fully boxed") where that is bad, less plainly; also what no word of the lexicon names, when
+    the levels before it lead away from the other end or that end leaves nothing beyond it.
     """
     values = [p.value for p in places]
     plain = True
     for here, there in ((0, -1), (-1, 0)):
         other, amount = places[there].value, places[here].amount
-        if values[here] is None and amount is not None and other is not None:
-            if places[here].heads and (amount == words.NONE or places[here].whole):
-                values[here], plain = (0.8 if other < 0 else -0.8), False
-            elif not places[here].heads:
-                fault = any(words.sign(head) == -1 for head in places[there].heads)
-                values[here] = _of_head(-0.8 if fault else 0.8, amount)
+        if values[here] is not None or other is None:
+            continue
+        if amount is not None and set(places[here].heads) <= set(places[there].heads):
+            fault = any(words.sign(head) == -1 for head in places[there].heads)
+            values[here] = _of_head(-0.8 if fault else 0.8, amount)
+        elif amount == words.NONE or (places[here].whole and other < 0):
+            values[here], plain = (0.8 if other < 0 else -0.8), False
+        elif amount is None and len(places[here].heads) <= _MOST_UNKNOWN:
+            towards = [v for v in values[:: 1 if there == 0 else -1] if v is not None]
+            away = all((a - b) * other > 0 for a, b in pairwise(towards))
+            span = max(abs(other - v) for v in towards)
+            negated = any(p + h in places[there].heads for h in places[here].heads
+                          for p in words.NEGATING_PREFIXES)  # fmt: skip
+            if away and (negated or span >= _APART or (abs(other) >= 1.0 and len(places) > 2)):
+                values[here], plain = -other, False
     first, last = values[0], values[-1]
     if first is None or last is None:
         return None
-    if _too_little_and_too_much(places):
+    heads = [head for p in places for head in p.heads]
+    if any(h.startswith(words.TOO_LITTLE) and not h.startswith("underst") for h in heads) and any(
+        h.startswith(words.TOO_MUCH) for h in heads
+    ):
         return Told("unclear", "too little and too much are different faults")
     if abs(last - first) < _APART:
         return Told("unclear", f"{ends} are about equally good")
@@ -290,34 +311,21 @@ def _by_quality(places: Sequence[Place], ends: str) -> Told | None:
     return Told(verdict, ends, plain=plain and abs(last - first) >= 2 * _APART)
 
 
-def _too_little_and_too_much(places: Sequence[Place]) -> bool:
-    heads = [head for p in places for head in p.heads]
-    little = any(h.startswith(words.TOO_LITTLE) and not h.startswith("underst") for h in heads)
-    return little and any(h.startswith(words.TOO_MUCH) for h in heads)
-
-
 def _by_amount(places: Sequence[Place], ends: str) -> Told | None:
     """From none to all of something that is not known to be bad: more of it is better.
 
     Of something that no word of the lexicon names, only the whole of it is known to be wanted:
     "few steps … many steps" and "never interrupts … always interrupts" say nothing.
     """
-    first, last = (_without(places[i], places[j]) for i, j in ((0, -1), (-1, 0)))
+    first, last = places[0], places[-1]
     if first.amount is None or last.amount is None or abs(last.amount - first.amount) < _APART:
         return None
     less, more = sorted((first, last), key=lambda p: p.amount or 0.0)
+    same = not less.heads or not more.heads or set(less.heads) & set(more.heads)
     bare = not less.heads and not more.heads
-    if not bare and not more.whole and not (less.amount == words.NONE and more.amount == 1.0):
+    if not bare and not (more.whole and (same or less.amount == words.NONE)):
         return None
     return Told("worst_to_best" if more is last else "best_to_worst", ends)
-
-
-def _without(end: Place, other: Place) -> Place:
-    """ "Untranslated" is none of what "fully translated" speaks of."""
-    for head in end.heads:
-        if any(head == prefix + h for prefix in words.NEGATING_PREFIXES for h in other.heads):
-            return Place(None, words.NONE, heads=end.heads)
-    return end
 
 
 # ---------------------------------------------------------------- numbers
@@ -379,8 +387,9 @@ def _direction(values: Sequence[float], reason: str) -> Told:
 # ---------------------------------------------------------------- names
 
 
-def _unwelcome(name: str) -> str | None:
-    """The thing that a criterion's name asks for less of: "Error rate", "Time to solve"; or None.
+def _welcome(name: str) -> int:
+    """1 where a criterion's name asks for more of a quality, -1 of what one wants less of
+    ("Error rate", "Time to solve", "Steps taken"), 0 where it says neither.
 
     "Error handling", "Bias awareness" and "Cost-efficiency" speak of their last word.
     """
@@ -389,24 +398,17 @@ def _unwelcome(name: str) -> str | None:
     while tokens and (tokens[0] in words.MEASURES or tokens[0] in words.WEIGHTLESS):
         counted = counted or tokens[0] in words.COUNTS
         tokens = tokens[1:]
-    for at, token in enumerate(tokens):
-        if token in words.PREPOSITIONS and at:
-            tokens = tokens[:at]
-            break
-    while tokens and (tokens[-1] in words.MEASURES or tokens[-1] in ("taken", "used", "needed")):
-        counted = counted or tokens[-1] in words.COUNTS
+    at = next((i for i, t in enumerate(tokens) if i and t in words.PREPOSITIONS), len(tokens))
+    tokens = tokens[:at]
+    while tokens and (tokens[-1] in words.MEASURES or tokens[-1] in words.SPENT):
+        counted = counted or tokens[-1] in words.COUNTS or tokens[-1] in words.SPENT
         tokens = tokens[:-1]
-    if not tokens or words.sign(tokens[-1]) == 1 or tokens[-1] in words.DEALING:
-        return None
-    for token in reversed(tokens):
-        bad = token in words.UNWELCOME or words.sign(token) == -1
-        if bad or (counted and token in words.UNITS):
-            return token
-    return None
-
-
-def _is_welcome(name: str) -> bool:
-    """Whether a criterion's name speaks of a quality, so that a falling list of bare amounts of it
-    ("high … low") runs best first."""
-    tokens = _TOKEN.findall(fold(name).replace("-", " "))
-    return any(words.sign(token) == 1 for token in tokens) and _unwelcome(name) is None
+    if not tokens:
+        return 0
+    if words.sign(tokens[-1]) == 1 or tokens[-1] in words.DEALING:
+        return 1
+    if any(t in words.UNWELCOME or words.sign(t) == -1 for t in tokens):
+        return -1
+    if counted and words.UNITS.intersection(tokens):
+        return -1
+    return int(any(words.sign(t) == 1 for t in tokens))

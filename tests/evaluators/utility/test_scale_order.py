@@ -138,6 +138,7 @@ Redundant calls | No redundant calls
 Not simplified | Partially simplified | Completely simplified
 Non-generalizable | Partially generalizable | Highly generalizable
 Missing steps | Incomplete steps | All steps included
+Outdated | Mostly current | Up to date
 """.strip().splitlines()
 
 NEITHER = [
@@ -157,7 +158,6 @@ NEITHER = [
     ("never interrupts | sometimes interrupts the flow | always asks first", UNCLEAR),
     ("never asks | sometimes asks | always asks", UNCLEAR),
     ("0 sources | 1-2 sources | 3+ sources", UNCLEAR),
-    ("Outdated | Mostly current | Up to date", UNCLEAR),  # the lexicon knows one end only
     ("1 step | 2 steps | many-ish", UNCLEAR),
     ("3 | 1 | 2", UNCLEAR),
     ("excellent | outstanding", UNCLEAR),
