@@ -142,6 +142,22 @@ def order_of(labels: Sequence[str], name: str = "") -> Told:
         return Told("nominal", "the values name kinds of things, not grades", plain=True)
     if all(re.fullmatch(r"(?:grade )?[a-f]", level) for level in levels):
         return _direction([-float(ord(level[-1])) for level in levels], "letters, A the best")
+    if words.KINDS.intersection(fold(name).split()[-1:]):
+        return Told("unclear", f"{name!r} asks for a kind, not for a grade")
+    told, strength = _evidence(levels)
+    if re.search("difficult|complex", name.casefold()):
+        strength = min(strength, 1)  # of the problem, perhaps: "easy … hard" is no quality of work
+    if told.verdict in _RUNS and _welcome(name) < 1 - strength:
+        return Told("unclear", f"{told.reason}: more of {name!r} may be the worse")
+    return told
+
+
+def _evidence(levels: Sequence[str]) -> tuple[Told, int]:
+    """What the levels say, and how strongly.
+
+    2: words of quality, or a unit, which no name withholds. 1: plain numbers, and the whole of
+    something. 0: bare degrees ("low … high"), which tell only of what a name calls good.
+    """
     if set(levels) == {"true", "false"}:  # as yes and no; beside other words it is a grade
         levels = ["yes" if level == "true" else "no" for level in levels]
     ends = f"{levels[0]!r} … {levels[-1]!r}"
@@ -149,27 +165,20 @@ def order_of(labels: Sequence[str], name: str = "") -> Told:
     places = [place(text) for text in behind]
     numbers = [n for level in levels if (n := _quantity(level)) is not None]
     numbered = len(numbers) == len(levels)
-    if words.KINDS.intersection(fold(name).split()[-1:]):
-        return Told("unclear", f"{name!r} asks for a kind, not for a grade")
-    welcome = _welcome(name)
-    told = _by_quality(places, ends) if behind[0] != behind[-1] else None
+    differ = behind[0] != behind[-1]
+    told = _by_quality(places, ends) if differ else None
     if numbered and (told is None or told.verdict == "unclear"):
         told = _by_unit(numbers, levels) or told
     if told is not None:
-        constant = re.search(r"difficult|complex", name.casefold()) and welcome == -1
-        return Told("unclear", f"{name!r} is no quality of the work") if constant else told
-    told = _by_amount(places, ends) if behind[0] != behind[-1] else None
-    bare = not any(p.heads or p.whole for p in (places[0], places[-1]))
-    if told is not None and told.verdict == "best_to_worst" and bare and welcome != 1:
-        return Told("unclear", f"{ends} may be of something unwelcome")
-    if told is None and numbered:
-        told = _by_number(numbers, behind, ends, percent="%" in levels[-1])
-    if told is not None and told.verdict in ("worst_to_best", "best_to_worst") and welcome == -1:
-        return Told("unclear", f"more of {name!r} may be the worse")
+        return told, 2
+    if differ and (told := _by_amount(places, ends)):
+        return told, int(any(p.heads or p.whole for p in (places[0], places[-1])))
+    if numbered and (told := _by_number(numbers, behind, ends, percent="%" in levels[-1])):
+        return told, 1
     short = all(len(text.split()) <= _SHORT for text in behind)
-    if told is None and not numbers and short and all(p.empty for p in places):
-        return Told("nominal", "no value carries a graded word or a number")
-    return told or Told("unclear", f"nothing in {ends} says which end is the best")
+    if not numbers and short and all(p.empty for p in places):
+        return Told("nominal", "no value carries a graded word or a number"), 0
+    return Told("unclear", f"nothing in {ends} says which end is the best"), 0
 
 
 def counted_in_units(labels: Sequence[str]) -> bool:
@@ -267,40 +276,18 @@ def _of_head(base: float, degree: float) -> float:
 
 
 def _by_quality(places: Sequence[Place], ends: str) -> Told | None:
-    """By the values of the two ends, or None when words of quality do not decide.
-
-    A mere degree at one end ("none", "limited vocabulary") is one of what the other end speaks of
-    ("rich vocabulary"). None of
-    something unknown ("no hiccups") is the opposite of the other end, and so is the whole of it
-    ("fully boxed") where that is bad, less plainly; also what no word of the lexicon names, when
-    the levels before it lead away from the other end or that end leaves nothing beyond it.
-    """
+    """By the values of the two ends, or None when words of quality do not decide."""
     values = [p.value for p in places]
-    plain = True
-    for here, there in ((0, -1), (-1, 0)):
-        other, amount = places[there].value, places[here].amount
-        if values[here] is not None or other is None:
-            continue
-        if amount is not None and set(places[here].heads) <= set(places[there].heads):
-            fault = any(words.sign(head) == -1 for head in places[there].heads)
-            values[here] = _of_head(-0.8 if fault else 0.8, amount)
-        elif amount == words.NONE or (places[here].whole and other < 0):
-            values[here], plain = (0.8 if other < 0 else -0.8), False
-        elif amount is None and len(places[here].heads) <= _MOST_UNKNOWN:
-            towards = [v for v in values[:: 1 if there == 0 else -1] if v is not None]
-            away = all((a - b) * other > 0 for a, b in pairwise(towards))
-            span = max(abs(other - v) for v in towards)
-            negated = any(p + h in places[there].heads for h in places[here].heads
-                          for p in words.NEGATING_PREFIXES)  # fmt: skip
-            if away and (negated or span >= _APART or (abs(other) >= 1.0 and len(places) > 2)):
-                values[here], plain = -other, False
     first, last = values[0], values[-1]
+    if first is None and last is not None:
+        first = _against(places[0], places[-1], [v for v in values[::-1] if v is not None])
+    elif last is None and first is not None:
+        last = _against(places[-1], places[0], [v for v in values if v is not None])
     if first is None or last is None:
         return None
-    heads = [head for p in places for head in p.heads]
-    if any(h.startswith(words.TOO_LITTLE) and not h.startswith("underst") for h in heads) and any(
-        h.startswith(words.TOO_MUCH) for h in heads
-    ):
+    spoken = [head for p in places for head in p.heads if not head.startswith("underst")]
+    little = any(head.startswith(words.TOO_LITTLE) for head in spoken)
+    if little and any(head.startswith(words.TOO_MUCH) for head in spoken):
         return Told("unclear", "too little and too much are different faults")
     if abs(last - first) < _APART:
         return Told("unclear", f"{ends} are about equally good")
@@ -308,7 +295,30 @@ def _by_quality(places: Sequence[Place], ends: str) -> Told | None:
     if any(value is not None and not low < value < high for value in values):
         return Told("unclear", f"a level between them is better or worse than both {ends}")
     verdict: OrderVerdict = "worst_to_best" if last > first else "best_to_worst"
-    return Told(verdict, ends, plain=plain and abs(last - first) >= 2 * _APART)
+    graded = None not in (values[0], values[-1]) or not (places[0].heads and places[-1].heads)
+    return Told(verdict, ends, plain=graded and abs(last - first) >= 2 * _APART)
+
+
+def _against(end: Place, other: Place, values: Sequence[float]) -> float | None:
+    """The value of an end that no word of quality places, by that of the other, `values[0]`.
+
+    None of something unknown ("no hiccups") is its opposite, and so is the whole of it ("fully
+    boxed") where the other is bad. A mere degree ("none", "limited vocabulary") is one of what the
+    other speaks of ("rich vocabulary"). What the lexicon does not know is the opposite where it
+    stands at the end of `values` that lead away from the other end, or that leaves nothing beyond.
+    """
+    heads, worth = set(end.heads), values[0]
+    if heads and (end.amount == words.NONE or (end.whole and worth < 0)):
+        return 0.8 if worth < 0 else -0.8
+    if end.amount is not None:
+        fault = any(words.sign(head) == -1 for head in other.heads)
+        mere = heads <= set(other.heads)
+        return _of_head(-0.8 if fault else 0.8, end.amount) if mere else None
+    away = all((a - b) * worth > 0 for a, b in pairwise(values))
+    pole = values[-1] * worth < -0.5  # the best may stand in the middle
+    known = worth >= 1.0 or (not pole and (len(values) > 1 or worth <= -1.0))
+    negated = any(prefix + h in other.heads for h in heads for prefix in words.NEGATING_PREFIXES)
+    return -worth if len(heads) <= _MOST_UNKNOWN and away and (known or negated) else None
 
 
 def _by_amount(places: Sequence[Place], ends: str) -> Told | None:
