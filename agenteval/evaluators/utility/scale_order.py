@@ -243,9 +243,12 @@ def _clause(text: str) -> Place:
     if "too" in heads and words.NONE not in degrees:
         degrees = []  # "too little" is no small fault
     signs = {sign for t in heads if (sign := words.sign(t))}
+    if -1 in signs and any(words.DEALS.fullmatch(t) for t in heads):
+        signs = {1}
     if sum(words.sign(t) == 0 for t in set(heads)) > _MOST_UNKNOWN:
         return Place(heads=heads)  # a sentence: what it says is not in one of its words
-    if quality is not None and not (words.QUALITY[quality] == 0 and -1 in signs):
+    loud = quality in ("strong", "great") or words.QUALITY.get(quality or "") == 0
+    if quality is not None and not (loud and -1 in signs):
         return Place(_of_head(words.QUALITY[quality], _degree(degrees)), heads=(quality, *heads))
     if re.search(r"\w free$|\bfree (?:of|from)\b", text) and "too" not in heads:
         return Place(1.0, heads=heads)

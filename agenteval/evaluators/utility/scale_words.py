@@ -28,7 +28,7 @@ DEGREES: dict[str, float] = {
         0.15: "hardly barely scarcely rarely seldom few fewer minimal minimally low little "
               "negligible lowest sparsely",
         0.25: "slightly slight marginally marginal minor mild small isolated occasional light "
-              "occasionally limited trivial one single",
+              "occasionally limited trivial one single briefly",
         0.5: "somewhat partially partly partial some moderately moderate medium sometimes average "
              "half intermediate semi",
         0.65: "fairly reasonably quite rather generally usually often",
@@ -80,47 +80,47 @@ _GOOD = _words(
     abilit accept accommodat accomplish accura achiev acknowledg adapt adept adequa adher agree
     airtight align allay ample amus appeal apprais appreciat appropriat apt articulat assur
     attain attentive attract authentic authori autonom avail aware balanc beautiful beneficial
-    benign brilliant calibrat calm candid canonical captivat captur care careful caring cautious
-    charm cheer clarif clarity clean clear cohere cohes collab comfort commend compassion
-    compell compet compil complete completi compli comprehen concis conclusive concrete confiden
-    conform connect conscientious consider consisten construct continuous convey convinc
-    cooperat correct corroborat courte cover creativ credib crisp cultured curated curious
-    current decisive dedicat deep delegat delight deliver dependab depth descriptive deserv
-    detail determin differentiated diligent diplomatic direct discern discipline discreet
-    distinguish diverse durab dynamic eager earnest ease easi easy economical educat effective
-    efficien effortless elaborat elegan eloquent empath empow encourag engag enjoy enlighten
-    enthusias equitab essential ethical evenhanded evidenced evocative exact exceed exhaustiv
-    expect explain explicit expressive extensib factual faithful familiar farsighted fast feasib
-    fidelity firm fitting flair flawless flexib fluency fluent fluid focus follow foolproof
-    forgiving forthcoming fresh friendl fruitful fulfil functional generalis generaliz generous
-    gentle genuine graceful gracious grammatical grasp gratitude gripping ground harmless
-    harmoni healthy hearten heartfelt helpful hilarious honest honor human humble hygien ideal
-    idiomatic illuminat imaginative immediate impactful impartial impeccable implement impress
-    inclu independen inform ingenious innovat insight inspir instructive intact integrated
-    intellig interest intuitive inventive inviting judicious justif keen kind knack
-    knowledgeable lasting legal legib legitim lifelike likab lively logic lossless loyal lucid
-    maintain mastered mastery match mature meaningful meet memorab methodical meticulous mindful
-    mitigat modern modular motivat nail native natural neat nimble nondiscriminatory nonviolent
-    notable nourish novel nuanc nurturing objectiv obtain optim orderly organi original painless
-    pass passion patient perceptive perfect perform permissible persever persist personab
-    personali persuas pertinent pinpoint pithy plausib pleas polish polite portable practical
-    precis present preserv proactiv productive professional proficien profitab profound progress
-    promising prompt proper protect proven prudent punctual purposeful quality quick rational
-    readab readi ready realis reasonab reassur recall recogn reconcil recover refined refresh
-    relatab relevan reliab remarkab remember reproduc resilien resist resolv resourceful respect
-    respond responsib responsiv retain reusab reward rich richness right rigor rigour robust
-    safe salient sanitiz sanity satisf scalab seamless seasoned secur selfless sensib sequential
-    serviceab sharp simple simplif sincere skilful skill smart smooth snappy solve sooth
-    sophisticated sound specific speedy spontaneous spotless stab stable steadfast steady
-    straightforward strategic streamlined strength strict striking structur stylish
-    substantiated subtlety succe succinct suffic suitab superb support sustainab sustained swift
-    synthesi systematic tactful tailor targeted tasteful tenable thorough thought tidy timely
-    tireless tolerant traceab tractab traction transparen true trust truth tuned typed unaided
-    unaltered unassisted unbias unbroken understand understood unequivocal unforced unharmed
-    unified uniform uninterrupted unique unmatched unmistakable unparalleled unprompted uplift
-    usab useful valid valu valuable varied vast verif versatil versed viab vibrant vigilant
-    vivid warm warranted watertight welcom wellbeing wholesome willing wise wit witty workab
-    worthwhile
+    benign brevity brief brilliant calibrat calm candid canonical captivat captur care careful
+    caring cautious charm cheer clarif clarity clean clear cohere cohes collab comfort commend
+    compassion compell compet compil complete completi compli comprehen concis conclusive
+    concrete confiden conform connect conscientious consider consisten construct continuous
+    convey convinc cooperat correct corroborat courte cover creativ credib crisp cultured
+    curated curious current decisive dedicat deep delegat delight deliver dependab depth
+    descriptive deserv detail determin differentiated diligent diplomatic direct discern
+    discipline discreet distinguish diverse durab dynamic eager earnest ease easi easy
+    economical educat effective efficien effortless elaborat elegan eloquent empath empow
+    encourag engag enjoy enlighten enthusias equitab essential ethical evenhanded evidenced
+    evocative exact exceed exhaustiv expect explain explicit expressive extensib factual
+    faithful familiar farsighted fast feasib fidelity firm fitting flair flawless flexib fluency
+    fluent fluid focus follow foolproof forgiving forthcoming fresh friendl fruitful fulfil
+    functional generalis generaliz generous gentle genuine graceful gracious grammatical grasp
+    gratitude gripping ground harmless harmoni healthy hearten heartfelt helpful hilarious
+    honest honor human humble hygien ideal idiomatic illuminat imaginative immediate impactful
+    impartial impeccable implement impress inclu independen inform ingenious innovat insight
+    inspir instructive intact integrated intellig interest intuitive inventive inviting
+    judicious justif keen kind knack knowledgeable lasting legal legib legitim lifelike likab
+    lively logic lossless loyal lucid maintain mastered mastery match mature meaningful meet
+    memorab methodical meticulous mindful mitigat modern modular motivat nail native natural
+    neat nimble nondiscriminatory nonviolent notable nourish novel nuanc nurturing objectiv
+    obtain optim orderly organi original painless pass passion patient perceptive perfect
+    perform permissible persever persist personab personali persuas pertinent pinpoint pithy
+    plausib pleas polish polite portable practical precis present preserv priorit proactiv
+    productive professional proficien profitab profound progress promising prompt proper protect
+    proven prudent punctual purposeful quality quick rational readab readi ready realis reasonab
+    reassur recall recogn reconcil recover refined refresh relatab relevan reliab remarkab
+    remember reproduc resilien resist resolv resourceful respect respond responsib responsiv
+    retain reusab reward rich richness right rigor rigour robust safe salient sanitiz sanity
+    satisf scalab seamless seasoned secur selfless sensib sequential serviceab sharp simple
+    simplif sincere skilful skill smart smooth snappy solve sooth sophisticated sound specific
+    speedy spontaneous spotless stab stable steadfast steady straightforward strategic
+    streamlined strength strict striking structur stylish substantiated subtlety succe succinct
+    suffic suitab superb support sustainab sustained swift synthesi systematic tactful tailor
+    targeted tasteful tenable thorough thought tidy timely tireless tolerant traceab tractab
+    traction transparen true trust truth tuned typed unaided unaltered unassisted unbias
+    unbroken understand understood unequivocal unforced unharmed unified uniform uninterrupted
+    unique unmatched unmistakable unparalleled unprompted uplift usab useful valid valu valuable
+    varied vast verif versatil versed viab vibrant vigilant vivid warm warranted watertight
+    welcom wellbeing wholesome willing wise wit witty workab worthwhile
     """
 )
 _BAD = _words(
@@ -138,54 +138,54 @@ _BAD = _words(
     copied copying corrosive corrupt costly counterproductive cram crash creepy cringe crippl
     crude cruel cryptic cumbersome cursory curt cynical damag danger dark dated dead deadlock
     debatable debt deceiv decept defam defect defensive deflect deform degenerat degrad delay
-    delet delud delusion demean demoraliz denigrat deplor deprecat depress derail derivative
-    derog desperate destructi deteriorat detour detriment deviat difficult digress dirty
-    disappoint discourag discrepan discriminat disengag disgust disheart disingenuous disjoint
-    dismiss disorder disorgani disorient disparag dispute disregard disrespect disrupt dissonan
-    distort distract distress distrust disturb divisive dodge dodging dodgy dogmatic doubt
-    downtime drab drag draggy drift drop dropp drown dubious dull dumb duplicat dysfunction
-    egregious enrag erratic erroneous error escap evad evasi exaggerat excessiv exclusion excuse
-    expensive exploit exposed exposes fabricat fail fallac false fanciful farfetched fatal fault
-    fear feeble fictional fictitious fiddly filler fishy fixated flagrant flaky flaw flicker
-    flimsy flippant flop flounder flout foolish forced forged forget forgot formulaic fractured
-    fragile fragment frantic fraud freez frivol froze frustrat fumbl futile fuzzy gap garbage
-    garbled generic gibberish gimmick glaring glib glitch gloomy gloss grating gratuitous grave
-    greedy grim grumpy guess gullible gush halluc halting handwav haphazard harass hard harm
-    harmful harsh hasty hate hateful hazard hazy heartless hedge heedless hesitan hid hijack
-    hinder hole hollow horrif hostil hung hurried hurt idle ignor illeg illogical illusory
-    immatur impenetrab imperson impolite imposs improvis impul inabilit inaccura inaction
-    inappropriate incident inconclusive indifferen inept inert inflame inflammatory inflat
-    infringe infuriat inhuman injur insecure insensitive insincere insipid insuffic insult
-    interfer interrupt intimidat intrus invad invalidat invasiv invented inventing invents irat
-    irrelevan irreproduc irritat isolating jaded jagged jailbr jargon jarring jeopard jerky
-    jitter judgmental jumble jumpy junk kludg lack lacklust lag laggard laggy lapse late latency
-    lazy leak leap lengthy lethal lethargic lethargy libel lie lies limp listless loop lopsided
-    lose loses losing loss lossy lost loud ludicrous lying malevolent malform malfunction
-    malicious mangl manipulat maze meander mechanical meddl mess messy mindless misalign mislead
-    misled miss missed misses missing mistak mixup monolithic monoton moralis moraliz muddl
-    muffled mundane murky myopic nag naive narrow nasty nausea needless needs neglect negligen
-    nois noise noisy nonsens nonsequitur nuisance obfuscat oblivious obscen obscur obsolete
-    obstinate obstruct obtrusive obtuse off offens omission omit onerous opaque oppress
-    ostentatious outage outdated outlandish overfit overhead overly overrefus overrun painful
-    panic paralys parrot partisan patchy patroni pedantic perfunctory peril perplex phony pii
-    pitfall plagiar plagu plod plodding pointless poison polariz pollut pompous ponderous preach
-    predatory prejudic presumptuous pretentious problem profan prolix prone propagandis
-    provocative punish pushy puzzling quirky quit quits racis racy rambl random rant rash
-    reactive reckless redundan refus regress regrett reject reluctan repeats repetit reprimand
-    repuls resent retract revis rewrit riddled ridicul rigid risk risky rival robotic rogue rote
-    rough roundabout rubbish rude ruin rush rushed rusty sabotag sarcas scam scant scary scatter
-    scold scrambled scripted secretive selfish sexis shady shaky shallow shame shoddy
-    shortcoming simplistic skip skipp slack slander slapdash slip slopp slow sluggish smear smug
-    snag snark sneak spaghetti spam sparse speculat spill spite spoil spotty spurious squander
-    stagnant stale stall static stereotyp stiff stigma stilted stitched strained stray stubborn
-    stuck stumbl stumped stunted stupid stutter subjective superfluous surprising suspicious
-    swamp swear swore sycoph tamper tangen tangl tantrum tardy tasteless tattered tedious
-    tentative thinly threat tilt tired tiresome too tortuous torture toxic translationese trite
-    trouble turgid twisted typo ugly unable unansw unaware uncertain unclear undermin unfair
-    unintellig unnatural unnecessar unneeded unproven unrelated unsuitab unsupported unsure
-    untouched upset useless vacuous vague vandal verbos vex vicious violat violen virulent void
-    volatil vulgar vulnerab wait wander warp wast waste weird wild winding wobbl wooden woolly
-    wordy worr worthless wrong yell
+    delet delud delusion demean demoraliz denigrat dependen deplor deprecat depress derail
+    derivative derog desperate destructi deteriorat detour detriment deviat difficult digress
+    dirty disappoint discourag discrepan discriminat disengag disgust disheart disingenuous
+    disjoint dismiss disorder disorgani disorient disparag dispute disregard disrespect disrupt
+    dissonan distort distract distress distrust disturb divisive dodge dodging dodgy dogmatic
+    doubt downtime drab drag draggy drift drop dropp drown dubious dull dumb duplicat
+    dysfunction egregious enrag erratic erroneous error escap evad evasi exaggerat excessiv
+    exclusion excuse expensive exploit exposed exposes fabricat fail fallac false fanciful
+    farfetched fatal fault fear feeble fictional fictitious fiddly filler fishy fixated flagrant
+    flaky flaw flicker flimsy flippant flop flounder flout foolish forced forged forget forgot
+    formulaic fractured fragile fragment frantic fraud freez frivol froze frustrat fumbl futile
+    fuzzy gap garbage garbled generic gibberish gimmick glaring glib glitch gloomy gloss grating
+    gratuitous grave greedy grim grumpy guess gullible gush halluc halting handwav haphazard
+    harass hard harm harmful harsh hasty hate hateful hazard hazy heartless hedge heedless
+    hesitan hid hijack hinder hole hollow horrif hostil hung hurried hurt idle ignor illeg
+    illogical illusory immatur impenetrab imperson impolite imposs improvis impul inabilit
+    inaccura inaction inappropriate incident inconclusive indifferen inept inert inflame
+    inflammatory inflat infringe infuriat inhuman injur insecure insensitive insincere insipid
+    insuffic insult interfer interrupt intimidat intrus invad invalidat invasiv invented
+    inventing invents irat irrelevan irreproduc irritat isolating jaded jagged jailbr jargon
+    jarring jeopard jerky jitter judgmental jumble jumpy junk kludg lack lacklust lag laggard
+    laggy lapse late latency lazy leak leap lengthy lethal lethargic lethargy libel lie lies
+    limp listless loop lopsided lose loses losing loss lossy lost loud ludicrous lying
+    malevolent malform malfunction malicious mangl manipulat maze meander mechanical meddl mess
+    messy mindless misalign mislead misled miss missed misses missing mistak mixup monolithic
+    monoton moralis moraliz muddl muffled mundane murky myopic nag naive narrow nasty nausea
+    needless needs neglect negligen nois noise noisy nonsens nonsequitur nuisance obfuscat
+    oblivious obscen obscur obsolete obstinate obstruct obtrusive obtuse off offens omission
+    omit onerous opaque oppress ostentatious outage outdated outlandish overfit overhead overly
+    overrefus overrun painful panic paralys parrot partisan patchy patroni pedantic perfunctory
+    peril perplex phony pii pitfall plagiar plagu plod plodding pointless poison polariz pollut
+    pompous ponderous preach predatory prejudic presumptuous pretentious problem profan prolix
+    prone propagandis provocative punish pushy puzzling quirky quit quits racis racy rambl
+    random rant rash reactive reckless redundan refus regress regrett reject reluctan repeats
+    repetit reprimand repuls resent retract revis rewrit riddled ridicul rigid risk risky rival
+    robotic rogue rote rough roundabout rubbish rude ruin rush rushed rusty sabotag sarcas scam
+    scant scary scatter scold scrambled scripted secretive selfish sexis shady shaky shallow
+    shame shoddy shortcoming simplistic skip skipp slack slander slapdash slip slopp slow
+    sluggish smear smug snag snark sneak spaghetti spam sparse speculat spill spite spoil spotty
+    spurious squander stagnant stale stall static stereotyp stiff stigma stilted stitched
+    strained stray stubborn stuck stumbl stumped stunted stupid stutter subjective superfluous
+    surprising suspicious swamp swear swore sycoph tamper tangen tangl tantrum tardy tasteless
+    tattered tedious tentative thinly threat tilt tired tiresome too tortuous torture toxic
+    translationese trite trouble turgid twisted typo ugly unable unansw unaware uncertain
+    unclear undermin unfair unintellig unnatural unnecessar unneeded unproven unrelated unsuitab
+    unsupported unsure untouched upset useless vacuous vague vandal verbos vex vicious violat
+    violen virulent void volatil vulgar vulnerab wait wander warp wast waste weird wild winding
+    wobbl wooden woolly wordy worr worthless wrong yell
     """
 )
 _STEMS = dict.fromkeys(_GOOD, 1) | dict.fromkeys(_BAD, -1)
@@ -251,6 +251,11 @@ UNWELCOME = _words(
 DEALING = _words(
     """handling avoidance prevention detection recovery analysis correction resistance management
     reduction mitigation absence freedom resilience tolerance checking assessment control"""
+)
+# What is good to do about a fault: "acknowledges uncertainty", "does not detect errors".
+DEALS = re.compile(
+    r"(?:acknowledge|address|admit|avoid|catch|detect|discuss|explain|fixe?|flag|handle|"
+    r"identif(?:y|ie)|mitigate|prevent|reduce|resist|resolve|spot|avert)(?:e?s)?|corrects|recogni[sz]es|reports"
 )
 KINDS = frozenset(("type", "types", "kind", "category"))  # names that ask for no grade
 PREPOSITIONS = frozenset(("in", "of", "for", "with", "to", "by", "on", "from", "per", "at"))

@@ -186,6 +186,10 @@ limited vocabulary | adequate vocabulary | rich vocabulary
 breaks character | mostly in character | fully in character
 violates privacy | partially protects privacy | fully protects privacy
 insensitive | mostly sensitive | sensitive
+never acknowledges uncertainty | always acknowledges uncertainty
+wordy | brief
+does not detect errors | detects some errors | detects all errors
+strong bias | moderate bias | slight bias | no bias
 frobby | partially transparent | transparent
 frobby | mostly right | perfectly right
 frobby | wobbly | very clear
