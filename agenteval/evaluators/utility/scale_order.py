@@ -32,6 +32,7 @@ _LEAD = re.compile(
     rf"(?P<number>-?{_NUMBER})(?:\s*(?:%|[a-z]{{1,7}}\b)?\s*(?:-|–|to)\s*[$€£]?{_NUMBER})?"
     r"\s*(?P<more>\+)?"
 )
+_PHRASE = re.compile(rf"\b(?:{'|'.join(words.PHRASES)})\b")
 _RUNS = {
     "worst_to_best": "run from worst to best",
     "best_to_worst": "run from best to worst",
@@ -116,9 +117,8 @@ def settle(
 def settle_range(bounds: tuple[float, float], stated: Stated | None, name: str) -> Settled:
     """As `settle`, of a range of numbers. Stated bounds are worst and best as they stand."""
     low, high = (f"{bound:g}" for bound in bounds)
-    thing = _unwelcome(name)
-    if stated is None and thing:
-        return Settled((), "unclear", "numeric", f"unclear: more of {thing!r} may be the worse")
+    if stated is None and _welcome(name) == -1:
+        return Settled((), "unclear", "numeric", f"unclear: more of {name!r} may be the worse")
     if stated == "best_to_worst" or (stated is None and bounds[0] > bounds[1]):
         return Settled(
             (), "worst_to_best", "numeric", f"turned round: {low} is the best, {high} the worst"
@@ -142,30 +142,43 @@ def order_of(labels: Sequence[str], name: str = "") -> Told:
         return Told("nominal", "the values name kinds of things, not grades", plain=True)
     if all(re.fullmatch(r"(?:grade )?[a-f]", level) for level in levels):
         return _direction([-float(ord(level[-1])) for level in levels], "letters, A the best")
+    if words.KINDS.intersection(fold(name).split()[-1:]):
+        return Told("unclear", f"{name!r} asks for a kind, not for a grade")
+    told, strength = _evidence(levels)
+    if re.search("difficult|complex", name.casefold()):
+        strength = min(strength, 1)  # of the problem, perhaps: "easy … hard" is no quality of work
+    if told.verdict in _RUNS and _welcome(name) < 1 - strength:
+        return Told("unclear", f"{told.reason}: more of {name!r} may be the worse")
+    return told
+
+
+def _evidence(levels: Sequence[str]) -> tuple[Told, int]:
+    """What the levels say, and how strongly.
+
+    2: words of quality, or a unit, which no name withholds. 1: plain numbers, and the whole of
+    something. 0: bare degrees ("low … high"), which tell only of what a name calls good.
+    """
+    if set(levels) == {"true", "false"}:  # as yes and no; beside other words it is a grade
+        levels = ["yes" if level == "true" else "no" for level in levels]
     ends = f"{levels[0]!r} … {levels[-1]!r}"
     behind = [_unnumbered(level) for level in levels]
     places = [place(text) for text in behind]
-    known = [n for level in levels if (n := _quantity(level)) is not None]
-    thing = _unwelcome(name)
-    told = _by_quality(places, ends) if behind[0] != behind[-1] else None
-    if told is None and len(known) == len(levels):
-        told = _by_unit(known, levels)
+    numbers = [n for level in levels if (n := _quantity(level)) is not None]
+    numbered = len(numbers) == len(levels)
+    differ = behind[0] != behind[-1]
+    told = _by_quality(places, ends) if differ else None
+    if numbered and (told is None or told.verdict == "unclear"):
+        told = _by_unit(numbers, levels) or told
     if told is not None:
-        constant = thing is not None and thing.startswith(("difficult", "complex"))
-        return Told("unclear", f"{thing!r} is no quality of the work") if constant else told
-    told = _by_amount(places, ends) if behind[0] != behind[-1] else None
-    falls = told is not None and told.verdict == "best_to_worst"
-    bare = not any(p.heads or p.whole for p in (places[0], places[-1]))
-    if falls and bare and not _is_welcome(name):
-        return Told("unclear", f"{ends} may be of something unwelcome")
-    if told is None and len(known) == len(levels):
-        told = _by_number(known, behind, ends, percent="%" in levels[-1])
-    if told is not None and told.verdict in ("worst_to_best", "best_to_worst") and thing:
-        return Told("unclear", f"more of {thing!r} may be the worse")
+        return told, 2
+    if differ and (told := _by_amount(places, ends)):
+        return told, int(any(p.heads or p.whole for p in (places[0], places[-1])))
+    if numbered and (told := _by_number(numbers, behind, ends, percent="%" in levels[-1])):
+        return told, 1
     short = all(len(text.split()) <= _SHORT for text in behind)
-    if told is None and not known and short and all(p.empty for p in places):
-        return Told("nominal", "no value carries a graded word or a number")
-    return told or Told("unclear", f"nothing in {ends} says which end is the best")
+    if not numbers and short and all(p.empty for p in places):
+        return Told("nominal", "no value carries a graded word or a number"), 0
+    return Told("unclear", f"nothing in {ends} says which end is the best"), 0
 
 
 def counted_in_units(labels: Sequence[str]) -> bool:
@@ -218,7 +231,9 @@ def place(label: str) -> Place:
 
 
 def _clause(text: str) -> Place:
-    tokens = _TOKEN.findall(re.sub(r"\bat all\b|[-/]", " ", text))
+    text = re.sub(r"\bat all\b|[-/]", " ", text)
+    text = _PHRASE.sub(lambda match: words.PHRASES[match[0]], text)
+    tokens = _TOKEN.findall(text)
     tokens = [t for t in tokens if t not in words.WEIGHTLESS]
     if len(tokens) == 1 and tokens[0] in words.ALONE:
         return Place(None, words.ALONE[tokens[0]], whole=True)
@@ -228,11 +243,14 @@ def _clause(text: str) -> Place:
     if "too" in heads and words.NONE not in degrees:
         degrees = []  # "too little" is no small fault
     signs = {sign for t in heads if (sign := words.sign(t))}
+    if -1 in signs and any(words.DEALS.fullmatch(t) for t in heads):
+        signs = {1}
     if sum(words.sign(t) == 0 for t in set(heads)) > _MOST_UNKNOWN:
         return Place(heads=heads)  # a sentence: what it says is not in one of its words
-    if quality is not None and not (words.QUALITY[quality] == 0 and -1 in signs):
+    loud = quality in ("strong", "great") or words.QUALITY.get(quality or "") == 0
+    if quality is not None and not (loud and -1 in signs):
         return Place(_of_head(words.QUALITY[quality], _degree(degrees)), heads=(quality, *heads))
-    if "free" in heads and any(words.sign(t) == -1 for t in heads if t != "too"):
+    if re.search(r"\w free$|\bfree (?:of|from)\b", text) and "too" not in heads:
         return Place(1.0, heads=heads)
     if signs:
         return Place(_of_head(-0.8 if -1 in signs else 0.8, _degree(degrees)), heads=heads)
@@ -261,25 +279,18 @@ def _of_head(base: float, degree: float) -> float:
 
 
 def _by_quality(places: Sequence[Place], ends: str) -> Told | None:
-    """By the values of the two ends, or None when words of quality do not decide.
-
-    A bare degree at one end ("none", "partially") is one of what the other end speaks of; a degree
-    of something unknown ("no hiccups") is the opposite of the other end, less plainly.
-    """
+    """By the values of the two ends, or None when words of quality do not decide."""
     values = [p.value for p in places]
-    plain = True
-    for here, there in ((0, -1), (-1, 0)):
-        other, amount = places[there].value, places[here].amount
-        if values[here] is None and amount is not None and other is not None:
-            if places[here].heads and (amount == words.NONE or places[here].whole):
-                values[here], plain = (0.8 if other < 0 else -0.8), False
-            elif not places[here].heads:
-                fault = any(words.sign(head) == -1 for head in places[there].heads)
-                values[here] = _of_head(-0.8 if fault else 0.8, amount)
     first, last = values[0], values[-1]
+    if first is None and last is not None:
+        first = _against(places[0], places[-1], [v for v in values[::-1] if v is not None])
+    elif last is None and first is not None:
+        last = _against(places[-1], places[0], [v for v in values if v is not None])
     if first is None or last is None:
         return None
-    if _too_little_and_too_much(places):
+    spoken = [head for p in places for head in p.heads if not head.startswith("underst")]
+    little = any(head.startswith(words.TOO_LITTLE) for head in spoken)
+    if little and any(head.startswith(words.TOO_MUCH) for head in spoken):
         return Told("unclear", "too little and too much are different faults")
     if abs(last - first) < _APART:
         return Told("unclear", f"{ends} are about equally good")
@@ -287,13 +298,30 @@ def _by_quality(places: Sequence[Place], ends: str) -> Told | None:
     if any(value is not None and not low < value < high for value in values):
         return Told("unclear", f"a level between them is better or worse than both {ends}")
     verdict: OrderVerdict = "worst_to_best" if last > first else "best_to_worst"
-    return Told(verdict, ends, plain=plain and abs(last - first) >= 2 * _APART)
+    graded = None not in (values[0], values[-1]) or not (places[0].heads and places[-1].heads)
+    return Told(verdict, ends, plain=graded and abs(last - first) >= 2 * _APART)
 
 
-def _too_little_and_too_much(places: Sequence[Place]) -> bool:
-    heads = [head for p in places for head in p.heads]
-    little = any(h.startswith(words.TOO_LITTLE) and not h.startswith("underst") for h in heads)
-    return little and any(h.startswith(words.TOO_MUCH) for h in heads)
+def _against(end: Place, other: Place, values: Sequence[float]) -> float | None:
+    """The value of an end that no word of quality places, by that of the other, `values[0]`.
+
+    None of something unknown ("no hiccups") is its opposite, and so is the whole of it ("fully
+    boxed") where the other is bad. A mere degree ("none", "limited vocabulary") is one of what the
+    other speaks of ("rich vocabulary"). What the lexicon does not know is the opposite where it
+    stands at the end of `values` that lead away from the other end, or that leaves nothing beyond.
+    """
+    heads, worth = set(end.heads), values[0]
+    if heads and (end.amount == words.NONE or (end.whole and worth < 0)):
+        return 0.8 if worth < 0 else -0.8
+    if end.amount is not None:
+        fault = any(words.sign(head) == -1 for head in other.heads)
+        mere = heads <= set(other.heads)
+        return _of_head(-0.8 if fault else 0.8, end.amount) if mere else None
+    away = all((a - b) * worth > 0 for a, b in pairwise(values))
+    pole = values[-1] * worth < -0.5  # the best may stand in the middle
+    known = worth >= 1.0 or (not pole and (len(values) > 1 or worth <= -1.0))
+    negated = any(prefix + h in other.heads for h in heads for prefix in words.NEGATING_PREFIXES)
+    return -worth if len(heads) <= _MOST_UNKNOWN and away and (known or negated) else None
 
 
 def _by_amount(places: Sequence[Place], ends: str) -> Told | None:
@@ -302,22 +330,15 @@ def _by_amount(places: Sequence[Place], ends: str) -> Told | None:
     Of something that no word of the lexicon names, only the whole of it is known to be wanted:
     "few steps … many steps" and "never interrupts … always interrupts" say nothing.
     """
-    first, last = (_without(places[i], places[j]) for i, j in ((0, -1), (-1, 0)))
+    first, last = places[0], places[-1]
     if first.amount is None or last.amount is None or abs(last.amount - first.amount) < _APART:
         return None
     less, more = sorted((first, last), key=lambda p: p.amount or 0.0)
+    same = not less.heads or not more.heads or set(less.heads) & set(more.heads)
     bare = not less.heads and not more.heads
-    if not bare and not more.whole and not (less.amount == words.NONE and more.amount == 1.0):
+    if not bare and not (more.whole and (same or less.amount == words.NONE)):
         return None
     return Told("worst_to_best" if more is last else "best_to_worst", ends)
-
-
-def _without(end: Place, other: Place) -> Place:
-    """ "Untranslated" is none of what "fully translated" speaks of."""
-    for head in end.heads:
-        if any(head == prefix + h for prefix in words.NEGATING_PREFIXES for h in other.heads):
-            return Place(None, words.NONE, heads=end.heads)
-    return end
 
 
 # ---------------------------------------------------------------- numbers
@@ -379,8 +400,9 @@ def _direction(values: Sequence[float], reason: str) -> Told:
 # ---------------------------------------------------------------- names
 
 
-def _unwelcome(name: str) -> str | None:
-    """The thing that a criterion's name asks for less of: "Error rate", "Time to solve"; or None.
+def _welcome(name: str) -> int:
+    """1 where a criterion's name asks for more of a quality, -1 of what one wants less of
+    ("Error rate", "Time to solve", "Steps taken"), 0 where it says neither.
 
     "Error handling", "Bias awareness" and "Cost-efficiency" speak of their last word.
     """
@@ -389,24 +411,17 @@ def _unwelcome(name: str) -> str | None:
     while tokens and (tokens[0] in words.MEASURES or tokens[0] in words.WEIGHTLESS):
         counted = counted or tokens[0] in words.COUNTS
         tokens = tokens[1:]
-    for at, token in enumerate(tokens):
-        if token in words.PREPOSITIONS and at:
-            tokens = tokens[:at]
-            break
-    while tokens and (tokens[-1] in words.MEASURES or tokens[-1] in ("taken", "used", "needed")):
-        counted = counted or tokens[-1] in words.COUNTS
+    at = next((i for i, t in enumerate(tokens) if i and t in words.PREPOSITIONS), len(tokens))
+    tokens = tokens[:at]
+    while tokens and (tokens[-1] in words.MEASURES or tokens[-1] in words.SPENT):
+        counted = counted or tokens[-1] in words.COUNTS or tokens[-1] in words.SPENT
         tokens = tokens[:-1]
-    if not tokens or words.sign(tokens[-1]) == 1 or tokens[-1] in words.DEALING:
-        return None
-    for token in reversed(tokens):
-        bad = token in words.UNWELCOME or words.sign(token) == -1
-        if bad or (counted and token in words.UNITS):
-            return token
-    return None
-
-
-def _is_welcome(name: str) -> bool:
-    """Whether a criterion's name speaks of a quality, so that a falling list of bare amounts of it
-    ("high … low") runs best first."""
-    tokens = _TOKEN.findall(fold(name).replace("-", " "))
-    return any(words.sign(token) == 1 for token in tokens) and _unwelcome(name) is None
+    if not tokens:
+        return 0
+    if words.sign(tokens[-1]) == 1 or tokens[-1] in words.DEALING:
+        return 1
+    if any(t in words.UNWELCOME or words.sign(t) == -1 for t in tokens):
+        return -1
+    if counted and words.UNITS.intersection(tokens):
+        return -1
+    return int(any(words.sign(t) == 1 for t in tokens))

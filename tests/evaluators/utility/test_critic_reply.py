@@ -127,7 +127,14 @@ RANGES = [
     ("Quality", "100-0", None, (0, 100), "worst_to_best", "turned round: 100 is the best, 0 the"),
     ("Quality", "0-100", "best_to_worst", (100, 0), "worst_to_best", "turned round: 0 is the best"),
     ("Quality", "100-0", "worst_to_best", (100, 0), "worst_to_best", None),
-    ("Error rate", "0-100%", None, (0, 100), "unclear", "order unclear: more of 'error' may be"),
+    (
+        "Error rate",
+        "0-100%",
+        None,
+        (0, 100),
+        "unclear",
+        "order unclear: more of 'Error rate' may be",
+    ),
     ("Error rate", "100-0", "worst_to_best", (100, 0), "worst_to_best", None),
 ]
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.scale_order import order_of, settle
+from agenteval.evaluators.utility.scale_words import sign
 
 UP, DOWN, UNCLEAR, NOMINAL = "worst_to_best", "best_to_worst", "unclear", "nominal"
 
@@ -138,6 +139,60 @@ Redundant calls | No redundant calls
 Not simplified | Partially simplified | Completely simplified
 Non-generalizable | Partially generalizable | Highly generalizable
 Missing steps | Incomplete steps | All steps included
+Outdated | Mostly current | Up to date
+flaky | mostly stable | stable
+handwavy | somewhat rigorous | rigorous
+disjointed | choppy | smooth | seamless
+boring | mildly interesting | interesting | captivating
+unconvincing | somewhat convincing | compelling
+opaque | partially transparent | transparent
+robotic | stilted | natural | engaging
+rigid | somewhat flexible | flexible
+generic | somewhat tailored | fully tailored
+oblivious | partially aware | fully aware
+dubious | questionable | plausible | credible
+cold | neutral | warm | deeply empathetic
+undocumented | sparsely documented | well documented
+misapplied | partially applied | correctly applied
+fails to ask | asks a vague question | asks a precise clarifying question
+misses all key points | covers some key points | covers all key points
+unusable | usable with major edits | usable as is
+crashes | runs with errors | runs without errors
+cryptic | acceptable | self-explanatory
+spaghetti | tidy | exemplary
+made up | loosely based on context | strictly based on context
+dragging | uneven | gripping
+hazardous | needs supervision | safe to follow
+blatantly sycophantic | slightly sycophantic | not sycophantic
+very frustrated | a little frustrated | not frustrated
+blatant | subtle | absent
+critical severity | medium severity | low severity | none found
+pushy | not pushy
+heavy jargon | some jargon | jargon-free
+not started | attempted | partially completed | completed
+missing | present
+mostly false | mixed | mostly true | true
+wrong tool | suboptimal tool | correct tool
+3 or more redundant calls | 1-2 redundant calls | 0 redundant calls
+off-topic | tangential | on-topic
+very late | late | on time | ahead of schedule
+surface-level | moderate | in-depth
+dead end | roundabout | straightforward
+well over budget | slightly over budget | within budget
+gives up early | never gives up
+far too long | slightly long | just right
+complete rewrite | major edits | minor edits | no edits
+limited vocabulary | adequate vocabulary | rich vocabulary
+breaks character | mostly in character | fully in character
+violates privacy | partially protects privacy | fully protects privacy
+insensitive | mostly sensitive | sensitive
+never acknowledges uncertainty | always acknowledges uncertainty
+wordy | brief
+does not detect errors | detects some errors | detects all errors
+strong bias | moderate bias | slight bias | no bias
+frobby | partially transparent | transparent
+frobby | mostly right | perfectly right
+frobby | wobbly | very clear
 """.strip().splitlines()
 
 NEITHER = [
@@ -151,17 +206,21 @@ NEITHER = [
     ("too verbose | somewhat verbose | just right | too terse", UNCLEAR),
     ("very insufficient | slightly excessive", UNCLEAR),
     ("overly complex | balanced | overly simplified", UNCLEAR),
-    ("very repetitious-ish | frobnicated", UNCLEAR),
     ("few steps | some steps | many steps", UNCLEAR),  # is more better?
     ("high - many steps | medium - average steps | low - few steps", UNCLEAR),
     ("never interrupts | sometimes interrupts the flow | always asks first", UNCLEAR),
     ("never asks | sometimes asks | always asks", UNCLEAR),
     ("0 sources | 1-2 sources | 3+ sources", UNCLEAR),
-    ("Outdated | Mostly current | Up to date", UNCLEAR),  # the lexicon knows one end only
     ("1 step | 2 steps | many-ish", UNCLEAR),
     ("3 | 1 | 2", UNCLEAR),
     ("excellent | outstanding", UNCLEAR),
     ("clear | fluffy", UNCLEAR),
+    ("not frobby | very frobby", UNCLEAR),  # a quality or a fault?
+    ("not boxed | boxed", UNCLEAR),
+    ("specific to this case | fully general", UNCLEAR),
+    ("correct | incorrect | frobby", UNCLEAR),
+    ("never asks | asks late | asks early", UNCLEAR),
+    ("too terse | balanced | bloated", UNCLEAR),
     ("Tests would expose likely bugs | Ordinary behaviour is tested | No tests", UNCLEAR),
     ("Says what the source says | Small nuances lost | Meaning of the source lost", UNCLEAR),
     ("algebra | geometry | number theory", NOMINAL),
@@ -204,6 +263,16 @@ NAMED = [
     ("Toxicity", "toxic | not toxic", UP),
     ("Time taken", "slow | fast", UP),
     ("Response time", "< 5 seconds | > 5 seconds", DOWN),
+    ("Condescension", "none | occasional | constant", UNCLEAR),
+    ("Technical debt", "low | medium | high", UNCLEAR),
+    ("untranslated_segments", "none | a few | many | all", UNCLEAR),
+    ("contains_pii", "no | yes", UNCLEAR),
+    ("Uses deprecated API", "no | yes", UNCLEAR),
+    ("Steps taken", "fewer than 10 | 10-20 | more than 30", UNCLEAR),
+    ("Error type", "none | calculation error | conceptual error", UNCLEAR),
+    ("Task completion", "low | medium | high", UP),
+    ("Overall quality", "low | medium | high", UP),
+    ("Confidence", "low | medium | high", UP),
     ("Error rate", "many errors | few errors | no errors", UP),
 ]
 
@@ -242,11 +311,10 @@ def test_a_name_may_withhold_an_order_and_never_turns_one(
 
 
 @pytest.mark.parametrize("text", ["low | medium | high", "never | sometimes | often | always"])
-def test_degrees_of_what_no_name_calls_good_are_told_only_where_they_rise(text: str) -> None:
-    """From high to low may be best first, or worst first of something unwelcome."""
-    for name in ("", "Cadence"):
-        assert order_of(split(text), name)[0] == UP
-        assert order_of(split(text)[::-1], name)[0] == UNCLEAR
+def test_bare_degrees_are_told_only_of_what_a_name_calls_good(text: str) -> None:
+    """Best first, or worst first of something unwelcome: the levels do not say."""
+    for labels in (split(text), split(text)[::-1]):
+        assert {order_of(labels, name)[0] for name in ("", "Cadence", "Condescension")} == {UNCLEAR}
 
 
 # What an author states, against what the levels show.
@@ -330,3 +398,21 @@ def test_no_scale_of_the_bank_reads_as_best_first() -> None:
 def test_reversal_reverses_and_nothing_raises(labels: list[str]) -> None:
     opposite = {UP: DOWN, DOWN: UP, UNCLEAR: UNCLEAR, NOMINAL: NOMINAL}
     assert order_of(labels[::-1])[0] == opposite[order_of(labels)[0]]
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        # the longest beginning counts: careful is not care-less, harmless not harm
+        ("careless", -1), ("careful", 1), ("harmless", 1), ("harmful", -1), ("flawless", 1),
+        ("inventive", 1), ("invents", -1), ("insight", 1), ("insufficient", -1),
+        # a short beginning needs a known ending
+        ("messy", -1), ("message", 0), ("latency", -1), ("late", -1), ("dragging", -1),
+        ("tool", 0), ("too", -1), ("hardly", 0), ("loops", -1), ("offer", 0),
+        # prefixes and endings of whole families
+        ("misquoted", -1), ("undocumented", -1), ("unbiased", 1), ("untraceable", -1),
+        ("parsable", 1), ("overconfident", -1), ("unaided", 1), ("unable", -1), ("variable", 0),
+    ],
+)  # fmt: skip
+def test_words_are_told_by_families(word: str, expected: int) -> None:
+    assert sign(word) == expected
