@@ -1,23 +1,20 @@
-"""Whole files are replaced in one step: a reader sees the old text or the new, never half."""
+"""Whole files are replaced in one step, and databases never: SQLite alone opens those."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
-import re
 import secrets
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agenteval.databases import is_database
 from agenteval.errors import AgentevalError, InputError, StoreError
 
-if sys.platform != "win32":
-    import fcntl
+if TYPE_CHECKING:
+    import sqlite3
 
 # What is wrong with the path given; anything else is wrong with the machine.
 _OF_THE_PATH = {
@@ -26,7 +23,7 @@ _OF_THE_PATH = {
 }  # fmt: skip
 _NO_SPACE = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _LONGEST = 200  # bytes of the name that a temporary one repeats: together at most 255
-_TOKEN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{12}\.partial")
+_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a database belongs to it
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -49,16 +46,15 @@ def replacing(path: Path) -> Iterator[Path]:
     """Path of a temporary file beside `path`; at the end of the block it takes its place.
 
     The mode of an existing file and a symbolic link at `path` are kept. When the block raises,
-    the old file stays as it is and the temporary one is removed; what a killed process left of its
-    own is removed first. Raises as `write_atomically`.
+    the old file stays as it is and the temporary one is removed. Raises as `write_atomically`.
     """
     temporary: Path | None = None
-    held: int | None = None
     try:
         target = _target(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(target)
-        temporary, held = _create(target)
+        name = os.fsencode(target.name)[:_LONGEST].decode("utf-8", "ignore")
+        temporary = target.with_name(f".{name}.{secrets.token_hex(6)}.partial")
+        temporary.touch(exist_ok=False)
         if target.exists():
             temporary.chmod(target.stat().st_mode & 0o777)
         yield temporary
@@ -74,11 +70,9 @@ def replacing(path: Path) -> Iterator[Path]:
         raise InputError(f"cannot write ({error.reason} in the text)", str(path)) from error
     finally:
         if temporary is not None:
-            # A disk that fails here too leaves it to the next writer; the first error is told.
+            # On a disk that fails here too it stays; the first error is told.
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
-        if held is not None:
-            os.close(held)
 
 
 def _target(path: Path) -> Path:
@@ -123,65 +117,60 @@ def _sync(path: Path, flags: int) -> None:
         os.close(descriptor)
 
 
-# ---- temporary files and what killed processes leave of them -------------------------------------
+# ---- databases -----------------------------------------------------------------------------------
 #
-# A writer holds a lock (flock) on its temporary file while it lives, and the system takes it away
-# when the process dies in any way. So one that can be locked belongs to nobody. The name holds the
-# host, since the locks of some network disks are not seen on other hosts.
+# A process that closes any descriptor of a file gives up all its POSIX locks on that file, those
+# that SQLite believes to hold too (sqlite.org/howtocorrupt.html, section 2.2). So it is SQLite that
+# looks, with its locks, and never `open`.
 
 
-def _create(target: Path) -> tuple[Path, int | None]:
-    """A new file beside the target, and the descriptor that holds its lock (none on Windows)."""
-    while True:
-        name = f"{_prefix(target)}{_host()}-{secrets.token_hex(6)}.partial"
-        path = target.with_name(name)
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-        descriptor = os.open(path, flags, 0o666)  # the system applies the umask
-        if sys.platform == "win32":  # an open file could not be renamed there
-            os.close(descriptor)
-            return path, None
-        with contextlib.suppress(OSError):  # no locks on this disk: then nobody removes it either
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.fstat(descriptor).st_nlink:
-            return path, descriptor
-        os.close(descriptor)  # taken for a leftover before it was locked
+def is_database(path: Path) -> bool:
+    """Whether the file is an SQLite database, or a name that SQLite uses beside one that is there.
 
-
-def _remove_leftovers(target: Path) -> None:
-    """Remove temporary files of this target whose writer on this host is dead.
-
-    What cannot be listed, opened or removed is left: the write itself will tell if it matters.
+    False where there is no file, or nothing in it. Raises OSError for a file that cannot be read.
     """
-    if sys.platform == "win32":
-        return
-    prefix = f"{_prefix(target)}{_host()}-"
-    start = len(prefix) - 9  # the token begins with the host
-    left: list[str] = []
-    with contextlib.suppress(OSError):
-        left = [n for n in os.listdir(target.parent) if n.startswith(prefix)]
-    for name in left:
-        if _TOKEN.fullmatch(name, start):
-            with contextlib.suppress(OSError):
-                _remove_unlocked(target.with_name(name))
+    target = Path(os.path.realpath(path))
+    bases = (target.name.removesuffix(end) for end in _BESIDE if target.name.endswith(end))
+    return _holds_one(target) or any(base and _holds_one(target.with_name(base)) for base in bases)
 
 
-def _remove_unlocked(path: Path) -> None:
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+@contextmanager
+def looking(path: Path, *, timeout: float = 0.0) -> Iterator[sqlite3.Connection]:
+    """A connection to a database that is there, which changes neither its bytes nor its log.
+
+    `timeout` is how long it waits for a writer, in seconds. Raises sqlite3.Error.
+    """
+    import sqlite3
+
+    # Read-only, SQLite leaves the log of a killed process beside the file; else it would bring it
+    # into the file at the end. Where there is no log, only a writer removes what it makes.
+    mode = "ro" if has_log(path) else "rw"
+    uri = f"{path.as_uri()}?mode={mode}"
+    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=timeout)) as database:
+        yield database
+
+
+def has_log(path: Path) -> bool:
+    """Whether the database has a write-ahead log with something in it."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: it is in use
-        path.unlink(missing_ok=True)  # its name was never used before and is never used again
-    finally:
-        os.close(descriptor)
+        return os.stat(f"{path}-wal").st_size > 0
+    except FileNotFoundError:
+        return False
 
 
-def _prefix(target: Path) -> str:
-    """A hidden name that begins as the target's does."""
-    short = os.fsencode(target.name)[:_LONGEST].decode("utf-8", "ignore")
-    return f".{short}."
+def _holds_one(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    if not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    import sqlite3
 
-
-def _host() -> str:
-    node = os.uname().nodename if sys.platform != "win32" else ""
-    return hashlib.sha256(node.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    try:
+        with looking(path) as database:
+            # A file of one byte has no page, and passes for an empty database.
+            return bool(database.execute("PRAGMA page_count").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        kind = error.sqlite_errorcode & 0xFF
+        if kind in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
+            raise OSError(errno.EIO, f"SQLite: {error}", str(path)) from error
+        return kind != sqlite3.SQLITE_NOTADB  # locked or damaged, it is one

@@ -40,7 +40,7 @@ def _same(one: str | Path, output: Path) -> bool:
 
 
 def _refuse_store(output: Path, store: Path | None) -> None:
-    from agenteval.databases import is_database
+    from agenteval.files import is_database
     from agenteval.store import default_path
     from agenteval.store.connect import store_path
 

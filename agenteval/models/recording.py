@@ -14,9 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agenteval.databases import is_database
 from agenteval.errors import AgentevalError, InputError, StoreError
-from agenteval.files import refused
+from agenteval.files import is_database, refused
 from agenteval.models.recorded import cell_of, entry_of, is_json, numbered, read, text_of
 from agenteval.models.recording_lock import hold
 from agenteval.models.wire import Reply, Request

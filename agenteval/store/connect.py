@@ -41,10 +41,17 @@ def store_path(path: str | Path) -> Path:
         raise InputError(f"names no file ({' '.join(str(error).split())})", str(path)) from error
 
 
-def make_engine(path: Path) -> Engine:
-    """Engine on the file. Nothing is written to it before `prepare` has recognised it."""
-    url = URL.create("sqlite", database=str(path))  # a path may hold ?, # and %
-    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+def make_engine(path: Path, *, create: bool = True) -> Engine:
+    """Engine on the file, which SQLite makes with `create` alone.
+
+    Nothing is written to it before `prepare` has recognised it.
+    """
+    url = URL.create("sqlite", database=str(path))
+    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS, "uri": True})
+
+    @event.listens_for(engine, "do_connect")
+    def _place(_dialect: Any, _record: Any, places: list[Any], _named: Any) -> None:
+        places[0] = f"{path.as_uri()}?mode={'rwc' if create else 'rw'}"
 
     @event.listens_for(engine, "connect")
     def _connected(connection: Any, _: Any) -> None:

@@ -8,14 +8,14 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import func, literal_column, select
 from sqlalchemy.exc import SQLAlchemyError
@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from agenteval.errors import NoStoreYet, StoreError
 from agenteval.records import CallRecord, Criterion, Result, Run, Source, Usage, View
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.store import opened, rows, schema, statements
+from agenteval.store import rows, schema, statements
 from agenteval.store.connect import (
     close_engine,
     make_engine,
@@ -76,25 +76,17 @@ class Store:
         self.path = store_path(path)
         if not create and not self.path.is_file():
             raise NoStoreYet(str(path))
-        if opened.was_inherited(self.path):
-            raise StoreError(
-                f"{self.path}: open when this process was forked, which leaves it without locks; "
-                "start processes with 'spawn', or open the store after the fork alone"
-            )
-        self._process = os.getpid()
-        self.engine = make_engine(self.path)
-        with opened.gate:
-            try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self.secret = prepare(self.engine, create=create)
-                self._replies = Replies(self.engine, self.submit)
-                self._file = opened.mark_open(self.path)
-            except (SQLAlchemyError, sqlite3.Error, OSError) as error:
-                self.engine.dispose()
-                raise store_error(error, self.engine) from error
-            except BaseException:  # Ctrl-C too: no connection is left behind
-                self.engine.dispose()
-                raise
+        self.engine = make_engine(self.path, create=create)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.secret = prepare(self.engine, create=create)
+            self._replies = Replies(self.engine, self.submit)
+        except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+            self.engine.dispose()
+            raise store_error(error, self.engine) from error
+        except BaseException:  # Ctrl-C too: no connection is left behind
+            self.engine.dispose()
+            raise
         self._gate = threading.Lock()
         self._writer: GroupWriter | None = None
         self._closed = False
@@ -106,9 +98,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Commit what is queued and close; safe to call twice. Not done in a forked process."""
-        if self._process != os.getpid():
-            return
+        """Commit what is queued and close; safe to call twice."""
         self._replies.flush()
         with self._gate:
             if self._closed:
@@ -117,9 +107,7 @@ class Store:
         if self._writer is not None:
             self._writer.close()
         self._replies.close()
-        with opened.gate:
-            close_engine(self.engine)
-            opened.mark_closed(self._file)
+        close_engine(self.engine)
 
     def lock(self, experiment: str) -> AbstractContextManager[None]:
         """Hold an experiment for this process; StoreLocked when another holds it."""
@@ -141,20 +129,12 @@ class Store:
         with self._gate:
             self._check_usable()
             if self._writer is None:
-                self._writer = GroupWriter(self.engine, self._check_there)
+                self._writer = GroupWriter(self.engine)
             return self._writer.submit(writes, waiter)
 
     def _check_usable(self) -> None:
-        if self._closed or self._process != os.getpid():
+        if self._closed:
             raise StoreError(f"{self.path}: the store is closed")
-
-    def _check_there(self) -> None:
-        """Raises StoreError when the file has lost its name: what is written then is lost."""
-        if opened.file_of(self.path) != self._file:
-            raise StoreError(
-                f"{self.path}: was removed, renamed or replaced while it was open; nothing more is "
-                "stored (a renamed one needs its name back: its last results are in the -wal)"
-            )
 
     # -- what is judged, on what, by whom -------------------------------------------------------
 
@@ -191,7 +171,6 @@ class Store:
                 return []
         try:
             with writing(self.engine) as connection:
-                self._check_there()
                 changed = []
                 for old, new in corrected(connection, criteria):
                     changed.append(relabel(connection, old, new, new.sha256))
@@ -409,3 +388,20 @@ def _call_of(result: Result) -> tuple[str, str, str, int]:
 def default_path() -> Path:
     """`AGENTEVAL_STORE`, else `agenteval.db` in the working folder."""
     return Path(os.environ.get("AGENTEVAL_STORE", "agenteval.db"))
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def of_one_state(
+    read: Callable[Concatenate[Store, _P], _R],
+) -> Callable[Concatenate[Store, _P], _R]:
+    """The function, with all that it reads of the store, its first argument, in one snapshot."""
+
+    @wraps(read)
+    def within(store: Store, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with store.snapshot():
+            return read(store, *args, **kwargs)
+
+    return within
