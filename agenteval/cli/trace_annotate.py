@@ -54,8 +54,7 @@ def export(
     """Write one sheet per trace: its spans, the kinds of errors, and a place to fill in."""
     from agenteval.evaluators.traces.outline import outline
     from agenteval.evaluators.traces.worksheet import worksheet, worksheet_json
-    from agenteval.filenames import file_in
-    from agenteval.files import write_atomically
+    from agenteval.files import file_in, write_atomically
 
     Verbosity.level = -1 if quiet else Verbosity.level
     refuse_input(output)

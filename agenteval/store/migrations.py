@@ -27,9 +27,9 @@ def prepare(engine: Engine, *, create: bool = True) -> bytes:
     is. Raises StoreError, OSError or sqlite3.Error when the machine is in the way.
     """
     path = Path(str(engine.url.database))
-    version = _look(path)
-    if create and path.exists() and not os.access(path, os.W_OK):
+    if create and path.is_file() and not os.access(path, os.W_OK):
         raise StoreRefused(f"{path}: must not be written; change its mode or use another --store")
+    version = _look(path)
     if version is None and not create:
         raise NoStoreYet(str(path))
     use_wal(engine)

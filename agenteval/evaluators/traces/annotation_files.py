@@ -9,8 +9,7 @@ from pathlib import Path
 from agenteval.errors import InputError
 from agenteval.evaluators.traces.annotations import Annotation, official_text, read_annotation
 from agenteval.evaluators.traces.taxonomy import Taxonomy
-from agenteval.filenames import file_in
-from agenteval.files import write_atomically
+from agenteval.files import file_in, write_atomically
 from agenteval.intake import read_bytes, refuse_other_kinds
 from agenteval.readers.sources import find
 from agenteval.records import Findings
