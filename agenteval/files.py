@@ -120,7 +120,7 @@ def _sync(path: Path, flags: int) -> None:
         os.close(descriptor)
 
 
-# ---- ids as names of files: only those that can do no harm, and no two for one file -----------------
+# ---- ids as names of files: only harmless ones, and no two for one file --------------------------
 
 
 def file_in(folder: Path, id: str, suffix: str, taken: set[str]) -> Path:

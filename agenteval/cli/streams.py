@@ -1,4 +1,4 @@
-"""Standard input, output and error as they may be found: a pipe whose reader is gone, a full disk."""
+"""Standard output and error: pipes whose reader is gone, full disks."""
 
 from __future__ import annotations
 
