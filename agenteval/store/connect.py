@@ -7,16 +7,23 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval.errors import InputError, StoreError, StoreRefused
+
+if TYPE_CHECKING:
+    from agenteval.store.store import Store
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _LOG = 64 * 1024 * 1024  # bytes of a log that is kept for reuse when a reader has made it grow
 BUSY_SECONDS = 30  # how long a writer waits for another process's transaction
@@ -146,6 +153,19 @@ def snapshot(engine: Engine) -> Iterator[None]:
                     connection.invalidate()
     except SQLAlchemyError as error:
         raise store_error(error, engine) from error
+
+
+def of_one_state(
+    read: Callable[Concatenate[Store, _P], _R],
+) -> Callable[Concatenate[Store, _P], _R]:
+    """The function, with all that it reads of the store, its first argument, in one snapshot."""
+
+    @wraps(read)
+    def within(store: Store, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with store.snapshot():
+            return read(store, *args, **kwargs)
+
+    return within
 
 
 @contextmanager

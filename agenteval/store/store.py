@@ -8,14 +8,14 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import lru_cache, wraps
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from sqlalchemy import func, literal_column, select
 from sqlalchemy.exc import SQLAlchemyError
@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from agenteval.errors import NoStoreYet, StoreError
 from agenteval.records import CallRecord, Criterion, Result, Run, Source, Usage, View
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.store import rows, schema, statements
+from agenteval.store import rows, schema
 from agenteval.store.connect import (
     close_engine,
     make_engine,
@@ -149,13 +149,13 @@ class Store:
         relabelled = self.relabel(criteria)
         now = time.time()
         known: Writes = [
-            (statements.ADD_CRITERION, [rows.criterion_row(c, now) for c in criteria]),
-            (statements.ADD_SOURCE, [rows.source_row(source, now)]),
+            (rows.ADD_CRITERION, [rows.criterion_row(c, now) for c in criteria]),
+            (rows.ADD_SOURCE, [rows.source_row(source, now)]),
         ]
         self.submit(known).result()
         left = iter(runs)
         while chunk := [rows.run_row(run, view, now) for run, view in islice(left, _CHUNK)]:
-            self.submit([(statements.ADD_RUN, chunk)]).result()
+            self.submit([(rows.ADD_RUN, chunk)]).result()
         return relabelled
 
     def relabel(self, criteria: Iterable[Criterion]) -> list[Relabelled]:
@@ -174,9 +174,7 @@ class Store:
                 changed = []
                 for old, new in corrected(connection, criteria):
                     changed.append(relabel(connection, old, new, new.sha256))
-                    connection.execute(
-                        statements.ADD_CRITERION, rows.criterion_row(new, time.time())
-                    )
+                    connection.execute(rows.ADD_CRITERION, rows.criterion_row(new, time.time()))
                 return changed
         except SQLAlchemyError as error:
             raise store_error(error, self.engine) from error
@@ -249,13 +247,13 @@ class Store:
             raise ValueError("results of several calls; commit each with its own record")
         call_id = uuid.uuid4().hex
         writes: Writes = [
-            (statements.ADD_CALL, [rows.call_row(call_id, key, call)]),
-            (statements.ADD_CELL, [rows.cell_row(call_id, r, attempt) for r in results]),
+            (rows.ADD_CALL, [rows.call_row(call_id, key, call)]),
+            (rows.ADD_CELL, [rows.cell_row(call_id, r, attempt) for r in results]),
         ]
         fresh = self._replies.take(call.replies)
         if not fresh:
             return self.submit(writes, waiter)
-        unit = self.submit([(statements.ADD_REPLY, fresh), *writes], waiter)
+        unit = self.submit([(rows.ADD_REPLY, fresh), *writes], waiter)
         unit.add_done_callback(lambda done: self._replies.rescue(done, fresh))
         return unit
 
@@ -388,20 +386,3 @@ def _call_of(result: Result) -> tuple[str, str, str, int]:
 def default_path() -> Path:
     """`AGENTEVAL_STORE`, else `agenteval.db` in the working folder."""
     return Path(os.environ.get("AGENTEVAL_STORE", "agenteval.db"))
-
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-
-def of_one_state(
-    read: Callable[Concatenate[Store, _P], _R],
-) -> Callable[Concatenate[Store, _P], _R]:
-    """The function, with all that it reads of the store, its first argument, in one snapshot."""
-
-    @wraps(read)
-    def within(store: Store, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        with store.snapshot():
-            return read(store, *args, **kwargs)
-
-    return within

@@ -292,6 +292,16 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
+def test_a_reader_makes_no_file(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db")
+    with Store(path, create=False) as store:
+        store.engine.dispose()
+        path.unlink()
+        with pytest.raises(StoreError, match="unable to open"):
+            store.sources()
+        assert not path.exists()
+
+
 def test_no_store_yet_and_a_url(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no store here yet"):
         Store(tmp_path / "none.db", create=False)

@@ -22,7 +22,7 @@ from sqlalchemy import Engine, event
 from agenteval.errors import InputError, StoreError, StoreRefused
 from agenteval.files import write_atomically
 from agenteval.models.replay import FileRecorder
-from agenteval.store import Store, statements
+from agenteval.store import Store, rows
 from tests.store.making import FORK, ScriptedJudge, criteria, items
 from tests.thorough import often
 
@@ -204,7 +204,7 @@ def _write(path: Path, pipe: Connection) -> None:
         number = 0
         while True:
             row = {"key": f"k{number}", "reply": "{}"}
-            store.submit([(statements.ADD_REPLY, [row])]).result()
+            store.submit([(rows.ADD_REPLY, [row])]).result()
             pipe.send(number)
             pipe.recv()
             number += 1
