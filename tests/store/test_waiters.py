@@ -31,12 +31,12 @@ def replies(store: Store) -> dict[str, str]:
 async def test_every_waiter_of_a_group_is_told_its_own_outcome(store: Store) -> None:
     loop = asyncio.get_running_loop()
     waiters: list[Waiter] = [loop.create_future() for _ in range(4)]
-    replies: list[dict[str, str | None]] = [
+    some: list[dict[str, str | None]] = [
         {"key": "a", "reply": "1"},
         {"key": "b", "reply": None},
         {"key": "c", "reply": "3"},
     ]
-    for waiter, row in zip(waiters, replies, strict=False):
+    for waiter, row in zip(waiters, some, strict=False):
         store.submit([(rows.ADD_REPLY, [row])], waiter)
     waiters[3].cancel()
     store.submit([(rows.ADD_REPLY, [{"key": "d", "reply": "4"}])], waiters[3])
