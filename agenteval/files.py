@@ -1,23 +1,22 @@
-"""Whole files are replaced in one step: a reader sees the old text or the new, never half."""
+"""Whole files are replaced in one step, and databases never: SQLite alone opens those."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import re
 import secrets
-import sys
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agenteval.databases import is_database
 from agenteval.errors import AgentevalError, InputError, StoreError
 
-if sys.platform != "win32":
-    import fcntl
+if TYPE_CHECKING:
+    import sqlite3
 
 # What is wrong with the path given; anything else is wrong with the machine.
 _OF_THE_PATH = {
@@ -25,8 +24,9 @@ _OF_THE_PATH = {
     errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.EEXIST, errno.ETXTBSY, errno.EXDEV,
 }  # fmt: skip
 _NO_SPACE = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
-_LONGEST = 200  # bytes of the name that a temporary one repeats: together at most 255
-_TOKEN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{12}\.partial")
+_LONGEST = 200  # bytes of a name that gets a suffix or a token: systems allow 255
+_FORBIDDEN = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]')
+_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a database belongs to it
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -49,16 +49,15 @@ def replacing(path: Path) -> Iterator[Path]:
     """Path of a temporary file beside `path`; at the end of the block it takes its place.
 
     The mode of an existing file and a symbolic link at `path` are kept. When the block raises,
-    the old file stays as it is and the temporary one is removed; what a killed process left of its
-    own is removed first. Raises as `write_atomically`.
+    the old file stays as it is and the temporary one is removed. Raises as `write_atomically`.
     """
     temporary: Path | None = None
-    held: int | None = None
     try:
         target = _target(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(target)
-        temporary, held = _create(target)
+        name = os.fsencode(target.name)[:_LONGEST].decode("utf-8", "ignore")
+        temporary = target.with_name(f".{name}.{secrets.token_hex(6)}.partial")
+        temporary.touch(exist_ok=False)
         if target.exists():
             temporary.chmod(target.stat().st_mode & 0o777)
         yield temporary
@@ -74,11 +73,9 @@ def replacing(path: Path) -> Iterator[Path]:
         raise InputError(f"cannot write ({error.reason} in the text)", str(path)) from error
     finally:
         if temporary is not None:
-            # A disk that fails here too leaves it to the next writer; the first error is told.
+            # On a disk that fails here too it stays; the first error is told.
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
-        if held is not None:
-            os.close(held)
 
 
 def _target(path: Path) -> Path:
@@ -123,65 +120,104 @@ def _sync(path: Path, flags: int) -> None:
         os.close(descriptor)
 
 
-# ---- temporary files and what killed processes leave of them -------------------------------------
-#
-# A writer holds a lock (flock) on its temporary file while it lives, and the system takes it away
-# when the process dies in any way. So one that can be locked belongs to nobody. The name holds the
-# host, since the locks of some network disks are not seen on other hosts.
+# ---- ids as names of files: only harmless ones, and no two for one file --------------------------
 
 
-def _create(target: Path) -> tuple[Path, int | None]:
-    """A new file beside the target, and the descriptor that holds its lock (none on Windows)."""
-    while True:
-        name = f"{_prefix(target)}{_host()}-{secrets.token_hex(6)}.partial"
-        path = target.with_name(name)
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-        descriptor = os.open(path, flags, 0o666)  # the system applies the umask
-        if sys.platform == "win32":  # an open file could not be renamed there
-            os.close(descriptor)
-            return path, None
-        with contextlib.suppress(OSError):  # no locks on this disk: then nobody removes it either
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.fstat(descriptor).st_nlink:
-            return path, descriptor
-        os.close(descriptor)  # taken for a leftover before it was locked
+def file_in(folder: Path, id: str, suffix: str, taken: set[str]) -> Path:
+    """The file for `id` in `folder`, and nowhere else; `taken` is what this call adds names to.
 
-
-def _remove_leftovers(target: Path) -> None:
-    """Remove temporary files of this target whose writer on this host is dead.
-
-    What cannot be listed, opened or removed is left: the write itself will tell if it matters.
+    Raises InputError for an id with separators or control characters, one that begins with a dot
+    or ends with one or a space, above 200 bytes, for one that differs from an
+    earlier one only in case or in the composition of its characters (one file on many systems),
+    and where a link stands at the place.
     """
-    if sys.platform == "win32":
-        return
-    prefix = f"{_prefix(target)}{_host()}-"
-    start = len(prefix) - 9  # the token begins with the host
-    left: list[str] = []
-    with contextlib.suppress(OSError):
-        left = [n for n in os.listdir(target.parent) if n.startswith(prefix)]
-    for name in left:
-        if _TOKEN.fullmatch(name, start):
-            with contextlib.suppress(OSError):
-                _remove_unlocked(target.with_name(name))
+    why = _why_not(id)
+    if why:
+        shown = ascii(id if len(id) <= 80 else id[:77] + "...")
+        raise InputError(f"the trace id {shown} cannot name a file: {why}", str(folder))
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFKC", id).casefold())
+    if folded in taken:
+        raise InputError(
+            f"the id {id!r} names the same file as another one on many systems", str(folder)
+        )
+    taken.add(folded)
+    path = folder / f"{id}{suffix}"
+    if path.is_symlink():
+        raise InputError("a link stands at this place", str(path))
+    return path
 
 
-def _remove_unlocked(path: Path) -> None:
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+def _why_not(id: str) -> str:
+    if not id or id.startswith(".") or id != id.strip() or id.endswith("."):
+        return "it is empty, or begins or ends with a dot or a space"
+    if _FORBIDDEN.search(id):
+        return 'it holds one of / \\ : * ? " < > | or a control character'
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: it is in use
-        path.unlink(missing_ok=True)  # its name was never used before and is never used again
-    finally:
-        os.close(descriptor)
+        size = len(id.encode("utf-8"))
+    except UnicodeEncodeError:
+        return "it holds half a character"
+    return f"it has {size} bytes, more than {_LONGEST}" if size > _LONGEST else ""
 
 
-def _prefix(target: Path) -> str:
-    """A hidden name that begins as the target's does."""
-    short = os.fsencode(target.name)[:_LONGEST].decode("utf-8", "ignore")
-    return f".{short}."
+def same_file(a: Path, b: Path) -> bool:
+    """Whether both paths name one file, there or not; links in a circle name themselves."""
+    return os.path.realpath(a) == os.path.realpath(b)
 
 
-def _host() -> str:
-    node = os.uname().nodename if sys.platform != "win32" else ""
-    return hashlib.sha256(node.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+# ---- databases -----------------------------------------------------------------------------------
+#
+# A process that closes any descriptor of a file gives up all its POSIX locks on that file, those
+# that SQLite believes to hold too (sqlite.org/howtocorrupt.html, section 2.2). So it is SQLite that
+# looks, with its locks, and never `open`.
+
+
+def is_database(path: Path) -> bool:
+    """Whether the file is an SQLite database, or a name that SQLite uses beside one that is there.
+
+    False where there is no file, or nothing in it. Raises OSError for a file that cannot be read.
+    """
+    target = Path(os.path.realpath(path))
+    bases = (target.name.removesuffix(end) for end in _BESIDE if target.name.endswith(end))
+    return _holds_one(target) or any(base and _holds_one(target.with_name(base)) for base in bases)
+
+
+@contextmanager
+def looking(path: Path, *, timeout: float = 0.0) -> Iterator[sqlite3.Connection]:
+    """A connection to a database that is there, which changes neither its bytes nor its log.
+
+    `timeout` is how long it waits for a writer, in seconds. Raises sqlite3.Error.
+    """
+    import sqlite3
+
+    # Read-only, SQLite leaves the log of a killed process beside the file; else it would bring it
+    # into the file at the end. Where there is no log, only a writer removes what it makes.
+    mode = "ro" if has_log(path) else "rw"
+    uri = f"{path.as_uri()}?mode={mode}"
+    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=timeout)) as database:
+        yield database
+
+
+def has_log(path: Path) -> bool:
+    """Whether the database has a write-ahead log with something in it."""
+    try:
+        return os.stat(f"{path}-wal").st_size > 0
+    except FileNotFoundError:
+        return False
+
+
+def _holds_one(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    if not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    import sqlite3
+
+    try:
+        with looking(path) as database:
+            # A file of one byte has no page, and passes for an empty database.
+            return bool(database.execute("PRAGMA page_count").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        kind = error.sqlite_errorcode & 0xFF
+        if kind in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
+            raise OSError(errno.EIO, f"SQLite: {error}", str(path)) from error
+        return kind != sqlite3.SQLITE_NOTADB  # locked or damaged, it is one

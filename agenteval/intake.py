@@ -1,4 +1,4 @@
-"""Files that people name: opened without waiting, read within bounds, decoded as UTF-8 or refused.
+"""Files that people name: opened, read within bounds, decoded as UTF-8 or refused.
 
 Everything that reads a whole file of the user goes through here, so that a pipe without a writer, a
 device, a folder, a file of gigabytes or one in another encoding ends in one line of error. Values
@@ -7,7 +7,6 @@ of JSON are the business of `readers.decode`, YAML of `readers.strict_yaml`.
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,29 +48,16 @@ def opened(path: Path, name: str = "", most: int = LINES) -> Iterator[BinaryIO]:
     if "\0" in str(path):
         raise InputError("a path with a NUL character names no file", name)
     try:
-        # O_NONBLOCK: whatever stands at the path in this moment, the call returns.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
-        try:
-            _check(os.fstat(descriptor), name, most)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        with os.fdopen(descriptor, "rb") as stream:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):  # a pipe could be read only once, and is waited for
+            kind = "a folder" if stat.S_ISDIR(about.st_mode) else "a pipe or a device"
+            raise InputError(f"this is no file but {kind}", name)
+        if about.st_size > most:
+            raise InputError(f"larger than {most:,} bytes", name)
+        with path.open("rb") as stream:
             yield stream
     except OSError as error:
         raise InputError(f"cannot read ({error.strerror or error})", name) from error
-
-
-_BINARY = getattr(os, "O_BINARY", 0)
-
-
-def _check(found: os.stat_result, name: str, most: int) -> None:
-    if stat.S_ISDIR(found.st_mode):
-        raise InputError("this is no file but a folder", name)
-    if not stat.S_ISREG(found.st_mode):
-        raise InputError("this is no file but a pipe or a device", name)
-    if found.st_size > most:
-        raise InputError(f"larger than {most:,} bytes", name)
 
 
 def read_bytes(path: Path, most: int = LARGE) -> bytes:

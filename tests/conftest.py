@@ -7,11 +7,12 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from agenteval.store.opened import is_store
 from tests.thorough import PROFILE
 
 settings.register_profile(
@@ -61,17 +62,39 @@ def _name_group(item: pytest.Item) -> None:
         item._id = coerce_node_id(f"{item.nodeid}@{mark.args[0]}")
 
 
-def _keeps_the_locks(event: str, values: tuple[object, ...]) -> None:
-    """Nothing opens the file of an open store by itself: to close it gives up the store's locks."""
-    path = values[0] if event in ("open", "sqlite3.connect") and values else None
+_databases: set[str] = set()  # real paths of what SQLite was asked to open
+_names: set[str] = set()  # their last parts, which tell quickly what is none of them
+
+
+def _opened_by_sqlite_alone(event: str, values: tuple[object, ...]) -> None:
+    """While SQLite has a file open nothing else opens it: to close it gives up SQLite's locks."""
     if event == "sqlite3.connect":
-        name, _, query = str(path).removeprefix("file:").partition("?")
-        path = name if "immutable=1" in query or "nolock=1" in query else None
-    if isinstance(path, str | os.PathLike) and is_store(path):
-        raise AssertionError(f"{path} is opened without its locks while a store has it open")
+        name, _, query = str(values[0]).removeprefix("file://").partition("?")
+        if "immutable=1" in query or "nolock=1" in query:
+            raise AssertionError(f"{name} is opened without locks")
+        real = os.path.realpath(unquote(name) if query else name)
+        _databases.add(real)
+        _names.add(os.path.basename(real))
+    elif event == "open" and isinstance(path := values[0], str | os.PathLike):
+        if os.path.basename(path) not in _names and not os.path.islink(path):
+            return
+        if (real := os.path.realpath(path)) in _databases and _is_open(real):
+            raise AssertionError(f"{path} is opened while SQLite has it open")
 
 
-sys.addaudithook(_keeps_the_locks)  # for good: there is no way to take one back
+def _is_open(path: str) -> bool:
+    """Whether a descriptor of this process is on the file."""
+    if not os.path.exists(path):
+        return False
+    about = os.stat(path)
+    for descriptor in os.listdir("/dev/fd") if os.name == "posix" else ():
+        with suppress(OSError):  # closed
+            if os.path.samestat(os.fstat(int(descriptor)), about):
+                return True
+    return False
+
+
+sys.addaudithook(_opened_by_sqlite_alone)  # for good: there is no way to take one back
 
 
 # Of the environment, what the package, its commands and its terminal read. Others, such as torch's

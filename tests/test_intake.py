@@ -6,7 +6,6 @@ import bz2
 import gzip
 import lzma
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -108,15 +107,3 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
     next(lines)
     os.truncate(path, 7)
     assert all("line\n".startswith(text) for _, text in lines)
-
-
-def test_a_writer_that_waits_is_not_waited_for(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    writer = threading.Thread(target=lambda: pipe.open("wb").close(), daemon=True)
-    writer.start()
-    assert "pipe or a device" in refused(lambda: read_bytes(pipe))
-    descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # lets the writer go
-    writer.join(timeout=60)
-    os.close(descriptor)
-    assert not writer.is_alive()

@@ -20,8 +20,8 @@ from agenteval.agents.openai_chat import OpenAIChatAgent
 from agenteval.agents.openai_responses import OpenAIResponsesAgent
 from agenteval.agents.react import ReActAgent
 from agenteval.agents.toolbox import Outcome, Toolbox
-from agenteval.databases import is_database
 from agenteval.errors import InputError, ModelUnavailable
+from agenteval.files import is_database
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider

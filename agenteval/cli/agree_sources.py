@@ -93,7 +93,7 @@ def _labels(asked: Asked, known: tuple[Criterion, ...]) -> dict[str, ScoreTable]
 
 
 def _from_files(asked: Asked, known: tuple[Criterion, ...]) -> dict[str, ScoreTable]:
-    from agenteval.filenames import same_file
+    from agenteval.files import same_file
     from agenteval.readers.scores import read_scores
 
     found: dict[str, ScoreTable] = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.errors import InputError
-from agenteval.filenames import same_file
+from agenteval.files import same_file
 
 if TYPE_CHECKING:
     from agenteval.comparison import PairBy

@@ -39,7 +39,7 @@ from agenteval.cli import (
     verify,
 )
 from agenteval.cli.signals import INTERRUPTED, Caught, as_interrupts
-from agenteval.cli.streams import drop, open_missing, output_fails, write_err
+from agenteval.cli.streams import drop, output_fails, write_err
 from agenteval.errors import AgentevalError, StoreError
 from agenteval.redact import guard_logs, redacted
 from agenteval.visible import visible
@@ -100,7 +100,6 @@ def _named_in(arguments: list[str]) -> frozenset[str] | None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the script `agenteval`; always ends in SystemExit."""
-    open_missing()
     guard_logs(visible)
     warnings.showwarning = _warned
     sys.excepthook = _told

@@ -8,7 +8,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from agenteval.errors import InputError
-from agenteval.intake import LINE
 
 _READ = "this file is read; name another one to write"
 _STORE = "this is the store; name another file to write"
@@ -40,7 +39,7 @@ def _same(one: str | Path, output: Path) -> bool:
 
 
 def _refuse_store(output: Path, store: Path | None) -> None:
-    from agenteval.databases import is_database
+    from agenteval.files import is_database
     from agenteval.store import default_path
     from agenteval.store.connect import store_path
 
@@ -77,8 +76,10 @@ def check_record(
     for source in sources:
         if source is not None and str(source) != "-":
             _refuse_within(record, str(source))
-    if record.is_file() and not _begins_a_recording(record):
-        raise InputError("it is no recording; name a new file, or one of --record", str(record))
+    if record.is_file():
+        from agenteval.models.replay import recorded
+
+        recorded(record)
 
 
 def _refuse_within(record: Path, source: str) -> None:
@@ -111,17 +112,3 @@ def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
         and (parts[0] == pattern[0] or fnmatchcase(parts[0], pattern[0]))
         and _fits(parts[1:], pattern[1:])
     )
-
-
-def _begins_a_recording(path: Path) -> bool:
-    """Whether the first line is one that a recorder wrote, or broke off; an empty file begins one.
-
-    True as well for what cannot be read: the recorder tells why.
-    """
-    from agenteval.models.recording import is_recorded
-
-    try:
-        with path.open("rb") as stream:
-            return is_recorded(stream.readline(LINE))
-    except OSError:
-        return True

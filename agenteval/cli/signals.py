@@ -2,25 +2,18 @@
 
 `timeout`, `docker stop`, batch systems and service managers send SIGTERM; a terminal that is closed
 sends SIGHUP. A second one, of whichever kind, ends the command without waiting.
-
-One event may send a signal twice: `timeout` sends SIGTERM to the command and to its group, and a
-terminal's end is told by the system and by the shell. Twice is once then.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from agenteval.cli.streams import drop_lost_terminal
-
 INTERRUPTED = 128 + signal.SIGINT
-_SAME = 1.0  # seconds in which a signal that comes again is still the same
 
 
 @dataclass
@@ -41,7 +34,7 @@ class Caught:
 
 
 @contextmanager
-def as_interrupts(clock: Callable[[], float] = time.monotonic) -> Iterator[Caught]:
+def as_interrupts() -> Iterator[Caught]:
     """Within the block the signals act as Ctrl-C; handlers are put back at its end.
 
     A signal that is ignored stays so (SIGHUP under nohup). Outside of the main thread, where no
@@ -52,17 +45,8 @@ def as_interrupts(clock: Callable[[], float] = time.monotonic) -> Iterator[Caugh
         yield caught
         return
 
-    came: dict[int, float] = {}
-    hangup = getattr(signal, "SIGHUP", None)
-
     def handler(number: int, frame: FrameType | None) -> None:
-        now = clock()
-        if number in came and (number == hangup or now - came[number] < _SAME):
-            return
-        came[number] = now
         caught.number = caught.number or number
-        if number == hangup:
-            drop_lost_terminal()
         interrupt = signal.getsignal(signal.SIGINT)  # asyncio has its own while it runs
         if not callable(interrupt):
             raise KeyboardInterrupt

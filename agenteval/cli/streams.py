@@ -1,33 +1,12 @@
-"""Standard input, output and error as they may be found: closed, or a pipe whose reader is gone."""
+"""Standard output and error: pipes whose reader is gone, full disks."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sys
 from collections.abc import Iterator
 from typing import IO, Any
-
-
-def open_missing() -> None:
-    """Put /dev/null in the place of a standard stream that is closed (`>&-`, `2>&-`, `<&-`).
-
-    Else the next file that is opened, such as the store, would get its number, and whatever a
-    library prints would go into that file.
-    """
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            found = os.open(os.devnull, os.O_RDWR)
-            if found != number:
-                os.dup2(found, number)
-                os.close(found)
-            os.set_inheritable(number, True)  # a child has it too, for the same reason
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  to the end
 
 
 def drop(stream: IO[Any]) -> None:
@@ -37,18 +16,6 @@ def drop(stream: IO[Any]) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
-
-
-def drop_lost_terminal() -> None:
-    """Drop what goes to a terminal that is closed: every write to it would fail."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            os.get_terminal_size(stream.fileno())
-        except ValueError:  # no file below it
-            continue
-        except OSError as error:
-            if error.errno == errno.EIO:
-                drop(stream)
 
 
 def write_out(text: str) -> None:

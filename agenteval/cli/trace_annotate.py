@@ -50,8 +50,7 @@ def export(
     """Write one sheet (JSON) per trace: a place to fill in, the kinds of errors, its spans."""
     from agenteval.evaluators.traces.annotation_files import sheet
     from agenteval.evaluators.traces.outline import outline
-    from agenteval.filenames import file_in
-    from agenteval.files import write_atomically
+    from agenteval.files import file_in, write_atomically
 
     Verbosity.level = -1 if quiet else Verbosity.level
     refuse_input(output)

@@ -44,7 +44,7 @@ def find(source: str | Path) -> Found:
     """The files behind a path or glob pattern, sorted by path.
 
     Hidden files and folders are left out, links that leave the folder are listed as skipped.
-    Raises InputError when nothing is there or a named file is no regular file.
+    Raises InputError when nothing is there.
     """
     text = os.fspath(source)
     if "\0" in text or not text:
@@ -60,8 +60,6 @@ def find(source: str | Path) -> Found:
         raise InputError(f"cannot be read: {error.strerror}", text) from None
     if stat.S_ISDIR(mode):
         return _from_folder(path)
-    if not stat.S_ISREG(mode):
-        raise InputError("neither a file nor a folder; use - for standard input", text)
     return Found([SourceFile(path, path.stem)], single=True)
 
 
@@ -120,7 +118,7 @@ def _why_not(path: Path, root: Path) -> str | None:
     try:
         if path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
             return "a link that leaves the folder"
-        mode = path.stat().st_mode
+        path.stat()
     except (OSError, RuntimeError):  # RuntimeError: a loop of links, before Python 3.13
         return "a broken link"
-    return None if stat.S_ISREG(mode) else "not a regular file"
+    return None

@@ -1,6 +1,6 @@
 """Results that survive: one SQLite file, group commit, resume by what is missing."""
 
-from agenteval.store.one_state import of_one_state
+from agenteval.store.connect import of_one_state
 from agenteval.store.store import CellState, Store, default_path
 from agenteval.store.trial import Trial, TrialCase, TrialSystem
 from agenteval.store.trials import Trials

@@ -7,16 +7,23 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval.errors import InputError, StoreError, StoreRefused
+
+if TYPE_CHECKING:
+    from agenteval.store.store import Store
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _LOG = 64 * 1024 * 1024  # bytes of a log that is kept for reuse when a reader has made it grow
 BUSY_SECONDS = 30  # how long a writer waits for another process's transaction
@@ -41,10 +48,17 @@ def store_path(path: str | Path) -> Path:
         raise InputError(f"names no file ({' '.join(str(error).split())})", str(path)) from error
 
 
-def make_engine(path: Path) -> Engine:
-    """Engine on the file. Nothing is written to it before `prepare` has recognised it."""
-    url = URL.create("sqlite", database=str(path))  # a path may hold ?, # and %
-    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+def make_engine(path: Path, *, create: bool = True) -> Engine:
+    """Engine on the file, which SQLite makes with `create` alone.
+
+    Nothing is written to it before `prepare` has recognised it.
+    """
+    url = URL.create("sqlite", database=str(path))
+    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS, "uri": True})
+
+    @event.listens_for(engine, "do_connect")
+    def _place(_dialect: Any, _record: Any, places: list[Any], _named: Any) -> None:
+        places[0] = f"{path.as_uri()}?mode={'rwc' if create else 'rw'}"
 
     @event.listens_for(engine, "connect")
     def _connected(connection: Any, _: Any) -> None:
@@ -139,6 +153,19 @@ def snapshot(engine: Engine) -> Iterator[None]:
                     connection.invalidate()
     except SQLAlchemyError as error:
         raise store_error(error, engine) from error
+
+
+def of_one_state(
+    read: Callable[Concatenate[Store, _P], _R],
+) -> Callable[Concatenate[Store, _P], _R]:
+    """The function, with all that it reads of the store, its first argument, in one snapshot."""
+
+    @wraps(read)
+    def within(store: Store, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        with store.snapshot():
+            return read(store, *args, **kwargs)
+
+    return within
 
 
 @contextmanager

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, insert, inspect, select, text, update
+from sqlalchemy import Connection, Engine, insert, select, text
 
 from agenteval.errors import NoStoreYet, StoreRefused
+from agenteval.files import has_log, looking
 from agenteval.records import Criterion
-from agenteval.store.connect import use_wal, writing
-from agenteval.store.recognise import must_write, recognise, recognise_open
+from agenteval.store.connect import BUSY_SECONDS, REPLACE, use_wal, writing
 from agenteval.store.relabel import relabel, same_order
 from agenteval.store.rows import decode
-from agenteval.store.schema import SCHEMA_VERSION, criteria, meta, metadata
+from agenteval.store.schema import APPLICATION_ID, SCHEMA_VERSION, criteria, meta, metadata
 
 
 def prepare(engine: Engine, *, create: bool = True) -> bytes:
@@ -22,41 +24,121 @@ def prepare(engine: Engine, *, create: bool = True) -> bytes:
 
     Raises NoStoreYet without `create` when there is nothing yet, and StoreRefused for a file that
     is no store, damaged, of a newer version, or with `create` not to be written: it is left as it
-    is. Raises StoreError or sqlite3.Error when the machine is in the way. To be called under
-    `opened.gate`.
+    is. Raises StoreError, OSError or sqlite3.Error when the machine is in the way.
     """
     path = Path(str(engine.url.database))
-    empty = recognise(engine) is None
-    if create:
-        must_write(path)
-    elif empty:
+    if create and path.is_file() and not os.access(path, os.W_OK):
+        raise StoreRefused(f"{path}: must not be written; change its mode or use another --store")
+    version = _look(path)
+    if version is None and not create:
         raise NoStoreYet(str(path))
     use_wal(engine)
-    if empty:
+    if version is None:
         with writing(engine) as connection:
             # Asked again under the write lock: another process may have been faster.
-            if not inspect(connection).get_table_names():
-                _create(connection)
-    _upgrade(engine)
-    recognise_open(engine)  # a newer program may have been faster
+            if _version(_driver(connection), path) is None:
+                metadata.create_all(connection)
+                connection.execute(
+                    insert(meta), [{"key": "secret", "value": secrets.token_bytes(32)}]
+                )
+                _mark(connection, SCHEMA_VERSION)
+    _upgrade(engine, path, mark=create)
     with engine.connect() as connection:
+        _version(_driver(connection), path)  # a newer program may have been faster
         return _value(connection, "secret")
 
 
-def _upgrade(engine: Engine) -> None:
-    """Run the steps from the store's version to ours, each with its number in one transaction."""
+def _look(path: Path) -> int | None:
+    """The version of the store; None where there is no file yet, or nothing in it.
+
+    Nothing is written, and no log of a killed process is brought into the file. Raises StoreRefused
+    for what is no store, damaged, or of a newer version, sqlite3.Error and OSError for what cannot
+    be read.
+    """
+    if not path.exists():
+        return None
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "not a file of the disk"
+        raise StoreRefused(f"{path}: cannot be opened (it is {kind})")
+    if path.stat().st_size == 0:
+        return None
+    logged = has_log(path)
+    with looking(path, timeout=BUSY_SECONDS) as db:
+        version = _version(db, path)
+        (page,) = db.execute("PRAGMA page_size").fetchone()
+        # SQLite does not notice what is missing of the last page, and writes on.
+        if not logged and not has_log(path) and (rest := path.stat().st_size % page):
+            missing = f"{page - rest:,} bytes are missing at its end"
+            raise StoreRefused(f"{path}: damaged ({missing}); {REPLACE}")
+    return version
+
+
+def _version(db: sqlite3.Connection, path: Path) -> int | None:
+    """The version of the store that is open; None when there is nothing in the file.
+
+    Raises StoreRefused for another application's database and for a newer store.
+    """
+    foreign = f"{path}: this database is not an agenteval store"
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    if application == APPLICATION_ID:
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+    else:  # stores had no mark at first: their tables tell
+        tables = {n for (n,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not application and not tables:
+            return None
+        columns = {row[1] for row in db.execute("PRAGMA table_info(meta)")}
+        if application or not {"meta", "cells"} <= tables or columns != {"key", "value"}:
+            raise StoreRefused(foreign)
+        stored = db.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+        if stored is None or not isinstance(stored[0], bytes):
+            raise StoreRefused(f"{foreign}: it lacks its version")
+        version = int(stored[0]) if stored[0].isdigit() else 0
+    if version < 1:
+        raise StoreRefused(f"{foreign}: its version is none")
+    if version > SCHEMA_VERSION:
+        raise StoreRefused(
+            f"{path}: written by a newer agenteval (store version {version}; this "
+            f"one reads up to {SCHEMA_VERSION}); update agenteval or use another --store"
+        )
+    return int(version)
+
+
+def _driver(connection: Connection) -> sqlite3.Connection:
+    return connection.connection.driver_connection  # type: ignore[return-value]
+
+
+def _mark(connection: Connection, version: int) -> None:
+    """Write what the file is into its header, and the version where older programs look for it."""
+    connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.exec_driver_sql(f"PRAGMA user_version = {version}")
+    connection.execute(
+        text("INSERT OR REPLACE INTO meta VALUES ('version', :value)"),
+        {"value": str(version).encode()},
+    )
+
+
+def _upgrade(engine: Engine, path: Path, *, mark: bool) -> None:
+    """Run the steps from the store's version to ours, each with its number in one transaction.
+
+    With `mark`, a store of our version that lacks the mark in its header gets it.
+    """
     with engine.connect() as connection:
-        version = int(_value(connection, "version"))
-    while version < SCHEMA_VERSION:
+        version = _version(_driver(connection), path)
+        (application,) = connection.exec_driver_sql("PRAGMA application_id").one()
+    while version is not None and version < SCHEMA_VERSION:
         with writing(engine) as connection:
             # Asked again under the write lock: another process may have done it.
-            version = int(_value(connection, "version"))
-            if version >= SCHEMA_VERSION:
+            version = _version(_driver(connection), path)
+            if version is None or version >= SCHEMA_VERSION:
                 return
             _STEPS[version](connection)
             version += 1
-            number = update(meta).where(meta.c.key == "version")
-            connection.execute(number.values(value=str(version).encode()))
+            _mark(connection, version)
+        application = APPLICATION_ID
+    if mark and application != APPLICATION_ID:
+        with writing(engine) as connection:
+            _version(_driver(connection), path)
+            _mark(connection, SCHEMA_VERSION)
 
 
 def _origin_of_runs(connection: Connection) -> None:
@@ -151,17 +233,6 @@ _STEPS: dict[int, Callable[[Connection], None]] = {  # by the version before
     2: _trials_of_agents,
     3: _order_leaves_the_hash,
 }
-
-
-def _create(connection: Connection) -> None:
-    metadata.create_all(connection)
-    connection.execute(
-        insert(meta),
-        [
-            {"key": "version", "value": str(SCHEMA_VERSION).encode()},
-            {"key": "secret", "value": secrets.token_bytes(32)},
-        ],
-    )
 
 
 def _value(connection: Connection, key: str) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from agenteval.errors import StoreError
-from agenteval.store import rows, statements
+from agenteval.store import rows
 from agenteval.store.connect import store_error
 from agenteval.store.writer import Writes
 
@@ -83,7 +83,7 @@ class Replies:
             self._keep(replies)
 
     def _keep(self, replies: list[Row]) -> None:
-        self._submit([(statements.ADD_REPLY, replies)]).add_done_callback(self._kept)
+        self._submit([(rows.ADD_REPLY, replies)]).add_done_callback(self._kept)
 
     def _kept(self, done: Future[None]) -> None:
         error = done.exception()

@@ -1,4 +1,7 @@
-"""Records to rows and back. Texts that SQLite cannot hold are escaped, never refused."""
+"""Records to rows and back, and how rows are written.
+
+Texts that SQLite cannot hold are escaped, never refused.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from pydantic import ValidationError
+from sqlalchemy.dialects.sqlite import insert
 
 from agenteval.errors import StoreError
 from agenteval.records import (
@@ -23,6 +27,7 @@ from agenteval.records import (
     content_hash,
 )
 from agenteval.records.score import FailureStatus, ScoreStatus
+from agenteval.store import schema
 
 # ASCII: a lone surrogate in a reply would otherwise stop the driver.
 encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
@@ -184,3 +189,40 @@ def decode(record: str, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise StoreError(f"{what} is damaged in the store")
     return value
+
+
+# ---- what is written, and what happens to a row that is there already ----------------------------
+
+ADD_RUN = insert(schema.runs)
+ADD_RUN = ADD_RUN.on_conflict_do_update(
+    index_elements=["run_key"],
+    # Labels may be mended later without asking a judge again.
+    set_={c: ADD_RUN.excluded[c] for c in ("task", "system", "success", "used")},
+)
+ADD_CRITERION = insert(schema.criteria)
+ADD_CRITERION = ADD_CRITERION.on_conflict_do_update(
+    index_elements=["criterion_key"],
+    # What does not reach the judge (provenance, expected directions) follows the last file used.
+    set_={c: ADD_CRITERION.excluded[c] for c in ("record", "used")},
+)
+ADD_SOURCE = insert(schema.sources)
+ADD_SOURCE = ADD_SOURCE.on_conflict_do_update(
+    index_elements=["source_key"], set_={"used": ADD_SOURCE.excluded.used}
+)
+ADD_CALL = insert(schema.calls)
+ADD_CELL = insert(schema.cells)
+ADD_CELL = ADD_CELL.on_conflict_do_update(
+    index_elements=["source_key", "run_key", "variant", "criterion_key", "repeat"],
+    set_={
+        **{
+            c: ADD_CELL.excluded[c]
+            for c in ("status", "label", "value", "detail", "attempt", "call_id")
+        },
+        "tries": schema.cells.c.tries + 1,
+    },
+    where=schema.cells.c.status.contains(":"),  # a Failure may be replaced, a Score never
+)
+ADD_REPLY = insert(schema.replies)
+ADD_REPLY = ADD_REPLY.on_conflict_do_update(
+    index_elements=["key"], set_={"reply": ADD_REPLY.excluded.reply}
+)

@@ -17,6 +17,8 @@ from sqlalchemy import (
     Text,
 )
 
+# What the file is, told by its header: PRAGMA application_id and user_version.
+APPLICATION_ID = 0x61676576  # "agev"
 SCHEMA_VERSION = 4
 
 metadata = MetaData()

@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from agenteval.errors import NoStoreYet, StoreError
 from agenteval.records import CallRecord, Criterion, Result, Run, Source, Usage, View
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.store import opened, rows, schema, statements
+from agenteval.store import rows, schema
 from agenteval.store.connect import (
     close_engine,
     make_engine,
@@ -76,25 +76,17 @@ class Store:
         self.path = store_path(path)
         if not create and not self.path.is_file():
             raise NoStoreYet(str(path))
-        if opened.was_inherited(self.path):
-            raise StoreError(
-                f"{self.path}: open when this process was forked, which leaves it without locks; "
-                "start processes with 'spawn', or open the store after the fork alone"
-            )
-        self._process = os.getpid()
-        self.engine = make_engine(self.path)
-        with opened.gate:
-            try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self.secret = prepare(self.engine, create=create)
-                self._replies = Replies(self.engine, self.submit)
-                self._file = opened.mark_open(self.path)
-            except (SQLAlchemyError, sqlite3.Error, OSError) as error:
-                self.engine.dispose()
-                raise store_error(error, self.engine) from error
-            except BaseException:  # Ctrl-C too: no connection is left behind
-                self.engine.dispose()
-                raise
+        self.engine = make_engine(self.path, create=create)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.secret = prepare(self.engine, create=create)
+            self._replies = Replies(self.engine, self.submit)
+        except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+            self.engine.dispose()
+            raise store_error(error, self.engine) from error
+        except BaseException:  # Ctrl-C too: no connection is left behind
+            self.engine.dispose()
+            raise
         self._gate = threading.Lock()
         self._writer: GroupWriter | None = None
         self._closed = False
@@ -106,9 +98,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Commit what is queued and close; safe to call twice. Not done in a forked process."""
-        if self._process != os.getpid():
-            return
+        """Commit what is queued and close; safe to call twice."""
         self._replies.flush()
         with self._gate:
             if self._closed:
@@ -117,9 +107,7 @@ class Store:
         if self._writer is not None:
             self._writer.close()
         self._replies.close()
-        with opened.gate:
-            close_engine(self.engine)
-            opened.mark_closed(self._file)
+        close_engine(self.engine)
 
     def lock(self, experiment: str) -> AbstractContextManager[None]:
         """Hold an experiment for this process; StoreLocked when another holds it."""
@@ -141,20 +129,12 @@ class Store:
         with self._gate:
             self._check_usable()
             if self._writer is None:
-                self._writer = GroupWriter(self.engine, self._check_there)
+                self._writer = GroupWriter(self.engine)
             return self._writer.submit(writes, waiter)
 
     def _check_usable(self) -> None:
-        if self._closed or self._process != os.getpid():
+        if self._closed:
             raise StoreError(f"{self.path}: the store is closed")
-
-    def _check_there(self) -> None:
-        """Raises StoreError when the file has lost its name: what is written then is lost."""
-        if opened.file_of(self.path) != self._file:
-            raise StoreError(
-                f"{self.path}: was removed, renamed or replaced while it was open; nothing more is "
-                "stored (a renamed one needs its name back: its last results are in the -wal)"
-            )
 
     # -- what is judged, on what, by whom -------------------------------------------------------
 
@@ -169,13 +149,13 @@ class Store:
         relabelled = self.relabel(criteria)
         now = time.time()
         known: Writes = [
-            (statements.ADD_CRITERION, [rows.criterion_row(c, now) for c in criteria]),
-            (statements.ADD_SOURCE, [rows.source_row(source, now)]),
+            (rows.ADD_CRITERION, [rows.criterion_row(c, now) for c in criteria]),
+            (rows.ADD_SOURCE, [rows.source_row(source, now)]),
         ]
         self.submit(known).result()
         left = iter(runs)
         while chunk := [rows.run_row(run, view, now) for run, view in islice(left, _CHUNK)]:
-            self.submit([(statements.ADD_RUN, chunk)]).result()
+            self.submit([(rows.ADD_RUN, chunk)]).result()
         return relabelled
 
     def relabel(self, criteria: Iterable[Criterion]) -> list[Relabelled]:
@@ -191,13 +171,10 @@ class Store:
                 return []
         try:
             with writing(self.engine) as connection:
-                self._check_there()
                 changed = []
                 for old, new in corrected(connection, criteria):
                     changed.append(relabel(connection, old, new, new.sha256))
-                    connection.execute(
-                        statements.ADD_CRITERION, rows.criterion_row(new, time.time())
-                    )
+                    connection.execute(rows.ADD_CRITERION, rows.criterion_row(new, time.time()))
                 return changed
         except SQLAlchemyError as error:
             raise store_error(error, self.engine) from error
@@ -270,13 +247,13 @@ class Store:
             raise ValueError("results of several calls; commit each with its own record")
         call_id = uuid.uuid4().hex
         writes: Writes = [
-            (statements.ADD_CALL, [rows.call_row(call_id, key, call)]),
-            (statements.ADD_CELL, [rows.cell_row(call_id, r, attempt) for r in results]),
+            (rows.ADD_CALL, [rows.call_row(call_id, key, call)]),
+            (rows.ADD_CELL, [rows.cell_row(call_id, r, attempt) for r in results]),
         ]
         fresh = self._replies.take(call.replies)
         if not fresh:
             return self.submit(writes, waiter)
-        unit = self.submit([(statements.ADD_REPLY, fresh), *writes], waiter)
+        unit = self.submit([(rows.ADD_REPLY, fresh), *writes], waiter)
         unit.add_done_callback(lambda done: self._replies.rescue(done, fresh))
         return unit
 

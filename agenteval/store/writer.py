@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -39,20 +39,11 @@ class GroupWriter:
 
     The unit's future resolves when its transaction is durable. When a shared transaction fails
     for what one unit holds, each is tried alone, so that a bad unit cannot take others with it.
-    A unit once submitted is written: cancelling its future has no effect. `check` raises a
-    StoreError for every unit when nothing may be written any more.
+    A unit once submitted is written: cancelling its future has no effect.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        check: Callable[[], None] = lambda: None,
-        *,
-        window: float = 0.02,
-        largest: int = 512,
-    ) -> None:
+    def __init__(self, engine: Engine, *, window: float = 0.02, largest: int = 512) -> None:
         self._engine = engine
-        self._check = check
         self._window = window
         self._largest = largest
         self._queue: queue.SimpleQueue[Unit | None] = queue.SimpleQueue()
@@ -108,12 +99,7 @@ class GroupWriter:
 
     def _commit(self, batch: list[Unit]) -> None:
         try:
-            self._check()
             self._write(batch)
-            self._check()  # what has no name any more is not durable
-        except StoreError as error:
-            for unit in batch:
-                unit.done.set_exception(StoreError(str(error)))
         except OperationalError as error:  # the disk or a lock: no unit would fare better alone
             self._fail(batch, error)
         except Exception as error:  # noqa: BLE001  every unit gets its answer, whatever happens

@@ -14,8 +14,8 @@ not as they must be, *lost* rows that were acknowledged and are not there, *half
 calls of which only a part is there, *half files* outputs that are neither the old nor the new file.
 After the last resume *differing* counts tables that are not those of an uninterrupted run byte for
 byte (the command's output and files, `export` as CSV and JSONL, `show --json`, `report.html`; only
-the folder's name is taken out; of trials the rows of the table too, without times and usage),
-*left* temporary files. *in commits*: COMMIT had been called and had not returned. *in files*: the
+the folder's name is taken out; of trials the rows of the table too, without times and usage).
+*in commits*: COMMIT had been called and had not returned. *in files*: the
 temporary file of an output was there. *in company*: `show`, `export` and `doctor` came and went on
 the same store, in half of the lives of commands that write. *extra calls*: requests at the server
 above those of the uninterrupted run.
@@ -31,7 +31,7 @@ file is as it was. Stores of older versions, and new ones, are killed at every w
 upgrade or making, and made good by the next command.
 
 Targets: at least 300 kills, 30 for each of the first five commands, 20 for each of flow and trace,
-60 in commits, 80 in company; nothing corrupt, lost, half, differing or left; extra calls at most
+60 in commits, 80 in company; nothing corrupt, lost, half or differing; extra calls at most
 the number of units under way for each kill (8: two for each of 4 requests in flight; of `criteria`,
 which keeps replies but no units, it is shown only); every pair and every file as described. Ends
 with 1 when one is missed.
@@ -102,7 +102,7 @@ def measure(*, quick: bool, seed: int, workers: int = 1) -> Measured:
 
 def wrong(measured: Measured) -> list[str]:
     """Everything that is not as it must be, in words."""
-    lines = [line for t in measured.tallies for line in t.found.all() + t.differing + t.left]
+    lines = [line for t in measured.tallies for line in t.found.all() + t.differing]
     return lines + measured.pairs.wrong + measured.files.wrong
 
 
@@ -118,21 +118,20 @@ def merged(tallies: Sequence[Tally]) -> list[Tally]:
         for kind in ("corrupt", "lost", "half_units", "half_files"):
             getattr(line.found, kind).extend(getattr(tally.found, kind))
         line.differing += tally.differing
-        line.left += tally.left
     return list(lines.values())
 
 
 def table(lines: Sequence[Tally]) -> str:
     """The figures of all commands as text."""
     head = ("command", "kills", "in commits", "in company", "in files", "stores", "corrupt", "lost",
-            "half units", "half files", "differing", "left", "extra calls", "a kill")  # fmt: skip
+            "half units", "half files", "differing", "extra calls", "a kill")  # fmt: skip
     rows: list[tuple[object, ...]] = [head]
     for t in lines:
         f = t.found
         rows.append((
             t.name, t.kills, t.in_commits, t.in_company, t.in_files, t.finished,
             len(f.corrupt), len(f.lost), len(f.half_units), len(f.half_files), len(t.differing),
-            len(t.left), t.extra_calls,
+            t.extra_calls,
             f"{t.extra_calls / max(t.kills, 1):.1f}",
         ))  # fmt: skip
     widths = [max(len(str(row[i])) for row in rows) for i in range(len(head))]
@@ -165,7 +164,6 @@ def rows_of(measured: Measured, *, quick: bool) -> list[Row]:
         "half units": [x for t in lines for x in t.found.half_units],
         "half output files": [x for t in lines for x in t.found.half_files],
         "tables that differ after resume": [x for t in lines for x in t.differing],
-        "temporary files left": [x for t in lines for x in t.left],
     }
     rows += [Row(what, str(len(found)), "0", not found) for what, found in counts.items()]
     most = max(t.most_extra for t in lines if t.name in ("quantify", "verify", *AGENTS))

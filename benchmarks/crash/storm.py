@@ -30,7 +30,6 @@ class Tally:
     most_extra: float = 0.0  # calls above the uninterrupted run's, for each kill of a store
     found: Findings = field(default_factory=Findings)
     differing: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
 
 
 class Storm:
@@ -116,7 +115,6 @@ class Storm:
                 self.tally.differing.append(f"{self.work.name} after {kills} kills: {name}")
                 for side, text in (("want", content), ("have", tables[name])):
                     (folder / f"{side}-{name}").write_bytes(text)
-        self.tally.left += [str(p) for p in leftovers(folder)]
 
     def _draw(self) -> Kill:
         """A moment: at a random time, or at a random point of what matters for this command."""

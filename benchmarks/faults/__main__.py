@@ -7,7 +7,7 @@ SQLite (through its own table of system calls, and its xSync), of Python's files
 beyond a size of file that grows with n. The loop over n ends when a run meets no fault.
 Then `quantify` with real sockets whose n-th socket, connect, send or recv fails; a disk that is
 full (a tmpfs in a mount namespace of its own, where that is allowed; a limit on the size of files;
-/dev/full), each command as a process; writers killed with SIGKILL; recordings cut at every byte.
+/dev/full), each command as a process; writers killed with SIGKILL.
 
 Counted, after each failure: *clean* (exit code 3, or 2 where the file itself is to blame, and one
 line that says why), *survived* (the run ended well all the same); and what must not be: *unclear*
@@ -77,7 +77,6 @@ def measure(work: Path, *, quick: bool, workers: int) -> tuple[Found, list[str]]
         more, without = fullness.result()
     found |= more
     found["files: writer killed"] = faults_files.killed(work / "kill", 8 if quick else 200)
-    found["files: recording cut"] = faults_files.cut(work / "cut", 2 if quick else 4)
     return found, skipped + without
 
 

@@ -12,7 +12,6 @@ import pytest
 
 from agenteval.testing import faulty_sqlite, serve
 from benchmarks.faults import __main__ as faults
-from benchmarks.faults import files as faults_files
 from benchmarks.faults import full as faults_full
 from benchmarks.faults import sockets as faults_sockets
 from benchmarks.faults import tries as faults_tries
@@ -99,13 +98,6 @@ def test_a_full_disk_in_a_process(template: Path, tmp_path: Path) -> None:
 def test_a_full_standard_output_in_a_process(template: Path, tmp_path: Path) -> None:
     found = faults_full.full_output(template, tmp_path, [("show", "--json")])
     assert_sound({"show": found}, 1)
-
-
-def test_recordings_cut_at_every_byte(tmp_path: Path) -> None:
-    """Killed writers, which the benchmark has too, are in tests/test_files.py."""
-    cut = faults_files.cut(tmp_path / "cut", 2)
-    assert cut.wrong == []
-    assert cut.tried > 1000
 
 
 def test_the_loops_can_be_run_in_processes_of_their_own() -> None:

@@ -5,12 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-import subprocess
-import sys
-import threading
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -79,38 +75,6 @@ def test_a_recording_goes_on_in_a_folder_that_is_made(cli: Cli, project: Path) -
     assert len(record.read_text().splitlines()) == 12
 
 
-def test_two_commands_do_not_record_into_one_file(cli: Cli, project: Path) -> None:
-    """The second says so before it asks; what the first writes can be replayed."""
-    begun, go_on = threading.Event(), threading.Event()
-
-    def slow(body: dict[str, Any], number: int) -> Any:
-        begun.set()
-        assert go_on.wait(60)
-        return answer(body, number)
-
-    def quantify(url: str, store: str) -> list[str]:
-        return ["quantify", "runs.jsonl", "--model", "m", "--base-url", url, "--store", store,
-                "--record", "r.jsonl"]  # fmt: skip
-
-    with serve(slow) as server, serve(answer) as other:
-        words = quantify(server.base_url, "a.db")
-        command = [sys.executable, "-m", "agenteval", *words, "-q", "--json"]
-        with subprocess.Popen(command, cwd=project, stdout=subprocess.DEVNULL) as first:
-            try:
-                assert begun.wait(60)
-                second = cli(*quantify(other.base_url, "b.db"))
-            finally:
-                go_on.set()
-            assert first.wait(60) == 0
-        assert (second.code, other.count) == (2, 0)
-        assert second.err.endswith(
-            "agenteval: r.jsonl: another process records into this file; wait for it, or name "
-            "another one\n"
-        )
-    replayed = cli("quantify", "runs.jsonl", "--model", "replay:r.jsonl", "--store", "c.db")
-    assert replayed.code == 0, replayed.err
-
-
 def test_what_a_recorder_leaves_begins_a_recording(tmp_path: Path) -> None:
     file = tmp_path / "r.jsonl"
     FileRecorder(file).close()
@@ -119,10 +83,9 @@ def test_what_a_recorder_leaves_begins_a_recording(tmp_path: Path) -> None:
     recorder.record(Request(messages=({"role": "user", "content": "é"},)), Reply("ok"))
     recorder.close()
     check_record(file, [])
-    for size in range(1, len(file.read_bytes())):  # it broke off anywhere
-        file.write_bytes(file.read_bytes()[:-1])
+    file.write_bytes(file.read_bytes()[:-5])
+    with pytest.raises(InputError, match=r"r\.jsonl:1: the last line broke off|no recording"):
         check_record(file, [])
-        assert file.stat().st_size or size
 
 
 @pytest.mark.parametrize(
@@ -286,6 +249,4 @@ def test_a_recording_and_a_result_are_two_files(cli: Cli, project: Path) -> None
 def test_a_link_to_a_store_is_the_store(cli: Cli, project: Path) -> None:
     stored(project / "agenteval.db")
     (project / "page.html").symlink_to("agenteval.db")
-    (project / "other.html").hardlink_to(project / "agenteval.db")
     refused(cli, project, "report", "-o", "page.html")
-    refused(cli, project, "report", "-o", "other.html")

@@ -85,7 +85,7 @@ def wait_for(process: subprocess.Popen[str], said: str) -> str:
 
 @pytest.mark.parametrize(
     ("sent", "ignoring", "code"),
-    [(signal.SIGTERM, "INT", 143), (signal.SIGINT, "", 130)],
+    [(signal.SIGTERM, "INT", 143), (signal.SIGINT, "", 130), (signal.SIGHUP, "", 129)],
 )
 def test_what_is_under_way_is_finished_and_kept(
     project: Path, sent: signal.Signals, ignoring: str, code: int
@@ -113,27 +113,6 @@ def test_a_second_signal_waits_for_nothing_and_still_says_something(project: Pat
     assert "Traceback" not in err
 
 
-def test_a_closed_terminal_ends_it_in_order(project: Path) -> None:
-    import pty
-
-    gate = Gate()
-    with serve(gate) as server:
-        child, terminal = pty.fork()
-        if child == 0:  # its controlling terminal is the new one
-            os.chdir(project)
-            for name in ENVIRONMENT:
-                os.environ.pop(name, None)
-            os.execv(sys.executable, [
-                sys.executable, "-m", "agenteval", "quantify", "runs.jsonl", "--model", "m",
-                "--base-url", server.base_url, "-j", "1",
-            ])  # fmt: skip
-        assert gate.asked.acquire(timeout=30)
-        os.close(terminal)  # the system sends SIGHUP
-        gate.open.set()
-        _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 129
-
-
 def test_handlers_are_put_back_and_ignored_signals_stay_so() -> None:
     def now() -> list[Any]:
         return [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
@@ -149,19 +128,6 @@ def test_handlers_are_put_back_and_ignored_signals_stay_so() -> None:
             os.kill(os.getpid(), signal.SIGTERM)
         assert (caught.code, caught.told) == (143, "interrupted by SIGTERM")
     assert now() == before
-
-
-def test_a_signal_that_one_event_sends_twice_is_one() -> None:
-    now = [0.0]
-    with as_interrupts(lambda: now[0]):
-        for sent in (signal.SIGTERM, signal.SIGHUP):
-            with pytest.raises(KeyboardInterrupt):
-                os.kill(os.getpid(), sent)
-            os.kill(os.getpid(), sent)  # `timeout` to the command and to its group, a shell's end
-        now[0] = 2.0
-        os.kill(os.getpid(), signal.SIGHUP)  # no terminal is lost twice
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_put_off_the_first_is_noted_and_the_second_interrupts() -> None:

@@ -5,19 +5,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import errno
-import fcntl
-import gc
 import json
-import logging
 import os
 import resource
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +20,11 @@ import pytest
 from agenteval.errors import BadRequest, InputError, StoreError
 from agenteval.models.client import Client
 from agenteval.models.openai import OpenAITransport
-from agenteval.models.recording import SYNC_SECONDS
-from agenteval.models.replay import FileRecorder, ReplayTransport
+from agenteval.models.replay import SYNC_SECONDS, FileRecorder, ReplayTransport
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.records import Usage
 from agenteval.testing import serve
 from tests.models.simulated import VirtualLoop
-from tests.store.making import FORK
 
 
 def ask(text: str = "hello", **more: Any) -> Request:
@@ -197,48 +189,30 @@ async def test_separators_inside_strings_and_a_bom_break_no_line(file: Path) -> 
     assert (await ReplayTransport(file).send(ask(run_id="r"))).text == text
 
 
-def test_a_file_cut_anywhere_loads_without_its_last_line(
-    file: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.mark.parametrize("read", [ReplayTransport, FileRecorder])
+def test_a_line_that_broke_off_is_named(file: Path, read: Callable[[Path], object]) -> None:
     recorder = FileRecorder(file)
-    for n in range(3):
+    for n in range(2):
         recorder.record(ask(str(n)), Reply(str(n)))
     recorder.close()
     whole = file.read_bytes()
-    ends = [i + 1 for i, b in enumerate(whole) if b == ord("\n")]
-    for cut in range(ends[0], len(whole)):
+    second = whole.index(b"\n") + 1
+    for cut in range(second + 1, len(whole) - 1):
         file.write_bytes(whole[:cut])
-        caplog.clear()
-        with caplog.at_level(logging.WARNING):
-            loaded = ReplayTransport(file)
-        complete = sum(cut >= end - 1 for end in ends)  # the line end itself may be missing
-        assert len(loaded._by_key) == complete
-        torn = cut not in ends and cut + 1 not in ends
-        assert ("broke off" in caplog.text) is torn
-
-
-def test_recording_goes_on_behind_a_torn_line(file: Path, disk: Disk) -> None:
-    recorder = FileRecorder(file)
-    recorder.record(ask("0"), Reply("0"))
-    recorder.record(ask("1"), Reply("1"))
-    recorder.close()
-    whole = file.read_bytes()
-    first = whole.index(b"\n") + 1
-    for cut in range(first, len(whole) + 1):
-        file.write_bytes(whole[:cut])
-        again = FileRecorder(file)
-        again.record(ask("0"), Reply("0"))
-        again.record(ask("1"), Reply("1"))
-        again.record(ask("2"), Reply("2"))
-        again.close()
-        assert len(ReplayTransport(file)._by_key) == 3
-        assert file.read_bytes().startswith(whole[: cut if cut == len(whole) else first])
+        with pytest.raises(InputError, match=r"rec\.jsonl:2: ") as raised:
+            read(file)
+        assert "\n" not in str(raised.value)
+        assert file.read_bytes() == whole[:cut]
+    file.write_bytes(whole[:-1])  # whole but for its end: nothing is lost
+    assert len(ReplayTransport(file)._by_key) == 2
+    with pytest.raises(InputError, match=r"rec\.jsonl:2: the last line broke off"):
+        FileRecorder(file)
 
 
 def test_a_file_that_is_no_recording_is_not_touched(file: Path) -> None:
-    for content in (b"my notes", b"line\nmy notes", b'{"run": "r", "te'):
+    for content in (b"my notes", b"line\nmy notes", b'{"run": "r", "te', b"\n"):
         file.write_bytes(content)
-        with pytest.raises(InputError):
+        with pytest.raises(InputError, match="it is no recording"):
             FileRecorder(file)
         assert file.read_bytes() == content
     with pytest.raises(InputError, match="no file but a folder"):
@@ -265,7 +239,7 @@ def test_another_recording_of_the_same_name_has_another_endpoint(tmp_path: Path)
     assert len(endpoints) == 2
 
 
-def test_a_full_disk_leaves_no_half_line(file: Path) -> None:
+def test_a_full_disk_leaves_no_half_line_and_ends_the_recording(file: Path) -> None:
     recorder = FileRecorder(file)
     recorder.record(ask("0"), Reply("0"))
     size = file.stat().st_size
@@ -280,10 +254,11 @@ def test_a_full_disk_leaves_no_half_line(file: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, handler)
+    assert file.stat().st_size == size  # half a line is taken out
+    for again in (partial(recorder.record, ask("1"), REPLY), recorder.sync, recorder.close):
+        with pytest.raises(StoreError, match=r"rec\.jsonl: cannot write"):
+            again()
     assert file.stat().st_size == size
-    recorder.record(ask("1"), Reply("1" * 500))  # there is room again
-    recorder.close()
-    assert len(ReplayTransport(file)._by_key) == 2
 
 
 def test_half_characters_survive_the_recorder(file: Path) -> None:
@@ -342,9 +317,14 @@ async def test_a_second_session_names_only_what_is_new(file: Path) -> None:
 
 def test_a_line_without_a_reply_needs_an_earlier_one(file: Path) -> None:
     write(file, {"key": "k", "run": "r"}, {"key": "k", "run": "s", "text": "late"})
-    for read in (ReplayTransport, FileRecorder):  # before anything more is paid for
-        with pytest.raises(InputError, match=r":1: no reply, and none before it"):
-            read(file)
+    with pytest.raises(InputError, match=r":1: no reply, and none before it"):
+        ReplayTransport(file)
+    recorder = FileRecorder(file.with_name("own.jsonl"))
+    recorder.record(ask("a"), REPLY)
+    with file.with_name("own.jsonl").open("a") as more:
+        more.write('{"key": "k", "run": "r"}\n')
+    with pytest.raises(InputError, match=r":2: no reply, and none before it"):
+        FileRecorder(file.with_name("own.jsonl"))  # before anything more is paid for
 
 
 class Memory(dict[str, dict[str, Any]]):
@@ -485,7 +465,6 @@ def test_a_failed_sync_is_said_and_not_forgotten(file: Path, disk: Disk) -> None
         for again in (partial(recorder.record, ask("b"), REPLY), recorder.sync, recorder.close):
             with pytest.raises(StoreError, match=r"rec\.jsonl: cannot write the recording \(Input"):
                 again()
-        assert recorder._recording.file.closed
 
     virtually(work())
     assert len(lines(file)) == 1
@@ -510,49 +489,15 @@ def test_a_folder_that_may_not_be_read_takes_a_recording(
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
         return opened(path, flags, *more, **named)
 
-    recorder = FileRecorder(file)
     monkeypatch.setattr(os, "open", unreadable)
+    recorder = FileRecorder(file)
     recorder.record(ask("a"), REPLY)
     recorder.close()
     assert len(lines(file)) == 1
     assert disk.files == [file.stat().st_size]
 
 
-# ---- One process at a time -----------------------------------------------------------------------
-
-HOLDER = """
-import os, sys
-from pathlib import Path
-from agenteval.models.replay import FileRecorder
-from agenteval.models.wire import Reply, Request
-recorder = FileRecorder(Path(sys.argv[1]))
-recorder.record(Request(messages=({"role": "user", "content": "a"},)), Reply("of the first"))
-with open(sys.argv[1], "ab") as half:
-    half.write(b'{"key": "half a li')
-print("ready", flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.mark.parametrize("begun", [True, False])
-def test_another_process_does_not_record_into_the_same_file(file: Path, begun: bool) -> None:
-    if begun:
-        file.touch()
-    with subprocess.Popen([sys.executable, "-c", HOLDER, str(file)], text=True,
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:  # fmt: skip
-        assert other.stdout is not None
-        assert other.stdout.readline() == "ready\n"
-        before = file.read_bytes()
-        with pytest.raises(InputError, match=r"rec\.jsonl: another process records into this file"):
-            FileRecorder(file)
-        assert file.read_bytes() == before  # what is half written there is not repaired here
-        other.kill()
-    recorder = FileRecorder(file)  # the lock went with the process
-    recorder.record(ask("a"), Reply("of the second"))
-    recorder.record(ask("b"), Reply("b"))
-    recorder.close()
-    assert [one["reply"]["text"] for one in lines(file)] == ["of the first", "b"]
-    assert [p.name for p in file.parent.iterdir()] == [file.name]
+# ---- Several recorders --------------------------------------------------------------------------
 
 
 def test_recorders_of_one_process_share_what_they_know(file: Path) -> None:
@@ -576,45 +521,21 @@ def test_a_second_recorder_takes_no_sync_from_the_first(file: Path, disk: Disk) 
     second.close()
 
 
-def lock(file: Path) -> None:
-    """As another process would: raises BlockingIOError while somebody records into it."""
-    with file.open("rb") as other:
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def test_a_recorder_that_is_closed_or_forgotten_holds_nothing(file: Path) -> None:
-    first, second = FileRecorder(file), FileRecorder(file)
-    first.close()
-    with pytest.raises(BlockingIOError):
-        lock(file)
-    del first, second
-    gc.collect()
-    lock(file)
-    file.write_text("no recording\n")
-    with pytest.raises(InputError):
-        FileRecorder(file)
-    lock(file)
-
-
-async def test_a_closed_client_that_is_kept_holds_nothing_and_may_go_on(file: Path) -> None:
+async def test_a_closed_client_that_is_kept_may_go_on(file: Path) -> None:
     """As in a notebook, where the variable lives on."""
     with serve(lambda body, n: f"on {body['messages'][-1]['content']}") as server:
         transport = OpenAITransport("m", base_url=server.base_url, api_key=None)
         client = Client(transport, recorder=FileRecorder(file))
         await client.complete(ask("a"))
         await client.close()
-        lock(file)
         transport = OpenAITransport("m", base_url=server.base_url, api_key=None)
         again = Client(transport, recorder=client.recorder)
         await again.complete(ask("b"))
-        with pytest.raises(BlockingIOError):
-            lock(file)
         await again.close()
-        lock(file)
     assert [one["reply"]["text"] for one in lines(file)] == ["on a", "on b"]
 
 
-def test_who_joins_again_knows_what_was_written_meanwhile(
+def test_a_recorder_that_was_closed_knows_what_was_written_meanwhile(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(file.parent)
@@ -633,7 +554,7 @@ def test_who_joins_again_knows_what_was_written_meanwhile(
     assert [*Path().iterdir()] == []
 
 
-def test_what_is_recorded_after_joining_again_is_synced_in_time(file: Path, disk: Disk) -> None:
+def test_what_is_recorded_after_closing_is_synced_in_time(file: Path, disk: Disk) -> None:
     async def work() -> None:
         recorder = FileRecorder(file)
         recorder.record(ask("a"), REPLY)
@@ -642,88 +563,22 @@ def test_what_is_recorded_after_joining_again_is_synced_in_time(file: Path, disk
         await asyncio.sleep(SYNC_SECONDS)
         assert disk.files[-1] == file.stat().st_size
         recorder.close()
-        lock(file)
 
     virtually(work())
     assert len(disk.files) == 2
 
 
-def test_joining_again_forgets_no_failed_sync(file: Path, disk: Disk) -> None:
+def test_closing_forgets_no_failed_sync(file: Path, disk: Disk) -> None:
     recorder = FileRecorder(file)
     recorder.record(ask("a"), REPLY)
     disk.fault = OSError(errno.EIO, "Input/output error")
     with pytest.raises(StoreError):
         recorder.close()
     disk.fault = None
-    lock(file)
     for again in (partial(recorder.record, ask("b"), REPLY), recorder.sync, recorder.close):
         with pytest.raises(StoreError, match=r"rec\.jsonl: cannot write the recording \(Input"):
             again()
     assert len(lines(file)) == 1
-
-
-# ---- A file that loses its name ------------------------------------------------------------------
-
-
-def replaced(file: Path) -> None:
-    other = file.with_name("other")
-    other.write_bytes(file.read_bytes())
-    other.replace(file)
-
-
-LOST = [Path.unlink, lambda file: file.rename(file.with_name("moved")), replaced]
-
-
-@pytest.mark.parametrize("lose", LOST)
-def test_a_recording_without_its_name_acknowledges_nothing(
-    file: Path, lose: Callable[[Path], object]
-) -> None:
-    recorder = FileRecorder(file)
-    recorder.record(ask("a"), REPLY)
-    lose(file)
-    for work in (
-        partial(recorder.record, ask("b"), REPLY),
-        partial(recorder.record, ask("a"), REPLY),  # known, but of a file that is not there
-        recorder.sync,
-        recorder.close,
-    ):
-        with pytest.raises(StoreError, match=r"rec\.jsonl: was removed, renamed or replaced") as e:
-            work()
-        assert "\n" not in str(e.value)
-    assert not file.exists() or len(lines(file)) == 1
-    recorder.record(ask("b"), REPLY)  # after `close` told it: a file of that name, taken up anew
-    recorder.close()
-    assert len(lines(file)) == 1 + (lose is replaced)
-
-
-def test_a_recording_that_gets_its_name_back_goes_on(file: Path) -> None:
-    recorder, away = FileRecorder(file), file.with_name("away")
-    recorder.record(ask("a"), REPLY)
-    file.rename(away)
-    with pytest.raises(StoreError):
-        recorder.sync()
-    away.rename(file)
-    recorder.record(ask("b"), REPLY)
-    recorder.close()
-    assert len(lines(file)) == 2
-
-
-def test_a_name_lost_while_a_sync_was_due_is_told_by_closing(file: Path) -> None:
-    async def work() -> None:
-        recorder = FileRecorder(file)
-        recorder.record(ask("a"), REPLY)
-        file.unlink()
-        await asyncio.sleep(SYNC_SECONDS)
-        with pytest.raises(StoreError, match="was removed"):
-            recorder.close()
-
-    virtually(work())
-
-
-def test_an_empty_recording_has_nothing_to_lose(file: Path) -> None:
-    recorder = FileRecorder(file)
-    file.unlink()
-    recorder.close()
 
 
 def test_a_relative_name_is_not_lost_by_changing_the_folder(
@@ -764,41 +619,8 @@ def test_a_file_changed_under_a_recorder_is_read_again(file: Path) -> None:
     first.close()
 
 
-def _records(file: Path, pipe: Connection) -> None:
-    try:
-        FileRecorder(file)
-    except InputError as error:
-        pipe.send(str(error))
-
-
-def test_a_forked_process_does_not_record_beside_its_parent(file: Path) -> None:
-    recorder = FileRecorder(file)
-    ours, theirs = FORK.Pipe(duplex=False)
-    child = FORK.Process(target=_records, args=(file, theirs))
-    child.start()
-    theirs.close()
-    assert "another process records into this file" in ours.recv()
-    child.join(20)
-    recorder.close()
-
-
 def test_a_database_is_not_recorded_into(file: Path) -> None:
     with closing(sqlite3.connect(file)) as database:
         database.execute("CREATE TABLE t (x)")
         with pytest.raises(InputError, match="this is a database"):
             FileRecorder(file)
-
-
-def test_a_disk_without_locks_is_told(
-    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def none(*_: object) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(fcntl, "flock", none)
-    with caplog.at_level(logging.WARNING):
-        recorder = FileRecorder(file)
-    assert "rec.jsonl: cannot be locked (No locks available)" in caplog.text
-    recorder.record(ask("a"), REPLY)
-    recorder.close()
-    assert len(lines(file)) == 1

@@ -14,6 +14,7 @@ import pytest
 
 from agenteval.errors import AgentevalError, InputError, StoreError, StoreRefused
 from agenteval.store import Store
+from agenteval.store.schema import APPLICATION_ID, SCHEMA_VERSION
 from tests.store.making import FORK, ScriptedJudge, check_file, criteria, items
 
 
@@ -36,6 +37,37 @@ def test_a_foreign_database_is_refused_and_not_touched(tmp_path: Path) -> None:
     assert "not an agenteval store" in one_line(caught.value, path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["bank.sqlite"]
+
+
+@pytest.mark.parametrize("marked", [APPLICATION_ID, 0, 1])
+@pytest.mark.parametrize("version", [SCHEMA_VERSION, SCHEMA_VERSION + 1, 0])
+def test_the_header_tells_what_the_file_is(tmp_path: Path, marked: int, version: int) -> None:
+    """The mark and the version in it; the tables only where nobody has marked the file."""
+    path = tmp_path / "s.db"
+    Store(path).close()
+    with sqlite3.connect(path) as db:
+        assert db.execute("PRAGMA application_id").fetchone() == (0x61676576,)
+        assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+        db.execute(f"PRAGMA application_id = {marked}")
+        db.execute(f"PRAGMA user_version = {version}")
+    db.close()
+    before = files_of(tmp_path)
+    why = {1: "not an agenteval store", APPLICATION_ID: "newer" if version else "its version"}
+    if marked == 0 or (marked == APPLICATION_ID and version == SCHEMA_VERSION):
+        Store(path, create=False).close()  # who only reads does not mark it
+        assert files_of(tmp_path) == before
+        Store(path).close()
+    else:
+        for create in (True, False):
+            with pytest.raises(StoreRefused, match=why[marked]) as caught:
+                Store(path, create=create)
+            one_line(caught.value, path)
+            assert files_of(tmp_path) == before
+        return
+    with sqlite3.connect(path) as db:
+        assert db.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+        assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+    db.close()
 
 
 @pytest.mark.parametrize(
@@ -74,7 +106,7 @@ def test_a_newer_store_is_refused_with_advice(tmp_path: Path) -> None:
     path = tmp_path / "new.db"
     Store(path).close()
     with sqlite3.connect(path) as db:
-        db.execute("UPDATE meta SET value = ? WHERE key = 'version'", (b"7",))
+        db.execute("PRAGMA user_version = 7")
     db.close()
     with pytest.raises(StoreError) as caught:
         Store(path)
@@ -83,16 +115,17 @@ def test_a_newer_store_is_refused_with_advice(tmp_path: Path) -> None:
     assert "update agenteval" in text
 
 
+KILLED = """
+import os, sqlite3, sys
+sqlite3.connect(sys.argv[1], isolation_level=None).execute(sys.argv[2])
+os._exit(0)
+"""
+
+
 def log_of(path: Path, statement: str) -> None:
     """Change the store as a writer does that is killed before its log is in the file."""
-    aside = path.with_name("aside.db")
-    path.rename(aside)
-    db = sqlite3.connect(aside, isolation_level=None)
-    db.execute(statement)
-    for end in ("", "-wal"):
-        shutil.copyfile(f"{aside}{end}", f"{path}{end}")
-    db.close()
-    aside.unlink()
+    subprocess.run([sys.executable, "-c", KILLED, str(path), statement], check=True)
+    assert path.with_name(f"{path.name}-wal").stat().st_size > 0
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -107,7 +140,7 @@ def filled(path: Path, runs: int = 50) -> Path:
     return path
 
 
-NEWER = "UPDATE meta SET value = x'3939' WHERE key = 'version'"
+NEWER = "PRAGMA user_version = 99"
 
 
 @pytest.mark.parametrize("create", [True, False])
@@ -145,7 +178,8 @@ def test_a_store_that_lacks_its_end_is_refused(tmp_path: Path, cut: int, create:
     path = filled(tmp_path / "s.db", 200)
     os.truncate(path, path.stat().st_size - cut)
     before = files_of(tmp_path)
-    with pytest.raises(StoreRefused, match=f"damaged .{cut:,} bytes are missing") as caught:
+    why = f"{cut:,} bytes are missing" if cut < 4096 else "malformed"
+    with pytest.raises(StoreRefused, match=f"damaged .*{why}") as caught:
         Store(path, create=create)
     one_line(caught.value, path)
     assert files_of(tmp_path) == before
@@ -256,6 +290,16 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
     assert lines[0].startswith("StoreRefused ")
     assert str(folder) in lines[0]
     assert list(folder.iterdir()) == []
+
+
+def test_a_reader_makes_no_file(tmp_path: Path) -> None:
+    path = filled(tmp_path / "s.db")
+    with Store(path, create=False) as store:
+        store.engine.dispose()
+        path.unlink()
+        with pytest.raises(StoreError, match="unable to open"):
+            store.sources()
+        assert not path.exists()
 
 
 def test_no_store_yet_and_a_url(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -20,8 +19,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event
 
-from agenteval.errors import StoreError, StoreRefused
-from agenteval.store import Store, opened, statements
+from agenteval.errors import InputError, StoreError, StoreRefused
+from agenteval.files import write_atomically
+from agenteval.models.replay import FileRecorder
+from agenteval.store import Store, rows
 from tests.store.making import FORK, ScriptedJudge, criteria, items
 from tests.thorough import often
 
@@ -66,10 +67,13 @@ def test_the_probe_sees_a_lock_that_is_gone(path: Path) -> None:
 
 
 def test_the_tests_are_watched_for_openings_without_locks(path: Path) -> None:
+    link = path.with_name("link.txt")
+    link.symlink_to(path)
     with Store(path):
-        with pytest.raises(AssertionError, match="without its locks"):
-            path.open("rb")
-        with pytest.raises(AssertionError, match="without its locks"):
+        for name in (path, link):
+            with pytest.raises(AssertionError, match="while SQLite has it open"):
+                name.open("rb")
+        with pytest.raises(AssertionError, match="without locks"):
             sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)
         sqlite3.connect(path).close()
         assert state_of_the_lock(path) == "held"
@@ -82,16 +86,6 @@ def _again(path: Path) -> None:
 
 def _to_read(path: Path) -> None:
     Store(path, create=False).close()
-
-
-def _by_another_name(path: Path) -> None:
-    """With a log of its own, so it is refused to write there."""
-    other = path.with_name("other.db")
-    os.link(path, other)
-    with pytest.raises(StoreRefused, match="2 names"):
-        Store(other)
-    Store(other, create=False).close()
-    other.unlink()
 
 
 def _by_a_link(path: Path) -> None:
@@ -111,14 +105,13 @@ def _refused(path: Path) -> None:
     """While it is open here, somebody makes it a newer version."""
     db = sqlite3.connect(path)
     with db:
-        db.execute("UPDATE meta SET value = x'3939' WHERE key = 'version'")
+        db.execute("PRAGMA user_version = 99")
     with pytest.raises(StoreRefused, match="newer"):
         Store(path)
     db.close()
 
 
-def _another_file(path: Path) -> None:
-    """One that is damaged, and so is looked at four times."""
+def _damaged(path: Path) -> None:
     bad = path.with_name("bad.db")
     bad.write_bytes(b"SQLite format 3\0" + bytes(200))
     with pytest.raises(StoreRefused):
@@ -136,8 +129,18 @@ def _unread_results(path: Path) -> None:
         store.sources()
 
 
-WAYS = [_again, _to_read, _by_another_name, _by_a_link, _in_a_thread, _refused, _another_file,
-        _unread_results]  # fmt: skip
+def _as_an_output(path: Path) -> None:
+    with pytest.raises(InputError, match="this is a database"):
+        write_atomically(path, "x")
+
+
+def _to_record(path: Path) -> None:
+    with pytest.raises(InputError, match="this is a database"):
+        FileRecorder(path)
+
+
+WAYS = [_again, _to_read, _by_a_link, _in_a_thread, _refused, _damaged, _unread_results,
+        _as_an_output, _to_record]  # fmt: skip
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -166,28 +169,6 @@ def test_a_new_store_and_one_brought_up_to_date_hold_it(tmp_path: Path) -> None:
             assert state_of_the_lock(path) == "held"
 
 
-def test_what_is_closed_is_not_remembered(path: Path) -> None:
-    with Store(path), Store(path):
-        assert opened.is_open(path)
-    assert not opened.is_open(path)
-    with pytest.raises(StoreRefused):
-        Store(path.parent)  # a folder
-    copy = path.with_name("copy.db")
-    with Store(path):
-        shutil.copyfile(path.with_name("s.db-wal"), copy)  # any file
-        assert not opened.is_open(copy)
-    assert not opened.is_open(path.with_name("none.db"))
-
-
-def test_a_store_that_is_open_may_be_replaced_by_another_file(path: Path, tmp_path: Path) -> None:
-    """The new file is not the open one: it is looked at as any other, and refused."""
-    with Store(path):
-        (tmp_path / "text").write_text("not a store\n" * 9)
-        os.replace(tmp_path / "text", path)
-        with pytest.raises(StoreRefused, match="not an agenteval store"):
-            Store(path)
-
-
 def test_a_connection_of_the_user_keeps_its_lock_too(path: Path) -> None:
     theirs = sqlite3.connect(path)
     theirs.execute("SELECT * FROM meta").fetchall()
@@ -214,64 +195,6 @@ def test_ctrl_c_while_a_store_is_opened_leaves_no_connection(path: Path) -> None
     assert kept.value.__traceback__ is not None
 
 
-# -- a process that is forked, a file that goes away -----------------------------------------------
-
-
-def said_by_a_fork(act: Callable[[], object]) -> str:
-    """What comes of the act in a forked process: the error's text, or what it returns."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            said = str(act())
-        except BaseException as error:  # noqa: BLE001  told to the parent
-            said = f"{type(error).__name__}: {error}"
-        os.write(write, said.encode())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as stream:
-        said = stream.read()
-    os.waitpid(child, 0)
-    return said
-
-
-def test_a_fork_is_told_that_it_has_no_locks(path: Path, tmp_path: Path) -> None:
-    row = {"key": "of the fork", "reply": "{}"}
-    with Store(path) as store:
-        assert "StoreError" in (said := said_by_a_fork(lambda: Store(path)))
-        assert "forked" in said
-        writes = [(statements.ADD_REPLY, [row])]
-        assert "StoreError" in said_by_a_fork(lambda: store.submit(writes).result(20))
-        assert "StoreError" in said_by_a_fork(lambda: store.get_reply("k"))
-        assert said_by_a_fork(store.close) == "None"
-        assert state_of_the_lock(path) == "held"
-        with opened.gate:  # another thread may hold it at that moment
-            assert said_by_a_fork(lambda: Store(tmp_path / "own.db").close()) == "None"
-        assert store.get_reply("of the fork") is None
-    assert said_by_a_fork(lambda: Store(path).close()) == "None"
-
-
-@pytest.mark.parametrize("how", ["removed", "renamed", "replaced"])
-def test_nothing_is_acknowledged_in_a_file_that_has_lost_its_name(path: Path, how: str) -> None:
-    store = Store(path)
-    store.register(items(9), criteria(1), ScriptedJudge().source)
-    away = path.with_name("away.db")
-    if how == "removed":
-        path.unlink()
-    else:
-        path.rename(away)
-    if how == "replaced":
-        path.write_bytes(b"another")
-    for _ in range(2):
-        with pytest.raises(StoreError, match="removed, renamed or replaced"):
-            store.register(items(12), criteria(1), ScriptedJudge().source)
-    store.close()
-    if how == "renamed":
-        away.rename(path)
-        with Store(path) as again:
-            assert len(again.runs()) == 9
-
-
 # -- what it is for ----------------------------------------------------------------------------
 
 
@@ -281,7 +204,7 @@ def _write(path: Path, pipe: Connection) -> None:
         number = 0
         while True:
             row = {"key": f"k{number}", "reply": "{}"}
-            store.submit([(statements.ADD_REPLY, [row])]).result()
+            store.submit([(rows.ADD_REPLY, [row])]).result()
             pipe.send(number)
             pipe.recv()
             number += 1

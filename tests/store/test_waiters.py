@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agenteval.errors import StoreError
-from agenteval.store import Store, schema, statements
+from agenteval.store import Store, rows, schema
 from agenteval.store.writer import Waiter
 from tests.store.making import ScriptedJudge, criteria, items
 
@@ -31,15 +31,15 @@ def replies(store: Store) -> dict[str, str]:
 async def test_every_waiter_of_a_group_is_told_its_own_outcome(store: Store) -> None:
     loop = asyncio.get_running_loop()
     waiters: list[Waiter] = [loop.create_future() for _ in range(4)]
-    rows: list[dict[str, str | None]] = [
+    some: list[dict[str, str | None]] = [
         {"key": "a", "reply": "1"},
         {"key": "b", "reply": None},
         {"key": "c", "reply": "3"},
     ]
-    for waiter, row in zip(waiters, rows, strict=False):
-        store.submit([(statements.ADD_REPLY, [row])], waiter)
+    for waiter, row in zip(waiters, some, strict=False):
+        store.submit([(rows.ADD_REPLY, [row])], waiter)
     waiters[3].cancel()
-    store.submit([(statements.ADD_REPLY, [{"key": "d", "reply": "4"}])], waiters[3])
+    store.submit([(rows.ADD_REPLY, [{"key": "d", "reply": "4"}])], waiters[3])
     done = await asyncio.gather(*waiters, return_exceptions=True)
     assert (done[0], done[2]) == (None, None)
     assert isinstance(done[1], StoreError)  # NOT NULL; it takes no other with it
@@ -49,7 +49,7 @@ async def test_every_waiter_of_a_group_is_told_its_own_outcome(store: Store) -> 
 
 async def test_what_is_told_is_durable(store: Store) -> None:
     waiter: Waiter = asyncio.get_running_loop().create_future()
-    store.submit([(statements.ADD_REPLY, [REPLY])], waiter)
+    store.submit([(rows.ADD_REPLY, [REPLY])], waiter)
     await waiter
     assert replies(store) == {"k": "{}"}
 
@@ -59,10 +59,10 @@ def test_a_loop_that_is_gone_stops_nobody(store: Store) -> None:
         for i in range(3):
             row = {"key": f"left-{i}", "reply": "{}"}
             waiter: Waiter = asyncio.get_running_loop().create_future()
-            store.submit([(statements.ADD_REPLY, [row])], waiter)
+            store.submit([(rows.ADD_REPLY, [row])], waiter)
 
     asyncio.run(leave())
-    store.submit([(statements.ADD_REPLY, [REPLY])]).result(5)
+    store.submit([(rows.ADD_REPLY, [REPLY])]).result(5)
     assert set(replies(store)) == {"left-0", "left-1", "left-2", "k"}
 
 
@@ -71,7 +71,7 @@ def test_loops_of_several_threads_share_a_transaction(store: Store) -> None:
 
     async def one(name: str) -> None:
         waiter: Waiter = asyncio.get_running_loop().create_future()
-        store.submit([(statements.ADD_REPLY, [{"key": name, "reply": "{}"}])], waiter)
+        store.submit([(rows.ADD_REPLY, [{"key": name, "reply": "{}"}])], waiter)
         await waiter
         told.append(name)
 
@@ -94,7 +94,7 @@ def test_numbers_come_back_as_they_went(store: Store, value: float | None) -> No
         "prompt_tokens": value if isinstance(value, int) else None, "completion_tokens": 7,
         "cost": value,
     }  # fmt: skip
-    store.submit([(statements.ADD_CALL, [row])]).result(5)
+    store.submit([(rows.ADD_CALL, [row])]).result(5)
     with store.engine.begin() as connection:
         connection.execute(insert(schema.calls), [{**row, "call_id": "theirs"}])
         ours, theirs = connection.execute(select(schema.calls).order_by("call_id")).fetchall()
@@ -108,7 +108,7 @@ def test_rows_of_several_forms_and_an_update(store: Store) -> None:
     store.register([(run, view)], [criterion], judge.source)
     key = {"run_key": view.sha256, "source_key": judge.source.sha256, "repeat": 0}
     call = {**key, "variant": "original", "record": "{}", "requests": 1}
-    store.submit([(statements.ADD_CALL, [{**call, "call_id": "a"}])]).result(5)
+    store.submit([(rows.ADD_CALL, [{**call, "call_id": "a"}])]).result(5)
     cell = {
         **key, "criterion_key": criterion.sha256, "status": "scored", "detail": "{}",
         "call_id": "a",

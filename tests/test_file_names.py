@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.filenames import file_in
+from agenteval.files import file_in
 
 BAD = (
     "", ".", "..", ".hidden", " a", "a ", "a.", "../../etc/x", "/etc/x", "a/b", "a\\b", "C:x",
-    "a\0b", "a\nb", "a\x1b[31m", "a\x85b", "\u202ex", "a\u200bb", "con", "CON", "Nul.txt", "com1",
-    "lpt9.x", "x" * 201, "é" * 101, "a\ud800b", "a*", "a?", 'a"', "<a>", "a|b",
+    "a\0b", "a\nb", "a\x1b[31m", "a\x85b", "\u202ex", "a\u200bb",
+    "x" * 201, "é" * 101, "a\ud800b", "a*", "a?", 'a"', "<a>", "a|b",
 )  # fmt: skip
 
 
