@@ -32,7 +32,7 @@ def list_models(as_json: options.AsJson = False) -> None:
 
     rows = weights.status()
     if as_json:
-        print_json(rows)
+        print_json([row | {"path": row["path"] and str(row["path"])} for row in rows])
         return
     for row in rows:
         for key, value in row.items():

@@ -49,6 +49,12 @@ def test_init_makes_a_folder_that_reads_back(cli: Cli, tmp_path: Path) -> None:
     assert "exists already" in again.err
 
 
+def test_models_are_listed_as_json(cli: Cli) -> None:
+    (row,) = cli("models", "list", "--json").json
+    assert row["name"] == "smollm2-135m-instruct"
+    assert row["path"] is None or Path(row["path"]).suffix == ".gguf"
+
+
 def test_unknown_option_is_wrong_use(cli: Cli) -> None:
     assert cli("quantify", "--nonsense").code == 2
     assert cli("nonsense").code == 2
