@@ -87,7 +87,8 @@ class Critic:
     @property
     def prompt_sha256(self) -> str:
         """Hash (hex) over the templates used."""
-        prompts = self._system, self._user, self._repair, ORDER_PROMPT
+        order = load_prompt(_PACKAGE, ORDER_PROMPT)
+        prompts = self._system, self._user, self._repair, order
         return content_hash([p.sha256 for p in prompts])
 
     def request(self, seed: int, instructions: str = "") -> Request:

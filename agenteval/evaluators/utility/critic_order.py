@@ -20,7 +20,7 @@ from agenteval.records import Criterion, Task, Usage
 
 _PACKAGE = "agenteval.evaluators.utility"
 _MAX_TOKENS = 2000
-PROMPT = load_prompt(_PACKAGE, "critic_order")
+PROMPT = "critic_order"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def unclear_leaves(criteria: Sequence[Criterion]) -> list[Criterion]:
 
 def order_request(task: Task, unclear: Sequence[Criterion], parameters: dict[str, Any]) -> Request:
     """The one request about these criteria; `parameters` are those of the critic."""
-    text = PROMPT.render(
+    text = load_prompt(_PACKAGE, PROMPT).render(
         nonce=NONCE, task_name=task.name, task_description=task.description, criteria=unclear
     )
     answer = {

@@ -418,7 +418,7 @@ def _welcome(name: str) -> int:
         tokens = tokens[:-1]
     if not tokens:
         return 0
-    if words.sign(tokens[-1]) == 1 or tokens[-1] in words.DEALING:
+    if words.sign(tokens[-1]) == 1 or tokens[-1] in words.DEALING | words.WELCOME:
         return 1
     if any(t in words.UNWELCOME or words.sign(t) == -1 for t in tokens):
         return -1

@@ -244,13 +244,22 @@ UNWELCOME = _words(
     """
     time duration latency runtime cost costs price expense expenses effort load usage edits
     consumption margin overhead difficulty complexity delay toxicity verbosity deviation
-    dependence dependency friction severity length use misuse intrusiveness invasiveness
+    dependence dependency friction severity length misuse intrusiveness invasiveness
     confusion
     """
 )
 DEALING = _words(
     """handling avoidance prevention detection recovery analysis correction resistance management
     reduction mitigation absence freedom resilience tolerance checking assessment control"""
+)
+# What names of qualities end in, beside the beginnings above: "Safety: low, medium, high".
+WELCOME = _words(
+    """
+    accessibility communication coordination customization delineation diversity expertise fairness
+    formatting grammar initiative interactivity knowledge localization logic neutrality notation
+    planning presentation privacy reasoning retention safety sensitivity simplicity spelling
+    stability structure testability timeliness usability vocabulary
+    """
 )
 # What is good to do about a fault: "acknowledges uncertainty", "does not detect errors".
 DEALS = re.compile(

@@ -416,3 +416,20 @@ def test_reversal_reverses_and_nothing_raises(labels: list[str]) -> None:
 )  # fmt: skip
 def test_words_are_told_by_families(word: str, expected: int) -> None:
     assert sign(word) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "degrees", "numbers"),
+    [
+        (("Safety", "Timeliness", "Steps delineation", "Reasoning", "Code structure",
+          "Error recovery", "Accessibility", "Presentation"), "worst_to_best", "worst_to_best"),
+        (("Tool use", "Use of resources", "Memory use"), "unclear", "worst_to_best"),
+        (("Bias", "Response time", "Errors", "Risk of harm"), "unclear", "unclear"),
+    ],
+)  # fmt: skip
+def test_bare_degrees_need_a_name_that_is_a_quality_and_numbers_one_that_is_no_fault(
+    names: tuple[str, ...], degrees: str, numbers: str
+) -> None:
+    for name in names:
+        assert order_of(["low", "medium", "high"], name).verdict == degrees, name
+        assert order_of(["1", "2", "3", "4", "5"], name).verdict == numbers, name
