@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agenteval.wording import plural
+from agenteval.text import plural
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agenteval.redact import redacted
+from agenteval.text import redacted
 
 _LONGEST = 2000  # characters of a message on bad input
 

@@ -10,12 +10,12 @@ from agenteval.evaluators.utility.perturb import perturb, rng_for, variant_name
 from agenteval.evaluators.utility.verify.evidence import Lengths
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.verifier import verify
-from agenteval.loading import scores_from_store
 from agenteval.pipeline import Item, Plan, joined, make_plan
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ORIGINAL
 from agenteval.store import Store
+from agenteval.trust.scores import scores_from_store
 
 # What is done to every run unless the user chooses: one that shortens, two that keep the length,
 # one that lengthens, and one that changes nothing a judge should see.

@@ -25,10 +25,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agenteval.analysis import load_ratings, summarize
 from agenteval.pipeline import Item, Progress, execute, make_plan
 from agenteval.records import Criterion, Run, View
 from agenteval.store import Store
+from agenteval.trust.means import load_ratings, summarize
 from benchmarks.folders import OUT, module
 from benchmarks.instant import IN_FLIGHT, Instant, instant_judge, peak_mb, reply_text, scored
 from benchmarks.outcome import Row, finish

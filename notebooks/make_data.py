@@ -21,13 +21,13 @@ import numpy as np
 from agenteval.errors import AgentevalError, InputError
 from agenteval.evaluators.utility.retrieval import draw, rank_bank
 from agenteval.files import replacing
-from agenteval.loading import scores_from_store
 from agenteval.models import weights
 from agenteval.models.embedded.likelihood import LikelihoodModel
 from agenteval.models.embeddings import make_embedder
 from agenteval.readers.tasks import find_task
 from agenteval.stats.scores import NAMED, ScoreTable
 from agenteval.store import Store
+from agenteval.trust.scores import scores_from_store
 
 SEEDS = 20
 MODES = {"task-based": False, "solution-based": True}  # whether the critic sees the examples

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.intake import read_bytes, read_text, text_lines
+from agenteval.files import read_bytes, read_text, text_lines
 
 TEXT = "eins\nzwö\u2028drei\n"
 

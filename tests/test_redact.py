@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval import redact
+from agenteval import text as redact
 from agenteval.errors import InputError, Transient
 from agenteval.models.factory import choose_model
 from agenteval.models.openai import OpenAITransport
-from agenteval.redact import guard_logs, keep_secret, public_url, redacted, without_known
-from agenteval.visible import visible
+from agenteval.text import guard_logs, keep_secret, public_url, redacted, visible, without_known
 
 KEY = "canary-55d1-of-these-tests"
 PAIR = "somebody:pass/word+81f2"

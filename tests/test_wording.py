@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.wording import plural
+from agenteval.text import plural
 
 
 @pytest.mark.parametrize(

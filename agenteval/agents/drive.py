@@ -24,7 +24,7 @@ from agenteval.errors import (
     Unauthorized,
 )
 from agenteval.records import FailureStatus
-from agenteval.redact import redacted
+from agenteval.text import redacted
 
 _GRACE = 2.0  # seconds a cancelled agent gets to close its connections
 _MAX_OUTPUT = 100_000  # characters of last words

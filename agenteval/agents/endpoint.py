@@ -23,7 +23,7 @@ from agenteval.models.limits import Budget, Limiter
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.wire import Reply, Request, WireMessage
 from agenteval.records import Usage
-from agenteval.redact import public_url
+from agenteval.text import public_url
 
 INSTRUCTIONS = "You are a helpful assistant. Use the tools to do what the user asks for."
 

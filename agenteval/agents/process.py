@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 from agenteval.errors import InputError, ModelError
-from agenteval.redact import SECRET_NAMES, redacted
+from agenteval.text import SECRET_NAMES, redacted
 
 MAX_LINE = 1_000_000  # bytes
 _TAIL = 4000  # bytes of stderr that are kept

@@ -13,9 +13,9 @@ from agenteval.cli.console import Verbosity, print_json
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from agenteval.agreement import AgreeOptions
     from agenteval.cli.agree_sources import Material
     from agenteval.cli.agree_table import Found
+    from agenteval.trust.agreement import AgreeOptions
 
 
 def agree(
@@ -67,9 +67,9 @@ def agree(
     quiet: options.Quiet = False,
 ) -> None:
     """Compare the judge with ratings by people; audit the success labels."""
-    from agenteval.agreement import AgreeOptions
     from agenteval.cli.agree_sources import Asked, load
     from agenteval.cli.agree_table import print_found
+    from agenteval.trust.agreement import AgreeOptions
 
     Verbosity.level = -1 if quiet else Verbosity.level
     if labels is None and not audit:
@@ -90,11 +90,11 @@ def agree(
 
 
 def _find(material: Material, how: AgreeOptions, *, audit: bool) -> Found:
-    from agenteval.agreement import agree as compare
     from agenteval.cli.agree_table import Audited, Comparison, Found, JuryOf
-    from agenteval.jury import among, jury
-    from agenteval.label_audit import audit as audit_labels
-    from agenteval.label_audit import with_and_without
+    from agenteval.trust.agreement import agree as compare
+    from agenteval.trust.label_audit import audit as audit_labels
+    from agenteval.trust.label_audit import with_and_without
+    from agenteval.trust.panel import among, jury
 
     judges, labels, criteria = material.judges, material.labels, material.criteria
     comparisons = [

@@ -177,8 +177,8 @@ def _rated_alike(
 
 
 def _stored(store: Store, key: str, criteria: set[str], task: str | None) -> ScoreTable:
-    from agenteval.loading import scores_from_store
     from agenteval.stats.scores import ORIGINAL
+    from agenteval.trust.scores import scores_from_store
 
     known = store.runs()
     judged = {cell[0] for cell in store.cells(key) if cell[1] == ORIGINAL}
@@ -196,9 +196,9 @@ def _stored(store: Store, key: str, criteria: set[str], task: str | None) -> Sco
 
 def _placed(material: Material, asked: Asked) -> Material:
     """Cases and success from the runs file, if one is named or lies beside the labels."""
-    from agenteval.rated import with_runs
     from agenteval.readers import read_runs
     from agenteval.records.base import content_hash
+    from agenteval.trust.ratings import with_runs
 
     beside = None if asked.labels is None else asked.labels.parent / "runs.jsonl"
     path = asked.runs or (str(beside) if beside is not None and beside.is_file() else None)

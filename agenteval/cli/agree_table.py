@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agenteval.agreement import Agreement
 from agenteval.cli.console import clean, out
 from agenteval.cli.grid import Column, Grid, Group, Row, print_grids
-from agenteval.jury import Ceiling, Jury
-from agenteval.label_audit import AUC, Suspect, WithAndWithout
 from agenteval.stats.interval import Interval
+from agenteval.trust.agreement import Agreement
+from agenteval.trust.label_audit import AUC, Suspect, WithAndWithout
+from agenteval.trust.panel import Ceiling, Jury
 
 Names = Mapping[str, str]
 MOST_SUSPECTS = 15  # printed

@@ -110,10 +110,10 @@ def compare(
     from agenteval.cli.compare_sides import Wanted, load_sides
     from agenteval.cli.compare_table import comparison_json, figures, print_comparison, properties
     from agenteval.cli.junit import junit_xml
-    from agenteval.comparison import CompareOptions
-    from agenteval.comparison import compare as compare_tables
     from agenteval.files import write_atomically
-    from agenteval.gates import exit_code, regression_gates, under_gate
+    from agenteval.trust.comparison import CompareOptions
+    from agenteval.trust.comparison import compare as compare_tables
+    from agenteval.trust.gates import exit_code, regression_gates, under_gate
 
     Verbosity.level = -1 if quiet else Verbosity.level
     refuse_input(junit, [with_, scores, criteria], store=store)

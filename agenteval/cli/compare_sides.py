@@ -11,10 +11,10 @@ from agenteval.errors import InputError
 from agenteval.files import same_file
 
 if TYPE_CHECKING:
-    from agenteval.comparison import PairBy
     from agenteval.records import Criterion, Source
     from agenteval.stats.scores import ScoreTable
     from agenteval.store import Store
+    from agenteval.trust.comparison import PairBy
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ def _chosen_runs(place: _Place, places: Sequence[_Place], *, same_texts: bool) -
 
 
 def _load(place: _Place, criteria: set[str], runs: set[str]) -> ScoreTable:
-    from agenteval.loading import scores_from_store
+    from agenteval.trust.scores import scores_from_store
 
     return scores_from_store(
         place.store, place.key, criteria=criteria, runs=runs, variants={"original"}

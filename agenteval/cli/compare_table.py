@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from agenteval.analysis import cases_answered_twice
 from agenteval.cli.console import clean, out
 from agenteval.cli.grid import Column, Grid, print_grids
 from agenteval.cli.grid import Row as GridRow
+from agenteval.trust.means import cases_answered_twice
 
 if TYPE_CHECKING:
     from agenteval.cli.compare_sides import Sides
-    from agenteval.comparison import Comparison, Counts, Row
-    from agenteval.gates import Gate
     from agenteval.stats import Interval
     from agenteval.stats.scores import ScoreTable
+    from agenteval.trust.comparison import Comparison, Counts, Row
+    from agenteval.trust.gates import Gate
 
 _COLOURS = {
     "better": "green", "higher": "green", "worse": "red", "lower": "red", "no difference": "cyan",
@@ -252,7 +252,7 @@ def comparison_json(
     sides: Sides, comparison: Comparison, gates: Sequence[Gate], *, undecided_passes: bool = False
 ) -> dict[str, Any]:
     """The same as a JSON value; `first` is A, `second` is B."""
-    from agenteval.gates import exit_code
+    from agenteval.trust.gates import exit_code
 
     value = asdict(comparison)
     for row, record in zip(comparison.rows, value["rows"], strict=True):

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TextIO
 
 from agenteval.cli.streams import drop, naming, write_out
-from agenteval.visible import HIDDEN, visible, visible_line
+from agenteval.text import HIDDEN, visible, visible_line
 
 if TYPE_CHECKING:
     from rich.console import Console

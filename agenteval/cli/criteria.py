@@ -15,7 +15,7 @@ from agenteval.cli.ending import REPLIES, say_interrupted
 from agenteval.cli.job import make_limits
 from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.errors import ModelError
-from agenteval.wording import plural
+from agenteval.text import plural
 
 if TYPE_CHECKING:
     from agenteval.proposals import Proposals

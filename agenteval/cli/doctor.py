@@ -10,7 +10,7 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.console import clean, out, print_json
 from agenteval.errors import AgentevalError, NoStoreYet
-from agenteval.redact import public_url
+from agenteval.text import public_url
 
 _PACKAGES = (
     "agenteval",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.dry_bill import Bill
 from agenteval.cli.dry_judge import Asker, judged
-from agenteval.wording import plural
+from agenteval.text import plural
 
 if TYPE_CHECKING:
     from agenteval.models.factory import ModelChoice

@@ -13,7 +13,7 @@ from agenteval.cli.dry_judge import Asker, at_most, judged
 from agenteval.cli.job import Job
 from agenteval.cli.probe_asking import OTHER_WAYS, Asking, attack_plan
 from agenteval.records import Usage
-from agenteval.wording import plural
+from agenteval.text import plural
 
 if TYPE_CHECKING:
     from agenteval.evaluators.utility.probes.result import ProbeOptions

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 from agenteval.cli.console import note, warn
 
 if TYPE_CHECKING:
-    from agenteval.analysis import Rating
     from agenteval.draining import Drain
     from agenteval.pipeline import Ended, Plan
+    from agenteval.trust.means import Rating
 
 
 class _Stopped(Protocol):

@@ -42,7 +42,7 @@ def export(
     from agenteval.store.export import export_cells, results_on_copies
     from agenteval.store.unfinished import unfinished_cells
     from agenteval.store.ways import is_probe, way_of
-    from agenteval.wording import plural
+    from agenteval.text import plural
 
     with Store(store or default_path(), create=False) as opened, opened.snapshot():
         known = opened.sources()

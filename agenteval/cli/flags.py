@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.console import clean, out
-from agenteval.flagged import Examined, Flag, Flags, flags_among
+from agenteval.trust.flagged import Examined, Flag, Flags, flags_among
 
 if TYPE_CHECKING:
     from agenteval.evaluators.traces.outline import Outline

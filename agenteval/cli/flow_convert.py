@@ -14,7 +14,7 @@ from agenteval.cli.console import Verbosity, note, print_json, warn
 from agenteval.cli.ending import REPLIES, say_interrupted, say_waiting
 from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
-from agenteval.visible import visible
+from agenteval.text import visible
 
 if TYPE_CHECKING:
     from agenteval.evaluators.workflows.convert import Converted, Told

@@ -151,7 +151,7 @@ def _read(files: list[Path], level: Level | None) -> Rows:
 def _workflow_text(path: Path | None) -> str:
     if path is None:
         return ""
-    from agenteval.intake import read_text
+    from agenteval.files import read_text
 
     return read_text(path)
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from agenteval.cli.console import out
 from agenteval.cli.table_widths import EDGES, GAP, Part, broken, parts
-from agenteval.visible import visible_line
+from agenteval.text import visible_line
 
 if TYPE_CHECKING:
     from rich.console import Console

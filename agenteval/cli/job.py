@@ -125,9 +125,9 @@ def _of_system(items: list[tuple[Run, View]], name: str) -> list[tuple[Run, View
 
 def warn_of_versions(store: Store, items: list[tuple[Run, View]]) -> None:
     """A line where these runs would be taken for others of the store, or together with them."""
-    from agenteval.analysis import cases_answered_twice
     from agenteval.store.rows import case_key
-    from agenteval.wording import plural
+    from agenteval.text import plural
+    from agenteval.trust.means import cases_answered_twice
 
     own = {view.sha256: run for run, view in items}
     tasks = {run.task for run, _ in items}

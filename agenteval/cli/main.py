@@ -41,8 +41,7 @@ from agenteval.cli import (
 from agenteval.cli.signals import INTERRUPTED, Caught, as_interrupts
 from agenteval.cli.streams import drop, output_fails, write_err
 from agenteval.errors import AgentevalError, StoreError
-from agenteval.redact import guard_logs, redacted
-from agenteval.visible import visible
+from agenteval.text import guard_logs, redacted, visible
 
 app = typer.Typer(
     name="agenteval",

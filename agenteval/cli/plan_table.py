@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.console import clean, clean_lines, out
-from agenteval.visible import visible_line
+from agenteval.text import visible_line
 
 if TYPE_CHECKING:
     from rich.table import Table

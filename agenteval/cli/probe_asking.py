@@ -76,7 +76,7 @@ class Asking:
         """Ratings of runs known to be low, with an attack and with a control in their text."""
         from agenteval.evaluators.utility.probes.injection import NAME, Injected
         from agenteval.evaluators.utility.probes.targets import choose_targets
-        from agenteval.loading import scores_from_store
+        from agenteval.trust.scores import scores_from_store
 
         material = self.material
         targets = choose_targets(material.items, material.criteria, plain, options)
@@ -98,8 +98,8 @@ class Asking:
 
     def table(self, key: str, *, copies: bool = False) -> ScoreTable:
         """What a source said of the originals, and of the perturbed copies where asked for."""
-        from agenteval.loading import scores_from_store
         from agenteval.stats.scores import ORIGINAL
+        from agenteval.trust.scores import scores_from_store
 
         variants = {c.variant for c in self.material.copies} if copies else set()
         return scores_from_store(

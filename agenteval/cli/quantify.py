@@ -120,10 +120,10 @@ def run_job(job: Job, *, dry_run: bool, as_json: bool) -> int:
 def _finish(
     job: Job, plan: Plan, ended: Ended | None, store: Store, evaluator: Evaluator, as_json: bool
 ) -> int:
-    from agenteval.analysis import load_ratings
     from agenteval.cli.ending import how_far, say_early
     from agenteval.cli.flags import flags_of
     from agenteval.cli.table import Report, print_table, table_json
+    from agenteval.trust.means import load_ratings
 
     with store.snapshot():
         ratings = load_ratings(

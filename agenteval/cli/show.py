@@ -77,9 +77,9 @@ def _no_originals(opened: Any, key: str, record: Source) -> str:
 
 def stored_report(opened: Any, key: str, record: Source) -> Any:
     """The report over everything a source has judged in the store."""
-    from agenteval.analysis import load_ratings
     from agenteval.cli.flags import stored_flags
     from agenteval.cli.table import Report
+    from agenteval.trust.means import load_ratings
 
     ratings = load_ratings(opened, key)
     ids = {r.criterion_id for r in ratings}
@@ -132,8 +132,8 @@ def _list_sources(opened: Any, known: list[tuple[str, Source]], as_json: bool) -
 
 
 def _show_run(opened: Any, key: str, run: str, as_json: bool) -> None:
-    from agenteval.analysis import load_ratings
     from agenteval.cli.flags import stored_flags
+    from agenteval.trust.means import load_ratings
 
     ratings = [r for r in load_ratings(opened, key) if r.run_id == run]
     if not ratings:

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agenteval.analysis import ALL, Rating, Row, cases_answered_twice, summarize
 from agenteval.cli.console import clean, out
 from agenteval.cli.flags import Flags, printed
 from agenteval.cli.grid import Column, Grid, Group, print_grids
 from agenteval.cli.grid import Row as GridRow
 from agenteval.records import Criterion, Source, Usage
 from agenteval.stats import Interval
-from agenteval.wording import plural
+from agenteval.text import plural
+from agenteval.trust.means import ALL, Rating, Row, cases_answered_twice, summarize
 
 _WEAK = re.compile(r"smollm2?[-_ ]?135m", re.I)
 _WEAK_NOTE = (

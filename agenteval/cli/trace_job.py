@@ -91,7 +91,7 @@ def run_job(job: LocateJob, store: Store, cases: Sequence[TraceCase]) -> tuple[s
 
     from agenteval.locating import EVALUATOR, finder_key, open_traces
     from agenteval.store import Trials
-    from agenteval.wording import plural
+    from agenteval.text import plural
 
     finder, client = make_finder(job, store)
     key = finder_key(finder)

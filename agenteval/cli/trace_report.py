@@ -22,7 +22,7 @@ from agenteval.cli.trace_files import (
     read_taxonomy,
 )
 from agenteval.errors import InputError
-from agenteval.flagged import Flag, Flags
+from agenteval.trust.flagged import Flag, Flags
 
 if TYPE_CHECKING:
     from agenteval.evaluators.traces.annotations import Annotation

@@ -165,7 +165,7 @@ def _add(above: Tree, node: Drawn, at: dict[str, list[tuple[str, Finding]]], cha
 
 def _rest(branch: Tree, hidden: dict[str, int]) -> None:
     from agenteval.report.traces_trees import kinds_of
-    from agenteval.wording import plural
+    from agenteval.text import plural
 
     if hidden:
         count = plural(sum(hidden.values()), "more span")
@@ -202,7 +202,7 @@ def _finding_line(finder: str, finding: Finding) -> str:
 
 
 def _summary(finder: str, said: Findings) -> str:
-    from agenteval.wording import plural
+    from agenteval.text import plural
 
     if said.status is not None:
         why = f": {_safe(said.message)}" if said.message else ""

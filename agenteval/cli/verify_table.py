@@ -8,7 +8,7 @@ from typing import Any
 from agenteval.cli.console import clean, out
 from agenteval.cli.grid import Column, Grid, Group, Row, print_grids
 from agenteval.records.verification import Check, Effect, Verification, VerifiedSet
-from agenteval.visible import visible_line
+from agenteval.text import visible_line
 
 _COLOURS = {
     "keep": "green", "repair": "yellow", "drop": "red", "undecided": "cyan",

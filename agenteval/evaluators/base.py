@@ -29,7 +29,7 @@ from agenteval.records import (
     Usage,
     View,
 )
-from agenteval.redact import redacted
+from agenteval.text import redacted
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from agenteval.figures.groups import (
 from agenteval.figures.style import drawing, legend, looks, note
 from agenteval.figures.text import listed, n_label, plain
 from agenteval.stats.scores import ScoreTable
-from agenteval.wording import plural
+from agenteval.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -25,7 +25,7 @@ from agenteval.figures.style import (
 from agenteval.figures.text import listed, n_label, span
 from agenteval.stats import Interval
 from agenteval.stats.scores import ScoreTable
-from agenteval.wording import plural
+from agenteval.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

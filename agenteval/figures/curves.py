@@ -20,7 +20,7 @@ from agenteval.figures.style import (
 )
 from agenteval.figures.text import plain, span
 from agenteval.stats import UniqueCurve
-from agenteval.wording import plural
+from agenteval.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

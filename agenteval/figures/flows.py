@@ -31,7 +31,7 @@ from agenteval.figures.style import (
     note,
 )
 from agenteval.figures.text import wrapped
-from agenteval.wording import plural
+from agenteval.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -33,7 +33,7 @@ from agenteval.figures.style import (
 from agenteval.figures.text import n_label, plain, wrapped
 from agenteval.stats import Interval
 from agenteval.stats.scores import ScoreTable
-from agenteval.wording import plural
+from agenteval.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from agenteval.stats import Interval
-from agenteval.wording import plural
+from agenteval.text import plural
 
 _LONGEST = 100  # characters of a name: a legend's line holds no more
 

@@ -24,7 +24,7 @@ from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, ValidationError
 
 from agenteval.errors import AgentevalError, BadRequest, InputError, ModelError, Transient
-from agenteval.intake import read_text
+from agenteval.files import read_text
 from agenteval.models.autogen_wire import (
     autogen_finish,
     function_call,
@@ -42,7 +42,7 @@ from agenteval.models.connections import hopeless
 from agenteval.models.redirects import stay_at_home
 from agenteval.models.wire import Reply, Request, hide, one_line, printable
 from agenteval.records import Usage, content_hash
-from agenteval.redact import keep_secret, public_url, url_secrets, without_known
+from agenteval.text import keep_secret, public_url, url_secrets, without_known
 
 _FINISH = {"stop": "stop", "length": "length", "content_filter": "content_filter",
            "function_calls": "tool_calls"}  # fmt: skip

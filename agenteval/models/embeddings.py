@@ -28,7 +28,7 @@ from agenteval.errors import (
     Unauthorized,
 )
 from agenteval.models.connections import hopeless, open_plain_connections
-from agenteval.redact import keep_secret, redacted, url_secrets
+from agenteval.text import keep_secret, redacted, url_secrets
 
 if TYPE_CHECKING:
     import numpy as np

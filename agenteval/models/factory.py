@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from agenteval.errors import InputError
 from agenteval.models.wire import Transport
-from agenteval.redact import keep_secret, public_url, url_secrets
+from agenteval.text import keep_secret, public_url, url_secrets
 
 # name: (base URL, environment variable of the key or None)
 PROVIDERS: dict[str, tuple[str, str | None]] = {

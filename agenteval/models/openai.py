@@ -36,7 +36,7 @@ from agenteval.models.wire import (
     printable,
 )
 from agenteval.records import Usage, canonical_json
-from agenteval.redact import keep_secret, public_url, spellings, url_secrets
+from agenteval.text import keep_secret, public_url, spellings, url_secrets
 
 _MODES = ("json_schema", "json_object", "text")
 _RETRYABLE = {408, 409, 425, 429}

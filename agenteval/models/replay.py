@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from agenteval.errors import AgentevalError, BadRequest, InputError
-from agenteval.files import is_database, refused
-from agenteval.intake import LINES, decoded, read_bytes
+from agenteval.files import LINES, decoded, is_database, read_bytes, refused
 from agenteval.models.wire import Reply, Request, one_line
 
 SYNC_SECONDS = 1.0  # a recorded line is on the disk so long after it was written, or sooner

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from agenteval.errors import Transient
 from agenteval.records import Usage, canonical_json
-from agenteval.redact import redacted
+from agenteval.text import redacted
 
 # Stands in a logical request wherever the nonce goes. Untrusted text is cleared of it (prompts.py).
 NONCE = "\ue0f0nonce\ue0f0"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.errors import InputError
-from agenteval.intake import read_text
+from agenteval.files import read_text
 from agenteval.readers.limits import DEFAULT_LIMITS, HAND_WRITTEN, Limits, Notes
 
 # Surrogates can enter only through an escape: raw ones are no valid UTF-8.

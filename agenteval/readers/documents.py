@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from agenteval.errors import InputError
-from agenteval.intake import decoded, refuse_other_kinds
+from agenteval.files import decoded, refuse_other_kinds
 from agenteval.readers.decode import Decoder
 from agenteval.readers.limits import Limits, Notes
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from pydantic import ValidationError
 
 from agenteval.errors import InputError
-from agenteval.intake import opened
+from agenteval.files import opened
 from agenteval.readers.documents import Item, Reader
 from agenteval.readers.draft import Context, Draft
 from agenteval.readers.formats import FORMATS, Format, recognise

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from agenteval.errors import InputError
-from agenteval.intake import text_lines
+from agenteval.files import text_lines
 from agenteval.readers.columns import FIELDS, head_of, renamed, tell
 from agenteval.readers.decode import decode_line
 from agenteval.readers.problems import shown

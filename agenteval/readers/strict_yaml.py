@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from agenteval.errors import InputError
-from agenteval.intake import SMALL, read_text
+from agenteval.files import SMALL, read_text
 from agenteval.readers.limits import HAND_WRITTEN
 
 _LONGEST_NUMBER = 400  # characters

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from agenteval.flagged import Examined, Flags, flags_among
 from agenteval.readers.injection import texts_signs
 from agenteval.report.diff import edits
 from agenteval.report.material import Material, RunTexts, Said
@@ -17,6 +16,7 @@ from agenteval.report.numbers import originals
 from agenteval.report.runs import OUTCOMES, RunLine
 from agenteval.report.text import cut, json_block, shown, variant_label
 from agenteval.stats.scores import ScoreTable
+from agenteval.trust.flagged import Examined, Flags, flags_among
 
 MOST_TEXT = 60_000  # characters of one problem, trajectory or copy
 MOST_WORDS = 4_000  # characters of one explanation or raw reply

@@ -25,7 +25,7 @@ from agenteval.report.svg import inline
 from agenteval.report.template import environment, part, raw
 from agenteval.report.text import shown
 from agenteval.stats import Interval
-from agenteval.wording import plural
+from agenteval.text import plural
 
 _MOST_NAMED = 5
 _NOTABLE = 0.1  # of the sessions or calls of a system: more than that is said at the top

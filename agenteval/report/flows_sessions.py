@@ -16,7 +16,7 @@ from agenteval.report.flows_chat import Item, Mark, heading, marks_of, talk
 from agenteval.report.flows_signs import flow_signs
 from agenteval.report.grid import Grid, Head, count, words
 from agenteval.report.text import cut
-from agenteval.wording import plural
+from agenteval.text import plural
 
 _MOST_TEXT = 600
 _MOST_LISTED = 40

@@ -17,8 +17,8 @@ from agenteval.evaluators.workflows.reference.turns import ERROR
 from agenteval.evaluators.workflows.reply_text import read_reply
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.session import Prediction, SessionLog
-from agenteval.flagged import Flag, Flags
 from agenteval.readers.injection import texts_signs
+from agenteval.trust.flagged import Flag, Flags
 
 Result = SessionResult | TurnResult
 _BY_AGENT = frozenset({"assistant", "tool"})

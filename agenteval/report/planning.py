@@ -22,7 +22,7 @@ from agenteval.report.svg import inline
 from agenteval.report.template import environment, part, raw
 from agenteval.report.text import shown
 from agenteval.stats import Interval
-from agenteval.wording import plural
+from agenteval.text import plural
 
 MOST_WRONG = 200
 _MOST_NAMED = 5

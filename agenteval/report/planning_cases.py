@@ -19,7 +19,7 @@ from agenteval.evaluators.planning.tallies import by_system
 from agenteval.records import content_hash
 from agenteval.report.grid import Grid, Head, count, words
 from agenteval.report.text import cut, shown
-from agenteval.wording import plural
+from agenteval.text import plural
 
 MOST_TEXT = 20_000  # characters of a request
 _MOST_WORDS = 2_000  # of the agent's last words, or of a message

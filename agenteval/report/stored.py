@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from agenteval.errors import InputError
 from agenteval.evaluators.utility.verify.evidence import Lengths
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.loading import scores_from_store
 from agenteval.records import Criterion, Source, Usage
 from agenteval.report.material import Findings, Material, arranged, findings_of, recorded
 from agenteval.report.queries import Judged, StoredTexts, judged_texts
@@ -18,6 +17,7 @@ from agenteval.report.text import shown
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store, of_one_state
 from agenteval.store.unfinished import unfinished_cells
+from agenteval.trust.scores import scores_from_store
 from agenteval.verification import verify_keys
 
 

@@ -13,7 +13,7 @@ from agenteval.report.material import Material
 from agenteval.report.numbers import originals, rated_share
 from agenteval.report.text import shown, variant_label
 from agenteval.stats.scores import ORIGINAL, ScoreTable
-from agenteval.wording import plural
+from agenteval.text import plural
 
 _ORDER = ("keep", "repair", "undecided", "drop")
 _SAID = {

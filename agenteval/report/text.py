@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from agenteval.visible import visible
+from agenteval.text import visible
 
 _UNSAFE = re.compile("[<>&\u2028\u2029]")
 

@@ -12,7 +12,7 @@ from agenteval.report.text import shown
 from agenteval.report.traces_material import Finder, Material
 from agenteval.report.traces_tables import failures, sheets
 from agenteval.report.traces_trees import tree
-from agenteval.wording import plural
+from agenteval.text import plural
 
 MOST_TRACES = 100
 

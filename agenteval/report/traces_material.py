@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from agenteval.evaluators.traces.outline import Outline
 from agenteval.evaluators.traces.taxonomy import Taxonomy
-from agenteval.flagged import Flags
 from agenteval.records import Finding, Findings
 from agenteval.report.sheet import Sheet
+from agenteval.trust.flagged import Flags
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from agenteval.evaluators.traces.outline import Outline, OutlineSpan
 from agenteval.records import Finding, content_hash
 from agenteval.report.text import cut, shown
 from agenteval.report.traces_material import Finder, Material
-from agenteval.wording import plural
+from agenteval.text import plural
 
 MOST_CARDS = 200  # findings shown of one trace
 _MOST_WORDS = 1500

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agenteval.store.connect import reading
 from agenteval.store.lock import holder
 from agenteval.store.notes import Note, open_notes, short
-from agenteval.wording import plural
+from agenteval.text import plural
 
 if TYPE_CHECKING:
     from agenteval.store.store import Store

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.cli.junit import junit_xml
-from agenteval.gates import Gate
+from agenteval.trust.gates import Gate
 
 GATES = [
     Gate("regression", "clarity", 0.05, "pass", "not worse"),

@@ -13,8 +13,6 @@ from collections.abc import Callable
 import pytest
 from rich.cells import cell_len
 
-from agenteval.agreement import Agreement
-from agenteval.analysis import Rating
 from agenteval.cli.agree_table import Audited, Found, JuryOf, print_found
 from agenteval.cli.agree_table import Comparison as Pair
 from agenteval.cli.compare_sides import Sides
@@ -23,14 +21,16 @@ from agenteval.cli.console import out
 from agenteval.cli.probes import print_probes
 from agenteval.cli.table import Report, print_table, table_json
 from agenteval.cli.verify_table import print_verified
-from agenteval.comparison import compare
 from agenteval.evaluators.utility.probes.result import Probe
-from agenteval.jury import Ceiling, Juror, Jury
-from agenteval.label_audit import Suspect, WithAndWithout, Witness
 from agenteval.records import Criterion, Source, Usage
 from agenteval.records.verification import Check, Effect, JudgeVerdict, Verification, VerifiedSet
 from agenteval.stats import Interval
 from agenteval.stats.scores import ScoreTable, score_table
+from agenteval.trust.agreement import Agreement
+from agenteval.trust.comparison import compare
+from agenteval.trust.label_audit import Suspect, WithAndWithout, Witness
+from agenteval.trust.means import Rating
+from agenteval.trust.panel import Ceiling, Juror, Jury
 
 WIDTHS = (60, 80, 100, 120, 200)
 LONG = "does the answer say for every step why it is taken and what would follow without it, "

@@ -20,7 +20,7 @@ from agenteval.models.wire import (
     printable,
 )
 from agenteval.records import Usage
-from agenteval.redact import public_url, url_secrets
+from agenteval.text import public_url, url_secrets
 
 BASE = Request(
     messages=({"role": "user", "content": "hello"},),

@@ -15,11 +15,11 @@ import pytest
 from agenteval import Client, Quantifier, Store, Task, make_view, read_runs
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.loading import scores_from_store
 from agenteval.pipeline import execute, make_plan
 from agenteval.readers.scores import read_scores
 from agenteval.records import Criterion, Run
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.trust.scores import scores_from_store
 
 ROOT = Path(__file__).resolve().parents[2]
 SCORES = ROOT / "tasks" / "math" / "embedded_scores.jsonl"

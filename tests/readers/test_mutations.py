@@ -26,7 +26,7 @@ from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.evaluators.workflows.chart.parse import parse_chart
 from agenteval.evaluators.workflows.flowbench_rows import read_rows
 from agenteval.evaluators.workflows.folder import read_role, read_tools
-from agenteval.intake import read_text
+from agenteval.files import read_text
 from agenteval.models.replay import ReplayTransport
 from agenteval.readers import read_runs
 from agenteval.readers.scores import read_scores

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from sqlalchemy.pool import QueuePool
 
-from agenteval.analysis import load_ratings
 from agenteval.errors import StoreError
 from agenteval.evaluators.base import Unit
-from agenteval.loading import scores_from_store
 from agenteval.records import Criterion, Usage
 from agenteval.store import Store, Trials, TrialSystem
 from agenteval.store.connect import make_engine, reading, snapshot
+from agenteval.trust.means import load_ratings
+from agenteval.trust.scores import scores_from_store
 from tests.store.making import ScriptedJudge, criteria, items, scores
 from tests.store.trial_making import SYSTEM, case, key, known, trial
 

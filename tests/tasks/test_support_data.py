@@ -21,7 +21,6 @@ from typing import Any
 
 import pytest
 
-from agenteval.analysis import ALL, Row, load_ratings, summarize
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.evaluators.utility.quantifier import Quantifier
@@ -34,6 +33,7 @@ from agenteval.readers.tasks import load_task
 from agenteval.records import Run
 from agenteval.store import Store
 from agenteval.testing.scripted import ScriptedTransport
+from agenteval.trust.means import ALL, Row, load_ratings, summarize
 
 Data = dict[str, Any]
 Check = Callable[[list[Data]], list[str]]

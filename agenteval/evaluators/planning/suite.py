@@ -39,8 +39,7 @@ from agenteval.evaluators.planning.solver.choose import solver_for
 from agenteval.evaluators.planning.solver.graph import count_plans, plans
 from agenteval.evaluators.planning.solver.smt import core
 from agenteval.evaluators.planning.synthesis.topics import action
-from agenteval.files import replacing
-from agenteval.intake import SMALL, text_lines
+from agenteval.files import SMALL, replacing, text_lines
 from agenteval.models.prompts import Prompt, load_prompt
 from agenteval.readers.decode import decode_line
 from agenteval.records import canonical_json

@@ -23,8 +23,7 @@ from agenteval.evaluators.traces.annotations import (
 )
 from agenteval.evaluators.traces.outline import Outline
 from agenteval.evaluators.traces.taxonomy import Taxonomy
-from agenteval.files import file_in, write_atomically
-from agenteval.intake import read_bytes, refuse_other_kinds
+from agenteval.files import file_in, read_bytes, refuse_other_kinds, write_atomically
 from agenteval.readers.decode import read_json
 from agenteval.readers.sources import find
 from agenteval.records import GRADES, Findings

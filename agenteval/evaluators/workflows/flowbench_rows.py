@@ -24,7 +24,7 @@ from agenteval.evaluators.workflows.conformance import Call
 from agenteval.evaluators.workflows.reply_text import read_actions, read_object
 from agenteval.evaluators.workflows.scenario import Action
 from agenteval.evaluators.workflows.turn_score import GoldTurn
-from agenteval.intake import read_text
+from agenteval.files import read_text
 from agenteval.readers.decode import Decoder
 from agenteval.readers.limits import DEFAULT_LIMITS, Notes
 

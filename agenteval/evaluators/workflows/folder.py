@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from agenteval import intake
+from agenteval import files
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.scenario import (
     CROSS,
@@ -244,7 +244,7 @@ def _yaml(path: Path) -> Any:
 
 def read_text(path: Path) -> str:
     """A text file of up to 1,000,000 bytes, with line feeds alone. Raises InputError."""
-    return intake.read_text(path, _LARGEST).replace("\r\n", "\n").replace("\r", "\n")
+    return files.read_text(path, _LARGEST).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _valid(noun: TypeAdapter[_R], data: Any, path: Path, taken: Collection[str] = ()) -> _R:

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from agenteval.errors import InputError
-from agenteval.intake import opened
+from agenteval.files import opened
 from agenteval.readers.limits import Limits, Notes
 from agenteval.readers.sources import SourceFile
 from agenteval.readers.tracing.decode import TraceReader

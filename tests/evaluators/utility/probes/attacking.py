@@ -18,7 +18,6 @@ from agenteval.evaluators.utility.probes.targets import (
     add_texts,
     choose_targets,
 )
-from agenteval.loading import scores_from_store
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.prompts import DATAMARK, neutralise
 from agenteval.models.wire import Reply, Request
@@ -32,6 +31,7 @@ from agenteval.testing.judges import Answers, SimulatedJudge, read_prompt
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.testing.world import TASK, criteria
 from agenteval.testing.world_truth import CRITERIA, truth_levels
+from agenteval.trust.scores import scores_from_store
 from tests.evaluators.utility.probes.making import world
 
 OPTIONS = ProbeOptions(resamples=100, draws=1000, attacked=20)

@@ -14,7 +14,6 @@ from agenteval.assemble import JudgeOptions, chat_judge
 from agenteval.evaluators.utility.probes.examine import Judged, examine
 from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
 from agenteval.evaluators.utility.probes.shown import placed_ratings
-from agenteval.loading import scores_from_store
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.pipeline import execute
@@ -24,6 +23,7 @@ from agenteval.store import Store
 from agenteval.testing.judges import Answers, SimulatedJudge
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.testing.world import TASK, criteria, make_runs
+from agenteval.trust.scores import scores_from_store
 from agenteval.verification import Material, lengths_of, make_copies, plan_verification
 
 Answer = Callable[[Request], str | Reply | Exception]

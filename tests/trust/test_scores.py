@@ -8,10 +8,10 @@ from typing import Any
 
 from agenteval.evaluators.base import Outcome, Unit, cell_key
 from agenteval.evaluators.utility.probes.targets import Probing
-from agenteval.loading import scores_from_store
 from agenteval.pipeline import execute, make_plan
 from agenteval.records import CallRecord, Run, Score, View
 from agenteval.store import Store
+from agenteval.trust.scores import scores_from_store
 from tests.store.making import ScriptedJudge, criteria, items
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agenteval.comparison import Comparison, Row, would_decide
 from agenteval.errors import InputError
 from agenteval.stats.sample_size import cases_to_exclude
+from agenteval.trust.comparison import Comparison, Row, would_decide
 
 Outcome = Literal["pass", "fail", "undecided"]
 GateName = Literal["regression", "fail-under"]

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.analysis import ALL, Rating, Row, load_ratings, rank_within_problems, summarize
 from agenteval.evaluators.base import Outcome, Unit, cell_key
 from agenteval.records import (
     CallRecord,
@@ -25,6 +24,7 @@ from agenteval.records import (
     View,
 )
 from agenteval.store import Store
+from agenteval.trust.means import ALL, Rating, Row, load_ratings, rank_within_problems, summarize
 from tests.store.making import ScriptedJudge, criteria, items, scores
 from tests.thorough import often
 

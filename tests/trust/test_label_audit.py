@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.label_audit import audit, with_and_without
 from agenteval.stats.scores import ScoreTable, score_table
+from agenteval.trust.label_audit import audit, with_and_without
 
 RUNS = Path(
     os.environ.get(

@@ -7,9 +7,9 @@ from collections.abc import Collection
 from itertools import chain
 from typing import Any
 
-from agenteval.analysis import Rating, rank_within_problems
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
+from agenteval.trust.means import Rating, rank_within_problems
 
 
 def scores_from_store(  # noqa: PLR0913  each narrows the choice

@@ -13,7 +13,7 @@ from agenteval.stats import Interval, mean_interval
 from agenteval.stats.scores import ONLY_EMPTY
 from agenteval.store import Store, of_one_state
 from agenteval.store.rows import cell_detail
-from agenteval.wording import plural
+from agenteval.text import plural
 
 ALL = "all systems"
 

@@ -1,8 +1,9 @@
-"""Keys and passwords kept out of what is shown, logged and stored.
+"""Words for people: counts, invisible characters shown as their code, keys and passwords kept out.
 
-Two nets, one behind the other. Values that are known are taken out literally, in every spelling
-in which a server or a library repeats them; what only looks like a credential is taken out by its
-form. Neither is applied to what is judged: runs and replies stay as they are, but for known values.
+For keys there are two nets, one behind the other. Values that are known are taken out literally,
+in every spelling in which a server or a library repeats them; what only looks like a credential is
+taken out by its form. Neither is applied to what is judged: runs and replies stay as they are, but
+for known values.
 """
 
 from __future__ import annotations
@@ -169,3 +170,32 @@ def _guard(record: logging.LogRecord, shape: Callable[[str], str] | None) -> Non
         # formatters use this text where it is set, instead of the exception itself
         told = redacted("".join(traceback.format_exception(*record.exc_info)).rstrip("\n"))
         record.exc_text = told if shape is None else shape(told)
+
+
+# Controls (tab and line feed stay), soft hyphen, bidirectional, zero-width, tag characters: they
+# could reorder or hide what a person reads. Half characters cannot be written as UTF-8.
+HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def visible(text: object) -> str:
+    """The text with line ends as line feeds and every invisible character shown as `[U+202E]`."""
+    plain = str(text).replace("\r\n", "\n")
+    if plain.isascii() and plain.isprintable():
+        return plain
+    return HIDDEN.sub(lambda m: f"[U+{ord(m.group()):04X}]", plain)
+
+
+def visible_line(text: object) -> str:
+    """The same on one line: a line break, which could fake a line of ours, is shown as ⏎."""
+    return visible(text).replace("\n", " ⏎ ").replace("\t", " ")
+
+
+_IRREGULAR = {"criterion": "criteria", "copy": "copies", "empty reply": "empty replies"}
+
+
+def plural(count: int, word: str) -> str:
+    """As in "1 case", "3,000 cases" and "2 criteria"."""
+    return f"{count:,} {word if count == 1 else _IRREGULAR.get(word, word + 's')}"

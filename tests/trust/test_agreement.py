@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agenteval.agreement import Agreement, AgreeOptions, agree
 from agenteval.errors import InputError
-from agenteval.jury import among, jury
-from agenteval.rated import Word, levels_of, with_runs
 from agenteval.records import Criterion
 from agenteval.stats.scores import ScoreTable, score_table
+from agenteval.trust.agreement import Agreement, AgreeOptions, agree
+from agenteval.trust.panel import among, jury
+from agenteval.trust.ratings import Word, levels_of, with_runs
 
 OK = Criterion(name="OK", accepted_values=("no", "yes"), scale="binary")
 GRADE = Criterion(name="Grade", accepted_values=("bad", "fair", "good"))

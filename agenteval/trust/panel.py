@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agenteval.agreement import AgreeOptions, honest, mean_over_cases
-from agenteval.rated import Cases, Measure, Word, in_order, levels_of
 from agenteval.records import Criterion
 from agenteval.stats.agreement import krippendorff_alpha, level_counts
 from agenteval.stats.correlation import spearman
 from agenteval.stats.interval import Interval
 from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.trust.agreement import AgreeOptions, honest, mean_over_cases
+from agenteval.trust.ratings import Cases, Measure, Word, in_order, levels_of
 
 
 @dataclass(frozen=True)

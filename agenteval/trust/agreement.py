@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.rated import Cases, Floats, Levels, Measure, Word, in_order, levels_of, listed
 from agenteval.records import Criterion
 from agenteval.stats.agreement import krippendorff_alpha
 from agenteval.stats.bootstrap import Bootstrap, bootstrap_interval
@@ -27,6 +26,16 @@ from agenteval.stats.interval import Interval, mean_interval
 from agenteval.stats.kappa import cohen_kappa
 from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.trust.ratings import (
+    Cases,
+    Floats,
+    Levels,
+    Measure,
+    Word,
+    in_order,
+    levels_of,
+    listed,
+)
 
 
 @dataclass(frozen=True)

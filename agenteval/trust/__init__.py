@@ -1,0 +1,1 @@
+"""What follows from ratings: agreement with people, comparisons, panels, label audits, gates."""
