@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from tests.trust.test_comparison import shifted, table
 
 from agenteval.errors import InputError
 from agenteval.stats.sample_size import cases_to_exclude
 from agenteval.stats.scores import ScoreTable, score_table
 from agenteval.trust.comparison import CompareOptions, Comparison, compare
 from agenteval.trust.gates import FailIf, Gate, exit_code, regression_gates, under_gate
+from tests.trust.test_comparison import shifted, table
 
 
 def regression(by: Sequence[float], n: int = 40, fail_if: FailIf = "surely-worse") -> Gate:
