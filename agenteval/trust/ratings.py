@@ -44,8 +44,8 @@ def levels_of(name: str, criteria: Sequence[Criterion], tables: Sequence[ScoreTa
         return Levels(criterion.accepted_values, values, "ordinal")
     if criterion is not None:
         return Levels((), (), "interval")
-    values = np.concatenate([table.value for table in tables])
-    distinct = np.unique(values[~np.isnan(values)])
+    rated = np.concatenate([table.value for table in tables])
+    distinct = np.unique(rated[~np.isnan(rated)])
     if len(distinct) > MOST_LEVELS:
         return Levels((), (), "interval")
     return Levels(tuple(f"{v:g}" for v in distinct), tuple(float(v) for v in distinct), "ordinal")
