@@ -14,8 +14,8 @@ from agenteval.cli.dry_rehearsal import rehearsal
 if TYPE_CHECKING:
     from agenteval.assemble import JudgeOptions
     from agenteval.evaluators.base import Unit
+    from agenteval.evaluators.utility.plan import Units
     from agenteval.models.factory import ModelChoice
-    from agenteval.plan import Units
     from agenteval.records import Task
     from agenteval.store import Store
 

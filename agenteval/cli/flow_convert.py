@@ -98,8 +98,8 @@ def _convert(
     import asyncio
 
     from agenteval.assemble import Limits, make_client
-    from agenteval.draining import answered
     from agenteval.evaluators.workflows.convert import convert as converted
+    from agenteval.experiment import answered
     from agenteval.store import Store, default_path
 
     with closing(Store(default_path())) as store:
