@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agenteval.records import Criterion, Source, Usage
 from agenteval.records.table import Cell, Column, Estimate, Table
@@ -37,7 +37,7 @@ def score_title(source: Source, criteria: Sequence[Criterion], ratings: Sequence
     )
 
 
-_SIZES = (
+_SIZES: tuple[Callable[[Rating], object], ...] = (
     lambda r: (r.system, r.run_id),
     lambda r: r.case,
     lambda r: r.repeat,
@@ -159,8 +159,8 @@ def _some(names: Sequence[str], most: int = 4) -> str:
 
 def _estimate(interval: Interval, factor: float = 1) -> Estimate:
     own = Estimate.of(interval)
-    values = (None if x is None else x * factor for x in (own.value, own.low, own.high))
-    return Estimate(*values, n=own.n, reason=own.reason)
+    value, low, high = (None if x is None else x * factor for x in (own.value, own.low, own.high))
+    return Estimate(value, low, high, own.n, own.reason)
 
 
 def _only_empty(row: Row) -> int:
@@ -226,7 +226,7 @@ def _by_outcome(rows: Sequence[Row], names: dict[str, str], factors: dict[str, i
         Column("failed_ratings", "ratings", "count"),
         Column("failed_cases", "cases", "count"),
     )
-    lines = tuple(
+    lines: tuple[dict[str, Cell], ...] = tuple(
         {
             "criterion": names[row.criterion_id],
             "system": row.system,
@@ -246,7 +246,7 @@ def _by_outcome(rows: Sequence[Row], names: dict[str, str], factors: dict[str, i
 
 
 def _levels(rows: Sequence[Row], names: dict[str, str]) -> Table:
-    lines = tuple(
+    lines: tuple[dict[str, Cell], ...] = tuple(
         {"criterion": names[row.criterion_id], "system": row.system, "level": level, "ratings": n}
         for row in rows
         for level, n in sorted(row.labels.items())
@@ -256,7 +256,7 @@ def _levels(rows: Sequence[Row], names: dict[str, str]) -> Table:
 
 
 def _missing(rows: Sequence[Row], names: dict[str, str]) -> Table:
-    lines = tuple(
+    lines: tuple[dict[str, Cell], ...] = tuple(
         {"criterion": names[row.criterion_id], "system": row.system, "status": status, "cells": n}
         for row in rows
         for status, n in (
@@ -281,7 +281,7 @@ def _bounds(rows: Sequence[Row], names: dict[str, str], factors: dict[str, int])
         Column("without_ratings", "ratings", "count"),
         Column("without_cases", "cases", "count"),
     )
-    lines = []
+    lines: list[dict[str, Cell]] = []
     for row in rows:
         factor = factors[row.criterion_id]
         line: dict[str, Cell] = {}
