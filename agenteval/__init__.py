@@ -9,6 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agenteval.api.agreement import agree as agree
+    from agenteval.api.comparison import compare as compare
+    from agenteval.api.stored import export as export
+    from agenteval.api.stored import page as page
+    from agenteval.api.stored import results as results
+    from agenteval.api.stored import scores as scores
+    from agenteval.api.stored import sources as sources
     from agenteval.errors import AgentevalError as AgentevalError
     from agenteval.evaluators.utility.critic import Critic as Critic
     from agenteval.evaluators.utility.merge import merge_criteria as merge_criteria
@@ -40,9 +47,16 @@ _HOME = {
     "Source": "agenteval.records",
     "Store": "agenteval.store",
     "Task": "agenteval.records",
+    "agree": "agenteval.api.agreement",
+    "compare": "agenteval.api.comparison",
+    "export": "agenteval.api.stored",
     "make_view": "agenteval.readers",
     "merge_criteria": "agenteval.evaluators.utility.merge",
+    "page": "agenteval.api.stored",
     "read_runs": "agenteval.readers",
+    "results": "agenteval.api.stored",
+    "scores": "agenteval.api.stored",
+    "sources": "agenteval.api.stored",
 }
 
 __all__ = sorted(_HOME)
