@@ -64,7 +64,7 @@ async def run_trials(  # noqa: PLR0913  each is one side of a campaign
     tables.add_cases(EVALUATOR, [_stored_case(c) for c in {c.sha256: c for c, _ in work}.values()])
     known = TrialSystem(key=system.sha256, name=system.name, parameters=system.parameters)
     begun = tables.begin(EVALUATOR, known, [(case.sha256, number) for case, number in work])
-    tables.add_system(known)
+    tables.add_system(EVALUATOR, known)
     jobs: list[Job] = [partial(_run, system, case, number, rules) for case, number in work]
     ended = await run_jobs(
         tables, jobs, concurrency=concurrency, on_progress=on_progress, drain=drain

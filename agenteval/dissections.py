@@ -73,7 +73,7 @@ async def run_dissections(  # noqa: PLR0913  each is one side of a campaign
     )
     known = TrialSystem(key=system.sha256, name=system.name, parameters=system.parameters)
     begun = tables.begin(name, known, [(case.sha256, 0) for case in cases], lock=EVALUATOR)
-    tables.add_system(known)
+    tables.add_system(name, known)
     engine = _Engine(tables, name, system, options, Progress(len(cases)), on_progress)
     engine.slots = asyncio.Semaphore(concurrency)
     pending = iter(cases)

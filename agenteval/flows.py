@@ -31,7 +31,7 @@ from agenteval.flow_results import EVALUATORS, load_sessions, load_turns
 from agenteval.records import FailureStatus, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
-from agenteval.store.notes import Begun
+from agenteval.store.experiments import Begun
 from agenteval.trialling import Ended, Finished, Job, Progress, run_jobs
 
 __all__ = [
@@ -184,7 +184,7 @@ async def run_work(  # noqa: PLR0913  each is one side of a campaign
     tables = Trials(store)
     add_cases(store, level, list({w.case.key: w.case for w in work}.values()))
     begun = begin_work(store, level, candidate, work)
-    tables.add_system(_stored_system(candidate))
+    tables.add_system(EVALUATORS[level], _stored_system(candidate))
     trialled = _Trialled(tables, level, candidate, act, verdicts)
     jobs: list[Job] = [partial(trialled.do, one) for one in work]
     ended = await run_jobs(

@@ -135,7 +135,7 @@ async def run_finder(
     tables.add_cases(EVALUATOR, (_stored_case(c) for c in {c.key: c for c in work}.values()))
     system = TrialSystem(key=key, name=finder.name, parameters=dict(finder.parameters))
     begun = tables.begin(EVALUATOR, system, [(case.key, 0) for case in work])
-    tables.add_system(system)
+    tables.add_system(EVALUATOR, system)
     attempts = attempts_of(tables, key, [case.key for case in work])
     jobs = [partial(_examine, finder, key, case, attempts.get(case.key, 0)) for case in work]
     ended = await run_jobs(

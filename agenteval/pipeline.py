@@ -12,7 +12,7 @@ from agenteval.outage import Breaker, run_workers
 from agenteval.plan import Item, Plan, joined, make_plan
 from agenteval.records import Failure, Usage, content_hash
 from agenteval.store import Store
-from agenteval.store.notes import Begun, Note, begin, finish
+from agenteval.store.experiments import Begun, Experiment, begin, finish
 from agenteval.store.relabel import Relabelled
 
 
@@ -90,13 +90,13 @@ async def execute(
 
 
 def _begun(plan: Plan, evaluator: Evaluator, store: Store) -> Begun | None:
-    """The note of the experiment; None for a plan without cells."""
+    """The experiment; None for a plan without cells."""
     if not plan.cells:
         return None
     source, task = evaluator.source, plan.items[0][0].task
     lock, grids = experiment_of(evaluator, task), plan.units.planned()
-    note = Note("cells", source.sha256, source.model, lock, grids)
-    return begin(store, note, idle=not len(plan.units))
+    known = Experiment(source.sha256, source.evaluator, source.model, lock, grids)
+    return begin(store, known, idle=not len(plan.units))
 
 
 @dataclass

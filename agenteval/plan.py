@@ -11,7 +11,7 @@ from functools import lru_cache
 from agenteval.evaluators.base import Evaluator, Unit
 from agenteval.records import Criterion, Run, View
 from agenteval.store import CellState, Store
-from agenteval.store.notes import Grid, short
+from agenteval.store.experiments import Grid, short
 
 Item = tuple[Run, View]
 _Calls = tuple[tuple[tuple[Criterion, ...], int], ...]  # criteria of a call, and its attempt

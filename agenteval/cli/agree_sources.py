@@ -133,7 +133,7 @@ def _from_store(
     from agenteval.cli.compare_sides import find_source
     from agenteval.cli.job import relabel
     from agenteval.store import Store, default_path
-    from agenteval.store.unfinished import unfinished_cells
+    from agenteval.store.experiments import unfinished_cells
 
     found: dict[str, ScoreTable] = {}
     criteria = {c.id: c for c in known}

@@ -246,7 +246,7 @@ def _stored_sides(wanted: Wanted, places: list[_Place], paths: Sequence[Path]) -
 
 def _open(places: Sequence[_Place]) -> list[str]:
     """What of the two sides is not all there, each said once."""
-    from agenteval.store.unfinished import unfinished_cells
+    from agenteval.store.experiments import unfinished_cells
 
     lines = [
         f"{_judge(place)}: {one.line}"

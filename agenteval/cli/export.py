@@ -39,8 +39,8 @@ def export(
     from agenteval.cli import begun
     from agenteval.cli.show import pick_source
     from agenteval.store import Store, default_path
+    from agenteval.store.experiments import unfinished_cells
     from agenteval.store.export import export_cells, results_on_copies
-    from agenteval.store.unfinished import unfinished_cells
     from agenteval.store.ways import is_probe, way_of
     from agenteval.text import plural
 

@@ -32,7 +32,7 @@ def show(
     """Print the stored scores: the table, the judges, or one run with its explanations."""
     from agenteval.cli import begun
     from agenteval.store import Store, default_path
-    from agenteval.store.unfinished import unfinished_cells
+    from agenteval.store.experiments import unfinished_cells
 
     with Store(store or default_path(), create=False) as opened, opened.snapshot():
         known = opened.sources()
@@ -109,7 +109,7 @@ def pick_source(known: list[tuple[str, Source]], start: str | None) -> tuple[str
 
 def _list_sources(opened: Any, known: list[tuple[str, Source]], as_json: bool) -> None:
     from agenteval.cli import begun
-    from agenteval.store.unfinished import unfinished_cells
+    from agenteval.store.experiments import unfinished_cells
     from agenteval.store.ways import way_of
 
     open_ = {k: unfinished_cells(opened, [k]) for k, _ in known}
