@@ -91,7 +91,7 @@ def short(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment:
+class StoredExperiment:
     """One experiment: a source (its key, evaluator and name) and what it is to judge or do.
 
     `lock` is what its worker holds (`Store.lock`). `system` is the key of the agent under test or
@@ -120,7 +120,7 @@ class Experiment:
         """Number of cells or trials."""
         return sum(grid.planned for grid in self.grids)
 
-    def covers(self, other: Experiment) -> bool:
+    def covers(self, other: StoredExperiment) -> bool:
         """Whether all of the other is planned here as well."""
         return all(any(mine.covers(grid) for mine in self.grids) for grid in other.grids)
 
@@ -172,7 +172,7 @@ class Begun:
             self.written.result()
 
 
-def begin(store: Store, experiment: Experiment, *, idle: bool = False) -> Begun:
+def begin(store: Store, experiment: StoredExperiment, *, idle: bool = False) -> Begun:
     """Store that the experiment is open; it is queued before whatever is written later.
 
     One that is open already, alone or within a larger one, is not stored again; an open smaller
@@ -204,7 +204,7 @@ def finish(store: Store, begun: Begun) -> None:
 
 def open_experiments(
     store: Store, sources: Iterable[str] | None = None, *, trials: bool | None = None
-) -> list[Experiment]:
+) -> list[StoredExperiment]:
     """Those that are not finished, of these sources (all unless told), ordered by key; `trials`
     takes those of agents under test or those of judges alone. Raises StoreError for a damaged one.
     """
@@ -217,7 +217,7 @@ def open_experiments(
     return [one for one in known if trials is None or trials == bool(one.system)]
 
 
-def _experiment(row: Any) -> Experiment:
+def _experiment(row: Any) -> StoredExperiment:
     about = f"the open experiment {row.experiment_key[:12]}"
     try:
         plan = decode(row.plan, about)
@@ -225,7 +225,9 @@ def _experiment(row: Any) -> Experiment:
             Grid(tuple(g["rows"]), int(g["repeats"]), g["variant"], tuple(g["criteria"]))
             for g in plan["grids"]
         )
-        return Experiment(row.source_key, row.evaluator, row.name, row.lock, grids, plan["system"])
+        return StoredExperiment(
+            row.source_key, row.evaluator, row.name, row.lock, grids, plan["system"]
+        )
     except (ValueError, TypeError, KeyError, StoreError) as error:
         raise StoreError(
             f"{about} is damaged in the store; delete its row of the table experiments"
@@ -239,7 +241,7 @@ class Unfinished:
     `at_work` names the process that works on it now, None where nobody does.
     """
 
-    experiment: Experiment
+    experiment: StoredExperiment
     planned: int
     stored: int
     at_work: str | None
@@ -315,7 +317,7 @@ def unfinished_trials(
 
 
 def _unfinished(
-    store: Store, known: Iterable[Experiment], rows: Iterable[str] | None
+    store: Store, known: Iterable[StoredExperiment], rows: Iterable[str] | None
 ) -> list[Unfinished]:
     wanted = None if rows is None else set(short(rows))
     found = []

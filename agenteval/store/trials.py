@@ -18,7 +18,7 @@ from agenteval.records import Usage
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import rows, schema
 from agenteval.store.connect import reading
-from agenteval.store.experiments import Begun, Experiment, Grid, begin, finish, short
+from agenteval.store.experiments import Begun, Grid, StoredExperiment, begin, finish, short
 from agenteval.store.trial import (
     Trial,
     TrialCase,
@@ -122,7 +122,7 @@ class Trials:
         """
         pairs = list(work)
         most = max((number for _, number in pairs), default=-1) + 1
-        plan = Experiment(
+        plan = StoredExperiment(
             source_key(evaluator, system.key), evaluator, system.name,
             source_key(lock or evaluator, system.key),
             (Grid(short(key for key, _ in pairs), most),), system.key,

@@ -25,9 +25,9 @@ both finish; one of two such is killed at work, the other ends, the killed one i
 have everything; of the same experiment one works, and the other ends with 2 and one line that names
 process and host; a killed holder's lock is taken over.
 
-**Files.** Newer (with and without a log) and older versions, texts, other databases, folders, truncated and
-damaged databases, empty and write-protected files: each command ends with 2 and one line, and every
-file is as it was. New stores are killed at every write of their making, and made good by the next
+**Files.** Newer (with and without a log) and older versions, texts, other databases, folders,
+truncated and damaged databases, empty and write-protected files: each command ends with 2 and one
+line, and every file is as it was. New stores are killed at every write of their making, and made good by the next
 command.
 
 Targets: at least 300 kills, 30 for each of the first five commands, 20 for each of flow and trace,
