@@ -305,6 +305,13 @@ class Store:
                 for k, r in connection.execute(query)
             ]
 
+    def name_of(self, source_key: str) -> str:
+        """Name of a source: that of the judge's model, of the agent or finder; "" if unknown."""
+        c = schema.sources.c
+        query = select(c.name).where(c.source_key == source_key)
+        with reading(self.engine) as connection:
+            return connection.execute(query).scalar_one_or_none() or ""
+
     def criteria_of(self, source_key: str) -> dict[str, Criterion]:
         """Criteria that a source has results on, by content hash, the ones used last at the end.
 

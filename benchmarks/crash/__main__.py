@@ -27,8 +27,8 @@ process and host; a killed holder's lock is taken over.
 
 **Files.** Newer (with and without a log) and older versions, texts, other databases, folders,
 truncated and damaged databases, empty and write-protected files: each command ends with 2 and one
-line, and every file is as it was. New stores are killed at every write of their making, and made good by the next
-command.
+line, and every file is as it was. New stores are killed at every write of their making, and made
+good by the next command.
 
 Targets: at least 300 kills, 30 for each of the first five commands, 20 for each of flow and trace,
 60 in commits, 80 in company; nothing corrupt, lost, half or differing; extra calls at most
