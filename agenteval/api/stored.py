@@ -11,8 +11,8 @@ from agenteval.api.running import opened
 from agenteval.errors import InputError
 from agenteval.records.table import Cell, Column, Table
 from agenteval.report.report import Report
+from agenteval.store.experiments import unfinished_cells
 from agenteval.store.export import export_cells, results_on_copies
-from agenteval.store.unfinished import unfinished_cells
 from agenteval.store.ways import is_probe, way_of
 from agenteval.text import plural
 from agenteval.trust.flagged import stored_flags
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def scores(
     store: str | Path | Store | None = None, *, source: str | None = None, levels: bool = False
 ) -> Report:
-    """The stored scores of one source (start of its hash; default: the latest); with `levels` means
-    are levels from 0 instead of 0 to 1.
+    """The stored scores of one source, a judge, an agent under test or a finder (start of its hash;
+    default: the latest); with `levels` means are levels from 0 instead of 0 to 1.
 
     Raises InputError for an unknown source, StoreError for a store that cannot be read.
     """
@@ -40,7 +40,10 @@ def scores(
         criteria = {c.id: c for c in known.criteria_of(key).values() if c.id in rated}
         way = way_of(record)
         notes = [f"asked in this way: {way}"] if way else []
-        notes += score_notes(record, ratings) if ratings else [_no_originals(known, key, record)]
+        if not ratings:
+            notes.append(_no_originals(known, key, record))
+        elif key in dict(known.sources()):  # what agents do has no outcome beside their trials
+            notes += score_notes(record, ratings)
         flags = stored_flags(known, {r.run_id for r in ratings}, key)
         notes += [flags.line] if flags.found else []
         usage = known.usage(key)
@@ -82,9 +85,9 @@ def _no_originals(store: Store, key: str, record: Source) -> str:
 
 
 def sources(store: str | Path | Store | None = None) -> Report:
-    """Who judged: a row for each source of the store, oldest first."""
+    """Who gave results, judges, agents and finders: a row for each, oldest first."""
     with opened(store, create=False) as known, known.snapshot():
-        everyone = known.sources()
+        everyone = known.sources(trials=True)
         rows: list[dict[str, Cell]] = [
             {
                 "key": key[:12], "source": key, "model": source.model,
@@ -191,7 +194,7 @@ def export(
     """
     path = Path(path)
     with opened(store, create=False) as known, known.snapshot():
-        everyone = known.sources()
+        everyone = known.sources(trials=True)
         key = None if source is None else pick_source(known, source)[0]
         chosen = [
             k for k, s in everyone if key in (None, k) and (key or all_ways or not is_probe(s))
@@ -266,7 +269,7 @@ def page(
         with opened(store, create=False) as kept:
             notes += [changed.line for changed in kept.relabel(known)]
             with kept.snapshot():
-                key, record = pick_source(kept, source)
+                key, record = pick_source(kept, source, trials=False)
                 material = from_store(kept, key, record, wanted, thresholds)
                 html = render(material, most_runs=most_runs)  # reads the texts of runs
     write_atomically(Path(output), html)

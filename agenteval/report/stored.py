@@ -16,7 +16,7 @@ from agenteval.report.queries import Judged, StoredTexts, judged_texts
 from agenteval.report.text import shown
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store, of_one_state
-from agenteval.store.unfinished import unfinished_cells
+from agenteval.store.experiments import unfinished_cells
 from agenteval.trust.scores import scores_from_store
 from agenteval.verification import verify_keys
 

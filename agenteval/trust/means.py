@@ -103,7 +103,7 @@ def load_ratings(
     scale, a run shown with its reference), only the version used last is taken: old and new never
     mix.
     """
-    runs = store.runs()
+    runs, name = store.items(), store.name_of(source_key)
     wanted_runs = None if run_keys is None else set(run_keys)
     wanted_criteria = None if criterion_keys is None else set(criterion_keys)
     ids = _criterion_ids(store, source_key, wanted_criteria)
@@ -121,7 +121,7 @@ def load_ratings(
             run = runs[run_key]
             rating = Rating(
                 run_id=run["run_id"],
-                system=run["system"],
+                system=name if run["system"] is None else run["system"],
                 case=run["case_key"],
                 success=None if run["success"] is None else bool(run["success"]),
                 criterion_id=ids[criterion_key],

@@ -15,6 +15,7 @@ from agenteval.agents import AgentFailure, AgentLimits, AgentLog, System
 from agenteval.errors import BudgetExceeded
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.checker import CheckRules, Verdict, check
+from agenteval.evaluators.planning.measures import of_failure, of_verdict
 from agenteval.evaluators.planning.run import Attempt, check_key, run_case
 from agenteval.evaluators.trials import TrialOutcome, TrialPlan
 from agenteval.records import Usage
@@ -87,6 +88,13 @@ async def _run(system: System, case: Case, number: int, rules: Rules) -> Trial:
         outcome=verdict.outcome if verdict else None,
         check_key=check_key(rules.check) if verdict else None,
         verdict=verdict.model_dump(mode="json") if verdict else None,
+        results=(
+            of_failure(log)
+            if isinstance(log, AgentFailure)
+            else of_verdict(verdict)
+            if verdict
+            else ()
+        ),
         started=started,
         ended=started + log.seconds,
         usage=log.usage,
