@@ -11,7 +11,7 @@ from agenteval.api.running import opened
 from agenteval.errors import InputError
 from agenteval.records.table import Cell, Column, Table
 from agenteval.report.report import Report
-from agenteval.store.experiments import unfinished_cells
+from agenteval.store.experiments import unfinished_of
 from agenteval.store.export import export_cells, results_on_copies
 from agenteval.store.ways import is_probe, way_of
 from agenteval.text import plural
@@ -47,7 +47,7 @@ def scores(
         flags = stored_flags(known, {r.run_id for r in ratings}, key)
         notes += [flags.line] if flags.found else []
         usage = known.usage(key)
-        unfinished = unfinished_cells(known, [key])
+        unfinished = unfinished_of(known, [key])
     foot = (
         "intervals treat the case as the unit: repeats of a case do not add to n",
         f"spent: {spent(usage)}; store: {known.path}",
@@ -99,7 +99,7 @@ def sources(store: str | Path | Store | None = None) -> Report:
         unfinished = [
             (source, key, open_)
             for key, source in everyone
-            for open_ in unfinished_cells(known, [key])
+            for open_ in unfinished_of(known, [key])
         ]
     table = Table(
         "sources",
@@ -142,7 +142,7 @@ def results(
             if r.key.run in keys
         }
         flags = stored_flags(known, {run}, key)
-        unfinished = [open_.line for open_ in unfinished_cells(known, [key])]
+        unfinished = [open_.line for open_ in unfinished_of(known, [key])]
     ended = {True: "success", False: "failed", None: "success unknown"}[ratings[0].success]
     rows = [
         {
@@ -199,7 +199,7 @@ def export(
         chosen = [
             k for k, s in everyone if key in (None, k) and (key or all_ways or not is_probe(s))
         ]
-        unfinished = [open_.line for open_ in unfinished_cells(known, chosen)]
+        unfinished = [open_.line for open_ in unfinished_of(known, chosen)]
         rows = export_cells(known, path, source_key=key, probes=all_ways, copies=with_copies)
         copies = 0 if with_copies else results_on_copies(known, chosen)
     notes = []

@@ -16,7 +16,7 @@ from agenteval.report.queries import Judged, StoredTexts, judged_texts
 from agenteval.report.text import shown
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store, of_one_state
-from agenteval.store.experiments import unfinished_cells
+from agenteval.store.experiments import unfinished_of
 from agenteval.trust.scores import scores_from_store
 from agenteval.verification import verify_keys
 
@@ -43,7 +43,7 @@ def from_store(
 
     Raises InputError when nothing fits, or when the judge knows several tasks and none is chosen.
     """
-    open_ = unfinished_cells(store, [source_key], wanted.runs)
+    open_ = unfinished_of(store, [source_key], wanted.runs)
     texts = judged_texts(store, source_key)
     task = _task(texts, wanted)
     originals, copies = _newest([t for t in texts if t.task == task], wanted.runs)

@@ -202,19 +202,15 @@ def finish(store: Store, begun: Begun) -> None:
         store.submit([(_FINISH, [{"its_key": key, "now": now} for key in done])]).result()
 
 
-def open_experiments(
-    store: Store, sources: Iterable[str] | None = None, *, trials: bool | None = None
-) -> list[StoredExperiment]:
-    """Those that are not finished, of these sources (all unless told), ordered by key; `trials`
-    takes those of agents under test or those of judges alone. Raises StoreError for a damaged one.
-    """
+def open_experiments(store: Store, sources: Iterable[str] | None = None) -> list[StoredExperiment]:
+    """Those that are not finished, of these sources (all unless told), ordered by key. Raises
+    StoreError for a damaged one."""
     c = experiments.c
     query = select(experiments).where(c.finished.is_(None)).order_by(c.experiment_key)
     if sources is not None:
         query = query.where(c.source_key.in_(list(sources)))
     with reading(store.engine) as connection:
-        known = [_experiment(row) for row in connection.execute(query)]
-    return [one for one in known if trials is None or trials == bool(one.system)]
+        return [_experiment(row) for row in connection.execute(query)]
 
 
 def _experiment(row: Any) -> StoredExperiment:
@@ -290,16 +286,16 @@ class Unfinished:
         return f"{rows} × {criteria} × {plural(repeats, 'repeat')}"
 
 
-def unfinished_cells(
+def unfinished_of(
     store: Store, sources: Iterable[str], runs: Iterable[str] | None = None
 ) -> list[Unfinished]:
-    """Experiments of these judges (keys) that are begun and not all stored; with `runs` (keys of
-    views) only what plans one of them.
+    """Experiments of these sources (keys) that are begun and not all stored; with `runs` (keys of
+    items) only what plans one of them.
 
     Where none is open this is one look into an index; else what is stored is counted there.
     Raises StoreError for a damaged plan.
     """
-    return _unfinished(store, open_experiments(store, sources, trials=False), runs)
+    return _unfinished(store, open_experiments(store, sources), runs)
 
 
 def unfinished_trials(
@@ -310,8 +306,9 @@ def unfinished_trials(
     names = tuple(evaluators)
     known = [
         one
-        for one in open_experiments(store, trials=True)
-        if any(one.evaluator == n or one.evaluator.startswith(f"{n}.") for n in names)
+        for one in open_experiments(store)
+        if one.system
+        and any(one.evaluator == n or one.evaluator.startswith(f"{n}.") for n in names)
     ]
     return _unfinished(store, known, cases)
 

@@ -12,7 +12,7 @@ from agenteval.errors import InputError
 from agenteval.records import Criterion, Source
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
-from agenteval.store.experiments import unfinished_cells
+from agenteval.store.experiments import unfinished_of
 from agenteval.trust.pairing import PairBy
 from agenteval.trust.scores import scores_from_store
 
@@ -57,13 +57,14 @@ class StoredJudge:
     """A judge in a store, and what it rated of one task: the versions of every run and of every
     criterion by id, as content hashes, oldest first.
 
-    An agent under test or a finder is one as well: its cases are the runs, the measures of its
-    evaluator the criteria.
+    An agent under test or a finder is one as well, which `tries`: its cases are the runs, the
+    measures of its evaluator the criteria.
     """
 
     store: Store
     key: str
     source: Source
+    tries: bool
     runs: Mapping[str, Sequence[str]]
     criteria: Mapping[str, Sequence[str]]
 
@@ -88,7 +89,8 @@ class StoredJudge:
         criteria: dict[str, list[str]] = {}
         for criterion_key, criterion in store.criteria_of(key).items():
             criteria.setdefault(criterion.id, []).append(criterion_key)
-        return cls(store, key, source, runs, criteria)
+        tries = all(judge != key for judge, _ in store.sources())
+        return cls(store, key, source, tries, runs, criteria)
 
     @property
     def name(self) -> str:
@@ -98,7 +100,7 @@ class StoredJudge:
     @property
     def unfinished(self) -> list[str]:
         """A line for each experiment of this judge that is not all there."""
-        return [open_.line for open_ in unfinished_cells(self.store, [self.key])]
+        return [open_.line for open_ in unfinished_of(self.store, [self.key])]
 
     @property
     def newest_runs(self) -> set[str]:
@@ -244,17 +246,19 @@ def sides_of_stores(wanted: Wanted, stores: Sequence[Store]) -> Sides:
             "choose one with --source"
         )
     criteria, left_out = _same_criteria(a, b)
+    # two agents have trials of the same cases, two judges ratings of the same runs
+    pair_by = "case" if wanted.pair_by == "run" and a.tries and b.tries else wanted.pair_by
     tables = []
     for side, (judge, other) in enumerate(((a, b), (b, a))):
         runs = judge.newest_runs
-        if wanted.pair_by == "run":
+        if pair_by == "run":
             runs = _same_texts(judge, other)
         tables.append(wanted.system_of(judge.table(criteria, runs), side))
     first, second = (_without(table, left_out) for table in tables)
     if not len(first) or not len(second):
         why = "; ".join(f"{k}: {v}" for k, v in left_out.items()) or "nothing is rated"
         raise InputError(f"no criterion can be compared ({why})", "compare")
-    if agents:
+    if a.tries and b.tries:
         about = [f"trials of {a.name} and {b.name}, {a.source.evaluator}"]
     elif same_judge:
         about = [f"judge: {a.name}, {a.source.evaluator}"]
@@ -264,7 +268,7 @@ def sides_of_stores(wanted: Wanted, stores: Sequence[Store]) -> Sides:
             about.append("the judges differ too: a difference may be theirs")
     unfinished = [f"{judge.name}: {line}" for judge in (a, b) for line in judge.unfinished]
     return Sides(
-        first, second, (wanted.name(0, a.name), wanted.name(1, b.name)), wanted.pair_by,
+        first, second, (wanted.name(0, a.name), wanted.name(1, b.name)), pair_by,
         (wanted.about, *about), left_out, tuple(dict.fromkeys(unfinished)),
     )  # fmt: skip
 

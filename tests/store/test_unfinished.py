@@ -17,7 +17,7 @@ from agenteval.evaluators.utility.plan import experiment_of, joined, make_plan
 from agenteval.experiment import Experiment
 from agenteval.records import FailureStatus
 from agenteval.store import Store, TrialSystem
-from agenteval.store.experiments import Grid, Unfinished, short, unfinished_cells, unfinished_trials
+from agenteval.store.experiments import Grid, Unfinished, short, unfinished_of, unfinished_trials
 from agenteval.store.lock import holder
 from tests.store.making import ScriptedJudge, criteria, failures, items
 from tests.store.test_kill import CRITERIA, REPEATS, RUNS, finish, round_of
@@ -44,7 +44,7 @@ def judge_all(
 
 
 def open_in(store: Store) -> list[Unfinished]:
-    return unfinished_cells(store, [ScriptedJudge().source.sha256])
+    return unfinished_of(store, [ScriptedJudge().source.sha256])
 
 
 def far(store: Store) -> list[tuple[int, int]]:
@@ -128,9 +128,9 @@ def test_experiments_of_one_judge_are_told_apart(tmp_path: Path) -> None:
             asyncio.run(Experiment(plan, store, workers=1).run())
         assert sorted(far(store)) == [(2, 12), (8, 12)]
         first = [view.sha256 for _, view in items(6, "one")]
-        (one,) = unfinished_cells(store, [judge.source.sha256], first)
+        (one,) = unfinished_of(store, [judge.source.sha256], first)
         assert one.stored == 8
-        assert unfinished_cells(store, ["0" * 64]) == []
+        assert unfinished_of(store, ["0" * 64]) == []
         plan = make_plan(judge, items(6, "one"), criteria(2), store, repeats=1)
         asyncio.run(Experiment(plan, store, workers=1).run())
         assert far(store) == [(2, 12)]
@@ -204,7 +204,7 @@ def test_a_process_that_is_killed_leaves_the_note(tmp_path: Path) -> None:
     assert stored >= 8 * CRITERIA
     with Store(path) as store:
         (source,) = [k for k, _ in store.sources()]
-        (one,) = unfinished_cells(store, [source])
+        (one,) = unfinished_of(store, [source])
         assert (one.stored, one.planned, one.at_work) == (stored, RUNS * REPEATS * CRITERIA, None)
     finish(path)
     assert notes_in(path) == AT_REST
