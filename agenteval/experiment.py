@@ -295,7 +295,9 @@ async def answered(
     async def rest() -> None:
         if client.under_way:
             on_cancel()
-        await client.hold()
+        client.wind_down(repairs=False)
+        while client.under_way:  # whoever awaited these may have been cancelled already
+            await asyncio.sleep(0.02)
 
     return await _shielded(asyncio.ensure_future(work), rest)
 
