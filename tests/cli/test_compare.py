@@ -193,8 +193,8 @@ def test_a_changed_scale_is_not_compared(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("a", "b", "code", "outcome"),
     [
-        ("style-0", "style-1", 0, "pass"),
-        ("style-1", "style-0", 1, "fail"),
+        ("style-0", "style-1", 0, "met"),
+        ("style-1", "style-0", 1, "missed"),
         ("style-1", "style-1x", 4, "undecided"),
     ],
 )
