@@ -132,7 +132,8 @@ class Experiment(Generic[_U]):
 
     When it is cancelled (Ctrl-C), no further unit is begun; `on_interrupt` gets a sentence for
     the user, and those under way have `Plan.grace` seconds to end and be stored before
-    CancelledError is raised. What does not end in time, and what is under way at a second
+    CancelledError is raised. With the `client` of a judge, units whose request is not sent yet end
+    at once (see `Client.wind_down`). What does not end in time, and what is under way at a second
     cancellation, is not stored, as if it had never been begun, and `on_interrupt` is told.
     """
 
@@ -142,10 +143,12 @@ class Experiment(Generic[_U]):
         store: Store,
         *,
         workers: int = 8,
+        client: Client | None = None,
         on_interrupt: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.plan = plan
         self.store = store
+        self.client = client
         self.workers = workers
         self.on_interrupt = on_interrupt
         self.progress = Progress(len(plan.units))
@@ -174,12 +177,15 @@ class Experiment(Generic[_U]):
     async def _wind_down(self, work: asyncio.Future[None]) -> None:
         """Begin no further unit, and wait for those under way as long as they may take."""
         self._breaker.stopped = self._breaker.stopped or "interrupted"
-        if self._under_way:
+        under_way = self._under_way if self.client is None else self.client.under_way
+        if under_way:
             bound = "" if self.plan.grace is None else f", for at most {self.plan.grace:g} s"
             self.on_interrupt(
-                f"interrupted: finishing {plural(self._under_way, self.plan.noun)} under way"
+                f"interrupted: finishing {plural(under_way, self.plan.noun)} under way"
                 f"{bound}; once more ends it at once"
             )
+        if self.client is not None:
+            self.client.wind_down()
         await asyncio.wait({work}, timeout=self.plan.grace)
         if not work.done():
             self.on_interrupt(
