@@ -19,9 +19,9 @@ from benchmarks.folders import ROOT
 if TYPE_CHECKING:
     from agenteval.assemble import Limits
     from agenteval.evaluators.base import Evaluator
+    from agenteval.evaluators.utility.plan import Item
     from agenteval.models.factory import ModelChoice
     from agenteval.models.wire import Request
-    from agenteval.pipeline import Item
     from agenteval.records import Criterion
 
 CRITERIA = 6
@@ -188,7 +188,8 @@ async def side_autogen_bare(job: Job) -> Measured:
 async def side_pipeline(job: Job) -> Measured:
     """The pipeline of the command line over a store on disk; counts the cells in it at the end."""
     from agenteval.assemble import JudgeOptions, chat_judge, make_client
-    from agenteval.pipeline import execute, make_plan
+    from agenteval.evaluators.utility.plan import make_plan
+    from agenteval.experiment import Experiment
     from agenteval.readers.tasks import find_task
     from agenteval.store import Store
 
@@ -203,7 +204,7 @@ async def side_pipeline(job: Job) -> Measured:
         async def run(some: Sequence[Item]) -> None:
             plan = make_plan(evaluator, some, asked, store, repeats=1)
             # As many workers as the command line takes.
-            ended = await execute(plan, evaluator, store, workers=2 * job.concurrency)
+            ended = await Experiment(plan, store, workers=2 * job.concurrency).run()
             if ended.stopped:
                 raise RuntimeError(ended.stopped)
 

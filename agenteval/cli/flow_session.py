@@ -86,8 +86,8 @@ def session(
     The roles' backend.py is run: it is code. What a judge could not be asked is asked next time."""
     from agenteval.cli.flow_show import Gate, ended_code, say_judges, show
     from agenteval.evaluators.workflows.cases import session_cases
+    from agenteval.evaluators.workflows.stored import load_sessions
     from agenteval.evaluators.workflows.verdicts import Verdicts
-    from agenteval.flows import load_sessions
     from agenteval.store import Store, default_path
 
     Verbosity.level = -1 if quiet else Verbosity.level
@@ -110,9 +110,9 @@ def session(
     stage = Stage(players, opened, job.limits, settings)
     campaign = Campaign("session", cases, stage.conditions(), stage.opened)
     if dry_run:
-        from agenteval.cli import bills, dry
+        from agenteval.cli import bills_of_agents, dry
 
-        dry.show(bills.flow(job, campaign, stage), as_json=as_json)
+        dry.show(bills_of_agents.flow(job, campaign, stage), as_json=as_json)
         return
     keys, ended = flow_job.run(job, campaign, judgements)
     with Store(store or default_path()) as found, found.snapshot():

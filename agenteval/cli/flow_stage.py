@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agenteval.evaluators.workflows.cases import OpenRole
     from agenteval.evaluators.workflows.run_session import SessionSettings
     from agenteval.evaluators.workflows.simulators.tools import ToolMode, ToolSimulator
-    from agenteval.flows import Sessions
+    from agenteval.evaluators.workflows.trials import Sessions
     from agenteval.models.client import Client
     from agenteval.models.factory import ModelChoice
     from agenteval.models.limits import Budget
@@ -119,7 +119,7 @@ class Stage:
     def sessions(self, store: Store, budget: Budget | None) -> tuple[Sessions, Client | None]:
         """The act of a session, and the simulators' client, None where no model plays."""
         from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
-        from agenteval.flows import Sessions
+        from agenteval.evaluators.workflows.trials import Sessions
 
         client = None
         if self.asks:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from agenteval.agents import AgentLimits
-    from agenteval.flows import Turns
+    from agenteval.evaluators.workflows.trials import Turns
     from agenteval.models.limits import Budget
     from agenteval.store import Store
 
@@ -64,7 +64,7 @@ def turn(
     from agenteval.agents import AgentLimits
     from agenteval.cli.flow_show import Gate, ended_code, say_judges, show
     from agenteval.evaluators.workflows.cases import turn_cases
-    from agenteval.flows import load_turns
+    from agenteval.evaluators.workflows.stored import load_turns
     from agenteval.store import Store, default_path
 
     Verbosity.level = -1 if quiet else Verbosity.level
@@ -85,9 +85,9 @@ def turn(
         raise InputError("no recorded turn is left by these choices", "ROLE")
     campaign = Campaign("turn", cases, {"seconds": seconds}, _act(AgentLimits(seconds=seconds)))
     if dry_run:
-        from agenteval.cli import bills, dry
+        from agenteval.cli import bills_of_agents, dry
 
-        dry.show(bills.flow(job, campaign), as_json=as_json)
+        dry.show(bills_of_agents.flow(job, campaign), as_json=as_json)
         return
     keys, ended = flow_job.run(job, campaign, judgements)
     with Store(store or default_path()) as found, found.snapshot():
@@ -111,7 +111,7 @@ def _right(result: Any) -> float | None:
 def _act(limits: AgentLimits) -> Callable[[Store, Budget], AbstractAsyncContextManager[Turns]]:
     @asynccontextmanager
     async def opened(store: Store, budget: Budget) -> AsyncIterator[Turns]:
-        from agenteval.flows import Turns
+        from agenteval.evaluators.workflows.trials import Turns
 
         yield Turns(limits)
 
