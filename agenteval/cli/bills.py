@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.dry import planned_store
 from agenteval.models.asking import MOST_REQUESTS
-from agenteval.models.limits import Budget
+from agenteval.models.limits import Budget, Limits
 from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
 from agenteval.text import plural
 
 if TYPE_CHECKING:
-    from agenteval.assemble import Limits
     from agenteval.cli.job import Job
     from agenteval.evaluators.base import Evaluator
     from agenteval.evaluators.utility.plan import CellPlan, Item
@@ -79,9 +78,10 @@ def _judge(
     job: Job, choice: ModelChoice, task: Task, store: Store | None, **change: Any
 ) -> Evaluator:
     """The judge of a command, asked in another way by `change`."""
-    from agenteval.assemble import JudgeOptions, chat_judge, make_client
+    from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+    from agenteval.models.factory import make_client
 
-    options = JudgeOptions(
+    options = QuantifierOptions(
         job.one_per_call, job.temperature, seed=job.seed, datamark=job.datamark, **change
     )
     return chat_judge(make_client(choice, job.limits, store), task, options)
@@ -304,9 +304,9 @@ def _critics(
     The list of criteria that a sub-critic is shown counts as long as a critic's reply may be; of
     the bank its longest entries count.
     """
-    from agenteval.assemble import Limits, make_client
     from agenteval.evaluators.utility.bank import load_bank
     from agenteval.evaluators.utility.critic import Critic
+    from agenteval.models.factory import make_client
 
     client = make_client(choice, Limits(), store)
     entries = (concept.criterion(0) for concept in load_bank())
@@ -348,10 +348,10 @@ def _critics(
 def _consolidation(choice: ModelChoice, wanted: CriticOptions, task: Task, limits: Limits) -> Part:
     """The requests that ask which names are the same, of which none is certain: there may be one
     name only, or a stored reply. All that is shown is no longer than the critics' replies."""
-    from agenteval.assemble import make_client
     from agenteval.evaluators.utility.consolidate import ENTRIES, Consolidator, most_questions
     from agenteval.evaluators.utility.critic import sampling
     from agenteval.evaluators.utility.proposed import MOST
+    from agenteval.models.factory import make_client
 
     client = make_client(choice, limits, None)
     draft = client.draft(Consolidator(client, task, temperature=wanted.temperature).request(()))
@@ -392,6 +392,11 @@ def _embeddings(wanted: CriticOptions, task: Task) -> Iterator[Part]:
 # -- one question after another --------------------------------------------------------------------
 
 
+def synth(count: int) -> Bill:
+    """What `plan synth` would ask without --invent: nobody."""
+    return Bill("plan synth", (f"{plural(count, 'case')}; {LOCAL}",), (), Budget())
+
+
 def invent(choice: ModelChoice, embedder: Embedder | None, professions: int) -> Bill:
     """What `plan synth --invent` would ask; each request names what the ones before it brought."""
     from agenteval.evaluators.planning.invent import invent as invent_professions
@@ -424,7 +429,7 @@ def convert(choice: ModelChoice, scenario: Scenario, source: Told, target: Told)
 
 @contextmanager
 def _asking(choice: ModelChoice) -> Iterator[tuple[Client, Rehearsal]]:
-    from agenteval.assemble import Limits, make_client
+    from agenteval.models.factory import make_client
 
     with planned_store(None) as store, Rehearsal() as rehearsal:
         yield make_client(choice, Limits(), store), rehearsal

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from agenteval.agents.dialogue import AssistantSystem
     from agenteval.agents.spec import AgentSettings
-    from agenteval.assemble import Limits
     from agenteval.evaluators.workflows.results import Level
     from agenteval.evaluators.workflows.scenario import Format
     from agenteval.evaluators.workflows.trials import Act, Candidate, Case, Work
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from agenteval.experiment import Ended
     from agenteval.models.client import Client
     from agenteval.models.factory import ModelChoice
-    from agenteval.models.limits import Budget
+    from agenteval.models.limits import Budget, Limits
     from agenteval.store import Store
 
 
@@ -109,7 +108,7 @@ def chat_client(
     choice: ModelChoice, limits: Limits, store: Store, budget: Budget | None = None
 ) -> Client:
     """A client for a judge or a simulator; the store is its cache."""
-    from agenteval.assemble import make_client
+    from agenteval.models.factory import make_client
 
     client = make_client(choice, limits, store)
     client.budget = budget or client.budget

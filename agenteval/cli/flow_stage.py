@@ -11,14 +11,13 @@ from agenteval.cli.flow_job import chat_choice, chat_client
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from agenteval.assemble import Limits
     from agenteval.evaluators.workflows.cases import OpenRole
     from agenteval.evaluators.workflows.run_session import SessionSettings
     from agenteval.evaluators.workflows.simulators.tools import ToolMode, ToolSimulator
     from agenteval.evaluators.workflows.trials import Sessions
     from agenteval.models.client import Client
     from agenteval.models.factory import ModelChoice
-    from agenteval.models.limits import Budget
+    from agenteval.models.limits import Budget, Limits
     from agenteval.store import Store
 
 

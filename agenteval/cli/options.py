@@ -1,11 +1,17 @@
-"""Options that several commands share."""
+"""Options that several commands share: single ones, and groups of them (see `cli.command`)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from agenteval.errors import InputError
+
+if TYPE_CHECKING:
+    from agenteval.models.limits import Limits
 
 Model = Annotated[
     str | None,
@@ -57,3 +63,67 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would do an
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only results and errors.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")]
+ShowAll = Annotated[bool, typer.Option("--all", help="Every table, not only the first ones.")]
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="Ask again where no result could be had for good.")
+]
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """How a command tells what it found."""
+
+    as_json: AsJson = False
+    all: ShowAll = False
+    quiet: Quiet = False
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Who is asked, and how freely it answers."""
+
+    model: Model = None
+    base_url: BaseUrl = None
+    temperature: Temperature = 1.0
+
+    @property
+    def sampling(self) -> float | None:
+        """The temperature; None leaves it to the endpoint."""
+        return None if self.temperature is None or self.temperature < 0 else self.temperature
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """The bounds of a command that asks."""
+
+    concurrency: Concurrency = 8
+    max_calls: MaxCalls = None
+    max_cost: MaxCost = None
+    price_in: PriceIn = None
+    price_out: PriceOut = None
+    timeout: Timeout = 120.0
+
+    def limits(self) -> Limits:
+        """The bounds. Raises InputError for one price without the other: a cost of which half is
+        unknown would be told, and capped, too low."""
+        from agenteval.models.limits import Limits, Price
+
+        if (self.price_in is None) != (self.price_out is None):
+            missing = "--price-out" if self.price_out is None else "--price-in"
+            raise InputError("one price without the other gives no cost; say both", missing)
+        price = (
+            None
+            if self.price_in is None or self.price_out is None
+            else Price(self.price_in, self.price_out)
+        )
+        return Limits(self.concurrency, self.max_calls, self.max_cost, price, self.timeout)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Where an experiment is kept, and how it goes on."""
+
+    store: StorePath = None
+    record: Record = None
+    retry_failed: RetryFailed = False
+    dry_run: DryRun = False

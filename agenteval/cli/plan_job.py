@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from agenteval.agents import AgentLimits, System
     from agenteval.agents.spec import AgentSettings
-    from agenteval.assemble import Limits
     from agenteval.evaluators.planning.case import Case
     from agenteval.evaluators.planning.trials import Rules
     from agenteval.experiment import Ended
+    from agenteval.models.limits import Limits
     from agenteval.records import Usage
     from agenteval.store import Store
 

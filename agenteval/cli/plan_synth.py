@@ -83,7 +83,9 @@ def synth(
             return
     generator = make_generator(shape, seed, topic or [], lexicon)
     if dry_run:
-        note(f"{count} cases, made on this machine: no requests, no cost")
+        from agenteval.cli import bills, dry
+
+        dry.show(bills.synth(count), as_json=False)
         return
     if output is None:
         for case in generator.cases(count):

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agenteval.assemble import Limits, make_client
 from agenteval.evaluators.utility.answers import leaves
 from agenteval.evaluators.utility.plan import make_plan
 from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
 from agenteval.experiment import Experiment
-from agenteval.models.factory import ModelChoice
+from agenteval.models.factory import ModelChoice, make_client
+from agenteval.models.limits import Limits
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Result, Run, Score, Task
 from agenteval.store import Store

@@ -1,0 +1,197 @@
+"""A table of results: made once, shown on a terminal, a page, as JSON and as rows of an export."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Form = Literal["text", "count", "number", "signed", "share", "p", "money", "seconds"]
+Mark = Literal["", "passed", "failed", "unknown"]
+
+MARKS = {"": "", "passed": " ✓", "failed": " ✗", "unknown": " ?"}
+MISSING = "–"
+
+
+class _Interval(Protocol):
+    """`stats.Interval`, as far as a cell needs it."""
+
+    @property
+    def mean(self) -> float | None: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def reason(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its 95 % interval, from `n` values; `value` is None where it cannot be known.
+
+    `reason` says why value or interval is missing, `mark` whether a check on it was passed.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    reason: str = ""
+    mark: Mark = ""
+
+    @classmethod
+    def of(cls, interval: _Interval, *, mark: Mark = "") -> Estimate:
+        """An interval of `stats`. One without width is no certainty and is shown without it."""
+        low, high = interval.low, interval.high
+        if low == high:
+            low = high = None
+        return cls(interval.mean, low, high, interval.n, interval.reason or "", mark)
+
+
+Cell = str | int | float | bool | None | Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`key` names it in JSON and exports, `head` is what people read, `hint` what it means.
+
+    `form` says how its cells are written: of "share" a part of one is shown as per cent.
+    """
+
+    key: str
+    head: str
+    form: Form = "text"
+    hint: str = ""
+
+    @property
+    def number(self) -> bool:
+        """Whether cells are figures, set flush right and sorted by value."""
+        return self.form != "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns and rows by column key; the first column names the row. A key a row lacks is empty.
+
+    `group` is the key of a column whose value stands as a line above the rows that share it.
+    `detail` tables are shown on a terminal only when everything is asked for. `notes` are read
+    with the table: each is one sentence or line.
+    """
+
+    key: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Mapping[str, Cell], ...]
+    notes: tuple[str, ...] = ()
+    group: str | None = None
+    detail: bool = False
+
+    def __post_init__(self) -> None:
+        keys = {column.key for column in self.columns}
+        unknown = {key for row in self.rows for key in row} - keys
+        if unknown or (self.group is not None and self.group not in keys):
+            raise ValueError(f"table {self.key}: no such column: {sorted(unknown) or self.group}")
+
+    @property
+    def shown_columns(self) -> tuple[Column, ...]:
+        """All but the one whose values stand above the rows."""
+        return tuple(c for c in self.columns if c.key != self.group)
+
+    def grouped(self) -> Iterator[tuple[str, Sequence[Mapping[str, Cell]]]]:
+        """The rows of each group in the order in which groups first come; "" without groups."""
+        if self.group is None:
+            yield "", self.rows
+            return
+        groups: dict[str, list[Mapping[str, Cell]]] = {}
+        for row in self.rows:
+            groups.setdefault(shown(row.get(self.group)), []).append(row)
+        yield from groups.items()
+
+    def to_json(self) -> dict[str, Any]:
+        """Title, heads by key, rows and notes as plain values; an estimate is an object."""
+        return {
+            "title": self.title,
+            "columns": {column.key: column.head.replace("\n", " ") for column in self.columns},
+            "rows": [{c.key: _plain(row.get(c.key)) for c in self.columns} for row in self.rows],
+            "notes": list(self.notes),
+        }
+
+    def records(self) -> list[dict[str, str | int | float | bool | None]]:
+        """Flat rows for a data frame: an estimate becomes KEY, KEY_low, KEY_high and KEY_n."""
+        estimated = {
+            k for row in self.rows for k, cell in row.items() if isinstance(cell, Estimate)
+        }
+        made = []
+        for row in self.rows:
+            flat: dict[str, str | int | float | bool | None] = {}
+            for column in self.columns:
+                cell = row.get(column.key)
+                if column.key in estimated:
+                    whole = cell if isinstance(cell, Estimate) else Estimate(None)
+                    flat[column.key] = whole.value
+                    flat[f"{column.key}_low"] = whole.low
+                    flat[f"{column.key}_high"] = whole.high
+                    flat[f"{column.key}_n"] = whole.n
+                elif not isinstance(cell, Estimate):
+                    flat[column.key] = cell
+            made.append(flat)
+        return made
+
+
+def shown(cell: Cell, form: Form = "text") -> str:
+    """The cell as people read it; a dash for what is not known."""
+    if isinstance(cell, Estimate):
+        if cell.value is None:
+            return MISSING + MARKS[cell.mark]
+        text = _figure(cell.value, form)
+        if cell.low is not None and cell.high is not None:
+            text += f" [{_figure(cell.low, form)}, {_figure(cell.high, form)}]"
+        return text + MARKS[cell.mark]
+    if cell is None:
+        return MISSING
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, str):
+        return cell
+    return _figure(cell, form)
+
+
+def sort_key(cell: Cell) -> float | str | None:
+    """What a column is sorted by; None goes last."""
+    return cell.value if isinstance(cell, Estimate) else cell
+
+
+def _figure(value: float, form: Form) -> str:
+    """A zero has no sign; a share is never rounded to nothing or to all."""
+    if form == "share":
+        text = f"{value:.0%}"
+        if (value < 1 and text == "100%") or (value > 0 and text == "0%"):
+            text = f"{value:.1%}" if 0.0005 <= value < 0.9995 else f"{value:.3%}"
+        return text.replace("%", " %")
+    if form == "p" and value < 0.001:
+        return "< .001"
+    written = {
+        "text": f"{value:g}",
+        "count": f"{value:,.0f}",
+        "number": f"{value:.2f}",
+        "signed": f"{value:+.2f}",
+        "p": f"{value:.3f}",
+        "money": f"{value:,.4f}" if abs(value) < 100 else f"{value:,.0f}",
+        "seconds": f"{value:,.1f}",
+    }[form]
+    return re.sub(r"^[+-](0(?:\.0+)?)$", r"\1", written).replace("-", "−")
+
+
+def _plain(cell: Cell) -> Any:
+    if not isinstance(cell, Estimate):
+        return cell
+    plain = {"value": cell.value, "low": cell.low, "high": cell.high, "n": cell.n}
+    if cell.reason:
+        plain |= {"reason": cell.reason}  # type: ignore[dict-item]
+    if cell.mark:
+        plain |= {"mark": cell.mark}  # type: ignore[dict-item]
+    return plain

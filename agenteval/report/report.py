@@ -1,0 +1,146 @@
+"""What an experiment, or a question to the store, has brought: tables and what belongs to them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from agenteval.errors import InputError
+from agenteval.records.table import Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from agenteval.trust.gates import Gate
+
+SUFFIXES = (".json", ".csv", ".parquet")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Tables, the first of which answers the question, and what belongs to them.
+
+    `title` says in one line who judged what. `notes` are sentences without which the figures
+    would be misread, `unfinished` those about work that was broken off or is under way; each is
+    told once. `data` is what JSON holds beside the tables. `gates` are demands on the figures
+    (see `gated`). `exit_code` is that of the command: 0 fine, 1 a gate was not met,
+    3 infrastructure or too many unscored, 4 not enough data, 5 the judge is not trustworthy.
+    """
+
+    title: str
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    gates: tuple[Gate, ...] = ()
+    exit_code: int = 0
+
+    def gated(self, *gates: Gate, undecided_passes: bool = False) -> Self:
+        """The report with these gates and the exit code that follows from them; the code of work
+        that was broken off stays."""
+        from agenteval.trust.gates import exit_code
+
+        code = self.exit_code or exit_code(gates, undecided_passes=undecided_passes)
+        return replace(self, gates=(*self.gates, *gates), exit_code=code)
+
+    def __getitem__(self, key: str) -> Table:
+        """The table of this key. Raises KeyError with the keys there are."""
+        for table in self.tables:
+            if table.key == key:
+                return table
+        raise KeyError(f"no table {key!r}; there are {', '.join(t.key for t in self.tables)}")
+
+    def print(self, *, all: bool = False, console: Console | None = None) -> None:
+        """Title, notes and tables on standard output or `console`; `all` adds the detail tables."""
+        from rich.console import Console as RichConsole
+        from rich.text import Text
+
+        from agenteval.report.terminal import print_table
+        from agenteval.text import plural, visible_line
+        from agenteval.trust.gates import gate_lines
+
+        console = console or RichConsole(highlight=False, emoji=False)
+        if self.title:
+            console.print(Text(visible_line(self.title), "bold"))
+        for line in dict.fromkeys((*self.unfinished, *self.notes)):
+            console.print(Text(visible_line(line), "yellow"))
+        left = 0
+        for table in self.tables:
+            if table.detail and not all:
+                left += 1
+            elif table.rows or table.notes:
+                print_table(table, console)
+        for line in gate_lines(self.gates):
+            console.print(Text(visible_line(line)))
+        if left:
+            console.print(Text(f"{plural(left, 'table')} more with --all", "dim"))
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values: `tables` by key (see `Table.to_json`), notes, gates, exit
+        code, and `data`."""
+        return {
+            "title": self.title,
+            "tables": {table.key: table.to_json() for table in self.tables},
+            "notes": list(dict.fromkeys(self.notes)),
+            "unfinished": list(self.unfinished),
+            "gates": [asdict(gate) for gate in self.gates],
+            "exit_code": self.exit_code,
+            **self.data,
+        }
+
+    def records(self) -> list[dict[str, Any]]:
+        """Flat rows of an export: those of the first table, unless a kind of report has finer ones
+        (a row per rating)."""
+        return [dict(row) for row in self.tables[0].records()] if self.tables else []
+
+    def to_frame(self, table: str | None = None) -> Any:
+        """A pandas DataFrame of `records`, or of one table by its key. Raises InputError without
+        pandas."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise InputError("pandas is not installed: pip install pandas", "to_frame") from error
+        return pandas.DataFrame(self.records() if table is None else self[table].records())
+
+    def save(self, path: str | Path) -> Path:
+        """Write .json, .csv or .parquet (`records`); returns the
+        path. The file is replaced in one step. Raises InputError for another suffix."""
+        from agenteval.files import replacing, write_atomically
+
+        path = Path(path)
+        match path.suffix.lower():
+            case ".json":
+                text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
+                write_atomically(path, text + "\n")
+            case ".csv":
+                write_atomically(path, _csv(self.records()))
+            case ".parquet":
+                with replacing(path) as temporary:
+                    _write_parquet(self.records(), temporary)
+            case _:
+                raise InputError(f"the name must end in {', '.join(SUFFIXES)}", str(path))
+        return path
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return ""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def _write_parquet(rows: list[dict[str, Any]], path: Path) -> None:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise InputError("pip install 'agenteval[parquet]'", ".parquet") from error
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)

@@ -1,0 +1,64 @@
+"""Tables on a terminal: whole at 80 columns, figures unbroken, nothing read as markup."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from agenteval.records.table import Column, Estimate, Table
+from agenteval.report.report import Report
+from agenteval.trust.gates import least_gate, unscored_gate
+
+WIDE = Table(
+    "criteria",
+    "Criteria",
+    (
+        Column("criterion", "criterion"),
+        *(Column(f"m{n}", f"measure {n}", "number") for n in range(9)),
+        Column("why", "reason"),
+    ),
+    (
+        {"criterion": "a very long name of a criterion [red]with markup", "why": "short"}
+        | {f"m{n}": Estimate(0.5, 0.25, 0.75, 40, mark="passed") for n in range(9)},
+        {"criterion": "b", "why": "a reason in many words that has to be folded somewhere, " * 2},
+    ),
+    notes=("a note",),
+)
+
+
+def printed(report: Report, width: int, *, everything: bool = False) -> list[str]:
+    stream = io.StringIO()
+    report.print(all=everything, console=Console(file=stream, width=width, highlight=False))
+    return stream.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_whole_at_any_width(width: int) -> None:
+    lines = printed(Report(title="t", tables=(WIDE,)), width)
+    assert max(map(len, lines)) <= width
+    assert sum(line.count("0.50 [0.25, 0.75] ✓") for line in lines) == 9
+    assert any("[red]with" in line for line in lines)
+    assert any(line.strip() == "continued" for line in lines)
+
+
+def test_one_table_first_and_each_note_once() -> None:
+    detail = Table("more", "More", WIDE.columns[:1], ({"criterion": "x"},), detail=True)
+    report = Report(title="t", tables=(WIDE, detail), notes=("say this", "say this"))
+    brief = printed(report, 200)
+    assert sum("say this" in line for line in brief) == 1
+    assert not any("More" in line for line in brief)
+    assert any("1 table more with --all" in line for line in brief)
+    assert any("More" in line for line in printed(report, 200, everything=True))
+
+
+def test_gates_decide_the_exit_code() -> None:
+    """Too much unscored is no verdict on what was judged, and what was broken off stays that."""
+    report = Report(title="t", tables=(WIDE,))
+    least = least_gate("success", 0.5, 0.7, "of 14 trials")
+    gated = report.gated(unscored_gate(10, 1, 0.2), least)
+    assert (gated.exit_code, gated.to_json()["exit_code"]) == (1, 1)
+    assert report.gated(least, unscored_gate(10, 9, 0.2)).exit_code == 3
+    assert Report(title="t", tables=(), exit_code=3).gated(least).exit_code == 3
+    assert "gate success at least 0.7: missed: 0.500 of 14 trials" in printed(gated, 80)
