@@ -1,6 +1,6 @@
 """What `quantify`, `verify` and `criteria` would ask with --dry-run, and what asks once only.
 
-The units are those of the real run, rehearsed; nobody is asked. Agents: `bills_of_agents`.
+The units are those of the real run, rehearsed; nobody is asked.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agenteval.cli.dry import planned_store
+from agenteval.cli.dry import LOCAL, planned_store
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.limits import Budget, Limits
 from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from agenteval.store import Store
     from agenteval.verification import Material
 
-LOCAL = "all of it is computed on this machine: no requests, no cost"
 _RECORDED = "the replies come from a recording: no endpoint is asked, nothing is paid"
 _UNREADABLE = "one more for a reply that cannot be read"
 _FROM_BANK = 12  # entries that a critic is shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +23,18 @@ _MEANING = (
     "however bad replies are. Tokens are estimated. A request that is lost on the way, or refused "
     f"for its form, is sent again (up to {_ATTEMPTS} times): that is not counted here."
 )
+LOCAL = "all of it is computed on this machine: no requests, no cost"
 _NO_PRICE = "unknown; --price-in and --price-out (per million tokens) tell it"
+
+
+def uncounted(parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Why nothing can be said of an agent that is no model here; empty for one that is."""
+    adapter = parameters.get("adapter")
+    if adapter == "scripted":
+        return ("the agent is a script: it asks nobody",)
+    if adapter in ("python", "command", "mcp"):
+        return ("the agent spends whatever it spends itself; none of it is counted here",)
+    return ()
 
 
 @contextmanager
