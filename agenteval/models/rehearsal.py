@@ -97,7 +97,7 @@ class Rehearsal:
         all are. Raises what is wrong with `work` itself."""
         self.answered, self._drafts = [], []
         try:
-            self._runner.run(work)
+            self._runner.get_loop().run_until_complete(work)
         except ReplyError:
             pass  # what is stored cannot be read, and neither can its repair: nothing is asked
         except AgentevalError:
