@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from agenteval.agents import Toolbox
+from agenteval.agents.dialogue import Dialogue, take_turn
 from agenteval.cli.dry import planned_store, uncounted
+from agenteval.cli.flow_agents import candidate
+from agenteval.cli.flow_job import Campaign, FlowJob, chat_client, plan_of
+from agenteval.cli.flow_stage import Stage
+from agenteval.evaluators.workflows.instructions import instructions, tools_given
+from agenteval.evaluators.workflows.predict import predict
+from agenteval.evaluators.workflows.results import Level
+from agenteval.evaluators.workflows.session import Prediction, SessionLog
+from agenteval.evaluators.workflows.simulators.nouns import Heard
+from agenteval.evaluators.workflows.simulators.tool_model import ToolModel
+from agenteval.evaluators.workflows.simulators.user_model import UserOnModel
+from agenteval.evaluators.workflows.stored import EVALUATORS
+from agenteval.evaluators.workflows.trials import Candidate, Work, open_work, spent
+from agenteval.evaluators.workflows.verdicts import Judges, Verdicts, most_pairs
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
-
-if TYPE_CHECKING:
-    from agenteval.cli.flow_job import Campaign, FlowJob
-    from agenteval.cli.flow_stage import Stage
-    from agenteval.evaluators.workflows.results import Level
-    from agenteval.evaluators.workflows.trials import Candidate, Work
-    from agenteval.evaluators.workflows.verdicts import Verdicts
-    from agenteval.store import Store
+from agenteval.records import Message
+from agenteval.store import Store, Trials
 
 _OUT_OF_FORM = "one more for a reply out of form"
 # Tokens of 1,200 characters of a user's words, and as much of a reply as it is shown
@@ -24,11 +33,6 @@ _EXCHANGE = 1734
 
 def flow(job: FlowJob, campaign: Campaign, stage: Stage | None = None) -> Bill:
     """What `flow session` would ask on this stage, and `flow turn` without one."""
-    from agenteval.cli.flow_agents import candidate
-    from agenteval.cli.flow_job import chat_client, plan_of
-    from agenteval.evaluators.workflows.trials import open_work, spent
-    from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
-
     about: list[str] = []
     keys: list[str] = []
     agent = Part(
@@ -70,12 +74,6 @@ def flow(job: FlowJob, campaign: Campaign, stage: Stage | None = None) -> Bill:
 
 def _agent(part: Part, one: Candidate, cases: Sequence[Any], stage: Stage | None) -> None:
     """Count the agent's part in each case: a single turn, or the first words of a session."""
-    from agenteval.agents import Toolbox
-    from agenteval.agents.dialogue import Dialogue, take_turn
-    from agenteval.evaluators.workflows.instructions import instructions, tools_given
-    from agenteval.evaluators.workflows.predict import predict
-    from agenteval.records import Message
-
     with Rehearsal() as rehearsal:
         for case in cases:
             role = case.of.role
@@ -97,10 +95,6 @@ def _agent(part: Part, one: Candidate, cases: Sequence[Any], stage: Stage | None
 def _simulators(stage: Stage, work: Sequence[Work], store: Store) -> Iterator[Part]:
     """The simulated user speaks before every reply and once after the last; tools on a model are
     asked for every call, each as long as the longest there can be."""
-    from agenteval.evaluators.workflows.simulators.nouns import Heard
-    from agenteval.evaluators.workflows.simulators.tool_model import ToolModel
-    from agenteval.evaluators.workflows.simulators.user_model import UserOnModel
-
     sessions, client = stage.sessions(store, None)
     if client is None:
         return
@@ -144,11 +138,6 @@ def _judges(
 ) -> Iterator[Part]:
     """What judges are asked: for the verdict on what is stored, the very questions; of what is to
     come all but the words."""
-    from agenteval.evaluators.workflows.session import Prediction, SessionLog
-    from agenteval.evaluators.workflows.stored import EVALUATORS
-    from agenteval.evaluators.workflows.verdicts import most_pairs
-    from agenteval.store import Trials
-
     parts = {
         "flow:session_judge": Part(
             "judge of sessions",
