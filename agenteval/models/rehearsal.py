@@ -71,7 +71,8 @@ class Draft:
 
 
 class Rehearsal:
-    """A context in which no client of this package sends anything; see the module.
+    """A context in which no client of this package sends anything; see the module. It has an event
+    loop of its own: beside one that runs, enter it in a thread.
 
     `answered` are the requests of the last `first` whose replies were stored.
     """
