@@ -161,9 +161,9 @@ def _rated_alike(
 
     With `fixed` criteria that are not known are left out.
     """
-    newest = {c.id: (sha, c) for sha, c in store.criteria_of(key).items()}
     kept: dict[str, Criterion] = {}
-    for name, (sha, criterion) in newest.items():
+    for sha, criterion in store.newest_criteria(key).items():
+        name = criterion.id
         if name not in criteria:
             if not fixed:
                 kept[sha] = criterion
