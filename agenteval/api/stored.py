@@ -37,7 +37,7 @@ def scores(
         key, record = pick_source(known, source)
         ratings = load_ratings(known, key)
         rated = {r.criterion_id for r in ratings}
-        criteria = {c.id: c for c in known.criteria_of(key).values() if c.id in rated}
+        criteria = [c for c in known.newest_criteria(key).values() if c.id in rated]
         way = way_of(record)
         notes = [f"asked in this way: {way}"] if way else []
         if not ratings:
@@ -52,11 +52,10 @@ def scores(
         "intervals treat the case as the unit: repeats of a case do not add to n",
         f"spent: {spent(usage)}; store: {known.path}",
     )
-    used = tuple(criteria.values())
     failures = Counter(r.status for r in ratings if ":" in r.status)
     return Report(
-        title=score_title(record, used, ratings) if ratings else "",
-        tables=score_tables(ratings, used, levels=levels, foot=foot) if ratings else (),
+        title=score_title(record, criteria, ratings) if ratings else "",
+        tables=score_tables(ratings, criteria, levels=levels, foot=foot) if ratings else (),
         notes=tuple(notes),
         unfinished=tuple(open_.line for open_ in unfinished),
         data={

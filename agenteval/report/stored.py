@@ -119,10 +119,9 @@ def _newest(
 
 def _criteria(store: Store, source_key: str, wanted: Wanted) -> dict[str, Criterion]:
     """Criteria by content hash, in the order of the file, else of the store."""
-    stored = store.criteria_of(source_key)
     if wanted.criteria is None:
-        newest = {c.id: key for key, c in stored.items()}
-        return {key: stored[key] for key in stored if newest[stored[key].id] == key}
+        return store.newest_criteria(source_key)
+    stored = store.criteria_of(source_key)
     chosen = {c.sha256: c for c in wanted.criteria if c.sha256 in stored}
     if not chosen:
         raise InputError(

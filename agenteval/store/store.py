@@ -339,6 +339,13 @@ class Store:
         None: the source did the work."""
         return self._items(("run", "case"))
 
+    def newest_criteria(self, source_key: str) -> dict[str, Criterion]:
+        """Of the criteria that a source has results on, the version used last of each id, by
+        content hash: old and new never mix."""
+        known = self.criteria_of(source_key)
+        newest = {criterion.id: key for key, criterion in known.items()}
+        return {key: c for key, c in known.items() if newest[c.id] == key}
+
     def _items(self, kinds: Sequence[str]) -> dict[str, dict[str, Any]]:
         c = schema.items.c
         query = (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from itertools import islice
@@ -297,6 +298,12 @@ class Trials:
         )
         with reading(self._store.engine) as connection:
             return [to_system(row) for row in connection.execute(query)]
+
+
+def distinct(names: Mapping[str, str]) -> dict[str, str]:
+    """Names by key; one that belongs to several keys gets a piece of the key behind it."""
+    often = Counter(names.values())
+    return {k: n if often[n] == 1 else f"{n} [{k[:6]}]" for k, n in names.items()}
 
 
 def _its(trial: Trial, *, call: bool = True) -> dict[str, Any]:

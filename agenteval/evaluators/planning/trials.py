@@ -7,7 +7,6 @@ verdict by other rules, or by an older checker, is made anew from the log when i
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -19,7 +18,7 @@ from agenteval.evaluators.planning.measures import of_failure, of_verdict
 from agenteval.evaluators.planning.run import Attempt, check_key, run_case
 from agenteval.evaluators.trials import TrialOutcome, TrialPlan
 from agenteval.records import Usage
-from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, of_one_state
+from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, distinct, of_one_state
 
 EVALUATOR = "planning"
 
@@ -123,12 +122,12 @@ def load_attempts(
         for c in tables.cases(EVALUATOR)
         if chosen is None or c.key in chosen
     }
-    ids = _distinct({key: case.id for key, case in known.items()})
+    ids = distinct({key: case.id for key, case in known.items()})
     known = {
         key: case if case.id == ids[key] else case.model_copy(update={"id": ids[key]})
         for key, case in known.items()
     }
-    names = _distinct({s.key: s.name for s in tables.systems(EVALUATOR)})
+    names = distinct({s.key: s.name for s in tables.systems(EVALUATOR)})
     return [
         _attempt(trial, known[trial.case_key], names[trial.system_key], rules)
         for trial in tables.trials(EVALUATOR, chosen, systems)
@@ -145,12 +144,6 @@ def _attempt(trial: Trial, case: Case, name: str, rules: CheckRules) -> Attempt:
     else:
         verdict = check(case, log, rules)
     return Attempt(case, name, trial.trial, log, verdict)
-
-
-def _distinct(names: dict[str, str]) -> dict[str, str]:
-    """Names by key; a name that belongs to several keys gets a piece of the key behind it."""
-    often = Counter(names.values())
-    return {k: n if often[n] == 1 else f"{n} [{k[:6]}]" for k, n in names.items()}
 
 
 def stored_case(case: Case) -> TrialCase:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +20,7 @@ from agenteval.evaluators.traces.outline import Outline, outline, trace_key
 from agenteval.evaluators.trials import TrialOutcome, TrialPlan
 from agenteval.records import Findings, Run, Usage
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, of_one_state
+from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, distinct, of_one_state
 
 EVALUATOR = "traces"
 _ATTEMPT = "attempt"  # in a log, beside the fields of Findings
@@ -141,9 +140,7 @@ def load_findings(
     row.
     """
     tables = Trials(store)
-    known = {system.key: system.name for system in tables.systems(EVALUATOR)}
-    often = Counter(known.values())
-    names = {k: n if often[n] == 1 else f"{n} [{k[:6]}]" for k, n in known.items()}
+    names = distinct({system.key: system.name for system in tables.systems(EVALUATOR)})
     rows = [
         Stored(
             names[t.system_key], t.system_key, t.case_key, _findings(t), t.usage,
