@@ -18,7 +18,7 @@ from agenteval.errors import ModelError
 from agenteval.text import plural
 
 if TYPE_CHECKING:
-    from agenteval.proposals import Proposals
+    from agenteval.evaluators.utility.proposals import Proposals
 
 _LISTED = 5  # near misses that are printed
 
@@ -76,8 +76,8 @@ def criteria(
     quiet: options.Quiet = False,
 ) -> None:
     """Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json."""
+    from agenteval.evaluators.utility.proposals import CriticOptions
     from agenteval.models.factory import choose_model
-    from agenteval.proposals import CriticOptions
     from agenteval.readers.tasks import TASK_FILE, find_task
     from agenteval.store import default_path
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from agenteval.cli.ending import say_waiting
 
 if TYPE_CHECKING:
+    from agenteval.evaluators.utility.proposals import CriticOptions, Proposals
     from agenteval.models.factory import ModelChoice
     from agenteval.models.limits import Limits
-    from agenteval.proposals import CriticOptions, Proposals
     from agenteval.records import Task
 
 
@@ -29,7 +29,7 @@ def ask_critics(
     """
     import asyncio
 
-    from agenteval.proposals import propose, propose_from_bank
+    from agenteval.evaluators.utility.proposals import propose, propose_from_bank
 
     if choice.kind == "embedded":  # nothing is paid for: no event loop that holds back Ctrl-C
         return propose_from_bank(choice, wanted, task)

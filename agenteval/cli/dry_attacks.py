@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agenteval.evaluators.utility.plan import Item
     from agenteval.evaluators.utility.probes.result import ProbeOptions
     from agenteval.records import Criterion, View
-    from agenteval.verification import Material
+    from agenteval.trust.verification import Material
 
 
 def dearest(asker: Asker, material: Material, options: ProbeOptions) -> Iterator[Unit]:

@@ -14,9 +14,9 @@ from agenteval.cli.dry_rehearsal import rehearsal
 from agenteval.errors import AgentevalError, ReplyError
 
 if TYPE_CHECKING:
+    from agenteval.evaluators.utility.proposals import CriticOptions
     from agenteval.models.factory import ModelChoice
     from agenteval.models.limits import Limits
-    from agenteval.proposals import CriticOptions
     from agenteval.records import Criterion, Task
     from agenteval.store import Store
 

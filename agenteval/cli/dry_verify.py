@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agenteval.models.factory import ModelChoice
     from agenteval.records import Task
     from agenteval.store import Store
-    from agenteval.verification import Material
+    from agenteval.trust.verification import Material
 
 
 def bill(
@@ -89,7 +89,7 @@ class _Dry:
         self, options: ProbeOptions | None
     ) -> tuple[tuple[Asked, ...], tuple[str, ...], Usage]:
         """What the first round asks, a word on what is stored, and what was spent."""
-        from agenteval.verification import plan_verification
+        from agenteval.trust.verification import plan_verification
 
         asker = self._asker()
         judge = asker.judge()
@@ -167,7 +167,7 @@ class _Dry:
         """
         from agenteval.cli.dry_criteria import critics
         from agenteval.cli.verify_rounds import SEEDS
-        from agenteval.proposals import CriticOptions
+        from agenteval.evaluators.utility.proposals import CriticOptions
 
         for number in range(1, rounds):
             seeds = tuple(range(number * SEEDS, (number + 1) * SEEDS))

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.console import clean, out
-from agenteval.trust.flagged import Examined, Flag, Flags, flags_among
+from agenteval.trust.flagged import Examined, Flag, Flags, flags_among, flags_of
 
 if TYPE_CHECKING:
     from agenteval.evaluators.traces.outline import Outline
     from agenteval.evaluators.traces.trials import TraceCase
     from agenteval.evaluators.workflows.flowbench_rows import Rows
-    from agenteval.records import Run, View
+    from agenteval.records import Run
     from agenteval.store import Store
 
 __all__ = [
@@ -21,19 +21,6 @@ __all__ = [
 ]  # fmt: skip
 
 _CHUNK = 200  # texts read from the store at a time
-
-
-def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
-    """The flags of runs and what the judge sees of them."""
-    from agenteval.readers.injection import view_signs
-
-    return flags_among(
-        Examined(
-            run.id, run.system, view.problem, view.trajectory,
-            tuple(sign.name for sign in view_signs(view)),
-        )
-        for run, view in items
-    )  # fmt: skip
 
 
 def trace_flags(cases: Iterable[TraceCase]) -> Flags:

@@ -32,7 +32,7 @@ def perturb(
     from agenteval.readers import make_view, read_runs
     from agenteval.records.base import content_hash
     from agenteval.stats.scores import ORIGINAL
-    from agenteval.verification import DEFAULT_OPERATORS, make_copies
+    from agenteval.trust.verification import DEFAULT_OPERATORS, make_copies
 
     Verbosity.level = -1 if quiet else Verbosity.level
     refuse_input(output, [runs])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agenteval.records import Task
     from agenteval.stats.scores import ScoreTable
     from agenteval.store import Store
-    from agenteval.verification import Material
+    from agenteval.trust.verification import Material
 
 OTHER_WAYS: dict[str, dict[str, Any]] = {
     "scale order": {"reversed_scale": True},

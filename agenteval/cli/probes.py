@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agenteval.records import Task
     from agenteval.records.verification import Check
     from agenteval.store import Store
-    from agenteval.verification import Material
+    from agenteval.trust.verification import Material
 
 _COLOURS = {"pass": "green", "fail": "red", "unknown": "dim"}
 _MARKS = {word: f"[{colour}]{word}[/{colour}]" for word, colour in _COLOURS.items()}
@@ -33,7 +33,7 @@ def run_probes(
     """
     from agenteval.evaluators.utility.probes.examine import Judged, examine
     from agenteval.evaluators.utility.probes.shown import placed_ratings
-    from agenteval.verification import lengths_of
+    from agenteval.trust.verification import lengths_of
 
     source = evaluator.source
     asking = Asking(job, task, store, evaluator, material)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agenteval.evaluators.utility.verify.options import VerifyOptions
     from agenteval.records import CriteriaSet, Criterion, Task
     from agenteval.records.verification import VerifiedSet
-    from agenteval.verification import Copies, Material
+    from agenteval.trust.verification import Copies, Material
 
 # Not read from the operators: to list them would load more than the help needs.
 PERTURB_HELP = (
@@ -236,7 +236,7 @@ def _judge_and_verify(job: Job, how: _How, *, dry_run: bool) -> int:
 
 
 def _material(job: Job, how: _How, items: list[Item], criteria: tuple[Criterion, ...]) -> Material:
-    from agenteval.verification import DEFAULT_OPERATORS, Material
+    from agenteval.trust.verification import DEFAULT_OPERATORS, Material
 
     copies = _copies(items, how.operators or DEFAULT_OPERATORS, criteria, how, job.seed)
     return Material(tuple(items), tuple(copies), criteria, job.repeats)
@@ -250,7 +250,7 @@ def _round(
     from agenteval.cli.probes import run_probes
     from agenteval.evaluators.utility.plan import experiment_of
     from agenteval.store import Store, default_path
-    from agenteval.verification import plan_verification, verify_stored
+    from agenteval.trust.verification import plan_verification, verify_stored
 
     with Store(job.store or default_path()) as store:
         warn_of_versions(store, list(material.items))
@@ -284,7 +284,7 @@ def _copies(
     seed: int,
 ) -> list[Copies]:  # fmt: skip
     """Copies, and a word on those that equal their original and on what nobody expects."""
-    from agenteval.verification import make_copies
+    from agenteval.trust.verification import make_copies
 
     copies = make_copies(items, operators, share=how.share, seed=seed)
     warn_unchanged(copies, len(items))

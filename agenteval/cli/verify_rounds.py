@@ -10,9 +10,9 @@ from agenteval.cli.critics import ask_critics
 
 if TYPE_CHECKING:
     from agenteval.cli.job import Job
+    from agenteval.evaluators.utility.verify.rounds import NextRound
     from agenteval.records import Criterion, Task
     from agenteval.records.verification import VerifiedSet
-    from agenteval.rounds import NextRound
 
 SEEDS = 5  # critics that are asked in a further round
 
@@ -28,10 +28,10 @@ def propose_next(
 
     Raises what `ask_critics` raises, and ModelUnavailable without an embedder.
     """
+    from agenteval.evaluators.utility.proposals import CriticOptions
+    from agenteval.evaluators.utility.verify.rounds import next_round
     from agenteval.models.embeddings import make_embedder
     from agenteval.models.factory import choose_model
-    from agenteval.proposals import CriticOptions
-    from agenteval.rounds import next_round
     from agenteval.store import default_path
 
     first = number * SEEDS

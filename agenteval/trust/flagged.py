@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agenteval.records import Run, View
 
 CONSTANT = "one output for several problems"
 
@@ -96,6 +99,19 @@ def flags_among(runs: Iterable[Examined]) -> Flags:
         if constant or signs:
             flags.append(Flag(run, system, (*signs, *[CONSTANT] * constant)))
     return Flags(tuple(flags), len(rows))
+
+
+def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
+    """The flags of runs and what the judge sees of them."""
+    from agenteval.readers.injection import view_signs
+
+    return flags_among(
+        Examined(
+            run.id, run.system, view.problem, view.trajectory,
+            tuple(sign.name for sign in view_signs(view)),
+        )
+        for run, view in items
+    )  # fmt: skip
 
 
 def _folded(text: str) -> str:

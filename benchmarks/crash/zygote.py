@@ -31,7 +31,7 @@ IMPORTS = (
     "agenteval.cli.main", "openai.resources.chat.completions", "sqlalchemy.dialects.sqlite",
     "scipy.stats", "matplotlib.backends.backend_svg", "matplotlib.figure", "jinja2",
     "rich.progress", "agenteval.experiment", "agenteval.evaluators.utility.plan",
-    "agenteval.verification", "agenteval.proposals", "agenteval.evaluators.planning.trials",
+    "agenteval.trust.verification", "agenteval.evaluators.utility.proposals", "agenteval.evaluators.planning.trials",
     "agenteval.report", "agenteval.models.openai", "agenteval.readers.formats",
     "agenteval.evaluators.planning.scripted", "agenteval.cli.plan_run", "agenteval.cli.table",
     "agenteval.cli.verify_table", "agenteval.cli.progress", "agenteval.trust.means",

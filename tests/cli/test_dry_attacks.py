@@ -18,7 +18,7 @@ from agenteval.models.factory import choose_model
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Run, Task, View
 from agenteval.store import Store
-from agenteval.verification import Material
+from agenteval.trust.verification import Material
 
 CRITERIA = (
     Criterion(name="A", accepted_values=("bad", "fair", "good")),

@@ -108,7 +108,7 @@ def _embedder(monkeypatch: pytest.MonkeyPatch) -> None:
         return worlds.Letters() if spec is None else made(spec, **more)
 
     monkeypatch.setattr(embeddings, "make_embedder", make)
-    monkeypatch.setattr("agenteval.proposals.make_embedder", make)
+    monkeypatch.setattr("agenteval.evaluators.utility.proposals.make_embedder", make)
 
 
 def told(cli: Cli, way: Way, url: str, *more: object) -> Any:

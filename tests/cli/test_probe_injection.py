@@ -19,7 +19,7 @@ from agenteval.experiment import Experiment
 from agenteval.records import CallRecord, Criterion, Score, Source
 from agenteval.store import Store
 from agenteval.testing import serve
-from agenteval.verification import Material, plan_verification
+from agenteval.trust.verification import Material, plan_verification
 from tests.cli.conftest import CRITERIA as RAW
 from tests.cli.conftest import Cli
 

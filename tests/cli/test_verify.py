@@ -115,7 +115,7 @@ def test_interrupting_the_embedded_critic_is_not_held_back(
             asyncio.get_running_loop()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("agenteval.proposals.propose_from_bank", interrupted)
+    monkeypatch.setattr("agenteval.evaluators.utility.proposals.propose_from_bank", interrupted)
     result = cli("verify", "runs.jsonl", "--model", "embedded", "--perturb", "pad",
                  "--rounds", 2, "--repeats", 1)  # fmt: skip
     assert result.code == 130, result.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agenteval.records import Criterion
 from agenteval.records.verification import JudgeVerdict, Verdict, Verification, VerifiedSet
-from agenteval.rounds import next_round
+from agenteval.evaluators.utility.verify.rounds import next_round
 
 LEVELS = ("bad", "good")
 
