@@ -88,7 +88,7 @@ def score_tables(
     names = {c.id: c.name for c in criteria}
     split = any(r.success is not None for r in ratings)
     return (
-        _means(rows, criteria, factors, levels, split, (*_remarks(rows, criteria, ratings), *foot)),
+        *_means(rows, criteria, levels, split, (*_remarks(rows, criteria, ratings), *foot)),
         _by_outcome(rows, names, factors),
         _levels(rows, names),
         _missing(rows, names),
@@ -103,11 +103,11 @@ def _factor(criterion: Criterion) -> int:
 def _means(
     rows: Sequence[Row],
     criteria: Sequence[Criterion],
-    factors: dict[str, int],
     levels: bool,
     split: bool,
     notes: Sequence[str],
-) -> Table:
+) -> tuple[Table, Table]:
+    """Criteria with a mean, and those without one, whose reasons stand below the first table."""
     unit = "levels from 0" if levels else "0 worst, 1 best"
     sides = (
         Column("success", "success", "number", f"mean {_MEAN_OF_RUNS}"),
@@ -121,13 +121,14 @@ def _means(
         Column("cases", "cases", "count"),
         Column("missing", "not\nrated", "count"),
     )
-    lines: list[dict[str, Cell]] = []
+    rated: list[dict[str, Cell]] = []
+    unrated: list[dict[str, Cell]] = []
     reasons: dict[str, list[str]] = {}
     for criterion in criteria:
-        for row in (r for r in rows if r.criterion_id == criterion.id):
-            if not criterion.ordered:
-                continue
-            factor = factors[criterion.id]
+        factor = _factor(criterion) if levels else 1
+        own = [row for row in rows if row.criterion_id == criterion.id]
+        lines = rated if any(row.overall.n for row in own) else unrated
+        for row in own:
             line: dict[str, Cell] = {
                 "criterion": criterion.name,
                 "system": row.system,
@@ -146,9 +147,12 @@ def _means(
                 reason = row.overall.reason or "at the end of the scale"
                 reasons.setdefault(reason, []).append(f"{criterion.name} ({row.system})")
     told = [f"without an interval, {reason}: {_some(those)}" for reason, those in reasons.items()]
-    return Table(
-        "scores", "", columns, tuple(lines), (*told, *notes), group="criterion"
-    )  # fmt: skip
+    group = "criterion" if len({row.system for row in rows}) > 1 else None
+    title = "criteria without a mean"
+    return (
+        Table("scores", "", columns, tuple(rated), (*told, *notes), group=group),
+        Table("unrated", title, columns, tuple(unrated), group=group, detail=True),
+    )
 
 
 def _some(names: Sequence[str], most: int = 4) -> str:

@@ -83,8 +83,8 @@ class FunctionJudge:
         return self._source.sha256
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
-        """One criterion in a call."""
-        return [(c,) for c in criteria]
+        """All criteria of a run at once; the function is called for one after the other."""
+        return [tuple(criteria)] if criteria else []
 
     async def evaluate(self, unit: Unit) -> Outcome:
         """One result per criterion; raises only errors of this package."""
