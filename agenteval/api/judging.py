@@ -55,13 +55,18 @@ class Judging:
     record: Path | None
     version: str | None  # of a judge that is a function
     watch: Watch
+    need_key: bool = True  # where nobody is asked, a missing key is no error
 
     @cached_property
     def choice(self) -> ModelChoice | None:
         """The model that judges; None for a function. Raises InputError as `choose_model`."""
-        return None if callable(self.judge) else choose_model(self.judge, self.base_url)
+        return (
+            None
+            if callable(self.judge)
+            else choose_model(self.judge, self.base_url, need_key=self.need_key)
+        )
 
-    def evaluator(self, store: Store, **changes: Any) -> tuple[Evaluator, Client | None]:
+    def evaluator(self, store: Store | None, **changes: Any) -> tuple[Evaluator, Client | None]:
         """The judge, with options changed; its client is None when it computes in this process.
 
         A cap on requests or money counts what the store says that this judge took before.
@@ -80,7 +85,8 @@ class Judging:
             return Guarded(EmbeddedJudge(seed=self.options.seed)), None
         client = make_client(self.choice, self.limits, store, record=self.record)
         evaluator = chat_judge(client, self.task, replace(self.options, **changes))
-        client.budget = self.limits.budget(store.usage(evaluator.source.sha256))
+        if store is not None:
+            client.budget = self.limits.budget(store.usage(evaluator.source.sha256))
         return evaluator, client
 
     def say_judge(self) -> None:
@@ -131,22 +137,26 @@ class Judging:
 
 def read_judging(  # noqa: PLR0913  what `quantify` and `verify` are given
     runs: Runs,
-    criteria: Criteria | None,
+    criteria: Criteria | None = None,
     *,
-    judge: str | JudgeFunction | None,
-    task: str | Task | None,
-    system: str | None,
-    base_url: str | None,
-    repeats: int,
-    retry_failed: bool,
-    options: QuantifierOptions,
-    limits: Limits | None,
-    record: str | Path | None,
-    version: str | None,
-    limit: int | None,
     watch: Watch,
+    judge: str | JudgeFunction | None = None,
+    task: str | Task | None = None,
+    system: str | None = None,
+    base_url: str | None = None,
+    repeats: int = 1,
+    seed: int = 0,
+    one_per_call: bool = False,
+    temperature: float | None = 1.0,
     with_reference: bool = False,
     findings: str | Path | None = None,
+    datamark: bool = False,
+    limit: int | None = None,
+    retry_failed: bool = False,
+    limits: Limits | None = None,
+    record: str | Path | None = None,
+    version: str | None = None,
+    need_key: bool = True,
 ) -> Judging:
     """Read and check everything before the store is opened. Raises InputError."""
     name = task.name if isinstance(task, Task) else task or ""
@@ -176,13 +186,14 @@ def read_judging(  # noqa: PLR0913  what `quantify` and `verify` are given
         criteria=read_criteria(criteria, found_task.name, watch),
         judge=judge,
         base_url=base_url,
-        options=options,
+        options=QuantifierOptions(one_per_call, temperature, seed=seed, datamark=datamark),
         repeats=repeats,
         retry_failed=retry_failed,
         limits=limits or Limits(),
         record=None if record is None else Path(record),
         version=version,
         watch=watch,
+        need_key=need_key,
     )
 
 

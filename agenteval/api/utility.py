@@ -48,7 +48,6 @@ from agenteval.evaluators.utility.proposals import (
     propose_by_chat,
     propose_from_bank,
 )
-from agenteval.evaluators.utility.quantifier import QuantifierOptions
 from agenteval.experiment import Ended, answered
 from agenteval.files import write_atomically
 from agenteval.models.factory import ModelChoice, choose_model, make_client
@@ -106,18 +105,11 @@ async def apropose(  # noqa: PLR0913  what is asked, of whom, and where it is ke
     folder = read_task(task)
     watch = Watch(notify)
     choice = choose_model(model, base_url)
-    options = CriticOptions(
-        seeds=tuple(range(seed, seed + seeds)),
-        tau=tau,
-        embedder=embedder,
-        base_url=base_url,
-        use_examples=bool(folder.task.examples) and examples,
-        sub_criteria=sub_criteria,
-        bank=bank,
-        min_seeds=min_seeds,
-        temperature=temperature,
-        consolidate=consolidate,
-    )
+    options = critic_options(
+        folder.task, seeds=seeds, seed=seed, tau=tau, embedder=embedder, base_url=base_url,
+        examples=examples, sub_criteria=sub_criteria, bank=bank, consolidate=consolidate,
+        min_seeds=min_seeds, temperature=temperature,
+    )  # fmt: skip
     if choice.kind == "embedded":
         with at_once():
             proposals = propose_from_bank(choice, options, folder.task)
@@ -139,6 +131,36 @@ async def apropose(  # noqa: PLR0913  what is asked, of whom, and where it is ke
     if written is not None:
         save_criteria(written, proposals.criteria)
     return criteria_report(proposals, written, watch.notes)
+
+
+def critic_options(  # noqa: PLR0913  as `propose` takes them
+    task: Task,
+    *,
+    seeds: int,
+    seed: int,
+    tau: float | None,
+    embedder: str | None,
+    base_url: str | None,
+    examples: bool,
+    sub_criteria: bool,
+    bank: bool,
+    consolidate: bool,
+    min_seeds: int,
+    temperature: float | None,
+) -> CriticOptions:
+    """How critics of a task are asked; examples are shown where there are any."""
+    return CriticOptions(
+        seeds=tuple(range(seed, seed + seeds)),
+        tau=tau,
+        embedder=embedder,
+        base_url=base_url,
+        use_examples=bool(task.examples) and examples,
+        sub_criteria=sub_criteria,
+        bank=bank,
+        min_seeds=min_seeds,
+        temperature=temperature,
+        consolidate=consolidate,
+    )
 
 
 async def ask_critics(  # noqa: PLR0913
@@ -205,11 +227,11 @@ async def aquantify(  # noqa: PLR0913  what is judged, by whom, how, and within 
     it early. Raises InputError for what cannot be used, StoreError, Unauthorized.
     """
     judging = read_judging(
-        runs, criteria, judge=judge, task=task, system=system, base_url=base_url, repeats=repeats,
-        retry_failed=retry_failed,
-        options=QuantifierOptions(one_per_call, temperature, seed=seed, datamark=datamark),
-        limits=limits, record=record, version=version, limit=limit,
-        watch=Watch(notify, progress), with_reference=with_reference, findings=findings,
+        runs, criteria, watch=Watch(notify, progress), judge=judge, task=task, system=system,
+        base_url=base_url, repeats=repeats, seed=seed, one_per_call=one_per_call,
+        temperature=temperature, with_reference=with_reference, findings=findings,
+        datamark=datamark, limit=limit, retry_failed=retry_failed, limits=limits, record=record,
+        version=version,
     )  # fmt: skip
     judging.say_judge()
     with opened(store) as kept:

@@ -44,7 +44,6 @@ from agenteval.evaluators.utility.proposals import (
     CriticOptions,
     propose_from_bank,
 )
-from agenteval.evaluators.utility.quantifier import QuantifierOptions
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.outside import verify_ratings
 from agenteval.evaluators.utility.verify.rounds import NextRound, Round, next_round
@@ -106,7 +105,8 @@ async def averify(  # noqa: PLR0913  what is judged, by whom, how, and within wh
     `repeats` times, as `quantify` does and with its parameters. With `probes` the judge is also
     asked in other ways, and with attacks in at most `attacked` runs. With `rounds` above 1,
     criteria found wanting are dropped, critics asked for more, and all is verified again. The
-    criteria with their verdicts are written to `output` where one is named, after each round.
+    criteria with their verdicts are written to `output` where one is named, after each round;
+    `{task}` in it stands for the name of the task.
 
     With `scores` instead of `runs`, ratings made elsewhere (CSV or JSONL) are examined.
     `options` holds the thresholds. Where the judging stopped early the verdict is "not enough
@@ -129,14 +129,16 @@ async def averify(  # noqa: PLR0913  what is judged, by whom, how, and within wh
     if options.deterministic:
         raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
     judging = read_judging(
-        runs, criteria, judge=judge, task=task, system=system, base_url=base_url, repeats=repeats,
-        retry_failed=retry_failed, options=QuantifierOptions(one_per_call, temperature, seed=seed),
-        limits=limits, record=record, version=version, limit=limit, watch=watch,
+        runs, criteria, watch=watch, judge=judge, task=task, system=system, base_url=base_url,
+        repeats=repeats, seed=seed, one_per_call=one_per_call, temperature=temperature,
+        limit=limit, retry_failed=retry_failed, limits=limits, record=record, version=version,
     )  # fmt: skip
     if rounds > 1 and callable(judge):
         raise InputError("further rounds ask critics: the judge must be a model", "--rounds")
     judging.say_judge()
     probing = ProbeOptions.like(options, attacked=attacked) if probes else None
+    if output is not None:
+        written = Path(str(output).replace("{task}", judging.task.name))
     how = _How(tuple(perturbations or DEFAULT_OPERATORS), share, options, probing, rounds, written)
     try:
         return await _verified(judging, store, how)

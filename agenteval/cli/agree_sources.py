@@ -131,14 +131,14 @@ def _from_store(
 ) -> tuple[dict[str, ScoreTable], tuple[Criterion, ...]]:
     """Tables of the judges asked for (default: the latest), and the criteria they rated."""
     from agenteval.cli.compare_sides import find_source
-    from agenteval.cli.job import relabel
     from agenteval.store import Store, default_path
     from agenteval.store.unfinished import unfinished_cells
 
     found: dict[str, ScoreTable] = {}
     criteria = {c.id: c for c in known}
     with Store(asked.store or default_path(), create=False) as store:
-        relabel(store, known)
+        for relabelled in store.relabel(known):
+            warn(relabelled.line)
     with Store(asked.store or default_path(), create=False) as store, store.snapshot():
         for start in asked.sources or (None,):
             key, source = find_source(store, start)

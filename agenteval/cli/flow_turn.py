@@ -11,7 +11,6 @@ import typer
 from agenteval.cli import flow_choice, flow_job, flow_options, options, plan_job
 from agenteval.cli.console import Verbosity
 from agenteval.cli.flow_job import Campaign, FlowJob
-from agenteval.cli.job import make_limits
 from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from agenteval.agents import AgentLimits
-    from agenteval.evaluators.workflows.scenario import Format
     from agenteval.evaluators.workflows.trials import Turns
     from agenteval.models.limits import Budget
     from agenteval.store import Store
@@ -73,7 +71,7 @@ def turn(
     job = FlowJob(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
         max_tokens, flow_choice.make_formats(formats), judge, judge_url,
-        make_limits(concurrency, max_calls, max_cost, price_in, price_out, 120.0),
+        options.LimitOptions(concurrency, max_calls, max_cost, price_in, price_out, 120.0).limits(),
         store, trials, seed, retry_failed, dry_run,
     )  # fmt: skip
     if agent.startswith("scripted:"):
@@ -86,10 +84,9 @@ def turn(
         raise InputError("no recorded turn is left by these choices", "ROLE")
     campaign = Campaign("turn", cases, {"seconds": seconds}, _act(AgentLimits(seconds=seconds)))
     if dry_run:
-        from agenteval.cli.dry_flow import Course, bill
-        from agenteval.cli.dry_show import show as show_bill
+        from agenteval.cli import bills_of_agents, dry
 
-        show_bill(bill(job, campaign, Course(_tokens, _tokens)), as_json=as_json)
+        dry.show(bills_of_agents.flow(job, campaign), as_json=as_json)
         return
     keys, ended = flow_job.run(job, campaign, judgements)
     with Store(store or default_path()) as found, found.snapshot():
@@ -118,15 +115,3 @@ def _act(limits: AgentLimits) -> Callable[[Store, Budget], AbstractAsyncContextM
         yield Turns(limits)
 
     return opened
-
-
-def _tokens(case: Any, format: Format) -> int:
-    """Prompt tokens of one request; three characters a token."""
-    from agenteval.evaluators.workflows.instructions import instructions, tools_given
-    from agenteval.evaluators.workflows.predict import scenarios_of
-
-    role, scenarios = case.of.role, scenarios_of(case.of.role, case.session)
-    size = len(instructions(role, scenarios, format))
-    size += sum(len(t.model_dump_json()) for t in tools_given(role, scenarios, format))
-    talk = case.session.turns[: case.index]
-    return (size + sum(len(t.model_dump_json()) for t in talk)) // 3

@@ -8,7 +8,6 @@ import typer
 
 from agenteval.cli import options, plan_job, plan_synth
 from agenteval.cli.console import Verbosity, note
-from agenteval.cli.job import make_limits
 from agenteval.cli.plan_job import PlanJob
 from agenteval.errors import InputError
 
@@ -60,7 +59,7 @@ def capability(
     Verbosity.level = -1 if quiet else Verbosity.level
     job = PlanJob(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
-        make_limits(concurrency, max_calls, max_cost, price_in, price_out, seconds),
+        options.LimitOptions(concurrency, max_calls, max_cost, price_in, price_out, seconds).limits(),
         plan_job.make_rules(seconds, turns, strict=strict), store, trials,
         max_tokens=max_tokens, dry=dry_run,
     )  # fmt: skip
@@ -72,10 +71,9 @@ def capability(
         for size in range(first, last + 1)
     }
     if dry_run:
-        from agenteval.cli.dry_plan import capability_bill
-        from agenteval.cli.dry_show import show as show_bill
+        from agenteval.cli import bills_of_agents, dry
 
-        show_bill(capability_bill(job, suites, threshold), as_json=as_json)
+        dry.show(bills_of_agents.capability(job, suites, threshold), as_json=as_json)
         return
     attempts: list[Attempt] = []
     code = 0

@@ -15,7 +15,6 @@ from agenteval.cli.console import (
     print_json,
     warn_list,
 )
-from agenteval.cli.job import make_limits
 from agenteval.cli.plan_job import PlanJob
 from agenteval.cli.plan_run import Lexicon, Suite
 from agenteval.errors import InputError
@@ -67,7 +66,7 @@ def dissect(
     rules = plan_job.make_rules(seconds, turns, strict=strict)
     job = PlanJob(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
-        make_limits(concurrency, max_calls, max_cost, price_in, price_out, seconds),
+        options.LimitOptions(concurrency, max_calls, max_cost, price_in, price_out, seconds).limits(),
         rules, store, 1, max_tokens=max_tokens, dry=dry_run,
     )  # fmt: skip
     from agenteval.cli.plan_synth import read_lexicon
@@ -103,10 +102,9 @@ def _run(
     with Store(job.store or default_path(), create=False) as store:
         failed = _readable(_failed(store, cases, system.sha256, job), how)[:limit]
         if dry_run:
-            from agenteval.cli.dry_plan import dissect_bill
-            from agenteval.cli.dry_show import show
+            from agenteval.cli import bills_of_agents, dry
 
-            show(dissect_bill(job, store, failed, how), as_json=as_json)
+            dry.show(bills_of_agents.dissect(job, store, failed, how), as_json=as_json)
             return 0
         if not failed:
             note("no failed case of this agent and suite is stored; nothing to dissect")

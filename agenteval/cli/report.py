@@ -9,7 +9,6 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, clean, note, out, warn, warn_list
-from agenteval.cli.job import relabel
 from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
@@ -81,7 +80,8 @@ def report(
         wanted = pages.Wanted(task, chosen, criteria.name if criteria else "", _views(runs))
         path = store or stores.default_path()
         with stores.Store(path, create=False) as opened:
-            relabel(opened, chosen or ())
+            for relabelled in opened.relabel(chosen or ()):
+                warn(relabelled.line)
             with opened.snapshot():
                 page = render(_stored(opened, source, wanted, thresholds), most_runs=most_runs)
     write_atomically(output, page)
