@@ -112,7 +112,10 @@ def score(
     check_record(record, [*files, workflow], [], model, store=store)
     asked = _Asked(
         model, base_url, None if temperature is None or temperature < 0 else temperature, seed,
-        options.LimitOptions(concurrency, max_calls, max_cost, price_in, price_out, timeout).limits(), store, record,
+        options.LimitOptions(
+            concurrency, max_calls, max_cost, price_in, price_out, timeout
+        ).limits(),
+        store, record,
     )  # fmt: skip
     if asked.model is not None or asked.base_url is not None:
         _choice(asked)  # told before anything is read

@@ -59,7 +59,9 @@ def capability(
     Verbosity.level = -1 if quiet else Verbosity.level
     job = PlanJob(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
-        options.LimitOptions(concurrency, max_calls, max_cost, price_in, price_out, seconds).limits(),
+        options.LimitOptions(
+            concurrency, max_calls, max_cost, price_in, price_out, seconds
+        ).limits(),
         plan_job.make_rules(seconds, turns, strict=strict), store, trials,
         max_tokens=max_tokens, dry=dry_run,
     )  # fmt: skip

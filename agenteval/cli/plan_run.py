@@ -68,7 +68,9 @@ def run_agent(
     refuse_input(runs, [suite, lexicon], store=store)
     job = PlanJob(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
-        options.LimitOptions(concurrency, max_calls, max_cost, price_in, price_out, seconds).limits(),
+        options.LimitOptions(
+            concurrency, max_calls, max_cost, price_in, price_out, seconds
+        ).limits(),
         plan_job.make_rules(seconds, turns, strict=strict), store, trials, retry_failed,
         max_tokens, dry_run,
     )  # fmt: skip

@@ -85,7 +85,10 @@ def locate(
         model, base_url, detectors_only, read_taxonomy(taxonomy), _literal(mode), context,
         reply_tokens, repeats, budget, not no_hints,
         None if temperature is None or temperature < 0 else temperature, seed,
-        options.LimitOptions(concurrency, max_calls, max_cost, price_in, price_out, timeout).limits(), store,
+        options.LimitOptions(
+            concurrency, max_calls, max_cost, price_in, price_out, timeout
+        ).limits(),
+        store,
         retry_failed, None if dry_run else record, dry_run,
     )  # fmt: skip
     trace_job.make_finder(job, None)  # options that cannot work are told before anything is read

@@ -59,13 +59,15 @@ Cell = str | int | float | bool | None | Estimate
 class Column:
     """`key` names it in JSON and exports, `head` is what people read, `hint` what it means.
 
-    `form` says how its cells are written: of "share" a part of one is shown as per cent.
+    `form` says how its cells are written: of "share" a part of one is shown as per cent. What is
+    `hidden` stands in JSON and exports alone, such as an id beside a name.
     """
 
     key: str
     head: str
     form: Form = "text"
     hint: str = ""
+    hidden: bool = False
 
     @property
     def number(self) -> bool:
@@ -98,8 +100,8 @@ class Table:
 
     @property
     def shown_columns(self) -> tuple[Column, ...]:
-        """All but the one whose values stand above the rows."""
-        return tuple(c for c in self.columns if c.key != self.group)
+        """All but those that are hidden and the one whose values stand above the rows."""
+        return tuple(c for c in self.columns if c.key != self.group and not c.hidden)
 
     def grouped(self) -> Iterator[tuple[str, Sequence[Mapping[str, Cell]]]]:
         """The rows of each group in the order in which groups first come; "" without groups."""

@@ -22,7 +22,11 @@ _EMBEDDED_NOTE = (
     "Any other criterion is unsupported, never scored"
 )
 
-_NAMES = Column("criterion", "criterion"), Column("system", "system")
+_NAMES = (
+    Column("id", "id", hidden=True),
+    Column("criterion", "criterion"),
+    Column("system", "system"),
+)
 _MEAN_OF_RUNS = "over runs that ended so"
 
 
@@ -130,6 +134,7 @@ def _means(
         lines = rated if any(row.overall.n for row in own) else unrated
         for row in own:
             line: dict[str, Cell] = {
+                "id": criterion.id,
                 "criterion": criterion.name,
                 "system": row.system,
                 "mean": _estimate(row.overall, factor),
@@ -159,6 +164,14 @@ def _some(names: Sequence[str], most: int = 4) -> str:
     names = list(dict.fromkeys(names))
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def _named(row: Row, names: dict[str, str]) -> dict[str, Cell]:
+    return {
+        "id": row.criterion_id,
+        "criterion": names[row.criterion_id],
+        "system": row.system,
+    }
 
 
 def _estimate(interval: Interval, factor: float = 1) -> Estimate:
@@ -232,6 +245,7 @@ def _by_outcome(rows: Sequence[Row], names: dict[str, str], factors: dict[str, i
     )
     lines: tuple[dict[str, Cell], ...] = tuple(
         {
+            "id": row.criterion_id,
             "criterion": names[row.criterion_id],
             "system": row.system,
             "success": _estimate(row.success, factors[row.criterion_id]),
@@ -251,7 +265,7 @@ def _by_outcome(rows: Sequence[Row], names: dict[str, str], factors: dict[str, i
 
 def _levels(rows: Sequence[Row], names: dict[str, str]) -> Table:
     lines: tuple[dict[str, Cell], ...] = tuple(
-        {"criterion": names[row.criterion_id], "system": row.system, "level": level, "ratings": n}
+        {**_named(row, names), "level": level, "ratings": n}
         for row in rows
         for level, n in sorted(row.labels.items())
     )
@@ -261,7 +275,7 @@ def _levels(rows: Sequence[Row], names: dict[str, str]) -> Table:
 
 def _missing(rows: Sequence[Row], names: dict[str, str]) -> Table:
     lines: tuple[dict[str, Cell], ...] = tuple(
-        {"criterion": names[row.criterion_id], "system": row.system, "status": status, "cells": n}
+        {**_named(row, names), "status": status, "cells": n}
         for row in rows
         for status, n in (
             *sorted(row.failures.items()),
@@ -298,7 +312,7 @@ def _bounds(rows: Sequence[Row], names: dict[str, str], factors: dict[str, int])
                 "without_cases": row.without_degenerate.n_clusters or 0,
             }
         if line:
-            lines.append({"criterion": names[row.criterion_id], "system": row.system, **line})
+            lines.append({**_named(row, names), **line})
     title = "what missing ratings could do to a mean, and what empty replies did"
     return Table("bounds", title, columns, tuple(lines), group="criterion", detail=True)
 

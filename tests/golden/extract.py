@@ -129,14 +129,52 @@ def criteria_file(done: Done) -> Figures:
 def scores(done: Done) -> Figures:
     """The table of `quantify` and `show`: means by criterion and system, and what is missing."""
     told = done.json
-    names = ("overall", "success", "failed", "without_degenerate", "bounds", "labels", "failures",
-             "degenerate", "not_applicable")  # fmt: skip
     return {
-        "rows": by(told["rows"], "criterion system", *names),
-        "unfinished": sum(one.get("left", 0) for one in told.get("unfinished", ())),
+        "rows": score_rows(told["tables"]),
+        "unfinished": sum(
+            one.get("left", 0) for one in told["unfinished"] if isinstance(one, dict)
+        ),
         **pick(told, "runs", "ratings", "failures"),
         "flagged": sorted(str(one.get("run", one)) for one in told["flagged"]),
     }
+
+
+def score_rows(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of every criterion and system, from all tables of scores."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def place(row: Mapping[str, Any]) -> dict[str, Any]:
+        return rows.setdefault((row["id"], row["system"]), {})
+
+    empty = {"mean": None, "low": None, "high": None, "n": 0, "units": 0}
+    for row in (*tables["scores"]["rows"], *tables["unrated"]["rows"]):
+        overall = mean_of(row["mean"], row["cases"])
+        place(row).update(
+            overall=overall, success=empty, failed=empty, without_degenerate=overall,
+            bounds=None, labels={}, failures={}, degenerate=0, not_applicable=0,
+        )  # fmt: skip
+    for row in tables["outcomes"]["rows"]:
+        for side in ("success", "failed"):
+            place(row)[side] = mean_of(row[side], row[f"{side}_cases"])
+    for row in tables["levels"]["rows"]:
+        place(row)["labels"][row["level"]] = row["ratings"]
+    for row in tables["missing"]["rows"]:
+        kind = place(row)["failures"] if ":" in row["status"] else place(row)
+        kind[row["status"]] = row["cells"]
+    for row in tables["bounds"]["rows"]:
+        if row["worst"] is not None:
+            place(row)["bounds"] = [row["worst"], row["best"]]
+        if row["without"] is not None:
+            place(row)["without_degenerate"] = mean_of(row["without"], row["without_cases"])
+    return {"/".join(key): figures for key, figures in rows.items()}
+
+
+def mean_of(cell: Mapping[str, Any], cases: int) -> dict[str, Any]:
+    """A mean with its interval; one without width is told as a reason."""
+    ends = {"low": cell["low"], "high": cell["high"]}
+    if cell.get("reason", "").startswith("no variation"):
+        ends = dict.fromkeys(ends, cell["value"])
+    return {"mean": cell["value"], **ends, "n": cell["n"], "units": cases}
 
 
 def asked(done: Done) -> Figures:
