@@ -135,7 +135,7 @@ class Judging:
         return self.limits.concurrency if callable(self.judge) else 1
 
 
-def read_judging(  # noqa: PLR0913  what `quantify` and `verify` are given
+def read_judging(
     runs: Runs,
     criteria: Criteria | None = None,
     *,

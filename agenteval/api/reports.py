@@ -210,7 +210,7 @@ class ScoreReport(Report):
         return Gate("min-mean", "undecided", f"{span} holds {least:g}", name, least)
 
 
-def score_report(  # noqa: PLR0913  what a table of scores is made of
+def score_report(
     source: Source,
     criteria: Sequence[Criterion],
     ratings: Sequence[Rating],
@@ -296,7 +296,7 @@ class VerifyReport(Report):
         return replace(self, exit_code=self.exit_code or _CODES[self.judge.verdict])
 
 
-def verify_report(  # noqa: PLR0913  what a verification brought
+def verify_report(
     result: VerifiedSet,
     criteria: Sequence[Criterion],
     about: str,

@@ -70,7 +70,7 @@ from agenteval.trust.verification import (
 # -- propose ---------------------------------------------------------------------------------------
 
 
-async def apropose(  # noqa: PLR0913  what is asked, of whom, and where it is kept
+async def apropose(
     task: str | Path | Task,
     *,
     model: str | None = None,
@@ -133,7 +133,7 @@ async def apropose(  # noqa: PLR0913  what is asked, of whom, and where it is ke
     return criteria_report(proposals, written, watch.notes)
 
 
-def critic_options(  # noqa: PLR0913  as `propose` takes them
+def critic_options(
     task: Task,
     *,
     seeds: int,
@@ -163,7 +163,7 @@ def critic_options(  # noqa: PLR0913  as `propose` takes them
     )
 
 
-async def ask_critics(  # noqa: PLR0913
+async def ask_critics(
     choice: ModelChoice,
     options: CriticOptions,
     task: Task,
@@ -190,7 +190,7 @@ propose = synchronous(apropose)
 # -- quantify --------------------------------------------------------------------------------------
 
 
-async def aquantify(  # noqa: PLR0913  what is judged, by whom, how, and within which bounds
+async def aquantify(
     runs: Runs,
     criteria: Criteria | None = None,
     *,

@@ -70,7 +70,7 @@ SEEDS = 5  # critics that are asked in a further round
 # -- verify ----------------------------------------------------------------------------------------
 
 
-async def averify(  # noqa: PLR0913  what is judged, by whom, how, and within which bounds
+async def averify(
     runs: Runs | None = None,
     criteria: Criteria | None = None,
     *,

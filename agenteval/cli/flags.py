@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from agenteval.cli.console import clean, out
-from agenteval.trust.flagged import Examined, Flag, Flags, flags_among, flags_of
+from agenteval.trust.flagged import Flag, Flags, flags_of, stored_flags
 
 if TYPE_CHECKING:
     from agenteval.evaluators.traces.outline import Outline
     from agenteval.evaluators.traces.trials import TraceCase
     from agenteval.evaluators.workflows.flowbench_rows import Rows
     from agenteval.records import Run
-    from agenteval.store import Store
 
 __all__ = [
     "Flag", "Flags", "flags_of", "outline_flags", "printed", "row_flags", "run_flags", "say",
     "stored_flags", "trace_flags",
 ]  # fmt: skip
-
-_CHUNK = 200  # texts read from the store at a time
 
 
 def trace_flags(cases: Iterable[TraceCase]) -> Flags:
@@ -62,39 +59,6 @@ def row_flags(rows: Rows) -> Flags:
         if signs := texts_signs(texts):
             found.append(Flag(name, None, tuple(s.name for s in signs)))
     return Flags(tuple(found), examined)
-
-
-def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Flags:
-    """The flags of original runs by their ids, from the texts that the source judged last."""
-    from sqlalchemy import select
-
-    from agenteval.readers.injection import texts_signs
-    from agenteval.store import schema
-    from agenteval.store.connect import reading
-
-    c, cells = schema.runs.c, schema.cells.c
-    judged = select(cells.run_key).where(
-        cells.source_key == source_key, cells.variant == "original"
-    )
-    with reading(store.engine) as connection:
-        rows = connection.execute(
-            select(c.run_id, c.run_key).where(c.run_key.in_(judged)).order_by(c.used)
-        ).all()
-        newest = {row.run_id: row.run_key for row in rows if row.run_id in run_ids}
-        keys = sorted(newest.values())
-
-        def examined() -> Iterator[Examined]:
-            for start in range(0, len(keys), _CHUNK):
-                query = select(c.run_id, c.system, c.problem, c.trajectory)
-                part: Sequence[Any] = connection.execute(
-                    query.where(c.run_key.in_(keys[start : start + _CHUNK]))
-                ).all()
-                for run, system, problem, trajectory in part:
-                    signs = tuple(s.name for s in texts_signs((problem, trajectory)))
-                    yield Examined(run, system, problem, trajectory, signs)
-
-        flags = flags_among(examined())
-    return Flags(tuple(sorted(flags.found, key=lambda flag: flag.run)), flags.examined)
 
 
 def printed(flags: Flags) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from agenteval.records import Criterion, Source, Usage
 from agenteval.records.table import Cell, Column, Estimate, Table
@@ -23,7 +24,7 @@ _EMBEDDED_NOTE = (
 )
 
 _NAMES = (
-    Column("id", "id", hidden=True),
+    Column("criterion_id", "criterion id", hidden=True),
     Column("criterion", "criterion"),
     Column("system", "system"),
 )
@@ -134,7 +135,7 @@ def _means(
         lines = rated if any(row.overall.n for row in own) else unrated
         for row in own:
             line: dict[str, Cell] = {
-                "id": criterion.id,
+                "criterion_id": criterion.id,
                 "criterion": criterion.name,
                 "system": row.system,
                 "mean": _estimate(row.overall, factor),
@@ -168,7 +169,7 @@ def _some(names: Sequence[str], most: int = 4) -> str:
 
 def _named(row: Row, names: dict[str, str]) -> dict[str, Cell]:
     return {
-        "id": row.criterion_id,
+        "criterion_id": row.criterion_id,
         "criterion": names[row.criterion_id],
         "system": row.system,
     }
@@ -177,7 +178,7 @@ def _named(row: Row, names: dict[str, str]) -> dict[str, Cell]:
 def _estimate(interval: Interval, factor: float = 1) -> Estimate:
     own = Estimate.of(interval)
     value, low, high = (None if x is None else x * factor for x in (own.value, own.low, own.high))
-    return Estimate(value, low, high, own.n, own.reason)
+    return replace(own, value=value, low=low, high=high)
 
 
 def _only_empty(row: Row) -> int:
@@ -245,7 +246,7 @@ def _by_outcome(rows: Sequence[Row], names: dict[str, str], factors: dict[str, i
     )
     lines: tuple[dict[str, Cell], ...] = tuple(
         {
-            "id": row.criterion_id,
+            "criterion_id": row.criterion_id,
             "criterion": names[row.criterion_id],
             "system": row.system,
             "success": _estimate(row.success, factors[row.criterion_id]),

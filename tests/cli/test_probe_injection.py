@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from agenteval.cli.job import Job, make_limits, read_items
 from agenteval.cli.probe_asking import Asking
+
 from agenteval.evaluators.base import Outcome, Unit, cell_key
 from agenteval.evaluators.utility.probes.injection import injection as injection_of
 from agenteval.evaluators.utility.probes.result import ProbeOptions, settle
