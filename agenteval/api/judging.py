@@ -160,7 +160,9 @@ def read_judging(
 ) -> Judging:
     """Read and check everything before the store is opened. Raises InputError."""
     name = task.name if isinstance(task, Task) else task or ""
-    read = read_run_list(runs, name, limit, watch)
+    every = read_run_list(runs, name, watch)
+    read = every[:limit]
+    watch.note(f"{len(every)} runs read" + (f", the first {len(read)} used" if limit else ""))
     found_task = _task_of(read, task, runs, described=not callable(judge))
     items = [
         (
@@ -197,17 +199,15 @@ def read_judging(
     )
 
 
-def read_run_list(runs: Runs, task: str, limit: int | None, watch: Watch) -> list[Run]:
-    """The runs of a path, or those given, at most `limit`. Raises InputError."""
+def read_run_list(runs: Runs, task: str, watch: Watch) -> list[Run]:
+    """The runs of a path, or those given. Raises InputError."""
     if not isinstance(runs, str | Path):
-        return list(runs)[:limit]
+        return list(runs)
     result = read_runs(runs, task=task)
     for skipped in result.skipped:
         watch.note(f"skipped {skipped.path}: {skipped.reason}")
     watch.warn_list("warnings while reading:", result.warnings)
-    used = result.runs[:limit]
-    watch.note(f"{len(result.runs)} runs read" + (f", the first {len(used)} used" if limit else ""))
-    return used
+    return list(result.runs)
 
 
 def _task_of(

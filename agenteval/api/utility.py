@@ -272,7 +272,7 @@ def _scored(
     unfinished: tuple[str, ...] = ()
     code = 0
     if ended is None:
-        unfinished, code = (f"interrupted: {far}; the same command goes on",), 130
+        unfinished, code = (f"not complete: {far}; interrupted; the same command goes on",), 130
     elif ended.stopped:
         why = why_stopped(ended, "calls not made")
         unfinished, code = (f"not complete: {far}; {why}; the same command goes on",), 3
@@ -317,7 +317,7 @@ def perturb(
     Raises InputError for runs that cannot be read and for an unknown perturbation.
     """
     watch = Watch(notify)
-    items = [(run, make_view(run)) for run in read_run_list(runs, "", limit, watch)]
+    items = [(run, make_view(run)) for run in read_run_list(runs, "", watch)[:limit]]
     copies = make_copies(items, perturbations or DEFAULT_OPERATORS, share=share, seed=seed)
     warn_unchanged(copies, len(items), watch)
     texts = [(ORIGINAL, items), *((c.variant, c.items) for c in copies)]

@@ -135,7 +135,7 @@ async def averify(
     )  # fmt: skip
     if rounds > 1 and callable(judge):
         raise InputError("further rounds ask critics: the judge must be a model", "--rounds")
-    judging.say_judge()
+    _ = judging.choice  # InputError for one that cannot be had, before anything is made
     probing = ProbeOptions.like(options, attacked=attacked) if probes else None
     if output is not None:
         written = Path(str(output).replace("{task}", judging.task.name))
@@ -166,6 +166,8 @@ async def _verified(judging: Judging, store: str | Path | Store | None, how: _Ho
     criteria, seen, rounds = judging.criteria, list[Criterion](), list[Round]()
     while True:
         material = verification_material(judging, criteria, how.operators, how.share)
+        if not rounds:
+            judging.say_judge()
         with opened(store) as kept:
             source, result, table, probes = await _round(judging, kept, material, how)
         if how.output is not None:

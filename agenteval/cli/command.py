@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
@@ -78,11 +79,12 @@ def finish(report: Report, output: OutputOptions) -> NoReturn:
 
     if output.as_json:
         print_json(report.to_json())
+    else:
+        report.print(all=output.all, console=out())
+    if output.as_json or not sys.stdout.isatty():  # else it stands beside the tables
         for line in (
             *report.unfinished,
             *gate_lines(g for g in report.gates if g.outcome != "met"),
         ):
             warn(line)
-    else:
-        report.print(all=output.all, console=out())
     raise typer.Exit(report.exit_code)

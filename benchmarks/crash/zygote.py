@@ -35,7 +35,7 @@ IMPORTS = (
     "agenteval.api.utility", "agenteval.api.verifying",
     "agenteval.report", "agenteval.models.openai", "agenteval.readers.formats",
     "agenteval.evaluators.planning.scripted", "agenteval.cli.plan_run", "agenteval.trust.tables",
-    "agenteval.cli.verify_table", "agenteval.cli.progress", "agenteval.trust.means",
+    "agenteval.cli.verify", "agenteval.cli.progress", "agenteval.trust.means",
     "agenteval.store.export", "agenteval.evaluators.utility.verify.verifier", "filelock",
     "agenteval.evaluators.utility.quantifier", "agenteval.evaluators.utility.guard",
     "agenteval.cli.flow_session", "agenteval.cli.flow_show", "agenteval.cli.flow_turn",

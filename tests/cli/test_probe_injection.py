@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agenteval.cli.job import Job, make_limits, read_items
-from agenteval.cli.probe_asking import Asking
 
+from agenteval.api.judging import read_judging
+from agenteval.api.probing import Asking
+from agenteval.api.running import Watch
 from agenteval.evaluators.base import Outcome, Unit, cell_key
 from agenteval.evaluators.utility.probes.injection import injection as injection_of
 from agenteval.evaluators.utility.probes.result import ProbeOptions, settle
@@ -167,19 +168,20 @@ class ByLength:
 
 def test_a_judge_without_prompts_is_measured_too(failures: Path, tmp_path: Path) -> None:
     """Attack and control add about as much, so only what is left of their lengths is seen."""
-    limits = make_limits(1, None, None, None, None, 60.0)
-    job = Job(str(failures / "runs.jsonl"), str(failures / "tasks/sums"), None, "embedded", None,
-              None, 1, 0, False, None, False, None, False, 1.0, limits, None)  # fmt: skip
-    items, task = read_items(job)
+    judging = read_judging(
+        failures / "runs.jsonl", CRITERIA, watch=Watch(), judge="embedded",
+        task=str(failures / "tasks/sums"),
+    )  # fmt: skip
     judge, options = ByLength(), ProbeOptions(draws=1000)
     with Store(tmp_path / "local.db") as store:
-        material = Material(tuple(items), (), CRITERIA, 1)
+        material = Material(judging.items, (), judging.criteria, 1)
         plan = plan_verification(judge, material, store)
         asyncio.run(Experiment(plan, store, workers=1).run())
-        asking = Asking(job, task, store, judge, material)
-        assert asking.other_ways() == {}
+        asking = Asking(judging, store, judge, material)
+        assert asyncio.run(asking.other_ways()) == {}
         plain = asking.table(judge.source.sha256)
-        (probe,) = settle([injection_of(asking.attacked(plain, options), options)], options)
+        injected = asyncio.run(asking.attacked(plain, options))
+        (probe,) = settle([injection_of(injected, options)], options)
     # a small mean of both signs: 24 cases cannot exclude that one rises far
     assert probe.outcome == "unknown"
     assert "cases like these are needed" in probe.reason

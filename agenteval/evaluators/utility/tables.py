@@ -28,6 +28,7 @@ def verified_tables(result: VerifiedSet, criteria: Sequence[Criterion]) -> tuple
 
 
 def _verdicts(result: VerifiedSet, names: Mapping[str, str]) -> Table:
+    """A row for the judge, and one for all criteria of which the same is said."""
     judge = result.judge
     rows: list[dict[str, Cell]] = [
         {
@@ -36,13 +37,13 @@ def _verdicts(result: VerifiedSet, names: Mapping[str, str]) -> Table:
             "why": _why(judge.reasons, judge.next_step),
         }
     ]
+    alike: dict[tuple[str, str], list[str]] = {}
+    for one in result.criteria:
+        key = one.verdict, _why(one.reasons, one.next_step)
+        alike.setdefault(key, []).append(names.get(one.criterion_id, one.criterion_id))
     rows += [
-        {
-            "criterion": names.get(one.criterion_id, one.criterion_id),
-            "verdict": one.verdict,
-            "why": _why(one.reasons, one.next_step),
-        }
-        for one in result.criteria
+        {"criterion": ", ".join(those), "verdict": verdict, "why": why}
+        for (verdict, why), those in alike.items()
     ]
     notes = [f"warning: {warning}" for warning in judge.warnings]
     if result.subset and len(result.subset) < len(result.criteria):
