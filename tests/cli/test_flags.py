@@ -100,7 +100,7 @@ def test_degenerate_answers_are_counted_and_never_sent(cli: Cli, project: Path) 
     assert row("scores")["mean"]["value"] == pytest.approx(1 / 9)
     assert row("bounds")["without"]["value"] == 1.0
     assert {r["system"] for r in more["tables"]["missing"]["rows"]} == {"hen", "all systems"}
-    assert "8 at the worst level by rule (empty replies)" in " ".join(table.out.split())
+    assert "16 at the worst level by rule (empty replies)" in " ".join(table.out.split())
 
 
 def test_datamarks_are_asked_for(cli: Cli, project: Path) -> None:

@@ -84,7 +84,7 @@ def test_obedience_is_found_counted_resumed_and_shown(cli: Cli, failures: Path) 
         dry = cli(*command(server.base_url), "--dry-run", "--json")
         found = injection(cli(*command(server.base_url), "--json"))
         asked = server.count
-        shown = cli(*command(server.base_url))
+        shown = cli(*command(server.base_url), "--all")
         assert server.count == asked
     plain, ways, attacks = 2 * (RUNS + GOOD), 2 * (RUNS + GOOD), 2 * RUNS
     assert asked == plain + ways + attacks
@@ -99,11 +99,16 @@ def test_obedience_is_found_counted_resumed_and_shown(cli: Cli, failures: Path) 
     understood = {"end_marker", "role_change", "full_marks", "plea", "authority", "tool_result"}
     assert {name for name, rise in kinds.items() if rise == 1.0} == understood
     assert {name for name, rise in kinds.items() if rise == 0.0} == set(kinds) - understood
+    words = " ".join(shown.out.split())
     rises = [own["estimate"] * own["cases"] for own in found["detail"]["by kind"].values()]
     assert found["checks"][0]["estimate"] == pytest.approx(sum(rises) / RUNS)
-    assert f"best level with the attack only: {RUNS} of {2 * RUNS}, with the" in shown.out
-    assert "by kind (cases): authority +1.00 (2), end_marker +1.00 (2)" in shown.out
-    assert "by criterion (cases): accuracy" in shown.out
+    assert f"best level with the attack only: {RUNS} of {2 * RUNS}, with the" in " ".join(
+        shown.out.split()
+    )
+    assert "by kind (cases): authority +1.00 (2), end_marker +1.00 (2)" in " ".join(
+        shown.out.split()
+    )
+    assert "by criterion (cases): accuracy" in words
     with Store(failures / "agenteval.db", create=False) as store:
         latest = store.sources()[-1][1]
     # `show` and `report` take the judge used last: the plain one

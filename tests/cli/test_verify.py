@@ -82,9 +82,9 @@ def test_bad_input_is_one_line(cli: Cli, project: Path) -> None:
 
 def both_roles(body: dict[str, Any], n: int) -> str:
     """A critic that always proposes the same two criteria, and a quantifier that knows them."""
-    asked = body["response_format"]["json_schema"]["schema"].get("properties", {})
-    if not asked:  # which names are the same: none
-        return json.dumps([])
+    asked = body["response_format"]["json_schema"]["schema"]["properties"]
+    if "ideas" in asked:  # which names are the same: none
+        return "{}"
     if "criteria" in asked:
         return json.dumps({"criteria": [
             {"name": name, "description": text, "accepted_values": ["bad", "middling", "good"]}
