@@ -111,15 +111,12 @@ class Judging:
             f"{plan.cells} cells{kept}{left}; {plan.open} to judge in {len(plan.units)} calls"
         )
 
-        def interrupted(_: str) -> None:
-            self.watch.waiting()
-            if client is not None:
-                client.wind_down()
-
         # Twice as many workers as requests in flight: while some wait for their commit, others
         # keep every connection busy (an idle one is polled by the HTTP pool at each request).
         workers = 2 * self.limits.concurrency if client else self._workers
-        experiment = Experiment(plan, store, workers=workers, on_interrupt=interrupted)
+        experiment = Experiment(
+            plan, store, workers=workers, client=client, on_interrupt=self.watch.note
+        )
         self.watch.progress(experiment.progress)
         try:
             return await experiment.run(self.watch.progress)

@@ -54,9 +54,17 @@ def convert(
         raise InputError(f"the role {found.id} has no scenario {scenario!r}; it has {known}")
     choice = _choice(model, base_url, need_key=not dry_run)
     if dry_run:
-        from agenteval.cli import bills, dry
+        from agenteval.cli import dry
+        from agenteval.evaluators.workflows.convert import convert as converted
+        from agenteval.evaluators.workflows.convert import questions
 
-        dry.show(bills.convert(choice, found.scenario(scenario), begin, target), as_json=as_json)
+        procedure = found.scenario(scenario)
+        bill = dry.asked_in_turn(
+            "flow convert", f"{scenario}: {begin} to {target}", choice,
+            questions(procedure, begin, target),
+            lambda client: converted(procedure, begin, target, client),
+        )  # fmt: skip
+        dry.show(bill, as_json=as_json)
         return
     made = _convert(choice, timeout, found.scenario(scenario), begin, target)
     if as_json:

@@ -109,9 +109,9 @@ def session(
     stage = Stage(players, opened, job.limits, settings)
     campaign = Campaign("session", cases, stage.conditions(), stage.opened)
     if dry_run:
-        from agenteval.cli import bills_of_agents, dry
+        from agenteval.cli import bills_flow, dry
 
-        dry.show(bills_of_agents.flow(job, campaign, stage), as_json=as_json)
+        dry.show(bills_flow.flow(job, campaign, stage), as_json=as_json)
         return
     keys, ended = flow_job.run(job, campaign, judgements)
     with Store(store or default_path()) as found, found.snapshot():

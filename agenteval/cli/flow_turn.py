@@ -84,9 +84,9 @@ def turn(
         raise InputError("no recorded turn is left by these choices", "ROLE")
     campaign = Campaign("turn", cases, {"seconds": seconds}, _act(AgentLimits(seconds=seconds)))
     if dry_run:
-        from agenteval.cli import bills_of_agents, dry
+        from agenteval.cli import bills_flow, dry
 
-        dry.show(bills_of_agents.flow(job, campaign), as_json=as_json)
+        dry.show(bills_flow.flow(job, campaign), as_json=as_json)
         return
     keys, ended = flow_job.run(job, campaign, judgements)
     with Store(store or default_path()) as found, found.snapshot():

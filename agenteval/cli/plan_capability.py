@@ -73,9 +73,9 @@ def capability(
         for size in range(first, last + 1)
     }
     if dry_run:
-        from agenteval.cli import bills_of_agents, dry
+        from agenteval.cli import bills_plan, dry
 
-        dry.show(bills_of_agents.capability(job, suites, threshold), as_json=as_json)
+        dry.show(bills_plan.capability(job, suites, threshold), as_json=as_json)
         return
     attempts: list[Attempt] = []
     code = 0

@@ -83,9 +83,9 @@ def run_agent(
         warn(f"{same} of {len(cases)} cases are another one again but for the id: left out")
         cases = list(different.values())
     if dry_run:
-        from agenteval.cli import bills_of_agents, dry
+        from agenteval.cli import bills_plan, dry
 
-        dry.show(bills_of_agents.plan_test(job, cases), as_json=as_json)
+        dry.show(bills_plan.plan_test(job, cases), as_json=as_json)
         return
     attempts, ended = run_suite(job, cases)
     show(attempts, lexicon=words, as_json=as_json)

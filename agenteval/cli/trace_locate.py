@@ -96,9 +96,9 @@ def locate(
     if output is not None:
         _check_names(cases, output)
     if dry_run:
-        from agenteval.cli import bills_of_agents, dry
+        from agenteval.cli import bills_trace, dry
 
-        dry.show(bills_of_agents.locate(job, cases), as_json=as_json)
+        dry.show(bills_trace.locate(job, cases), as_json=as_json)
         return
     found, ended = _locate(job, cases)
     _show(job, found, trace_flags(cases), as_json=as_json)
