@@ -34,7 +34,7 @@ from agenteval.stats.scores import NAMED, ORIGINAL, Column, ScoreTable
 from agenteval.testing.judges import TOP, SimulatedJudge, family
 from agenteval.testing.world import criteria, make_runs
 from agenteval.testing.world_truth import CRITERIA
-from agenteval.verification import DEFAULT_OPERATORS, make_copies
+from agenteval.trust.verification import DEFAULT_OPERATORS, make_copies
 from benchmarks.outcome import Row, finish
 
 DISTRUSTED = {"random", "constant", "length_only", "position_only", "gullible"}

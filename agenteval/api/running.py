@@ -21,6 +21,7 @@ import asyncio
 import contextvars
 import functools
 import inspect
+import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
@@ -176,6 +177,27 @@ class Watch:
     def waiting(self) -> None:
         """At the first Ctrl-C, while calls are under way."""
         self.note("interrupted: waiting for the replies under way; once more ends it at once")
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Within the block, which computes in an event loop and pays for nothing, Ctrl-C is a
+    KeyboardInterrupt at once; outside of the main thread nothing is changed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def why_stopped(ended: Any, left: str) -> str:
+    """Why it ended early; `left` says of what was left out that it was, e.g. "calls not made"."""
+    if not ended.left_out:
+        return f"{ended.stopped}"
+    return f"stopped, {ended.left_out} {left}: {ended.stopped}"
 
 
 @contextmanager

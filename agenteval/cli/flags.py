@@ -6,31 +6,18 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from agenteval.cli.console import clean, out
-from agenteval.trust.flagged import Examined, Flag, Flags, flags_among, stored_flags
+from agenteval.trust.flagged import Flag, Flags, flags_of, stored_flags
 
 if TYPE_CHECKING:
     from agenteval.evaluators.traces.outline import Outline
     from agenteval.evaluators.traces.trials import TraceCase
     from agenteval.evaluators.workflows.flowbench_rows import Rows
-    from agenteval.records import Run, View
+    from agenteval.records import Run
 
 __all__ = [
     "Flag", "Flags", "flags_of", "outline_flags", "printed", "row_flags", "run_flags", "say",
     "stored_flags", "trace_flags",
 ]  # fmt: skip
-
-
-def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
-    """The flags of runs and what the judge sees of them."""
-    from agenteval.readers.injection import view_signs
-
-    return flags_among(
-        Examined(
-            run.id, run.system, view.problem, view.trajectory,
-            tuple(sign.name for sign in view_signs(view)),
-        )
-        for run, view in items
-    )  # fmt: skip
 
 
 def trace_flags(cases: Iterable[TraceCase]) -> Flags:

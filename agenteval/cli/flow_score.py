@@ -13,7 +13,6 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.console import Verbosity, note, print_json, warn
 from agenteval.cli.ending import REPLIES, say_interrupted, say_waiting
-from agenteval.cli.job import make_limits
 from agenteval.cli.outputs import check_record
 from agenteval.errors import InputError
 
@@ -113,7 +112,10 @@ def score(
     check_record(record, [*files, workflow], [], model, store=store)
     asked = _Asked(
         model, base_url, None if temperature is None or temperature < 0 else temperature, seed,
-        make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout), store, record,
+        options.LimitOptions(
+            concurrency, max_calls, max_cost, price_in, price_out, timeout
+        ).limits(),
+        store, record,
     )  # fmt: skip
     if asked.model is not None or asked.base_url is not None:
         _choice(asked)  # told before anything is read

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.plan_table import print_table
-from agenteval.cli.table import spent
 from agenteval.evaluators.workflows.flowbench_score import SessionScores, TurnScores
 from agenteval.evaluators.workflows.reference.sessions import micro
 from agenteval.evaluators.workflows.reference.turns import f1
 from agenteval.records import Usage
 from agenteval.report.sheet import PlainTable
 from agenteval.stats import Interval
+from agenteval.trust.tables import spent
 
 if TYPE_CHECKING:
     from agenteval.evaluators.workflows.flowbench_rows import Rows

@@ -11,7 +11,6 @@ from agenteval.cli.console import Verbosity
 from agenteval.cli.flow_agents import present
 from agenteval.cli.flow_job import Campaign, FlowJob
 from agenteval.cli.flow_stage import Players, Stage
-from agenteval.cli.job import make_limits
 from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
@@ -95,7 +94,7 @@ def session(
     job = FlowJob(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
         max_tokens, flow_choice.make_formats(formats), judge, judge_url,
-        make_limits(concurrency, max_calls, max_cost, price_in, price_out, 120.0),
+        options.LimitOptions(concurrency, max_calls, max_cost, price_in, price_out, 120.0).limits(),
         store, trials, seed, retry_failed, dry_run,
     )  # fmt: skip
     job.check()

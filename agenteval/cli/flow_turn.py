@@ -11,7 +11,6 @@ import typer
 from agenteval.cli import flow_choice, flow_job, flow_options, options, plan_job
 from agenteval.cli.console import Verbosity
 from agenteval.cli.flow_job import Campaign, FlowJob
-from agenteval.cli.job import make_limits
 from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
@@ -72,7 +71,7 @@ def turn(
     job = FlowJob(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
         max_tokens, flow_choice.make_formats(formats), judge, judge_url,
-        make_limits(concurrency, max_calls, max_cost, price_in, price_out, 120.0),
+        options.LimitOptions(concurrency, max_calls, max_cost, price_in, price_out, 120.0).limits(),
         store, trials, seed, retry_failed, dry_run,
     )  # fmt: skip
     if agent.startswith("scripted:"):

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from agenteval import Client, Quantifier, Store, Task, make_view, read_runs
+from agenteval import Client, Store, Task, read_runs
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.evaluators.utility.plan import make_plan
+from agenteval.evaluators.utility.quantifier import Quantifier
 from agenteval.experiment import Experiment
+from agenteval.readers import make_view
 from agenteval.readers.scores import read_scores
 from agenteval.records import Criterion, Run
 from agenteval.testing.scripted import ScriptedTransport
