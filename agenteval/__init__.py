@@ -13,7 +13,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agenteval.api.agreement import agree as agree
+    from agenteval.api.comparison import compare as compare
     from agenteval.api.running import Interrupted as Interrupted
+    from agenteval.api.stored import export as export
+    from agenteval.api.stored import page as page
+    from agenteval.api.stored import results as results
+    from agenteval.api.stored import scores as scores
+    from agenteval.api.stored import sources as sources
     from agenteval.api.utility import apropose as apropose
     from agenteval.api.utility import aquantify as aquantify
     from agenteval.api.utility import perturb as perturb
@@ -46,6 +53,14 @@ _HOME = {
     "propose": "agenteval.api.utility",
     "quantify": "agenteval.api.utility",
     "verify": "agenteval.api.verifying",
+    # questions to ratings and to what is stored
+    "agree": "agenteval.api.agreement",
+    "compare": "agenteval.api.comparison",
+    "export": "agenteval.api.stored",
+    "page": "agenteval.api.stored",
+    "results": "agenteval.api.stored",
+    "scores": "agenteval.api.stored",
+    "sources": "agenteval.api.stored",
     # what all share
     "AgentevalError": "agenteval.errors",
     "Client": "agenteval.models.client",

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.api.agreement import known_criteria
+from agenteval.api.reports import ScoreReport, score_report
 from agenteval.api.running import opened
 from agenteval.errors import InputError
 from agenteval.records.table import Cell, Column, Table
 from agenteval.report.report import Report
+from agenteval.store.experiments import unfinished_of
 from agenteval.store.export import export_cells, results_on_copies
-from agenteval.store.unfinished import unfinished_cells
 from agenteval.store.ways import is_probe, way_of
 from agenteval.text import plural
 from agenteval.trust.flagged import stored_flags
 from agenteval.trust.means import load_ratings
 from agenteval.trust.sides import pick_source
-from agenteval.trust.tables import outcomes, score_notes, score_tables, score_title, spent
 
 if TYPE_CHECKING:
     from agenteval.records import Source
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
 def scores(
     store: str | Path | Store | None = None, *, source: str | None = None, levels: bool = False
-) -> Report:
-    """The stored scores of one source (start of its hash; default: the latest); with `levels` means
-    are levels from 0 instead of 0 to 1.
+) -> ScoreReport:
+    """The stored scores of one source, a judge, an agent under test or a finder (start of its hash;
+    default: the latest), as `quantify` returns them; with `levels` means are levels from 0 instead
+    of 0 to 1.
 
     Raises InputError for an unknown source, StoreError for a store that cannot be read.
     """
@@ -37,36 +39,26 @@ def scores(
         key, record = pick_source(known, source)
         ratings = load_ratings(known, key)
         rated = {r.criterion_id for r in ratings}
-        criteria = {c.id: c for c in known.criteria_of(key).values() if c.id in rated}
+        unfinished = unfinished_of(known, [key])
         way = way_of(record)
         notes = [f"asked in this way: {way}"] if way else []
-        notes += score_notes(record, ratings) if ratings else [_no_originals(known, key, record)]
-        flags = stored_flags(known, {r.run_id for r in ratings}, key)
-        notes += [flags.line] if flags.found else []
-        usage = known.usage(key)
-        unfinished = unfinished_cells(known, [key])
-    foot = (
-        "intervals treat the case as the unit: repeats of a case do not add to n",
-        f"spent: {spent(usage)}; store: {known.path}",
-    )
-    used = tuple(criteria.values())
-    failures = Counter(r.status for r in ratings if ":" in r.status)
-    return Report(
-        title=score_title(record, used, ratings) if ratings else "",
-        tables=score_tables(ratings, used, levels=levels, foot=foot) if ratings else (),
-        notes=tuple(notes),
-        unfinished=tuple(open_.line for open_ in unfinished),
-        data={
-            "source": record.model_dump(),
-            "way": way,
-            "runs": outcomes(ratings),
-            "ratings": len(ratings),
-            "failures": dict(sorted(failures.items())),
-            "flagged": flags.json(),
-            "usage": usage.model_dump(),
-            "unfinished": [open_.json() for open_ in unfinished],
-        },
-    )
+        if not ratings:
+            notes.append(_no_originals(known, key, record))
+        report = score_report(
+            record,
+            [c for c in known.newest_criteria(key).values() if c.id in rated],
+            ratings,
+            known.usage(key),
+            known.path,
+            stored_flags(known, {r.run_id for r in ratings}, key),
+            notes=notes,
+            unfinished=[open_.line for open_ in unfinished],
+            levels=levels,
+        )
+        if all(key != judge for judge, _ in known.sources()):
+            report = replace(report, notes=tuple(notes))  # a trial has no outcome beside its own
+    more = {"way": way, "unfinished": [open_.json() for open_ in unfinished]}
+    return replace(report, data={**report.data, **more})
 
 
 def _no_originals(store: Store, key: str, record: Source) -> str:
@@ -82,9 +74,9 @@ def _no_originals(store: Store, key: str, record: Source) -> str:
 
 
 def sources(store: str | Path | Store | None = None) -> Report:
-    """Who judged: a row for each source of the store, oldest first."""
+    """Who gave results, judges, agents and finders: a row for each, oldest first."""
     with opened(store, create=False) as known, known.snapshot():
-        everyone = known.sources()
+        everyone = known.sources(trials=True)
         rows: list[dict[str, Cell]] = [
             {
                 "key": key[:12], "source": key, "model": source.model,
@@ -96,7 +88,7 @@ def sources(store: str | Path | Store | None = None) -> Report:
         unfinished = [
             (source, key, open_)
             for key, source in everyone
-            for open_ in unfinished_cells(known, [key])
+            for open_ in unfinished_of(known, [key])
         ]
     table = Table(
         "sources",
@@ -139,7 +131,7 @@ def results(
             if r.key.run in keys
         }
         flags = stored_flags(known, {run}, key)
-        unfinished = [open_.line for open_ in unfinished_cells(known, [key])]
+        unfinished = [open_.line for open_ in unfinished_of(known, [key])]
     ended = {True: "success", False: "failed", None: "success unknown"}[ratings[0].success]
     rows = [
         {
@@ -191,12 +183,12 @@ def export(
     """
     path = Path(path)
     with opened(store, create=False) as known, known.snapshot():
-        everyone = known.sources()
+        everyone = known.sources(trials=True)
         key = None if source is None else pick_source(known, source)[0]
         chosen = [
             k for k, s in everyone if key in (None, k) and (key or all_ways or not is_probe(s))
         ]
-        unfinished = [open_.line for open_ in unfinished_cells(known, chosen)]
+        unfinished = [open_.line for open_ in unfinished_of(known, chosen)]
         rows = export_cells(known, path, source_key=key, probes=all_ways, copies=with_copies)
         copies = 0 if with_copies else results_on_copies(known, chosen)
     notes = []
@@ -266,7 +258,7 @@ def page(
         with opened(store, create=False) as kept:
             notes += [changed.line for changed in kept.relabel(known)]
             with kept.snapshot():
-                key, record = pick_source(kept, source)
+                key, record = pick_source(kept, source, trials=False)
                 material = from_store(kept, key, record, wanted, thresholds)
                 html = render(material, most_runs=most_runs)  # reads the texts of runs
     write_atomically(Path(output), html)

@@ -19,14 +19,15 @@ def show(
         str | None, typer.Option(help="Start of a source's hash; default: the latest.")
     ] = None,
     sources: Annotated[
-        bool, typer.Option("--sources", help="List the judges in the store.")
+        bool, typer.Option("--sources", help="List who gave results: judges, agents, finders.")
     ] = False,
     levels: Annotated[
         bool, typer.Option("--levels", help="Means in levels (0 = worst) instead of 0 to 1.")
     ] = False,
     store: options.StorePath = None,
 ) -> None:
-    """Print the stored scores: the table, the judges, or one run with its explanations."""
+    """Print what is stored of a judge, an agent under test or a finder: the table, all of them, or
+    one run with its explanations."""
     from agenteval.api import stored
 
     if sources:

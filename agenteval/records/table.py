@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -147,6 +147,17 @@ class Table:
                     flat[column.key] = cell
             made.append(flat)
         return made
+
+
+def cells_of(value: object, columns: Iterable[Column], **more: Cell) -> dict[str, Cell]:
+    """A row: the attributes of `value` that go by the keys of columns, and `more` cells. An
+    interval becomes an estimate."""
+    row: dict[str, Cell] = {}
+    for column in columns:
+        if column.key not in more and hasattr(value, column.key):
+            cell = getattr(value, column.key)
+            row[column.key] = Estimate.of(cell) if hasattr(cell, "n_clusters") else cell
+    return row | more
 
 
 def shown(cell: Cell, form: Form = "text") -> str:

@@ -291,7 +291,7 @@ def agreement(done: Done) -> Figures:
         levels = [r["level"].partition(" ")[2] for t in crossed for r in t]
         pairs.setdefault(f"{row['judge']}/{row['rater']}", {})[row["criterion_id"]] = {
             "measure": more["measure"],
-            "n": more["both"],
+            "n": more["n"],
             "cases": more["cases"],
             "exact": _estimate(row["exact"]),
             **{name: _estimate(more[name], drawn=True) for name in ("kappa", "weighted")},
