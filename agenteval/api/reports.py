@@ -228,9 +228,10 @@ def score_report(
     `levels` shows levels counted from 0 instead of values."""
     rated = bool(ratings)
     failures = Counter(r.status for r in ratings if ":" in r.status)
+    near = store.relative_to(Path.cwd()) if store.is_relative_to(Path.cwd()) else store
     foot = (
         "intervals treat the case as the unit: repeats of a case do not add to n",
-        f"spent: {spent(usage)}; store: {store}",
+        f"spent: {spent(usage)}; store: {near}",
     )
     flagged = (flags.line,) if flags.found else ()
     return ScoreReport(
