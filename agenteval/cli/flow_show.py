@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agenteval.api.running import why_stopped
 from agenteval.cli.console import err, out, print_json, warn
-from agenteval.cli.ending import say_interrupted, why_stopped
+from agenteval.cli.ending import say_interrupted
 
 if TYPE_CHECKING:
     from agenteval.evaluators.workflows.counted import Counted

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.api.running import why_stopped
 from agenteval.cli.demo import TASK, next_steps
-from agenteval.cli.ending import why_stopped
 from agenteval.evaluators.utility.perturb import BANK_OPERATORS
 from agenteval.experiment import Ended, Progress
 from agenteval.testing import Fault, Rule, serve
