@@ -126,7 +126,7 @@ async def averify(
         return _elsewhere(Path(scores), task, criteria, options, written, watch)
     if runs is None:
         raise InputError("say which runs, or give ratings with --scores", "RUNS")
-    if options.deterministic:
+    if options.deterministic and not callable(judge):
         raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
     judging = read_judging(
         runs, criteria, watch=watch, judge=judge, task=task, system=system, base_url=base_url,

@@ -186,3 +186,12 @@ def test_inside_a_running_loop_as_in_a_notebook() -> None:
 
     first, second = asyncio.run(notebook()), asyncio.run(awaited())
     assert first["scores"].rows == second["scores"].rows
+
+
+def test_a_function_may_be_declared_deterministic() -> None:
+    """Then one judging of each text decides; else repeats that are all alike are warned of."""
+    told = VerifyOptions(min_cases=2, deterministic=True)
+    once = agenteval.verify(RUNS, [CLEAR], judge=by_length, repeats=1, options=told)
+    again = agenteval.verify(RUNS, [CLEAR], judge=by_length)
+    assert not any("identical" in line for line in once.judge.warnings)
+    assert any("identical" in line for line in again.judge.warnings)

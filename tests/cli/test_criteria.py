@@ -68,10 +68,10 @@ def ask(cli: Cli, project: Path, server: Server, monkeypatch: pytest.MonkeyPatch
         "agenteval.evaluators.utility.proposals.make_embedder", lambda *a, **k: Angles()
     )
 
-    def run(*more: object, url: str = server.base_url) -> Any:
+    def run(*more: object, url: str = server.base_url, code: int = 0) -> Any:
         done = cli("criteria", "--task", "sums", "--model", "m", "--base-url", url, "--seeds", 3,
                    "--store", "s.db", "-o", "out.json", *more)  # fmt: skip
-        assert done.code == 0, done.err
+        assert done.code == code, done.err
         return done
 
     return run
@@ -170,3 +170,9 @@ def test_at_80_columns_it_stays_whole(ask: Any, monkeypatch: pytest.MonkeyPatch)
     assert max(map(len, printed.splitlines())) <= 80
     words = " ".join(printed.split())
     assert "4 ideas, by embedding alone" in words
+
+
+def test_a_minimum_of_seeds_that_leaves_nothing_is_said(ask: Any, project: Path) -> None:
+    done = ask("--min-seeds", 9, code=3)
+    assert "none of 7 proposals came from 9 seeds or more; nothing was written" in done.err
+    assert not (project / "out.json").exists()

@@ -146,3 +146,17 @@ def test_one_run_is_shown_without_its_copies(cli: Cli, project: Path) -> None:
         (c, n) for c in ("clarity", "accuracy") for n in (0, 1)
     }
     assert len(shown["tables"]["results"]["rows"]) == 4
+
+
+@pytest.mark.xdist_group("local")  # loads the embedder
+def test_rounds_are_one_json_document(cli: Cli, project: Path) -> None:
+    with serve(both_roles) as server:
+        result = cli("verify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
+                     "--perturb", "pad", "--rounds", 2, "--json")  # fmt: skip
+        roles = [r.body for r in server.requests if "ideas" in json.dumps(r.body)]
+    assert result.code == 0, result.err
+    assert [len(one["criteria"]) for one in result.json["rounds"]] == [2, 3]
+    (first, last) = result.json["tables"]["rounds"]["rows"]
+    assert (first["new"], first["known"], last["new"]) == (1, 1, None)
+    assert len(result.json["criteria"]) == 3
+    assert roles  # the critics' names are consolidated
