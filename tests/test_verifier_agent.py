@@ -15,10 +15,10 @@ from agenteval.evaluators.utility.quantifier import Quantifier
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.store import Store
-from agenteval.testing.judges import Answers, perfect
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.testing.world import TASK, criteria, make_runs
 from agenteval.verifier_agent import VerifiedMessage, VerifierAgent, VerifierSettings
+from tests.support.judges import Answers, perfect
+from tests.support.world import TASK, criteria, make_runs
 
 RUNS = make_runs(24, np.random.default_rng(2))
 SETTINGS = VerifierSettings(
