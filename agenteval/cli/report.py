@@ -16,7 +16,8 @@ from agenteval.errors import InputError
 if TYPE_CHECKING:
     from agenteval.evaluators.utility.verify.options import VerifyOptions
     from agenteval.records import Criterion
-    from agenteval.report import Material, Wanted
+    from agenteval.report.material import Material
+    from agenteval.report.stored import Wanted
     from agenteval.store import Store
 
 
@@ -59,7 +60,7 @@ def report(
     """Write one HTML page: what can be trusted, what was measured, what is missing, every run."""
     from agenteval.evaluators.utility.verify.options import VerifyOptions
     from agenteval.files import write_atomically
-    from agenteval.report import render
+    from agenteval.report.utility import utility_page
 
     Verbosity.level = -1 if quiet else Verbosity.level
     refuse_input(output, [runs, criteria, scores], store=store)
@@ -69,21 +70,21 @@ def report(
         if runs is not None or source is not None:
             raise InputError("ratings of a file have no store: leave out RUNS and --source",
                              "--scores")  # fmt: skip
-        page = render(_elsewhere(scores, rater, chosen, thresholds), most_runs=most_runs)
+        page = utility_page(_elsewhere(scores, rater, chosen, thresholds), most_runs=most_runs)
     elif deterministic:
         raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
     elif rater is not None:
         raise InputError("raters are known in a file of ratings only (--scores)", "--rater")
     else:
-        from agenteval import report as pages
         from agenteval import store as stores
+        from agenteval.report.stored import Wanted
 
-        wanted = pages.Wanted(task, chosen, criteria.name if criteria else "", _views(runs))
+        wanted = Wanted(task, chosen, criteria.name if criteria else "", _views(runs))
         path = store or stores.default_path()
         with stores.Store(path, create=False) as opened:
             relabel(opened, chosen or ())
             with opened.snapshot():
-                page = render(_stored(opened, source, wanted, thresholds), most_runs=most_runs)
+                page = utility_page(_stored(opened, source, wanted, thresholds), most_runs=most_runs)
     write_atomically(output, page)
     size = len(page.encode()) / 1e6
     out().print(f"{clean(str(output))}: {size:.1f} MB, opens in any browser without a network")
@@ -119,7 +120,7 @@ def _elsewhere(
     scores: Path, rater: str | None, criteria: tuple[Criterion, ...] | None, how: VerifyOptions
 ) -> Material:
     from agenteval.readers.scores import read_scores
-    from agenteval.report import from_ratings
+    from agenteval.report.elsewhere import from_ratings
 
     table = read_scores(scores, criteria or (), rater=rater)
     name = scores.name if rater is None else f"{scores.name}, rater {rater}"
@@ -128,7 +129,7 @@ def _elsewhere(
 
 def _stored(opened: Store, source: str | None, wanted: Wanted, how: VerifyOptions) -> Material:
     from agenteval.cli.show import pick_source
-    from agenteval.report import from_store
+    from agenteval.report.stored import from_store
 
     key, record = pick_source(opened.sources(), source)
     material = from_store(opened, key, record, wanted, how)

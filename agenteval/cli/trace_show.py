@@ -225,6 +225,6 @@ def _short(text: str, most: int) -> str:
 
 def _safe(text: str) -> str:
     """Nothing hidden or reordered, markup escaped."""
-    from agenteval.report.text import shown
+    from agenteval.text import visible
 
-    return clean(shown(text))
+    return clean(visible(text))

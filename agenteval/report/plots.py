@@ -312,6 +312,8 @@ def unique_curves(modes: Mapping[str, Mapping[float, UniqueCurve]]) -> Figure:
     The line is the exact mean over draws of M sets, the band the central 95 % of single draws: a
     spread, not the uncertainty of the mean.
     """
+    from matplotlib.ticker import MaxNLocator
+
     taus = sorted({t for found in modes.values() for t in found}, reverse=True)
     if not taus:
         raise InputError("there are no curves to draw")
@@ -330,7 +332,7 @@ def unique_curves(modes: Mapping[str, Mapping[float, UniqueCurve]]) -> Figure:
     for axes in figure.axes:
         axes.set_ylim(bottom=0)
         axes.set_xlim(left=0)
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     return figure
 
 

@@ -86,7 +86,8 @@ def utility_store(path: Path, swap: Swap) -> None:
 def utility(swap: Swap, folder: Path) -> str:
     """The page of `agenteval report`."""
     from agenteval.evaluators.utility.verify.options import VerifyOptions
-    from agenteval.report import Wanted, from_store, render
+    from agenteval.report.stored import Wanted, from_store
+    from agenteval.report.utility import utility_page
     from agenteval.store import Store
 
     path = folder / f"utility-{id(swap)}.db"
@@ -94,7 +95,7 @@ def utility(swap: Swap, folder: Path) -> str:
     with Store(path) as store:
         ((key, source),) = store.sources()
         wanted = Wanted(criteria_file=swap("criteria file"))
-        return render(from_store(store, key, source, wanted, VerifyOptions()))
+        return utility_page(from_store(store, key, source, wanted, VerifyOptions()))
 
 
 def planning(swap: Swap, folder: Path) -> str:
