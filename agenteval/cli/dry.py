@@ -27,8 +27,8 @@ def bill(
 ) -> Bill:
     """What `quantify` would ask. Raises InputError for a model that cannot be chosen, and for a
     cap without a price."""
+    from agenteval.evaluators.utility.plan import make_plan
     from agenteval.models.factory import choose_model
-    from agenteval.pipeline import make_plan
 
     choice = choose_model(job.model, job.base_url, need_key=False)
     job.limits.budget()  # a cap without a price is told before anything else
@@ -59,9 +59,9 @@ def bill(
 
 def asker_of(job: Any, choice: ModelChoice, task: Task, store: Store, **change: Any) -> Asker:
     """The judge of a command, asked in another way by `change`."""
-    from agenteval.assemble import JudgeOptions
+    from agenteval.evaluators.utility.quantifier import QuantifierOptions
 
-    options = JudgeOptions(
+    options = QuantifierOptions(
         job.one_per_call, job.temperature, seed=job.seed, datamark=job.datamark, **change
     )
     return Asker(choice, task, options, store)

@@ -11,16 +11,15 @@ from agenteval.cli.flow_job import chat_choice, chat_client
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from agenteval.assemble import Limits
     from agenteval.cli.dry_bill import Asked
     from agenteval.evaluators.workflows.cases import OpenRole
     from agenteval.evaluators.workflows.run_session import SessionSettings
     from agenteval.evaluators.workflows.scenario import Format
     from agenteval.evaluators.workflows.simulators.tools import ToolMode, ToolSimulator
-    from agenteval.flows import Sessions, Work
+    from agenteval.evaluators.workflows.trials import Sessions, Work
     from agenteval.models.client import Client
     from agenteval.models.factory import ModelChoice
-    from agenteval.models.limits import Budget
+    from agenteval.models.limits import Budget, Limits
     from agenteval.store import Store
 
 
@@ -112,7 +111,7 @@ class Stage:
     async def opened(self, store: Store, budget: Budget) -> AsyncIterator[Sessions]:
         """The act of a session; the simulators' connections end with it."""
         from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
-        from agenteval.flows import Sessions
+        from agenteval.evaluators.workflows.trials import Sessions
 
         client = None
         if self.asks:

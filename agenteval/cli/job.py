@@ -11,10 +11,11 @@ from agenteval.cli.console import note, warn, warn_list
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from agenteval.assemble import Limits
     from agenteval.evaluators.base import Evaluator
+    from agenteval.evaluators.utility.plan import CellPlan
+    from agenteval.experiment import Ended
     from agenteval.models.client import Client
-    from agenteval.pipeline import Ended, Plan
+    from agenteval.models.limits import Limits
     from agenteval.records import Criterion, Run, Task, View
     from agenteval.store import Store
 
@@ -60,8 +61,7 @@ def make_limits(
 ) -> Limits:
     """The bounds of a command. Raises InputError for one price without the other: a cost of which
     half is unknown would be told, and capped, too low."""
-    from agenteval.assemble import Limits
-    from agenteval.models.limits import Price
+    from agenteval.models.limits import Limits, Price
 
     if (price_in is None) != (price_out is None):
         missing = "--price-out" if price_out is None else "--price-in"
@@ -195,8 +195,8 @@ def _task(job: Job, runs: list[Run]) -> Task:
 
 def make_judge(job: Job, task: Task, store: Store) -> tuple[Evaluator, Client | None]:
     """The judge; its client is None when it computes on this machine."""
-    from agenteval.assemble import JudgeOptions, chat_judge, embedded_judge, make_client
-    from agenteval.models.factory import choose_model
+    from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+    from agenteval.models.factory import choose_model, make_client
 
     choice = choose_model(job.model, job.base_url)
     if choice.kind == "embedded" and job.datamark:
@@ -204,9 +204,12 @@ def make_judge(job: Job, task: Task, store: Store) -> tuple[Evaluator, Client | 
     if choice.kind == "embedded":
         note("judge: embedded" + (", since no other is configured" if job.model is None else "")
              + ": it grades conciseness, by length, and nothing else")  # fmt: skip
-        return embedded_judge(job.seed), None
+        from agenteval.evaluators.utility.embedded import EmbeddedJudge
+        from agenteval.evaluators.utility.guard import Guarded
+
+        return Guarded(EmbeddedJudge(seed=job.seed)), None
     client = make_client(choice, job.limits, store, record=job.record)
-    judge_options = JudgeOptions(
+    judge_options = QuantifierOptions(
         job.one_per_call, job.temperature, seed=job.seed, datamark=job.datamark
     )
     evaluator = chat_judge(client, task, judge_options)
@@ -214,7 +217,7 @@ def make_judge(job: Job, task: Task, store: Store) -> tuple[Evaluator, Client | 
     return evaluator, client
 
 
-def say_plan(plan: Plan) -> None:
+def say_plan(plan: CellPlan) -> None:
     kept = f", {plan.done} already scored" if plan.done else ""
     failed = (
         f", {plan.failed} without a score and left so (--retry-failed asks again)"
@@ -224,33 +227,29 @@ def say_plan(plan: Plan) -> None:
     note(f"{plan.cells} cells{kept}{failed}; {plan.open} to judge in {len(plan.units)} calls")
 
 
-def run_plan(
-    plan: Plan, evaluator: Evaluator, client: Client | None, store: Store, job: Job
-) -> Ended | None:
+def run_plan(plan: CellPlan, client: Client | None, store: Store, job: Job) -> Ended | None:
     """Run the plan; None when it was interrupted."""
     import asyncio
 
     from agenteval.cli.ending import say_waiting
     from agenteval.cli.progress import live
     from agenteval.errors import Unauthorized
+    from agenteval.experiment import Experiment
     from agenteval.models.factory import choose_model
-    from agenteval.pipeline import execute
 
     # Twice as many workers as requests in flight: while some wait for their commit, others keep
     # every connection busy (an idle one is polled by the HTTP pool at each request).
     workers = 2 * job.limits.concurrency if client else 1
 
-    def wind_down() -> None:
+    def wind_down(_: str) -> None:
         say_waiting()
         if client is not None:
             client.wind_down()
 
     async def work(update: Any) -> Ended:
         try:
-            return await execute(
-                plan, evaluator, store,
-                workers=workers, on_progress=update, on_cancel=wind_down,
-            )  # fmt: skip
+            experiment = Experiment(plan, store, workers=workers, on_interrupt=wind_down)
+            return await experiment.run(update)
         finally:
             if client is not None:
                 await client.close()

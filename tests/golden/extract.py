@@ -266,7 +266,13 @@ def comparison(done: Done) -> Figures:
             rows[row["criterion"]][p + drawn] = row[p]
     found: dict[str, Any] = {
         "rows": rows,
-        "gates": by(told["gates"], "name criterion", "value", "outcome"),
+        "gates": {
+            f"{gate['name']}/{gate['criterion']}": {
+                "value": gate["bound"],
+                "outcome": {"met": "pass", "missed": "fail"}.get(gate["outcome"], gate["outcome"]),
+            }
+            for gate in told["gates"]
+        },
         **pick(told, "pair_by", "unmatched", "exit_code"),
         "common": len(told["common"]),
         "only": [len(told["only_first"]), len(told["only_second"])],
@@ -341,9 +347,9 @@ def dissections(done: Done) -> Figures:
 
 def plan_tables(done: Done) -> Figures:
     """The rates of the report, which its JSON lacks: made from the store as the report does."""
-    from agenteval.campaign import load_attempts
     from agenteval.evaluators.planning import tallies
     from agenteval.evaluators.planning.checker import CheckRules
+    from agenteval.evaluators.planning.trials import load_attempts
     from agenteval.store import Store
 
     with Store(done.option("--store"), create=False) as store:
@@ -483,7 +489,7 @@ def _workflow_verdict(verdict: Mapping[str, Any] | None) -> Any:
 def workflow_tables(done: Done) -> Figures:
     """The rates of the report, which its JSON lacks: made from the store as the report does."""
     from agenteval.evaluators.workflows import tallies
-    from agenteval.flows import load_sessions, load_turns
+    from agenteval.evaluators.workflows.stored import load_sessions, load_turns
     from agenteval.store import Store
 
     with Store(done.option("--store"), create=False) as store:
