@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_LEVEL = 12  # names around a radar beyond which they are turned along their spoke
+_GUESS: dict[str, Any] = {"color": "#555555", "linewidth": 0.9, "linestyle": (0, (1, 1.5))}
 _PRINTED = 11  # rows of a heatmap that fit in print width; above, the figure grows
 
 
@@ -210,6 +211,7 @@ def lines(  # noqa: PLR0913  each is a part of the chart
     levels: Mapping[float, str] | None = None,
     limits: tuple[float, float] | None = (0.0, 1.02),
     spread: bool = False,
+    guess: tuple[Sequence[float], Sequence[float]] | None = None,
     notes: Sequence[str] = (),
     ax: Axes | None = None,
 ) -> Figure:
@@ -217,7 +219,8 @@ def lines(  # noqa: PLR0913  each is a part of the chart
 
     A series looks the same in all panels; what is not known is a gap, a mean without interval
     hollow. Bands that are a `spread` and no uncertainty stand alone. `levels` are dashed lines
-    across with their names ("" for none). One panel can be drawn into `ax`. Raises InputError for
+    across with their names ("" for none), `guess` places and values of a dotted line that random
+    answers would reach. One panel can be drawn into `ax`. Raises InputError for
     more series than looks.
     """
     from matplotlib.lines import Line2D
@@ -230,6 +233,8 @@ def lines(  # noqa: PLR0913  each is a part of the chart
                 axes.axhline(level, zorder=0.5, **LEVEL)
             for i, one in enumerate(some):
                 _line(axes, one, style[one.name], (i - (len(some) - 1) / 2) * 0.012, spread)
+            if guess is not None:
+                axes.plot(*guess, marker=".", markersize=3, zorder=1, **_GUESS)
             if limits is not None:
                 axes.set_ylim(*limits)
             if ticks is not None:
@@ -243,6 +248,8 @@ def lines(  # noqa: PLR0913  each is a part of the chart
         ]  # fmt: skip
         handles += [Line2D([], [], label=name, **LEVEL) for name in (levels or {}).values()
                     if name]  # fmt: skip
+        if guess is not None:
+            handles.append(Line2D([], [], label="random orders", marker=".", **_GUESS))
         if not spread:
             handles += lone([one for some in panels.values() for one in some])
         legend(cells[0], [*handles, *map(note, notes)], own=ax is None)
