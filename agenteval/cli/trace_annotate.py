@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.console import Verbosity, note, print_json, warn_list
+from agenteval.cli.console import Verbosity, note, out, print_json, warn_list
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.trace_files import (
     Paths,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agenteval.evaluators.traces.taxonomy import Taxonomy
     from agenteval.evaluators.traces.two_annotators import Overlap, TwoAnnotators
     from agenteval.records import Findings
-    from agenteval.report.grid import Cell
+    from agenteval.records.table import Cell
 
 app = typer.Typer(
     help="Mark errors by hand: export sheets, import what was filled in, compare two annotators.",
@@ -147,13 +147,16 @@ def agree(
 
 
 def _print(found: TwoAnnotators, names: tuple[str, str]) -> None:
-    from agenteval.cli.plan_table import print_table
-    from agenteval.report.grid import Grid, Head
-    from agenteval.report.sheet import Sheet, plain_table
+    from agenteval.records.table import Column, Table
+    from agenteval.report.terminal import print_table
 
-    heads = (Head("what"), Head("both", "", True), Head(f"only {names[0]}", "", True),
-             Head(f"only {names[1]}", "", True), Head("neither", "", True),
-             Head("positive agreement [95 %]", "", True), Head("kappa", "", True))  # fmt: skip
+    columns = (
+        Column("what", "what"), Column("both", "both", "count"),
+        Column("first", f"only {names[0]}", "count"), Column("second", f"only {names[1]}", "count"),
+        Column("neither", "neither", "count"),
+        Column("positive", "positive agreement [95 %]", "number"),
+        Column("kappa", "kappa", "number"),
+    )  # fmt: skip
     rows = [_row("spans", found.spans), _row("spans with category", found.pairs)]
     rows += [_row(f"trace holds {name}", one) for name, one in found.categories.items()]
     notes = [f"{found.traces} traces that both did"]
@@ -169,22 +172,21 @@ def _print(found: TwoAnnotators, names: tuple[str, str]) -> None:
             + kappa
         )
     notes += [f"{a} / {b} {n} times" for a, b, n in labels.mixed[:3]]
-    grid = Grid("agree", f"{names[0]} and {names[1]}", heads, tuple(rows))
-    print_table(plain_table(Sheet(grid, "; ".join(notes))))
+    title = f"{names[0]} and {names[1]}"
+    print_table(Table("agree", title, columns, tuple(rows), ("; ".join(notes),)), out())
     if found.unknown_spans:
         warn_list("places that are no LLM or tool span of their trace:", found.unknown_spans)
     if found.spans.kappa is None:
         note("kappa of spans needs the spans that could have been marked: --traces")
 
 
-def _row(name: str, one: Overlap) -> tuple[Cell, ...]:
-    from agenteval.report.grid import count, mean, number, plain, words
+def _row(name: str, one: Overlap) -> dict[str, Cell]:
+    from agenteval.records.table import Estimate
 
-    return (
-        words(name), count(one.both), count(one.only_first), count(one.only_second),
-        number(None) if one.neither is None else count(one.neither),
-        plain(mean(one.positive)), number(one.kappa),
-    )  # fmt: skip
+    return {
+        "what": name, "both": one.both, "first": one.only_first, "second": one.only_second,
+        "neither": one.neither, "positive": Estimate.of(one.positive), "kappa": one.kappa,
+    }  # fmt: skip
 
 
 def _by_trace(folder: Path, labels: Taxonomy) -> dict[str, Findings]:

@@ -140,13 +140,13 @@ def _show(job: LocateJob, found: Sequence[Stored], flags: Flags, *, as_json: boo
     if not found:
         warn("no trace has been examined")
         return
-    from agenteval.cli.plan_table import print_table
+    from agenteval.report.terminal import print_table
     from agenteval.report.traces_material import Finder, Material
-    from agenteval.report.traces_tables import plain_tables
+    from agenteval.report.traces_tables import finding_tables
 
     finder = Finder(found[0].finder, {one.findings.trace: one.findings for one in found})
-    for table in plain_tables(Material({}, [finder], job.taxonomy)):
-        print_table(table)
+    for table in finding_tables(Material({}, [finder], job.taxonomy)):
+        print_table(table, out())
     if line := printed(flags):
         out().print(line)
     for one in found:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.console import Verbosity, note
+from agenteval.cli.console import Verbosity, note, out
 from agenteval.cli.flags import outline_flags, run_flags, say
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.trace_files import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agenteval.evaluators.traces.outline import Outline
     from agenteval.evaluators.traces.taxonomy import Taxonomy
     from agenteval.records import Findings, Span
-    from agenteval.report.sheet import Sheet
+    from agenteval.records.table import Table
     from agenteval.report.traces_material import Finder, Material
     from agenteval.store.unfinished import Unfinished
 
@@ -69,11 +69,11 @@ def report(
         open_ = begun.as_json(unfinished)
         print_json([{**one, "unfinished": open_} for one in _as_json(material)])
     else:
-        from agenteval.cli.plan_table import print_table
-        from agenteval.report.traces_tables import plain_tables
+        from agenteval.report.terminal import print_table
+        from agenteval.report.traces_tables import finding_tables
 
-        for table in plain_tables(material):
-            print_table(table)
+        for table in finding_tables(material):
+            print_table(table, out())
         say(material.flags)
         if material.flags.examined and not paths:
             note(": ".join(_EXCERPTS))
@@ -182,7 +182,7 @@ def _only(finder: Finder, outlines: dict[str, Outline]) -> Finder:
 
 def _scores(
     finder: Finder, truth: Sequence[Annotation], outlines: dict[str, Outline], labels: Taxonomy
-) -> list[Sheet]:
+) -> list[Table]:
     """The tables of a finder against gold, its name in their titles."""
     from dataclasses import replace
 
@@ -190,7 +190,7 @@ def _scores(
     from agenteval.evaluators.traces.score_tables import score_tables
     from agenteval.evaluators.traces.scorer import Scoring
     from agenteval.evaluators.traces.scoring import evaluate
-    from agenteval.report.traces_tables import sheet_of
+    from agenteval.report.traces_tables import table_of
 
     said = [read_annotation(official_text(f, extra=True), t, labels)
             for t, f in finder.findings.items()]  # fmt: skip
@@ -199,7 +199,7 @@ def _scores(
     except ValueError as error:
         raise InputError(str(error), "--gold") from error
     tables = score_tables(result)[:2]
-    return [sheet_of(replace(t, title=f"{finder.name}: {t.title}")) for t in tables]
+    return [table_of(replace(t, title=f"{finder.name}: {t.title}")) for t in tables]
 
 
 def _spans(outlines: dict[str, Outline]) -> dict[str, tuple[Span, ...]]:

@@ -157,13 +157,12 @@ def print_scores(result: Result, *, official: bool = False) -> None:
 
 def _print(table: PlainTable, said: set[str]) -> None:
     """A table; a note that stood under an earlier one is not repeated."""
-    from agenteval.cli.plan_table import print_table
-    from agenteval.report.sheet import plain_table
-    from agenteval.report.traces_tables import sheet_of
+    from agenteval.report.terminal import print_table
+    from agenteval.report.traces_tables import table_of
 
     fresh = tuple(one for one in table.notes if one not in said)
     said.update(fresh)
-    print_table(plain_table(sheet_of(table, notes=fresh)))
+    print_table(table_of(table, notes=fresh), out())
 
 
 def _unscored(result: Result, most: float) -> int:

@@ -132,7 +132,7 @@ def print_trace(seen: Outline, said: list[tuple[str, Findings]], *, most: int, c
     from rich.tree import Tree
 
     from agenteval.evaluators.traces.forest import Bounds, forest
-    from agenteval.report.traces_trees import kinds_of
+    from agenteval.report.traces import kinds_of
 
     at: defaultdict[str, list[tuple[str, Finding]]] = defaultdict(list)
     for finder, one in said:
@@ -164,7 +164,7 @@ def _add(above: Tree, node: Drawn, at: dict[str, list[tuple[str, Finding]]], cha
 
 
 def _rest(branch: Tree, hidden: dict[str, int]) -> None:
-    from agenteval.report.traces_trees import kinds_of
+    from agenteval.report.traces import kinds_of
     from agenteval.text import plural
 
     if hidden:
@@ -173,7 +173,7 @@ def _rest(branch: Tree, hidden: dict[str, int]) -> None:
 
 
 def _span_line(span: OutlineSpan, chars: int) -> str:
-    from agenteval.report.traces_trees import facts_of
+    from agenteval.report.traces import facts_of
 
     colour = _COLOURS.get(span.kind, "dim")
     parts = [f"[{colour}]{_safe(span.kind)}[/{colour}] [bold]{_short(span.name, _NAME)}[/bold]"]

@@ -116,7 +116,7 @@ def _print(found: list[Stats], *, each: bool) -> None:
 
 
 def _row(one: Stats) -> tuple[str, ...]:
-    from agenteval.report.traces_trees import kinds_of
+    from agenteval.report.traces import kinds_of
 
     reported = "–" if one.reported is None else f"{one.reported:,}"
     ratio = f"{one.condensed / one.tokens:.1%}" if one.tokens else "–"

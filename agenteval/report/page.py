@@ -211,6 +211,16 @@ def render(page: Page) -> str:
     return text
 
 
+def signs_text(signs: Sequence[str]) -> list[Block]:
+    """That a text is meant for the judge; nothing without a sign."""
+    if not signs:
+        return []
+    words: list[str | Piece] = ["This text seems to talk to the judge: "]
+    for sign in signs:
+        words += [badge(sign, "drop"), " "]
+    return [Text(words, "warning")]
+
+
 def gallery(
     plan: Iterable[tuple[str, str, Callable[[], Any]]],
 ) -> tuple[list[Chart], list[str]]:
@@ -268,6 +278,8 @@ def _cell(cell: Cell, column: Column, drawn: bool, links: Mapping[str, str]) -> 
     key = sort_key(cell)
     number = float(key) if column.number and isinstance(key, (int, float)) else None
     kind = "none" if cell is None else "zero" if cell == 0 and column.number else ""
+    if isinstance(cell, str) and column.number:
+        kind = "figure"
     if not isinstance(cell, Estimate):
         return _TableCell(text, kind, number, link=links.get(text, ""))
     kind = {"passed": "pass", "failed": "fail"}.get(cell.mark, "" if number is not None else "none")

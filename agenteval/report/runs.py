@@ -13,7 +13,18 @@ from agenteval.readers.injection import texts_signs
 from agenteval.records.table import Cell, Column, Table, shown
 from agenteval.report.diff import edits
 from agenteval.report.material import Material, RunTexts, Said
-from agenteval.report.page import Block, Card, Cards, Item, Items, Piece, Text, Words, badge
+from agenteval.report.page import (
+    Block,
+    Card,
+    Cards,
+    Item,
+    Items,
+    Piece,
+    Text,
+    Words,
+    badge,
+    signs_text,
+)
 from agenteval.report.text import cut, variant_label
 from agenteval.report.utility_tables import originals
 from agenteval.stats.scores import ORIGINAL, ScoreTable
@@ -204,16 +215,6 @@ def _each(
 def _size(blocks: Sequence[Block]) -> int:
     """Characters of all texts, about."""
     return len(repr(blocks))
-
-
-def signs_text(signs: Sequence[str]) -> list[Block]:
-    """That a text is meant for the judge; nothing without a sign."""
-    if not signs:
-        return []
-    words: list[str | Piece] = ["This text seems to talk to the judge: "]
-    for sign in signs:
-        words += [badge(sign, "drop"), " "]
-    return [Text(words, "warning")]
 
 
 def _blocks(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from agenteval.evaluators.traces.outline import Outline
 from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.records import Finding, Findings
-from agenteval.report.sheet import Sheet
+from agenteval.records.table import Table
 from agenteval.trust.flagged import Flags
 
 
@@ -29,14 +29,14 @@ class Finder:
 class Material:
     """Outlines by trace id (a trace may have none), finders, and the taxonomy for the order.
 
-    `scores` are further tables with a note each, such as the scores against the gold. `flags` are
+    `scores` are further tables, such as the scores against the gold. `flags` are
     the traces whose text seems to talk to the judge.
     """
 
     outlines: Mapping[str, Outline]
     finders: Sequence[Finder]
     taxonomy: Taxonomy
-    scores: Sequence[Sheet] = field(default=())
+    scores: Sequence[Table] = field(default=())
     flags: Flags = Flags()  # noqa: RUF009  frozen
 
     @property

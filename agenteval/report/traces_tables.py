@@ -1,17 +1,14 @@
-"""The tables of findings: one form for the page, one of plain text for the terminal."""
+"""The tables of findings in traces: who examined what, errors by category, grades."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 
-from agenteval.evaluators.traces.score_tables import PlainTable as ScoreTable
+from agenteval.evaluators.traces.score_tables import PlainTable
 from agenteval.records import GRADES, slug
-from agenteval.report.grid import Cell, Grid, Head, count, number, words
-from agenteval.report.sheet import PlainTable, Sheet, plain_table
-from agenteval.report.text import shown
+from agenteval.records.table import Cell, Column, Table
 from agenteval.report.traces_material import Finder, Material
 
 # As in "0.500 (2 cases: too few for a bootstrap)"; "n/a (constant)" stays.
@@ -19,45 +16,10 @@ _REASON = re.compile(r"(-?[0-9][0-9.]*) \((.+)\)$")
 _NUMBER = re.compile(r"-?[0-9]|-$|n/a")
 
 
-def sheets(material: Material) -> list[Sheet]:
+def finding_tables(material: Material) -> list[Table]:
     """Coverage, categories, grades, then the scores where there are any."""
     made = [_coverage(material), _categories(material), _grades(material)]
-    return [*(s for s in made if s is not None), *material.scores]
-
-
-def plain_tables(material: Material) -> list[PlainTable]:
-    """The same tables as plain text for a terminal.
-
-    Texts from outside are cleared of control characters, but not of the markup of whoever prints
-    them.
-    """
-    return [plain_table(sheet) for sheet in sheets(material)]
-
-
-def sheet_of(table: ScoreTable, *, notes: Sequence[str] | None = None) -> Sheet:
-    """A table of the scorer; `notes` in place of its own where given.
-
-    Why numbers have no interval is said once below, not in every cell.
-    """
-    reasons = dict.fromkeys(m[2] for row in table.rows for c in row if (m := _REASON.match(c)))
-    table = replace(table, rows=tuple(tuple(_REASON.sub(r"\1", c) for c in r) for r in table.rows))
-    right = [
-        bool(table.rows) and all(_NUMBER.match(row[i]) or not row[i] for row in table.rows)
-        for i in range(len(table.columns))
-    ]
-    heads = tuple(Head(name, "", is_) for name, is_ in zip(table.columns, right, strict=True))
-    rows = tuple(
-        tuple(
-            Cell(shown(text), None, is_, "" if text else "none")
-            for text, is_ in zip(row, right, strict=True)
-        )
-        for row in table.rows
-    )
-    told = [*(table.notes if notes is None else notes), *(f"no interval: {r}" for r in reasons)]
-    note = shown(". ".join(one[0].upper() + one[1:] for one in told if one))
-    return Sheet(
-        Grid(f"score-{slug(table.title)}", shown(table.title), heads, rows), note and f"{note}."
-    )
+    return [*(table for table in made if table is not None), *material.scores]
 
 
 def failures(finder: Finder) -> Counter[str]:
@@ -65,46 +27,81 @@ def failures(finder: Finder) -> Counter[str]:
     return Counter(f.status for f in finder.findings.values() if f.status is not None)
 
 
-def _coverage(material: Material) -> Sheet | None:
+def table_of(table: PlainTable, *, notes: Sequence[str] | None = None) -> Table:
+    """A table of the scorer; `notes` in place of its own where given.
+
+    Why numbers have no interval is said once below, not in every cell.
+    """
+    reasons = dict.fromkeys(m[2] for row in table.rows for c in row if (m := _REASON.match(c)))
+    keys = [f"column_{i}" for i in range(len(table.columns))]
+    rows = tuple(
+        {key: _REASON.sub(r"\1", text) or None for key, text in zip(keys, row, strict=True)}
+        for row in table.rows
+    )
+    columns = tuple(
+        Column(key, name, "count" if _figures(row[i] for row in table.rows) else "text")
+        for i, (key, name) in enumerate(zip(keys, table.columns, strict=True))
+    )
+    lines = [*(table.notes if notes is None else notes), *(f"no interval: {r}" for r in reasons)]
+    told = tuple(f"{line[0].upper()}{line[1:].rstrip('.')}." for line in lines if line)
+    return Table(f"score-{slug(table.title)}", table.title, columns, rows, told)
+
+
+def _figures(cells: object) -> bool:
+    texts = [str(c) for c in cells]  # type: ignore[attr-defined]
+    return bool(texts) and all(_NUMBER.match(text) or not text for text in texts)
+
+
+def _name(finder: Finder) -> str:
+    return f"{finder.name} (gold)" if finder.gold else finder.name
+
+
+def _coverage(material: Material) -> Table | None:
     if not material.finders:
         return None
-    heads = (Head("finder"), Head("examined", "traces about which it said something", True),
-             Head("failed", "traces that it could not examine", True),
-             Head("not tried", "", True), Head("errors found", "", True),
-             Head("per trace", "errors for each trace examined", True),
-             Head("without errors", "traces examined in which it found none", True),
-             Head("rejected", "said, and not taken: no such span, or words that do not stand there",
-                  True), Head("why failed"))  # fmt: skip
+    columns = (
+        Column("finder", "finder"),
+        Column("examined", "examined", "count", "traces about which it said something"),
+        Column("failed", "failed", "count", "traces that it could not examine"),
+        Column("not_tried", "not tried", "count"),
+        Column("errors", "errors found", "count"),
+        Column("per_trace", "per trace", "seconds", "errors for each trace examined"),
+        Column("clean", "without errors", "count", "traces examined in which it found none"),
+        Column("rejected", "rejected", "count",
+               "said, and not taken: no such span, or words that do not stand there"),
+        Column("why", "why failed"),
+    )  # fmt: skip
     total = len(material.traces)
-    rows = []
+    rows: list[dict[str, Cell]] = []
     for finder in material.finders:
         known = list(finder.known())
-        found = sum(len(f.findings) for f in known)
-        failed = failures(finder)
-        why = ", ".join(f"{status} {n:,}" for status, n in failed.most_common())
-        rows.append((
-            words(_name(finder)), count(len(known)),
-            Cell(f"{failed.total():,}", failed.total(), True, "fail" if failed else "zero"),
-            count(total - len(finder.findings)), count(found),
-            number(found / len(known) if known else None, ".1f"),
-            count(sum(not f.findings for f in known)),
-            count(sum(len(f.rejected) for f in finder.findings.values())), words(why),
-        ))  # fmt: skip
+        errors, failed = sum(len(f.findings) for f in known), failures(finder)
+        rows.append({
+            "finder": _name(finder), "examined": len(known), "failed": failed.total(),
+            "not_tried": total - len(finder.findings), "errors": errors,
+            "per_trace": errors / len(known) if known else None,
+            "clean": sum(not f.findings for f in known),
+            "rejected": sum(len(f.rejected) for f in finder.findings.values()),
+            "why": ", ".join(f"{status} {n:,}" for status, n in failed.most_common()) or None,
+        })  # fmt: skip
     note = (
         "A trace that a finder could not examine is no trace without errors: it is in none of the "
         "other tables."
     )
-    return Sheet(Grid("coverage", f"Finders on {total:,} traces", heads, tuple(rows)), note)
+    return Table("coverage", f"Finders on {total:,} traces", columns, tuple(rows), (note,))
 
 
-def _categories(material: Material) -> Sheet | None:
+def _categories(material: Material) -> Table | None:
     names = material.categories()
     if not names:
         return None
-    heads = [Head("category"), Head("area")]
-    columns = []
-    for finder in material.finders:
-        heads.append(Head(_name(finder), "errors (in so many traces)", True))
+    columns = [Column("category", "category"), Column("area", "area")]
+    rows: list[dict[str, Cell]] = []
+    for name in names:
+        leaf = material.taxonomy.find(name)
+        rows.append({"category": name, "area": leaf.area if leaf else "not in the taxonomy"})
+    rows.append({"category": "all"})
+    for i, finder in enumerate(material.finders):
         errors: Counter[str] = Counter()
         traces: defaultdict[str, set[str]] = defaultdict(set)
         for said in finder.known():
@@ -112,48 +109,33 @@ def _categories(material: Material) -> Sheet | None:
                 name = material.category(one.category)
                 errors[name] += 1
                 traces[name].add(said.trace)
-        columns.append((errors, traces))
-    rows = []
-    for name in names:
-        leaf = material.taxonomy.find(name)
-        area = words(leaf.area) if leaf else words("not in the taxonomy", kind="fail")
-        cells = [_times(errors[name], len(traces[name])) for errors, traces in columns]
-        rows.append((words(name), area, *cells))
-    totals = [_times(errors.total(), len(set().union(*traces.values())))
-              for errors, traces in columns]  # fmt: skip
-    rows.append((words("all"), words(""), *totals))
-    note = "Errors, and in brackets the number of traces that hold them."
-    return Sheet(Grid("categories", "Errors by category", tuple(heads), tuple(rows)), note)
+        columns += [Column(f"errors_{i}", _name(finder), "count", "errors"),
+                    Column(f"traces_{i}", "traces", "count", "traces that hold them")]  # fmt: skip
+        for row, name in zip(rows, names, strict=False):
+            row |= {f"errors_{i}": errors[name], f"traces_{i}": len(traces[name])}
+        whole = len(set().union(*traces.values()))
+        rows[-1] |= {f"errors_{i}": errors.total(), f"traces_{i}": whole}
+    note = "Errors of each finder, and beside them the number of traces that hold them."
+    return Table("categories", "Errors by category", tuple(columns), tuple(rows), (note,))
 
 
-def _times(errors: int, traces: int) -> Cell:
-    return Cell(
-        f"{errors:,} ({traces:,})" if errors else "0", errors, True, "" if errors else "zero"
-    )
-
-
-def _grades(material: Material) -> Sheet | None:
+def _grades(material: Material) -> Table | None:
     names = (*GRADES, "overall")
-    rows = []
+    rows: list[dict[str, Cell]] = []
     for finder in material.finders:
-        given = {n: [g.value for f in finder.known() if (g := f.grades.get(n)) is not None
-                     and g.value is not None] for n in names}  # fmt: skip
-        if any(given.values()):
-            rows.append((words(_name(finder)), *(_average(given[n]) for n in names)))
+        row: dict[str, Cell] = {"finder": _name(finder)}
+        for name in names:
+            given = [g.value for f in finder.known() if (g := f.grades.get(name)) is not None
+                     and g.value is not None]  # fmt: skip
+            if given:
+                row |= {name: sum(given) / len(given), f"{name}_n": len(given)}
+        if len(row) > 1:
+            rows.append(row)
     if not rows:
         return None
-    heads = (Head("finder"), *(Head(n.replace("_", " "), "mean (number of traces)", True)
-                               for n in names))  # fmt: skip
-    note = "Means on the scale of 1 (bad) to 5 (good); in brackets the number of traces graded."
-    return Sheet(Grid("grades", "Grades of whole traces", heads, tuple(rows)), note)
-
-
-def _average(values: list[float]) -> Cell:
-    if not values:
-        return number(None)
-    average = sum(values) / len(values)
-    return Cell(f"{average:.2f} ({len(values):,})", average, True)
-
-
-def _name(finder: Finder) -> str:
-    return shown(f"{finder.name} (gold)" if finder.gold else finder.name)
+    columns = [Column("finder", "finder")]
+    for name in names:
+        columns += [Column(name, name.replace("_", " "), "number", "mean"),
+                    Column(f"{name}_n", "traces", "count", "traces graded")]  # fmt: skip
+    note = "Means on the scale of 1 (bad) to 5 (good), and beside them the number of traces graded."
+    return Table("grades", "Grades of whole traces", tuple(columns), tuple(rows), (note,))
