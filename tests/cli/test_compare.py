@@ -212,8 +212,8 @@ def test_ranks_compare_systems_but_not_experiments(cli: Cli, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("a", "b", "code", "outcome"),
     [
-        ("style-0", "style-1", 0, "pass"),
-        ("style-1", "style-0", 1, "fail"),
+        ("style-0", "style-1", 0, "met"),
+        ("style-1", "style-0", 1, "missed"),
         ("style-1", "style-1x", 4, "undecided"),
     ],
 )
