@@ -6,7 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -304,7 +304,6 @@ async def _run(
 ) -> WorkflowReport:
     import asyncio
 
-    from agenteval.store import Store
 
     if dry_run:
         return WorkflowReport(title=f"flow {campaign.level}", tables=(), bill=campaign.bill(store))

@@ -27,11 +27,13 @@ _WHY = (
 
 def test_bill(job: PlanJob, cases: Sequence[Case]) -> Bill:
     """What `plan test` would ask, from what is stored."""
-    from agenteval.campaign import open_trials
+    from agenteval.evaluators.planning.trials import plan_trials
 
     system = plan_job.make_system(job)
     with planned_store(job.store) as store:
-        work = open_trials(store, cases, system, job.trials, retry_failed=job.retry_failed)
+        work = plan_trials(
+            store, cases, system, job.trials, job.rules, retry_failed=job.retry_failed
+        ).units
         asked = _trials(job, system, Counter(case.sha256 for case, _ in work), cases)
         return _bill("plan test", job, system, store, (*_about(system, cases, len(work)),), asked)
 
@@ -39,7 +41,7 @@ def test_bill(job: PlanJob, cases: Sequence[Case]) -> Bill:
 def capability_bill(job: PlanJob, suites: Mapping[int, Sequence[Case]], threshold: float) -> Bill:
     """What `plan capability` would ask. It goes on to more actions as long as enough pass: certain
     is the first number of actions that is not stored whole."""
-    from agenteval.campaign import open_trials
+    from agenteval.evaluators.planning.trials import plan_trials
 
     system = plan_job.make_system(job)
     reached: list[Case] = []
@@ -48,7 +50,7 @@ def capability_bill(job: PlanJob, suites: Mapping[int, Sequence[Case]], threshol
     most: Counter[str] = Counter()
     with planned_store(job.store) as store:
         for suite in suites.values():
-            work = open_trials(store, suite, system, job.trials)
+            work = plan_trials(store, suite, system, job.trials, job.rules).units
             reached += suite
             most.update(case.sha256 for case, _ in work)
             possible += len(work)
@@ -64,8 +66,8 @@ def capability_bill(job: PlanJob, suites: Mapping[int, Sequence[Case]], threshol
 
 def _goes_on(job: PlanJob, store: Store, suite: Sequence[Case], threshold: float) -> bool:
     """Whether the stored trials of a number of actions lead to the next."""
-    from agenteval.campaign import load_attempts
     from agenteval.evaluators.planning.capability import goes_on
+    from agenteval.evaluators.planning.trials import load_attempts
 
     key = plan_job.make_system(job).sha256
     found = load_attempts(
@@ -77,10 +79,10 @@ def _goes_on(job: PlanJob, store: Store, suite: Sequence[Case], threshold: float
 
 def dissect_bill(job: PlanJob, store: Store, failed: Sequence[Case], how: DissectOptions) -> Bill:
     """What `plan dissect` would ask of these failed cases."""
-    from agenteval.dissections import open_dissections
+    from agenteval.evaluators.planning.dissections import plan_dissections
 
     system = plan_job.make_system(job)
-    work = open_dissections(store, failed, system, how)
+    work = plan_dissections(store, failed, system, how).units
     last = 1 if how.paper_literal else how.tries
     every = how.original + 2 * how.tries + last
     first = every if how.full else 1 if how.paper_literal else how.original

@@ -15,7 +15,6 @@ from agenteval.cli.console import (
     print_json,
     warn_list,
 )
-from agenteval.cli.ending import draining
 from agenteval.cli.job import make_limits
 from agenteval.cli.plan_job import PlanJob
 from agenteval.cli.plan_run import Lexicon, Suite
@@ -24,8 +23,8 @@ from agenteval.errors import InputError
 if TYPE_CHECKING:
     from agenteval.evaluators.planning.case import Case
     from agenteval.evaluators.planning.dissect import DissectOptions
+    from agenteval.experiment import Ended
     from agenteval.store import Store
-    from agenteval.trialling import Ended
 
 
 def dissect(
@@ -93,10 +92,10 @@ def _run(
 ) -> int:
     import asyncio
 
-    from agenteval.campaign import EVALUATOR
     from agenteval.cli.plan_table import print_dissections
-    from agenteval.dissections import evaluator_name, load_dissections
+    from agenteval.evaluators.planning.dissections import evaluator_name, load_dissections
     from agenteval.evaluators.planning.suite import read_suite
+    from agenteval.evaluators.planning.trials import EVALUATOR
     from agenteval.store import Store, Trials, default_path
 
     cases = list(read_suite(suite, how.choices.lexicon))
@@ -132,7 +131,7 @@ def _run(
 
 def _failed(store: Store, cases: Sequence[Case], system_key: str, job: PlanJob) -> list[Case]:
     """Cases with a trial that did not pass, in the suite's order."""
-    from agenteval.campaign import load_attempts
+    from agenteval.evaluators.planning.trials import load_attempts
 
     keys = [case.sha256 for case in cases]
     with store.snapshot():
@@ -168,14 +167,14 @@ def _readable(cases: Sequence[Case], how: DissectOptions) -> list[Case]:
 
 async def _dissect(job: PlanJob, store: Store, cases: Sequence[Case], how: DissectOptions) -> Ended:
     from agenteval.cli.progress import live
-    from agenteval.dissections import open_dissections, run_dissections
+    from agenteval.evaluators.planning.dissections import plan_dissections
+    from agenteval.experiment import Experiment
 
+    at_once = job.limits.concurrency
     async with plan_job.opened_system(job, store) as system:
-        work = open_dissections(store, cases, system, how)
-        done = len(cases) - len(work)
-        note(f"{len(work)} failed cases to dissect" + (f", {done} done before" if done else ""))
-        with live(len(work), "dissecting", "cases") as update:
-            return await run_dissections(
-                store, system, work, how,
-                concurrency=job.limits.concurrency, on_progress=update, drain=draining(),
-            )  # fmt: skip
+        plan = plan_dissections(store, cases, system, how, concurrency=at_once)
+        left = len(plan.units)
+        done = len(cases) - left
+        note(f"{left} failed cases to dissect" + (f", {done} done before" if done else ""))
+        with live(left, "dissecting", "cases") as update:
+            return await Experiment(plan, store, workers=at_once, on_interrupt=note).run(update)

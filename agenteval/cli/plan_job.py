@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli.console import note, warn
-from agenteval.cli.ending import draining, say_interrupted, why_stopped
+from agenteval.cli.ending import say_interrupted, why_stopped
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from agenteval.agents import AgentLimits, System
     from agenteval.agents.spec import AgentSettings
-    from agenteval.campaign import Rules
     from agenteval.evaluators.planning.case import Case
+    from agenteval.evaluators.planning.trials import Rules
+    from agenteval.experiment import Ended
     from agenteval.models.limits import Limits
     from agenteval.records import Usage
     from agenteval.store import Store
-    from agenteval.trialling import Ended
 
 Agent = Annotated[
     str,
@@ -88,28 +88,28 @@ class PlanJob:
 def make_rules(seconds: float, turns: int, *, strict: bool) -> Rules:
     """Limits of a case and rules of the oracle."""
     from agenteval.agents import AgentLimits
-    from agenteval.campaign import Rules
     from agenteval.evaluators.planning.checker import CheckRules
+    from agenteval.evaluators.planning.trials import Rules
 
     return Rules(AgentLimits(seconds, turns), CheckRules(strict=strict))
 
 
 async def run_open(job: PlanJob, store: Store, cases: Sequence[Case], title: str) -> Ended:
     """Run what the store lacks of the system's trials at the cases."""
-    from agenteval.campaign import open_trials, run_trials
     from agenteval.cli.progress import live
+    from agenteval.evaluators.planning.trials import plan_trials
+    from agenteval.experiment import Experiment
 
     async with opened_system(job, store) as system:
-        work = open_trials(store, cases, system, job.trials, retry_failed=job.retry_failed)
-        done = len(cases) * job.trials - len(work)
-        note(
-            f"{system.name}: {len(work)} trials to run" + (f", {done} done before" if done else "")
+        plan = plan_trials(
+            store, cases, system, job.trials, job.rules, retry_failed=job.retry_failed
         )
-        with live(len(work), title, "trials") as update:
-            return await run_trials(
-                store, system, work, job.rules,
-                concurrency=job.limits.concurrency, on_progress=update, drain=draining(),
-            )  # fmt: skip
+        left = len(plan.units)
+        done = len(cases) * job.trials - left
+        note(f"{system.name}: {left} trials to run" + (f", {done} done before" if done else ""))
+        with live(left, title, "trials") as update:
+            experiment = Experiment(plan, store, workers=job.limits.concurrency, on_interrupt=note)
+            return await experiment.run(update)
 
 
 @asynccontextmanager
@@ -129,7 +129,7 @@ async def opened_system(job: PlanJob, store: Store) -> AsyncIterator[System]:
 
 def spent(store: Store, system_key: str) -> Usage:
     """What trials and dissections of a system have taken so far."""
-    from agenteval.campaign import EVALUATOR
+    from agenteval.evaluators.planning.trials import EVALUATOR
     from agenteval.records import Usage
     from agenteval.store import Trials
 

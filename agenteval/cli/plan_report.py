@@ -32,13 +32,13 @@ def report(
     quiet: options.Quiet = False,
 ) -> None:
     """Tables of all systems tried; with -o a self-contained page with figures and failures."""
-    from agenteval.campaign import EVALUATOR, load_attempts
     from agenteval.cli import begun
     from agenteval.cli.plan_run import show, write_runs
     from agenteval.cli.plan_synth import read_lexicon
     from agenteval.cli.plan_table import attempts_json, causes_of
-    from agenteval.dissections import load_dissections
+    from agenteval.evaluators.planning.dissections import load_dissections
     from agenteval.evaluators.planning.suite import read_suite
+    from agenteval.evaluators.planning.trials import EVALUATOR, load_attempts
     from agenteval.store import Store, default_path
     from agenteval.store.unfinished import unfinished_trials
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agenteval.evaluators.planning.dsl.lexicon import Lexicon as Words
     from agenteval.evaluators.planning.run import Attempt
     from agenteval.evaluators.planning.tallies import Cause
-    from agenteval.trialling import Ended
+    from agenteval.experiment import Ended
 
 Suite = Annotated[Path, typer.Argument(help="Suite of `plan synth`, or written by hand.")]
 Lexicon = Annotated[Path | None, typer.Option(help="Word lists the suite was made with.")]
@@ -99,7 +99,7 @@ def run_suite(job: PlanJob, cases: Sequence[Case]) -> tuple[list[Attempt], Ended
     """The system's trials at these cases, after running what was missing; None: interrupted."""
     import asyncio
 
-    from agenteval.campaign import EVALUATOR, load_attempts
+    from agenteval.evaluators.planning.trials import EVALUATOR, load_attempts
     from agenteval.store import Store, Trials, default_path
 
     system = plan_job.make_system(job)

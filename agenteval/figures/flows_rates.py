@@ -12,9 +12,9 @@ import numpy as np
 
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows import tallies
-from agenteval.evaluators.workflows.tallies import Tallies
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.scenario import FORMATS, Format
+from agenteval.evaluators.workflows.tallies import Tallies
 from agenteval.figures.marks import Floats, arrays, away
 from agenteval.figures.saving import save
 from agenteval.figures.style import (

@@ -13,6 +13,8 @@ from agenteval.evaluators.workflows.session import SessionEnd
 from agenteval.evaluators.workflows.tables import result_tables
 from agenteval.evaluators.workflows.tallies import CauseShare, SessionTally, Tallies
 from agenteval.evaluators.workflows.turn_score import TurnTable
+from agenteval.records.table import Estimate, Table, sort_key
+from agenteval.records.table import shown as cell_text
 from agenteval.report.flows_sessions import chosen, lost_sessions, shown_sessions
 from agenteval.report.flows_signs import flow_flags
 from agenteval.report.flows_turns import MOST_TURNS, WRONG, lost_turns, outcome_of, wrong_turns
@@ -22,7 +24,6 @@ from agenteval.report.pictures import Picture
 from agenteval.report.sheet import Sheet
 from agenteval.report.svg import inline
 from agenteval.report.template import environment, part, raw
-from agenteval.records.table import Estimate, Table, shown as cell_text, sort_key
 from agenteval.report.text import shown
 from agenteval.stats import Interval
 from agenteval.text import plural

@@ -347,9 +347,9 @@ def dissections(done: Done) -> Figures:
 
 def plan_tables(done: Done) -> Figures:
     """The rates of the report, which its JSON lacks: made from the store as the report does."""
-    from agenteval.campaign import load_attempts
     from agenteval.evaluators.planning import tallies
     from agenteval.evaluators.planning.checker import CheckRules
+    from agenteval.evaluators.planning.trials import load_attempts
     from agenteval.store import Store
 
     with Store(done.option("--store"), create=False) as store:
@@ -489,7 +489,7 @@ def _workflow_verdict(verdict: Mapping[str, Any] | None) -> Any:
 def workflow_tables(done: Done) -> Figures:
     """The rates of the report, which its JSON lacks: made from the store as the report does."""
     from agenteval.evaluators.workflows import tallies
-    from agenteval.flows import load_sessions, load_turns
+    from agenteval.evaluators.workflows.stored import load_sessions, load_turns
     from agenteval.store import Store
 
     with Store(done.option("--store"), create=False) as store:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.evaluators.base import Outcome, Unit, cell_key
+from agenteval.evaluators.utility.plan import make_plan
 from agenteval.evaluators.utility.probes.targets import Probing
-from agenteval.pipeline import execute, make_plan
+from agenteval.experiment import Experiment
 from agenteval.records import CallRecord, Run, Score, View
 from agenteval.store import Store
 from agenteval.trust.scores import scores_from_store
@@ -33,7 +34,7 @@ def test_originals_and_copies_of_the_runs_asked_for(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         for variant, some in (("original", originals), ("pad", copies(originals))):
             plan = make_plan(judge, some, criteria(2), store, repeats=2, variant=variant)
-            asyncio.run(execute(plan, judge, store, workers=2))
+            asyncio.run(Experiment(plan, store, workers=2).run())
         table = scores_from_store(
             store, judge.source.sha256,
             criteria=[criteria(2)[0].sha256], runs=[v.sha256 for _, v in originals[:3]], repeats=2,
@@ -78,7 +79,7 @@ def check_ranks(folder: Path, *, apart: bool) -> None:
     with Store(folder / "s.db") as store:
         for who, variant, some in ((judge, "original", originals), (other, "pad", made)):
             plan = make_plan(who, some, criteria(1), store, repeats=1, variant=variant)
-            asyncio.run(execute(plan, who, store, workers=1))
+            asyncio.run(Experiment(plan, store, workers=1).run())
         table = scores_from_store(
             store, judge.source.sha256,
             criteria=[criteria(1)[0].sha256], runs=[v.sha256 for _, v in originals],
