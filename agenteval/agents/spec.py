@@ -81,8 +81,8 @@ def assistant(
     scripted: ScriptedAssistants | None = None,
     more: OnModel | None = None,
 ) -> AssistantSystem:
-    """As `system`, for conversations; a function of (messages, tools) is one too. `more` are further
-    adapters that run a model."""
+    """As `system`, for conversations; a function of (messages, tools) is one too. `more` are
+    further adapters that run a model."""
     chosen: AssistantSystem = _Assistants(settings, scripted, more).choose(spec)[0]
     return chosen
 

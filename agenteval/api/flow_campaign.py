@@ -53,7 +53,7 @@ class Campaign:
     judge: ModelChoice | None = None
     cast: Cast | None = None
     simulator: ModelChoice | None = None
-    turn_limits: AgentLimits = AgentLimits()
+    turn_limits: AgentLimits = AgentLimits()  # noqa: RUF009  frozen
     record: Path | None = None
 
     @cached_property

@@ -1,19 +1,19 @@
-"""Agents that serve users by a procedure: whole sessions, single turns, and what is stored of them."""
+"""Agents that serve users by a procedure: sessions, single turns, and what is stored of them."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agenteval.agents import AgentFailure, AgentLimits
+from agenteval.agents import AgentLimits
 from agenteval.agents.spec import AgentSettings
 from agenteval.api.flow_campaign import Campaign
 from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, synchronous
+from agenteval.api.workflow_report import WorkflowReport, trials_report
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.assistants import Agent, Assistants
 from agenteval.evaluators.workflows.cases import (
@@ -24,22 +24,13 @@ from agenteval.evaluators.workflows.cases import (
     session_cases,
     turn_cases,
 )
-from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.scenario import FORMATS, Format
-from agenteval.evaluators.workflows.session import SessionFailure
 from agenteval.evaluators.workflows.stored import EVALUATORS, load_sessions, load_turns
-from agenteval.evaluators.workflows.tables import result_tables
-from agenteval.evaluators.workflows.tallies import Tallies
 from agenteval.models.factory import ModelChoice, choose_model
 from agenteval.models.limits import Limits
-from agenteval.records import Record
-from agenteval.report.flows_signs import flow_flags, flow_signs
-from agenteval.report.report import Report
-from agenteval.text import plural
 from agenteval.trust.gates import least_gate, unscored_gate
 
 if TYPE_CHECKING:
-    from agenteval.models.rehearsal import Bill
     from agenteval.store import Store
 
 Roles = str | Path | OpenRole | Sequence[str | Path | OpenRole] | None
@@ -47,40 +38,6 @@ _NO_TRIAL = "run `agenteval flow session` or `agenteval flow turn` first"
 CALLS = 60  # of a session at most
 LIMITS = Limits(concurrency=4)
 _JUDGELESS = "(without --judge, what only a judge can decide stays undecided)"
-
-
-@dataclass(frozen=True, kw_only=True)
-class WorkflowReport(Report):
-    """Rates by agent and format of the procedure, with the trials behind them.
-
-    `bill` is what a dry run says would be asked; None after a real one.
-    """
-
-    sessions: tuple[SessionResult, ...] = ()
-    turns: tuple[TurnResult, ...] = ()
-    bill: Bill | None = None
-
-    @property
-    def trials(self) -> tuple[SessionResult | TurnResult, ...]:
-        """Sessions, then turns."""
-        return (*self.sessions, *self.turns)
-
-    @property
-    def failures(self) -> tuple[SessionResult | TurnResult, ...]:
-        """Trials that brought nothing to judge: they are in no rate."""
-        return tuple(t for t in self.trials if _failure(t) is not None)
-
-    def records(self) -> list[dict[str, Any]]:
-        """A row for each trial: what it is of, its status, and what the verdict says."""
-        return [_flat(trial) for trial in self.trials]
-
-    def page(self, most_sessions: int = 100) -> str:
-        """The results as one HTML page, with at most so many sessions to unfold."""
-        from agenteval.report.flows import flows_page
-
-        return flows_page(
-            self.sessions, self.turns, most_sessions=most_sessions, unfinished=self.unfinished
-        )
 
 
 async def aflow_sessions(  # noqa: PLR0913  each can change what is found
@@ -252,7 +209,7 @@ def flow_results(
     if not (sessions or turns):
         begun = "".join(f"; {one.line}" for one in unfinished)
         raise InputError(f"no trial of a workflow is stored here yet; {_NO_TRIAL}{begun}")
-    known = {r.case.role for r in (*sessions, *turns)}
+    known = {r.case.role for r in [*sessions, *turns]}
     for name in roles or ():
         if name not in known:
             listed = ", ".join(sorted(known))
@@ -261,15 +218,18 @@ def flow_results(
     sessions = [r for r in sessions if r.case.role in chosen]
     turns = [r for r in turns if r.case.role in chosen]
     versions = {(r.case.role, r.case.task.partition(" [")[0], r.case.version)
-                for r in (*sessions, *turns)}  # fmt: skip
+                for r in [*sessions, *turns]}  # fmt: skip
     often = Counter((role, task) for role, task, _ in versions)
     changed = sorted({role for (role, _), n in often.items() if n > 1})
-    notes = [f"several versions of {', '.join(changed)} are stored; each counts as tasks of its own "
-             "(`flow session` and `flow turn` show the present one)"] if changed else []  # fmt: skip
+    notes = [
+        f"several versions of {', '.join(changed)} are stored; each counts as tasks of its own (`flow "
+        "session` and `flow turn` show the present one)"
+    ] if changed else []  # fmt: skip
+    report = trials_report(sessions, turns, notes)
     return replace(
-        _report(sessions, turns, notes),
+        report,
         unfinished=tuple(one.line for one in unfinished),
-        data={**_data(sessions, turns), "unfinished": [one.json() for one in unfinished]},
+        data={**report.data, "unfinished": [one.json() for one in unfinished]},
     )
 
 
@@ -283,13 +243,14 @@ def read_roles(roles: Roles, *, backend: bool) -> list[OpenRole]:
     folders: list[str | Path | OpenRole] = list(roles or role_folders().values())
     if not folders:
         raise InputError("no role is found; a role is a folder with a role.yaml", "ROLE")
-    # A role is called as its folder, which "." does not say.
-    whole = {
-        one if isinstance(one, OpenRole)
-        else Path(os.path.abspath(find_role(str(one), "ROLE"))): None
-        for one in folders
-    }  # fmt: skip
-    return [one if isinstance(one, OpenRole) else open_role(one, backend=backend) for one in whole]
+    opened_roles: dict[str, OpenRole] = {}
+    for one in folders:
+        if isinstance(one, OpenRole):
+            opened_roles[str(one.folder)] = one
+        else:  # a role is called as its folder, which "." does not say
+            folder = Path(os.path.abspath(find_role(str(one), "ROLE")))
+            opened_roles[str(folder)] = open_role(folder, backend=backend)
+    return list(opened_roles.values())
 
 
 async def _run(
@@ -303,7 +264,6 @@ async def _run(
     dry_run: bool,
 ) -> WorkflowReport:
     import asyncio
-
 
     if dry_run:
         return WorkflowReport(title=f"flow {campaign.level}", tables=(), bill=campaign.bill(store))
@@ -368,81 +328,7 @@ def _finished(campaign: Campaign, store: Store, watch: Watch) -> WorkflowReport:
         listed = ", ".join(f"{status} in {n}" for status, n in sorted(failed.items()))
         watch.warn(f"a judge failed ({listed} of {len(sessions) + len(turns)} trials); where its "
                    "endpoint failed, the same command asks again")  # fmt: skip
-    return _report(sessions, turns, watch.notes)
-
-
-def _report(
-    sessions: Sequence[SessionResult], turns: Sequence[TurnResult], notes: Sequence[str]
-) -> WorkflowReport:
-    agents = sorted({r.agent for r in (*sessions, *turns)})
-    counts = [plural(len(own), word) for own, word in ((sessions, "session"), (turns, "turn")) if own]
-    who = ", ".join(agents[:3]) + (f" and {len(agents) - 3} more" if len(agents) > 3 else "")
-    flagged = flow_flags(sessions, turns).line
-    return WorkflowReport(
-        title=f"{who}: {' and '.join(counts)}" if agents else "no trial has been run",
-        tables=result_tables(sessions, turns, Tallies(sessions, turns)),
-        notes=(*notes, *([flagged] if flagged else [])),
-        data=_data(sessions, turns),
-        sessions=tuple(sessions),
-        turns=tuple(turns),
-    )
-
-
-def _data(
-    sessions: Sequence[SessionResult], turns: Sequence[TurnResult]
-) -> Mapping[str, Any]:
-    return {"trials": [*map(_trial, sessions), *map(_trial, turns)]}
-
-
-def _failure(trial: SessionResult | TurnResult) -> SessionFailure | AgentFailure | None:
-    did = trial.log if isinstance(trial, SessionResult) else trial.prediction
-    return did if isinstance(did, SessionFailure | AgentFailure) else None
-
-
-def _about(trial: SessionResult | TurnResult) -> dict[str, Any]:
-    case, failure = trial.case, _failure(trial)
-    return {
-        "level": case.level, "case": case.id, "task": case.task, "domain": case.domain,
-        "role": case.role, "scenarios": list(case.scenarios), "agent": trial.agent,
-        "format": trial.format, "system": trial.system, "settings": trial.settings,
-        "trial": trial.trial, "status": "done" if failure is None else failure.status,
-    }  # fmt: skip
-
-
-def _trial(trial: SessionResult | TurnResult) -> dict[str, Any]:
-    """Everything about a trial as JSON values."""
-    row = _about(trial)
-    if isinstance(trial, SessionResult):
-        did: Record = trial.log
-        row["seconds"] = trial.seconds
-    else:
-        did, row["grade"] = trial.prediction, _dumped(trial.grade)
-        row["failures"] = list(trial.failures)
-    signs = flow_signs(trial)
-    row["signs"] = None if signs is None else list(signs)
-    return {**row, "log": _dumped(did), "verdict": _dumped(trial.verdict)}
-
-
-def _dumped(record: Record | None) -> Any:
-    """As JSON can hold it: what is half a character in an agent's words becomes a mark."""
-    return None if record is None else json.loads(record.model_dump_json())
-
-
-def _flat(trial: SessionResult | TurnResult) -> dict[str, Any]:
-    """One row of an export."""
-    row = {k: v for k, v in _about(trial).items() if k != "settings"}
-    row["scenarios"] = "+".join(row["scenarios"])
-    if isinstance(trial, SessionResult):
-        v = trial.verdict
-        names = ("success", "decided_by", "progress", "right", "gold", "generated", "unjudged",
-                 "sequence", "conforms", "fitness", "cause")  # fmt: skip
-        return {**row, **{n: None if v is None else getattr(v, n) for n in names},
-                "seconds": trial.seconds}  # fmt: skip
-    v_ = trial.verdict
-    names = ("form", "gold_call", "call", "name_right", "gold_parameters", "given_parameters",
-             "node_right")  # fmt: skip
-    grade = None if trial.grade is None else trial.grade.score
-    return {**row, **{n: None if v_ is None else getattr(v_, n) for n in names}, "grade": grade}
+    return trials_report(sessions, turns, watch.notes)
 
 
 def _formats(names: Sequence[str]) -> tuple[Format, ...]:

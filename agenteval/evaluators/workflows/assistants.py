@@ -1,4 +1,4 @@
-"""The assistant under test: what `--agent` can name for workflows, told the procedure in formats."""
+"""The assistant under test, as `--agent` names it, in each format of the procedure."""
 
 from __future__ import annotations
 
