@@ -138,10 +138,10 @@ class Campaign:
 
     @asynccontextmanager
     async def _opened_judges(self, store: Store, budget: Budget) -> AsyncIterator[Judges]:
-        if self.judge is None:
+        client = self.judge_client(store, budget)
+        if client is None:
             yield Judges()
             return
-        client = self._client(self.judge, store, budget)
         try:
             yield Judges.on(client)
         finally:
@@ -152,13 +152,20 @@ class Campaign:
         if self.cast is None:
             yield Turns(self.turn_limits)
             return
-        asked = self.simulator if self.cast.asks else None
-        client = None if asked is None else self._client(asked, store, budget)
-        async with self.cast.opened(client) as sessions:
+        async with self.cast.opened(self.simulator_client(store, budget)) as sessions:
             yield sessions
 
+    def judge_client(self, store: Store, budget: Budget) -> Client | None:
+        """A client for judges, None without one; the store is its cache."""
+        return None if self.judge is None else self._client(self.judge, store, budget)
+
+    def simulator_client(self, store: Store, budget: Budget) -> Client | None:
+        """The same for simulators, None where no model plays."""
+        if self.simulator is None or self.cast is None or not self.cast.asks:
+            return None
+        return self._client(self.simulator, store, budget)
+
     def _client(self, choice: ModelChoice, store: Store, budget: Budget) -> Client:
-        """A client for judges or simulators; the store is its cache."""
         client = make_client(choice, self.limits, store, record=self.record)
         client.budget = budget
         return client

@@ -90,7 +90,8 @@ def conform(
          Column("place", "node or edge"), Column("detail", "detail")),
         tuple(
             {"call": d.at + 1, "cause": d.cause, "tool": d.tool,
-             "place": d.node or (" → ".join(d.edge) if d.edge else None), "detail": d.detail or None}
+             "place": d.node or (" → ".join(d.edge) if d.edge else None),
+             "detail": d.detail or None}
             for d in verdict.deviations
         ),
     )  # fmt: skip
@@ -228,7 +229,8 @@ async def aflow_score(  # noqa: PLR0913  each can change what is found
                 },
             ).gated(unscored_gate(number, sums.open, max_unscored, what))  # fmt: skip
         if judges.response is not None and not workflow:
-            with_text = sum(bool(row.workflow) for row in [*rows.turns, *rows.sessions])
+            with_text = sum(bool(row.workflow) for row in rows.turns)
+            with_text += sum(bool(row.workflow) for row in rows.sessions)
             if with_text < len(rows.turns) + len(rows.sessions):
                 watch.note(
                     "replies and goals are judged only where the workflow is told: --workflow"
@@ -315,8 +317,8 @@ def _calls(calls: Any) -> tuple[Call, ...]:
         return calls_of(calls)
     if isinstance(calls, Run):
         return tuple(
-            Call(tool=span.tool or span.name, arguments=_json(span.input), returned=_json(span.output),
-                 carried_out=span.status != "error")
+            Call(tool=span.tool or span.name, arguments=_json(span.input),
+                 returned=_json(span.output), carried_out=span.status != "error")
             for span in calls.spans if span.kind == "tool"
         )  # fmt: skip
     if isinstance(calls, str | Path):

@@ -63,7 +63,8 @@ class WorkflowReport(Report):
 def trials_report(
     sessions: Sequence[SessionResult], turns: Sequence[TurnResult], notes: Sequence[str]
 ) -> WorkflowReport:
-    agents = sorted({r.agent for r in [*sessions, *turns]})
+    every: list[SessionResult | TurnResult] = [*sessions, *turns]
+    agents = sorted({r.agent for r in every})
     counts = [
         plural(len(own), word) for own, word in ((sessions, "session"), (turns, "turn")) if own
     ]

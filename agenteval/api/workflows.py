@@ -24,6 +24,7 @@ from agenteval.evaluators.workflows.cases import (
     session_cases,
     turn_cases,
 )
+from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.scenario import FORMATS, Format
 from agenteval.evaluators.workflows.stored import EVALUATORS, load_sessions, load_turns
 from agenteval.models.factory import ModelChoice, choose_model
@@ -122,7 +123,7 @@ async def aflow_sessions(  # noqa: PLR0913  each can change what is found
     campaign = Campaign(
         level="session", cases=cases, assistants=assistants, trials=trials, limits=limits,
         retry_failed=retry_failed, judge=judging, cast=cast, simulator=playing,
-        record=Path(record) if record else None,
+        record=Path(record) if record and not dry_run else None,
     )  # fmt: skip
     return await _run(campaign, store, watch, judgements, gate, max_unscored, dry_run=dry_run)
 
@@ -178,7 +179,7 @@ async def aflow_turns(  # noqa: PLR0913  each can change what is found
     campaign = Campaign(
         level="turn", cases=cases, assistants=assistants, trials=trials, limits=limits,
         retry_failed=retry_failed, judge=judging, turn_limits=AgentLimits(seconds=seconds),
-        record=Path(record) if record else None,
+        record=Path(record) if record and not dry_run else None,
     )  # fmt: skip
     watch = Watch(notify, progress)
     return await _run(campaign, store, watch, judgements, gate, max_unscored, dry_run=dry_run)
@@ -209,21 +210,23 @@ def flow_results(
     if not (sessions or turns):
         begun = "".join(f"; {one.line}" for one in unfinished)
         raise InputError(f"no trial of a workflow is stored here yet; {_NO_TRIAL}{begun}")
-    known = {r.case.role for r in [*sessions, *turns]}
+    every: list[SessionResult | TurnResult] = [*sessions, *turns]
+    known = {r.case.role for r in every}
     for name in roles or ():
         if name not in known:
             listed = ", ".join(sorted(known))
             raise InputError(f"no trial of a role {name!r}; there are some of: {listed}", "--role")
     chosen = set(roles or known)
+    every = [r for r in every if r.case.role in chosen]
     sessions = [r for r in sessions if r.case.role in chosen]
     turns = [r for r in turns if r.case.role in chosen]
     versions = {(r.case.role, r.case.task.partition(" [")[0], r.case.version)
-                for r in [*sessions, *turns]}  # fmt: skip
+                for r in every}  # fmt: skip
     often = Counter((role, task) for role, task, _ in versions)
     changed = sorted({role for (role, _), n in often.items() if n > 1})
     notes = [
-        f"several versions of {', '.join(changed)} are stored; each counts as tasks of its own (`flow "
-        "session` and `flow turn` show the present one)"
+        f"several versions of {', '.join(changed)} are stored; each counts as tasks of its own "
+        "(`flow session` and `flow turn` show the present one)"
     ] if changed else []  # fmt: skip
     report = trials_report(sessions, turns, notes)
     return replace(
@@ -253,7 +256,7 @@ def read_roles(roles: Roles, *, backend: bool) -> list[OpenRole]:
     return list(opened_roles.values())
 
 
-async def _run(
+async def _run(  # noqa: PLR0913
     campaign: Campaign,
     store: str | Path | Store | None,
     watch: Watch,
@@ -265,8 +268,11 @@ async def _run(
 ) -> WorkflowReport:
     import asyncio
 
-    if dry_run:
-        return WorkflowReport(title=f"flow {campaign.level}", tables=(), bill=campaign.bill(store))
+    if dry_run:  # what is rehearsed runs in a loop of its own
+        from agenteval.api.flow_bill import bill
+
+        rehearsed = await asyncio.to_thread(bill, campaign, store)
+        return WorkflowReport(title=f"flow {campaign.level}", tables=(), bill=rehearsed)
     with opened(store) as kept:
         try:
             ended = await campaign.run(kept, watch, judgements)

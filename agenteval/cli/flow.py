@@ -17,7 +17,7 @@ from agenteval.cli.options import LimitOptions, ModelOptions, OutputOptions, Run
 from agenteval.cli.outputs import check_record, check_writable, refuse_input
 
 if TYPE_CHECKING:
-    from agenteval.api.workflows import WorkflowReport
+    from agenteval.api.workflow_report import WorkflowReport
 
 app = typer.Typer(
     help="Evaluate agents that serve users by a procedure: turn by turn against recorded "
@@ -192,7 +192,7 @@ def turn(
     from agenteval.api.workflows import flow_turns
 
     _experiment(
-        flow_turns, "turn", run, output, verdicts.judgements, roles=roles,
+        flow_turns, "turn", run, output, roles=roles,
         **agent.arguments(), **vars(cases), **verdicts.arguments(), **limits.arguments(),
     )  # fmt: skip
 
@@ -216,7 +216,7 @@ def session(
     from agenteval.api.workflows import flow_sessions
 
     _experiment(
-        flow_sessions, "session", run, output, verdicts.judgements, roles=roles, seed=seed,
+        flow_sessions, "session", run, output, roles=roles, seed=seed,
         **agent.arguments(), **vars(cases), **vars(players), **verdicts.arguments(),
         **limits.arguments(),
     )  # fmt: skip
@@ -333,12 +333,11 @@ def _experiment(
     level: str,
     run: RunOptions,
     output: OutputOptions,
-    judgements: Path | None,
     **arguments: Any,
 ) -> None:
     """Run sessions or turns and show what came of them, or what they would ask."""
-    models = [arguments.get(name) for name in ("judge", "simulator")]
-    for model in models:
+    judgements = arguments["judgements"]
+    for model in (arguments["judge"], arguments.get("simulator")):
         check_record(run.record, [judgements], [], model, store=run.store)
     refuse_input(judgements, store=run.store)
     with _counted(level) as progress:

@@ -166,7 +166,8 @@ def _sessions(scores: SessionScores) -> Iterator[Table]:
         note = "success: every goal achieved, and the judge says so; "
         note += f"{goals.unquoted} goals called achieved by words that are not in the conversation"
         means = [_mean(name, found, goals.sessions, goals.failures)
-                 for name, found in (("success", goals.success), ("progress", goals.progress))]  # fmt: skip
+                 for name, found in {"success": goals.success,
+                                     "progress": goals.progress}.items()]  # fmt: skip
         yield Table("goals", "Goals", _MEANS, tuple(means), (note,))
 
 

@@ -71,8 +71,8 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
          Column("progress", "progress\n[95 %]", "number", "goals achieved of all goals"),
          _SESSIONS, _TASKS, _WITHOUT),
         tuple(
-            {**who[t.system], "success": Estimate.of(t.success), "progress": Estimate.of(t.progress),
-             **_sizes(t)}
+            {**who[t.system], "success": Estimate.of(t.success),
+             "progress": Estimate.of(t.progress), **_sizes(t)}
             for t in whole
         ),
         _notes("Tasks are the units of all intervals: repeated sessions of a user add none.",
@@ -122,7 +122,8 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
         "powers",
         "Repeated sessions",
         (_AGENT, _FORMAT, Column("k", "k", "count"),
-         Column("rate", "pass^k [95 %]", "number", "all of k succeed"), Column("tasks", "tasks", "count"),
+         Column("rate", "pass^k [95 %]", "number", "all of k succeed"),
+         Column("tasks", "tasks", "count"),
          Column("left_out", "left out", "count", "tasks with fewer than k")),
         tuple(
             {**who[t.system], "k": p.k, "rate": Estimate.of(p.rate), "tasks": p.rate.n,
@@ -243,7 +244,8 @@ def _endings(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
         "How sessions ended",
         (_AGENT, _FORMAT, Column("sessions", "sessions", "count"),
          Column("user", "user said\ngoodbye", "count"), Column("turns", "limit of\nturns", "count"),
-         Column("limit", "limit of\ncalls", "count"), Column("agent_stopped", "agent\nstopped", "count"),
+         Column("limit", "limit of\ncalls", "count"),
+         Column("agent_stopped", "agent\nstopped", "count"),
          Column("calls", "calls", "count", "made in these sessions"),
          Column("malformed", "malformed", "count", "calls that could not be read"),
          Column("bad_arguments", "bad\narguments", "count",
@@ -251,7 +253,8 @@ def _endings(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
          Column("unknown_tool", "unknown\ntool", "count", "calls of a tool that there is not")),
         tuple(
             {**who[t.system], "sessions": t.ended.total(), "user": t.ended["user"],
-             "turns": t.ended["turns"], "limit": t.ended["calls"], "agent_stopped": t.ended["agent"],
+             "turns": t.ended["turns"], "limit": t.ended["calls"],
+             "agent_stopped": t.ended["agent"],
              "calls": t.statuses.total(), "malformed": t.statuses["malformed"],
              "bad_arguments": t.statuses["bad_arguments"],
              "unknown_tool": t.statuses["unknown_tool"]}
