@@ -11,12 +11,11 @@ from agenteval.trust.flagged import Examined, Flag, Flags, flags_among
 if TYPE_CHECKING:
     from agenteval.evaluators.traces.outline import Outline
     from agenteval.evaluators.traces.trials import TraceCase
-    from agenteval.evaluators.workflows.flowbench_rows import Rows
     from agenteval.records import Run, View
     from agenteval.store import Store
 
 __all__ = [
-    "Flag", "Flags", "flags_of", "outline_flags", "printed", "row_flags", "run_flags", "say",
+    "Flag", "Flags", "flags_of", "outline_flags", "printed", "run_flags", "say",
     "stored_flags", "trace_flags",
 ]  # fmt: skip
 
@@ -60,20 +59,6 @@ def outline_flags(outlines: Iterable[Outline]) -> Flags:
             texts += [span.input if span.kind == "tool" else "", span.output, span.note]
         if signs := texts_signs(dict.fromkeys(filter(None, texts))):
             found.append(Flag(one.trace, None, tuple(s.name for s in signs)))
-    return Flags(tuple(found), examined)
-
-
-def row_flags(rows: Rows) -> Flags:
-    """The flags of rows made elsewhere, from what a judge would read of a prediction or of the
-    generated conversation. What tells no prediction is not examined; no row names its system."""
-    from agenteval.readers.injection import texts_signs
-    from agenteval.report.flows_signs import row_texts
-
-    found, examined = [], 0
-    for name, texts in row_texts(rows):
-        examined += 1
-        if signs := texts_signs(texts):
-            found.append(Flag(name, None, tuple(s.name for s in signs)))
     return Flags(tuple(found), examined)
 
 

@@ -6,10 +6,10 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from agenteval.evaluators.workflows.counted import Counted
 
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.conformance import Deviation
-from agenteval.evaluators.workflows.counted import Counted
 from agenteval.evaluators.workflows.equality import Judgement
 from agenteval.evaluators.workflows.results import (
     CaseInfo,

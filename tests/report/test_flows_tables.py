@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from agenteval.report.flows_tables import session_sheets, turn_sheets
+
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.response_judge import ResponseVerdict
 from agenteval.evaluators.workflows.results import (
@@ -22,7 +24,6 @@ from agenteval.evaluators.workflows.session import (
 from agenteval.evaluators.workflows.session_judge import GoalsFailure
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
 from agenteval.records import Usage
-from agenteval.report.flows_tables import session_sheets, turn_sheets
 from agenteval.report.sheet import PlainTable, plain_table
 
 

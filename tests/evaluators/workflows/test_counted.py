@@ -6,6 +6,7 @@ from typing import Any
 
 from agenteval.evaluators.workflows.counted import Counted
 from agenteval.evaluators.workflows.endings import Endings, endings
+
 from agenteval.evaluators.workflows.results import (
     CaseInfo,
     SessionResult,
