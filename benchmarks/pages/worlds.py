@@ -160,10 +160,10 @@ def traces_material(swap: Swap) -> Any:
 
 def flows(swap: Swap, folder: Path) -> str:
     """The page of `agenteval flow report`."""
-    from agenteval.report.flows import flows_page
+    from agenteval.report.workflows import workflows_page
 
     sessions, turns = flows_material(swap)
-    return flows_page(
+    return workflows_page(
         sessions, turns, title=swap("title"), facts=[(swap("a fact"), swap("its text"))]
     )
 

@@ -1,33 +1,41 @@
-"""The page of a workflow campaign: one file that loads nothing and runs nothing."""
+"""The page of workflows: who follows the procedure, sessions with their talk, wrong turns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from typing import Any
 
 from agenteval.agents import AgentFailure
-from agenteval.errors import InputError
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
-from agenteval.evaluators.workflows.session import SessionEnd
+from agenteval.evaluators.workflows.session import SessionEnd, SessionFailure
 from agenteval.evaluators.workflows.tables import result_tables
 from agenteval.evaluators.workflows.tallies import CauseShare, SessionTally, Tallies
 from agenteval.evaluators.workflows.turn_score import TurnTable
-from agenteval.records.table import Estimate, Table, sort_key
-from agenteval.records.table import shown as cell_text
-from agenteval.report.flows_sessions import chosen, lost_sessions, shown_sessions
+from agenteval.records.table import Table, shown
+from agenteval.report import workflow_charts as drawn
 from agenteval.report.flows_signs import flow_flags
-from agenteval.report.flows_turns import MOST_TURNS, WRONG, lost_turns, outcome_of, wrong_turns
-from agenteval.report.grid import Cell, Grid, Head, Span, percent
-from agenteval.report.page import policy
-from agenteval.report.pictures import Picture
-from agenteval.report.sheet import Sheet
-from agenteval.report.svg import inline
-from agenteval.report.template import environment, part, raw
-from agenteval.report.text import shown
+from agenteval.report.page import (
+    Block,
+    Gallery,
+    Items,
+    Lines,
+    Page,
+    Piece,
+    Section,
+    Text,
+    Tiles,
+    Verdict,
+    Words,
+    gallery,
+    render,
+)
+from agenteval.report.sessions import chosen, heading, session_items
+from agenteval.report.text import cut
+from agenteval.report.turns import MOST_TURNS, WRONG, outcome_of, wrong_turns
 from agenteval.stats import Interval
 from agenteval.text import plural
 
+_MOST_MESSAGES = 20
 _MOST_NAMED = 5
 _NOTABLE = 0.1  # of the sessions or calls of a system: more than that is said at the top
 _ENDS: dict[SessionEnd, str] = {
@@ -35,94 +43,65 @@ _ENDS: dict[SessionEnd, str] = {
 }  # fmt: skip
 
 
-def flows_page(  # noqa: PLR0913  each is a part of the page
+def workflows_page(  # noqa: PLR0913  each is a part of the page
     sessions: Sequence[SessionResult],
     turns: Sequence[TurnResult],
     *,
     title: str = "Workflows",
     facts: Sequence[tuple[str, str]] = (),
     most_sessions: int = 100,
-    counted: Tallies | None = None,
+    tables: Sequence[Table] | None = None,
     unfinished: Sequence[str] = (),
 ) -> str:
     """The page as HTML. The same results in the same order give the same text.
 
     `facts` are shown at the end as (name, text). At most `most_sessions` sessions can be unfolded,
-    failed ones first, and 100 wrong turns; the page says how many there are. `counted` are the
-    tallies of these results, where somebody has them already. `unfinished` are sentences on
-    campaigns that are not all there, said before everything else.
+    failed ones first, and 100 wrong turns; the page says how many there are. `tables` are those of
+    these results, where somebody has them already. `unfinished` are sentences on experiments that
+    are not all there, said before everything else.
     """
-    told = counted or Tallies(sessions, turns)
+    known = Tallies(sessions, turns)
     flagged = flow_flags(sessions, turns)
-    drawn, left_out = _pictures(told)
-    some, known = chosen(sessions, most_sessions)
-    wrong, wrong_in_all = wrong_turns(turns, MOST_TURNS)
-    lost_grid, lost, gone = lost_sessions(sessions)
-    turns_lost, turns_gone = lost_turns(turns)
-    style = part("page.css") + "\n" + part("flows.css")
-    page: str = environment().get_template("flows.html").render(
-        policy=policy(style, ""),
-        style=raw(style),
-        title=shown(title),
-        unfinished=list(map(shown, unfinished)),
-        systems=_names(sessions, turns),
-        headlines=headlines(sessions, turns, counted=told),
-        tiles=[*_tiles(sessions, turns), *([flagged.tile] if flagged.examined else [])],
-        flagged=shown(flagged.line),
-        left_out=left_out,
-        pictures=[{"title": p.title, "caption": p.caption, "svg": raw(p.svg)} for p in drawn],
-        sheets=[_sheet(table) for table in result_tables(sessions, turns, told)],
-        sessions=shown_sessions(some),
-        sessions_count=_count(len(some), known, "sessions with a verdict"),
-        wrong=wrong,
-        wrong_count=_count(len(wrong), wrong_in_all, "wrong turns"),
-        lost=lost,
-        lost_grid=lost_grid,
-        lost_count=_count(len(lost), gone, "sessions without a verdict"),
-        turns_lost=turns_lost,
-        turns_lost_count=_count(len(turns_lost), turns_gone, "turns without a prediction"),
-        facts=[(shown(name), shown(text)) for name, text in facts],
-        version=version("agenteval"),
-    )  # fmt: skip
-    return page
+    figures, left_out = gallery(_plan(known))
+    names = sorted({r.agent for r in sessions} | {r.agent for r in turns})
+    rest = len(names) - _MOST_NAMED
+    who = ", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    tiles = [*_tiles(sessions, turns), *([flagged.tile] if flagged.examined else [])]
+    made = result_tables(sessions, turns, known) if tables is None else tables
+    rates = (
+        "Brackets hold 95 % intervals. Trials without a verdict are counted beside the rates and "
+        "in none of them."
+    )
+    sections = [
+        Section("summary", "Summary", [
+            Verdict("Workflows followed by", who, headlines(known) or ["There is no trial."]),
+            Tiles(tiles),
+            *([Text(flagged.line, "warning")] if flagged.line else []),
+        ]),
+        Section("figures", "Figures", [
+            Gallery(figures) if figures else Text("None could be drawn."),
+            *([Lines(left_out, "Figures that could not be drawn")] if left_out else []),
+        ]),
+        Section("tables", "Tables", made or [Text("There is nothing to count.")], rates),
+        *_sessions(sessions, most_sessions),
+        *_wrong(turns),
+        *_lost(sessions, turns),
+    ]  # fmt: skip
+    lead = (
+        "Deviations are computed from the chart and the gold calls. Success is decided by a limit "
+        "that was passed, else by the final state, else by a judge."
+    )
+    return render(Page("workflow report", title, lead, sections, unfinished, facts))
 
 
-def headlines(
-    sessions: Sequence[SessionResult],
-    turns: Sequence[TurnResult],
-    *,
-    counted: Tallies | None = None,
-) -> list[str]:
+def headlines(known: Tallies) -> list[str]:
     """One sentence per system and level."""
-    known = counted or Tallies(sessions, turns)
     causes = {c.system: c for c in known.causes}
-    found = sorted(known.sessions_by(), key=lambda t: t.system)
-    lines = [_session_line(t, causes.get(t.system), _ends(t)) for t in found]
-    told = sorted(known.turns_by(), key=lambda t: t[0])
-    lines += [_turn_line(system, table) for system, _, table in told]
+    tallies = sorted(known.sessions_by(), key=lambda t: t.system)
+    lines = [_session_line(t, causes.get(t.system), _ends(t)) for t in tallies]
+    single = sorted(known.turns_by(), key=lambda t: t[0])
+    lines += [_turn_line(system, table) for system, _, table in single]
     return [line.replace(" %", "\u00a0%") for line in lines]  # kept together
-
-
-def _sheet(table: Table) -> Sheet:
-    """The table in the form of the page's template."""
-    heads = tuple(Head(c.head.replace("\n", " "), c.hint, c.number) for c in table.columns)
-    rows = []
-    for row in table.rows:
-        cells = []
-        for column in table.columns:
-            value = row.get(column.key)
-            key = sort_key(value)
-            unit = isinstance(value, Estimate) and value.value is not None
-            span = None
-            if isinstance(value, Estimate) and value.value is not None and column.form == "number":
-                span = Span(value.value, value.low, value.high) if 0 <= value.value <= 1 else None
-            cells.append(Cell(
-                shown(cell_text(value, column.form)),
-                float(key) if column.number and isinstance(key, int | float) else None,
-                column.number, "" if unit or value is not None else "none", span=span,
-            ))  # fmt: skip
-        rows.append(tuple(cells))
-    return Sheet(Grid(table.key, table.title, heads, tuple(rows)), " ".join(table.notes))
 
 
 def _ends(t: SessionTally) -> list[str]:
@@ -141,7 +120,7 @@ def _ends(t: SessionTally) -> list[str]:
 
 
 def _session_line(t: SessionTally, cause: CauseShare | None, ends: Sequence[str]) -> str:
-    gone, name = sum(t.failures.values()), shown(t.system)
+    gone, name = sum(t.failures.values()), t.system
     without = [plural(gone, "session") + " without a verdict"] if gone else []
     without += [f"{t.undecided:,} undecided"] if t.undecided else []
     if t.success.mean is None:
@@ -149,7 +128,7 @@ def _session_line(t: SessionTally, cause: CauseShare | None, ends: Sequence[str]
         return "; ".join([said, *ends]) + "."
     parts = [f"{name} succeeds in {_percent(t.success)} of {_trials(t.success)}"]
     if t.progress.mean is not None:
-        parts.append(f"{percent(t.progress.mean).text} of the goals achieved")
+        parts.append(f"{shown(t.progress.mean, 'share')} of the goals achieved")
     if cause is not None:
         most = max(cause.counts, key=lambda k: cause.counts[k])
         said = f"commonest cause of failure: {most.replace('_', ' ')}"
@@ -161,7 +140,7 @@ def _session_line(t: SessionTally, cause: CauseShare | None, ends: Sequence[str]
 
 
 def _turn_line(system: str, table: TurnTable) -> str:
-    name, gone = shown(system), sum(table.failures.values())
+    name, gone = system, sum(table.failures.values())
     recall, tool = table.tool.recall.known, table.tool
     parts = [f"{name}, single turns: "]
     if recall.mean is None:
@@ -180,7 +159,7 @@ def _turn_line(system: str, table: TurnTable) -> str:
 
 def _percent(rate: Interval) -> str:
     assert rate.mean is not None
-    text = percent(rate.mean).text
+    text = shown(rate.mean, "share")
     if rate.low is None or rate.high is None or rate.low == rate.high:
         return f"{text} ({rate.reason or 'no interval'})"
     return f"{text} (95 % interval {100 * rate.low:.0f} to {100 * rate.high:.0f} %)"
@@ -191,12 +170,6 @@ def _trials(rate: Interval) -> str:
     if rate.n == rate.n_clusters:
         return f"{plural(rate.n, 'session')}, one for each user"
     return f"{plural(rate.n, 'session')} with {users}"
-
-
-def _names(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> str:
-    names = sorted({r.agent for r in sessions} | {r.agent for r in turns})
-    rest = len(names) - _MOST_NAMED
-    return shown(", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else ""))
 
 
 def _tiles(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> list[tuple[str, str]]:
@@ -227,23 +200,7 @@ def _count(here: int, in_all: int, what: str) -> str:
     return f"{here:,} of {in_all:,} {things}; systems take turns."
 
 
-def _pictures(known: Tallies) -> tuple[list[Picture], list[str]]:
-    """Figures that the results allow, and a line for each that they do not."""
-    from agenteval.figures import svg
-
-    drawn: list[Picture] = []
-    left_out: list[str] = []
-    for i, (title, caption, draw) in enumerate(_plan(known)):
-        try:
-            drawn.append(Picture(title, caption, inline(svg(draw()), f"f{i}-")))
-        except InputError as error:
-            left_out.append(shown(f"{title}: {error}"))
-    return drawn, left_out
-
-
 def _plan(known: Tallies) -> list[tuple[str, str, Callable[[], Any]]]:
-    from agenteval.figures import flows
-
     plan: list[tuple[str, str, Callable[[], Any]]] = []
     if known.sessions:
         what, how = "Share of sessions that succeed", "by how the procedure is told"
@@ -251,30 +208,90 @@ def _plan(known: Tallies) -> list[tuple[str, str, Callable[[], Any]]]:
         plan.append((
             "Formats in sessions" if several else "Success in sessions",
             f"{what}, by domain and {how}." if several else f"{what}, by system and domain.",
-            lambda: flows.format_comparison(known.sessions, counted=known),
+            lambda: drawn.format_points(known, "sessions"),
         ))  # fmt: skip
         if several:
             plan.append((
                 "Formats on the same users",
                 "Paired by user, so that hard users weigh on both sides alike.",
-                lambda: flows.format_differences(known.session_pairs),
+                lambda: drawn.format_differences(known.session_pairs),
             ))  # fmt: skip
         plan.append((
             "Why sessions failed",
             "The first deviation of a failed session from chart and gold calls.",
-            lambda: flows.cause_bars(known.sessions),
+            lambda: drawn.cause_bars(known),
         ))  # fmt: skip
     if known.turns:
         several = len({r.format for r in known.turns}) > 1
         plan.append((
             "Formats at single turns" if several else "Right calls at single turns",
             "Share of due calls that are right, tool and parameters.",
-            lambda: flows.format_comparison(known.turns, counted=known),
+            lambda: drawn.format_points(known, "turns"),
         ))  # fmt: skip
         if several:
             plan.append((
                 "Formats on the same recorded sessions",
                 "Paired by recorded session.",
-                lambda: flows.format_differences(known.turn_pairs, what="right calls"),
+                lambda: drawn.format_differences(known.turn_pairs, "right calls"),
             ))  # fmt: skip
     return plan
+
+
+def _sessions(sessions: Sequence[SessionResult], most: int) -> list[Section]:
+    some, in_all = chosen(sessions, most)
+    if not some:
+        return []
+    lead = (
+        f"{_count(len(some), in_all, 'sessions with a verdict')} Failed ones come first, the "
+        "shortest of each system before the others. Deviations stand at the call that they are "
+        "about."
+    )
+    return [Section("sessions", "Sessions", [Items(session_items(some))], lead)]
+
+
+def _wrong(turns: Sequence[TurnResult]) -> list[Section]:
+    items, in_all = wrong_turns(turns, MOST_TURNS)
+    if not items:
+        return []
+    lead = (
+        f"{_count(len(items), in_all, 'wrong turns')} Each is one turn of a recorded session, "
+        "predicted from the talk before it."
+    )
+    return [Section("wrong", "Wrong turns", [Items(items)], lead)]
+
+
+def _lost(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> list[Section]:
+    """What brought no verdict, with some messages; the table counts all of it."""
+    gone = [(r, *_why(r)) for r in sessions if r.verdict is None]
+    unsaid = [(r, r.prediction) for r in turns if isinstance(r.prediction, AgentFailure)]
+    blocks: list[Block] = []
+    if gone:
+        count = _count(min(len(gone), _MOST_MESSAGES), len(gone), "sessions without a verdict")
+        lines = [
+            _message(r, f"{kind}: {message}" if message else kind)
+            for r, kind, message in gone[:_MOST_MESSAGES]
+        ]
+        blocks += [Text(count, title="Sessions"), Lines(lines)]
+    if unsaid:
+        count = _count(min(len(unsaid), _MOST_MESSAGES), len(unsaid), "turns without a prediction")
+        lines = [_message(r, f"{f.status}: {f.message}") for r, f in unsaid[:_MOST_MESSAGES]]
+        blocks += [Text(count, title="Single turns"), Lines(lines)]
+    if not blocks:
+        return []
+    lead = (
+        "An endpoint, an adapter or a simulator failed, so nothing is known of the agent: counted "
+        "here, in no rate."
+    )
+    return [Section("without", "Without a verdict", blocks, lead)]
+
+
+def _message(result: SessionResult | TurnResult, text: str) -> Words:
+    name = heading(result.case.id, result.system, f"trial {result.trial + 1}")
+    return [Piece(name, "strong"), f": {cut(text, 2_000)}"]
+
+
+def _why(result: SessionResult) -> tuple[str, str]:
+    if isinstance(result.log, SessionFailure):
+        who = {"agent": "agent", "user": "simulated user", "tools": "simulated tools"}
+        return f"{who[result.log.who]}, {result.log.status}", result.log.message
+    return "not judged yet", ""

@@ -1,31 +1,27 @@
-"""What the page shows of single predicted turns: those that were wrong, and what was expected."""
+"""Wrong turns of recorded sessions: what was predicted, what was due, and what differs."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, zip_longest
 
 from pydantic import JsonValue
 
-from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.equality import Judgement, filled
 from agenteval.evaluators.workflows.results import TurnJudged, TurnResult
 from agenteval.evaluators.workflows.session import Prediction
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
-from agenteval.records import content_hash
-from agenteval.report.flows_chat import call_text, heading
-from agenteval.report.flows_sessions import Lost
 from agenteval.report.flows_signs import flow_signs
+from agenteval.report.page import Facts, Item, Lines, Piece, Words, badge, signs_text
+from agenteval.report.sessions import call_text, heading, unique_id
 from agenteval.report.text import cut
 
 MOST_TURNS = 100
 _MOST_TEXT = 1_500
 _MOST_VALUE = 200
 _MOST_LINES = 30
-_MOST_MESSAGES = 20
 WRONG = {
     "wrong": "wrong call",
     "missed": "no call",
@@ -34,23 +30,8 @@ WRONG = {
 }
 
 
-@dataclass(frozen=True)
-class WrongTurn:
-    """A predicted turn that is wrong, ready to be shown; `id` is its anchor."""
-
-    id: str
-    title: str
-    outcome: str
-    said: str
-    gold: str
-    predicted: str
-    thought: str
-    lines: tuple[str, ...]
-    signs: tuple[str, ...]  # that the text is meant for the judge
-
-
-def wrong_turns(results: Sequence[TurnResult], most: int) -> tuple[list[WrongTurn], int]:
-    """Turns to be unfolded, the systems taking turns, and how many are wrong in all."""
+def wrong_turns(results: Sequence[TurnResult], most: int) -> tuple[list[Item], int]:
+    """Wrong turns to be unfolded, the systems taking turns, and how many are wrong in all."""
     queues: dict[str, list[TurnResult]] = {}
     for r in results:
         if r.verdict is not None and outcome_of(r.verdict) in WRONG:
@@ -59,7 +40,7 @@ def wrong_turns(results: Sequence[TurnResult], most: int) -> tuple[list[WrongTur
                for _, own in sorted(queues.items())]  # fmt: skip
     some = [r for r in chain.from_iterable(zip_longest(*ordered)) if r is not None]
     seen: Counter[str] = Counter()
-    return [_shown(r, seen) for r in some[:most]], len(some)
+    return [_turn(r, seen) for r in some[:most]], len(some)
 
 
 def outcome_of(verdict: TurnVerdict) -> str:
@@ -71,25 +52,25 @@ def _index(result: TurnResult) -> int:
     return result.verdict.turn if result.verdict else 0
 
 
-def _shown(result: TurnResult, seen: Counter[str]) -> WrongTurn:
+def _turn(result: TurnResult, seen: Counter[str]) -> Item:
+    """A predicted turn that is wrong; its id is the same on every page."""
     verdict, prediction = result.verdict, result.prediction
     assert verdict is not None  # `wrong_turns` takes no others
     assert isinstance(prediction, Prediction)
-    name = [result.case.id, result.case.version, result.system, result.trial]
-    id = f"turn-{content_hash(name)[:12]}"
-    seen[id] += 1
+    signs = flow_signs(result) or ()
+    facts: list[tuple[str, Words]] = [
+        ("before it", cut(result.case.said, _MOST_TEXT)),
+        ("gold", [Piece(cut(result.case.gold, _MOST_TEXT), "code")]),
+        ("predicted", [Piece(_predicted(prediction), "code")]),
+        ("thought", cut(prediction.thought, _MOST_TEXT)),
+    ]
+    lines = _differences(verdict, prediction, result.case.gold)
+    blocks = [*signs_text(signs), Facts([f for f in facts if f[1]]), Lines(lines, "Differs")]
+    badges = [badge(WRONG[outcome_of(verdict)], "drop")]
+    badges += [badge("talks to the judge", "repair")] if signs else []
     trial = f"trial {result.trial + 1}" if result.trial else ""
-    return WrongTurn(
-        id=id if seen[id] == 1 else f"{id}-{seen[id]}",
-        title=heading(result.case.id, result.system, trial),
-        outcome=WRONG[outcome_of(verdict)],
-        said=cut(result.case.said, _MOST_TEXT),
-        gold=cut(result.case.gold, _MOST_TEXT),
-        predicted=_predicted(prediction),
-        thought=cut(prediction.thought, _MOST_TEXT),
-        lines=tuple(_lines(verdict, prediction, result.case.gold)),
-        signs=flow_signs(result) or (),
-    )
+    title = heading(result.case.id, result.system, trial)
+    return Item(unique_id("turn", result, seen), title, blocks, badges, kind="case")
 
 
 def _predicted(prediction: Prediction) -> str:
@@ -101,7 +82,7 @@ def _predicted(prediction: Prediction) -> str:
     return cut(prediction.raw, _MOST_TEXT) or "(nothing was said)"
 
 
-def _lines(verdict: TurnVerdict, prediction: Prediction, gold: str) -> list[str]:
+def _differences(verdict: TurnVerdict, prediction: Prediction, gold: str) -> list[str]:
     """What differs, in sentences."""
     lines = []
     if verdict.form == "unreadable":
@@ -152,16 +133,3 @@ def _gold_arguments(gold: str) -> JsonValue:
     except ValueError:
         return None
     return found
-
-
-def lost_turns(results: Sequence[TurnResult]) -> tuple[list[Lost], int]:
-    """Turns without a prediction, some of them with their reason, and how many in all."""
-    gone = [(r, r.prediction) for r in results if isinstance(r.prediction, AgentFailure)]
-    some = [
-        Lost(
-            heading(r.case.id, r.system, f"trial {r.trial + 1}"),
-            f"{failure.status}: {cut(failure.message, _MOST_TEXT)}",
-        )
-        for r, failure in gone[:_MOST_MESSAGES]
-    ]
-    return some, len(gone)
