@@ -293,7 +293,9 @@ def points(  # noqa: PLR0913  each is a part of the chart
     style = styles([one for some in panels.values() for one in some], "series")
     most = max(len(some) for some in panels.values())
     with drawing():
-        height = 0.9 + len(rows) * max(0.09 + 0.12 * most, 0.22)
+        names = [wrapped(row, 38, lines=2) for row in rows]
+        folded = any("\n" in name for name in names)
+        height = 0.9 + len(rows) * max(0.09 + 0.12 * most, 0.33 if folded else 0.22)
         figure, cells = _panels(list(panels), (title, x, ""), height, ax, columns=2)
         for axes, some in zip(cells, panels.values(), strict=True):
             if level is not None:
@@ -302,12 +304,14 @@ def points(  # noqa: PLR0913  each is a part of the chart
                 at = np.arange(len(one.values)) + (i - (len(some) - 1) / 2) * 0.74 / len(some)
                 marks(axes, at, one.values, style[one.name], lying=True)
                 for y, number in zip(at, one.counts, strict=False):
-                    axes.text(1.01, y, f"{number:,}", va="center", fontsize=6.5, color="#555555",
-                              transform=axes.get_yaxis_transform())  # fmt: skip
+                    if number:
+                        axes.text(
+                            1.01, y, f"{number:,}", va="center", fontsize=6.5, color="#555555",
+                            transform=axes.get_yaxis_transform(),
+                        )  # fmt: skip
             for edge in range(1, len(rows)):
                 axes.axhline(edge - 0.5, color="#e3e3e3", linewidth=0.5, zorder=0)
-            axes.set_yticks(range(len(rows)), [wrapped(r, 38, lines=2) for r in rows],
-                            fontsize=8 if len(rows) <= 25 else 7)  # fmt: skip
+            axes.set_yticks(range(len(rows)), names, fontsize=8 if len(rows) <= 25 else 7)
             axes.set_ylim(len(rows) - 0.4, -0.6)
             _point_axis(axes, [v for one in some for v in one.values], limits)
             light_grid(axes, "x")

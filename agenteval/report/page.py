@@ -221,6 +221,19 @@ def signs_text(signs: Sequence[str]) -> list[Block]:
     return [Text(words, "warning")]
 
 
+def report_page(
+    title: str, tables: Sequence[Table], notes: Sequence[str] = (), unfinished: Sequence[str] = ()
+) -> str:
+    """The page of tables with what must be said of them, as HTML."""
+    blocks: list[Block] = [Text(line, "warning") for line in dict.fromkeys(notes)]
+    first = [table for table in tables if not table.detail]
+    details = [table for table in tables if table.detail and (table.rows or table.notes)]
+    sections = [Section("summary", "Summary", [*blocks, *first])]
+    if details:
+        sections.append(Section("details", "Details", details))
+    return render(Page("report", title, "", sections, unfinished))
+
+
 def gallery(
     plan: Iterable[tuple[str, str, Callable[[], Any]]],
 ) -> tuple[list[Chart], list[str]]:

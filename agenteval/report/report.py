@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from agenteval.trust.gates import Gate
 
-SUFFIXES = (".json", ".csv", ".parquet")
+SUFFIXES = (".html", ".json", ".csv", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,13 +107,21 @@ class Report:
             raise InputError("pandas is not installed: pip install pandas", "to_frame") from error
         return pandas.DataFrame(self.records() if table is None else self[table].records())
 
+    def page(self) -> str:
+        """Everything as one self-contained HTML page."""
+        from agenteval.report.page import report_page
+
+        return report_page(self.title, self.tables, self.notes, self.unfinished)
+
     def save(self, path: str | Path) -> Path:
-        """Write .json, .csv or .parquet (`records`); returns the
+        """Write .html (`page`), .json (everything), .csv or .parquet (`records`); returns the
         path. The file is replaced in one step. Raises InputError for another suffix."""
         from agenteval.files import replacing, write_atomically
 
         path = Path(path)
         match path.suffix.lower():
+            case ".html":
+                write_atomically(path, self.page())
             case ".json":
                 text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
                 write_atomically(path, text + "\n")
