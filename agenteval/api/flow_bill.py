@@ -11,8 +11,10 @@ from typing import Any
 from agenteval.agents import Toolbox
 from agenteval.agents.dialogue import Dialogue, take_turn
 from agenteval.api.flow_campaign import Campaign
+from agenteval.evaluators.workflows.convert import Told, convert, questions
 from agenteval.evaluators.workflows.instructions import instructions, tools_given
 from agenteval.evaluators.workflows.predict import predict
+from agenteval.evaluators.workflows.scenario import Scenario
 from agenteval.evaluators.workflows.session import Prediction, SessionLog
 from agenteval.evaluators.workflows.simulators.cast import Cast
 from agenteval.evaluators.workflows.stored import EVALUATORS
@@ -20,10 +22,13 @@ from agenteval.evaluators.workflows.trials import Candidate, Case, Work, open_wo
 from agenteval.evaluators.workflows.verdicts import Judges, Verdicts, most_pairs
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.client import Client
+from agenteval.models.factory import ModelChoice, make_client
+from agenteval.models.limits import Budget, Limits
 from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
 from agenteval.records import Message
 from agenteval.store import Store, Trials, default_path
 
+_RECORDED = "the replies come from a recording: no endpoint is asked, nothing is paid"
 _OUT_OF_FORM = "one more for a reply out of form"
 _EXCHANGE = 1734  # tokens: 1,200 characters of a user's words, and a reply as long as it is shown
 _UNCOUNTED = {
@@ -77,6 +82,29 @@ def bill(campaign: Campaign, store: str | Path | Store | None) -> Bill:
     if budget.price is not None and len(parts) > 1:
         notes = (*notes, "one price is taken for all models that are asked")
     return Bill(f"flow {campaign.level}", tuple(about), parts, budget, notes)
+
+
+def convert_bill(
+    choice: ModelChoice,
+    scenario: Scenario,
+    source: Told,
+    target: Told,
+    store: str | Path | Store | None,
+) -> Bill:
+    """What a conversion would ask. Raises InputError for a procedure that cannot be converted."""
+    part = Part(
+        "converter",
+        "one request for each format that is written; one more for a reply that cannot be read",
+    )
+    with _planned(store) as kept, Rehearsal() as rehearsal:
+        client = make_client(choice, Limits(), kept)
+        for draft in rehearsal.first(convert(scenario, source, target, client)):
+            begun = sum(not one.role.endswith(":repair") for one in rehearsal.answered)
+            left = questions(scenario, source, target) - begun + draft.repairs
+            part.ask([draft], certain=left, times=left)
+    notes = (_RECORDED,) if choice.provider == "replay" else ()
+    about = f"{scenario.id}: {source} to {target}"
+    return Bill("flow convert", (about,), (part,), Budget(), notes)
 
 
 @contextmanager

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
     from agenteval.evaluators.workflows.session import SessionLog
     from agenteval.models.client import Client
+    from agenteval.models.factory import ModelChoice
+    from agenteval.models.rehearsal import Bill
     from agenteval.store import Store
 
 _T = TypeVar("_T")
@@ -58,9 +60,11 @@ class ConformReport(Report):
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertReport(Report):
-    """`converted` is the text that a model wrote, with the verdict on it."""
+    """`converted` is the text that a model wrote, with the verdict on it; `bill` is what a dry run
+    says would be asked, instead."""
 
-    converted: Converted
+    converted: Converted | None = None
+    bill: Bill | None = None
 
 
 def conform(
@@ -198,7 +202,7 @@ async def aflow_score(  # noqa: PLR0913  each can change what is found
     if published and not reference:
         raise InputError("this is a way of counting as published; give --reference too",
                          "--published")  # fmt: skip
-    client = _judge_client(judge, judge_url)
+    choice = _judge_model(judge, judge_url)
     rows = _rows([files] if isinstance(files, str | Path) else files, level)
     watch.note(f"{len(rows.turns) or len(rows.sessions)} {rows.level} rows read")
     if published and rows.level == "turn":
@@ -207,7 +211,7 @@ async def aflow_score(  # noqa: PLR0913  each can change what is found
     notes = [flags.line] if flags.found else []
     how = Resampling(resamples, seed)
     title = f"{len(rows.turns) or len(rows.sessions)} {rows.level} rows"
-    async with _judging(client, store, limits, record, temperature, seed) as (judges, asked):
+    async with _judging(choice, store, limits, record, temperature, seed) as (judges, asked):
         if reference:
             work: Coroutine[Any, Any, Any] = (
                 flowbench.published_turn_rows(rows.turns, judges.equality)
@@ -263,12 +267,15 @@ async def aflow_convert(  # noqa: PLR0913  each can change what is asked
     store: str | Path | Store | None = None,
     record: str | Path | None = None,
     limits: Limits = Limits(timeout=600.0),  # noqa: B008  frozen
+    dry_run: bool = False,
     notify: Notify | None = None,
 ) -> ConvertReport:
     """Have a model convert a procedure to text, code or flowchart; the exit code is 1 where it then
     tells another one, and the notes say why. Raises InputError."""
+    from agenteval.api.flow_bill import convert_bill
     from agenteval.evaluators.workflows.convert import Told, convert
     from agenteval.evaluators.workflows.folder import find_role, read_role
+    from agenteval.models.factory import make_client
 
     told: dict[str, Told] = {name: name for name in get_args(Told)}
     begin = source or ("code" if to == "flowchart" else "flowchart")
@@ -281,13 +288,15 @@ async def aflow_convert(  # noqa: PLR0913  each can change what is asked
         raise InputError(f"the role {read.id} has no scenario {scenario!r}; it has {known}")
     choice = _chat_choice(model, base_url, "converting needs a chat model: PROVIDER:MODEL, or "
                           "--base-url (`agenteval models serve` serves the embedded one, which is "
-                          "small for this)")  # fmt: skip
-    from agenteval.models.factory import make_client
-
+                          "small for this)", need_key=not dry_run)  # fmt: skip
+    scene, from_, into = read.scenario(scenario), told[begin], told[to]
+    if dry_run:  # what is rehearsed runs in a loop of its own
+        bill = await asyncio.to_thread(convert_bill, choice, scene, from_, into, store)
+        return ConvertReport(title="flow convert", tables=(), bill=bill)
     with opened(store) as kept:
         client = make_client(choice, limits, kept, record=Path(record) if record else None)
         try:
-            asking = convert(read.scenario(scenario), told[begin], told[to], client)
+            asking = convert(scene, from_, into, client)
             made: Converted = await _kept(asking, client, Watch(notify))
         finally:
             await client.close()
@@ -364,16 +373,18 @@ def _rows(files: Sequence[str | Path], level: str | None) -> Rows:
     return pooled(read)
 
 
-def _chat_choice(model: str | None, base_url: str | None, needs: str) -> Any:
+def _chat_choice(
+    model: str | None, base_url: str | None, needs: str, *, need_key: bool = True
+) -> ModelChoice:
     from agenteval.models.factory import choose_model
 
-    choice = choose_model(model, base_url)
+    choice = choose_model(model, base_url, need_key=need_key)
     if choice.kind == "embedded":
         raise InputError(needs, "--model")
     return choice
 
 
-def _judge_client(model: str | None, base_url: str | None) -> Any:
+def _judge_model(model: str | None, base_url: str | None) -> ModelChoice | None:
     """The model of the judge; None without one."""
     if model is None and base_url is None:
         return None
@@ -384,7 +395,7 @@ def _judge_client(model: str | None, base_url: str | None) -> Any:
 
 @asynccontextmanager
 async def _judging(
-    choice: Any,
+    choice: ModelChoice | None,
     store: str | Path | Store | None,
     limits: Limits,
     record: str | Path | None,

@@ -65,6 +65,7 @@ def convert(
     store: options.StorePath = None,
     record: options.Record = None,
     timeout: options.Timeout = 600.0,
+    dry_run: options.DryRun = False,
 ) -> None:
     """Convert a procedure with a model; exit code 1 and no file if it then tells another one."""
     from agenteval.api.procedures import flow_convert
@@ -76,8 +77,13 @@ def convert(
     check_record(record, [file], [], model, store=store)
     report = completed(lambda: flow_convert(
         role, scenario, to, source=source, model=model, base_url=base_url, store=store,
-        record=record, limits=Limits(timeout=timeout), notify=told,
+        record=record, limits=Limits(timeout=timeout), dry_run=dry_run, notify=told,
     ))  # fmt: skip
+    if dry_run:
+        from agenteval.cli.dry import show
+
+        show(report.bill, as_json=output.as_json)
+        return
     made = getattr(report, "converted", None)  # None after an interrupt
     if made is not None and made.accepted:
         if file is not None:

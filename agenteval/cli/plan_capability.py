@@ -72,10 +72,9 @@ def capability(
         for size in range(first, last + 1)
     }
     if dry_run:
-        from agenteval.cli.dry_plan import capability_bill
-        from agenteval.cli.dry_show import show as show_bill
+        from agenteval.cli import bills_plan, dry
 
-        show_bill(capability_bill(job, suites, threshold), as_json=as_json)
+        dry.show(bills_plan.capability(job, suites, threshold), as_json=as_json)
         return
     attempts: list[Attempt] = []
     code = 0

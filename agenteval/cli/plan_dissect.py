@@ -103,10 +103,9 @@ def _run(
     with Store(job.store or default_path(), create=False) as store:
         failed = _readable(_failed(store, cases, system.sha256, job), how)[:limit]
         if dry_run:
-            from agenteval.cli.dry_plan import dissect_bill
-            from agenteval.cli.dry_show import show
+            from agenteval.cli import bills_plan, dry
 
-            show(dissect_bill(job, store, failed, how), as_json=as_json)
+            dry.show(bills_plan.dissect(job, store, failed, how), as_json=as_json)
             return 0
         if not failed:
             note("no failed case of this agent and suite is stored; nothing to dissect")

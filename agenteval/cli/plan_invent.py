@@ -22,9 +22,10 @@ _TIMEOUT = 600.0  # seconds of one request: a long reply of a model on this mach
 
 
 def invent_lexicon(
-    invent: int, lexicon_path: Path | None, model: str | None, base_url: str | None
-) -> None:
-    """Ask the model for so many professions, and write the file.
+    invent: int, lexicon_path: Path | None, model: str | None, base_url: str | None, *,
+    dry_run: bool = False,
+) -> None:  # fmt: skip
+    """Ask the model for so many professions, and write the file; or say what it would ask.
 
     Replies are kept in the store (AGENTEVAL_STORE, else agenteval.db), so a run that was
     interrupted asks nothing twice; the file is written at the end, in one step. Raises InputError
@@ -42,12 +43,17 @@ def invent_lexicon(
             "--lexicon",
         )
     refuse_input(lexicon_path)
-    choice = choose_model(model, base_url)
+    choice = choose_model(model, base_url, need_key=not dry_run)
     if choice.kind == "embedded":
         raise InputError(
             "inventing needs a chat model: PROVIDER:MODEL, or --base-url (`agenteval models serve` "
             "serves the embedded one, which is small for this)", "--model",
         )  # fmt: skip
+    if dry_run:
+        from agenteval.cli import bills, dry
+
+        dry.show(bills.invent(choice, _embedder(), invent), as_json=False)
+        return
     count = requests_for(invent)
     note(f"{choice.name}: {count} requests, at most {2 * count} with repairs")
     invention = _ask(choice, invent)

@@ -82,10 +82,9 @@ def run_agent(
         warn(f"{same} of {len(cases)} cases are another one again but for the id: left out")
         cases = list(different.values())
     if dry_run:
-        from agenteval.cli.dry_plan import test_bill
-        from agenteval.cli.dry_show import show as show_bill
+        from agenteval.cli import bills_plan, dry
 
-        show_bill(test_bill(job, cases), as_json=as_json)
+        dry.show(bills_plan.plan_test(job, cases), as_json=as_json)
         return
     attempts, ended = run_suite(job, cases)
     show(attempts, lexicon=words, as_json=as_json)

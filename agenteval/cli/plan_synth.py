@@ -66,6 +66,7 @@ def synth(
     show: Annotated[
         int, typer.Option(help="With -o: print this many requests to look at.", min=0)
     ] = 3,
+    dry_run: options.DryRun = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Synthesize planning tests. The same seed and shape give the same suite, byte by byte."""
@@ -77,8 +78,15 @@ def synth(
     if invent is not None:
         from agenteval.cli.plan_invent import invent_lexicon
 
-        invent_lexicon(invent, lexicon, model, base_url)
+        invent_lexicon(invent, lexicon, model, base_url, dry_run=dry_run)
+        if dry_run:
+            return
     generator = make_generator(shape, seed, topic or [], lexicon)
+    if dry_run:
+        from agenteval.cli import bills, dry
+
+        dry.show(bills.synth(count), as_json=False)
+        return
     if output is None:
         for case in generator.cases(count):
             sys.stdout.write(json_text(case_line(case)))

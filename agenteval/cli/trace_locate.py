@@ -94,10 +94,9 @@ def locate(
     if output is not None:
         _check_names(cases, output)
     if dry_run:
-        from agenteval.cli.dry_show import show
-        from agenteval.cli.dry_trace import bill
+        from agenteval.cli import bills_trace, dry
 
-        show(bill(job, cases), as_json=as_json)
+        dry.show(bills_trace.locate(job, cases), as_json=as_json)
         return
     found, ended = _locate(job, cases)
     _show(job, found, trace_flags(cases), as_json=as_json)

@@ -131,7 +131,7 @@ class Client:
             if rehearsal is None:
                 self._record(request, reply)
             else:
-                rehearsal.answered += 1
+                rehearsal.answered.append(request)
             return reply
         if rehearsal is not None:
             rehearsal.refuse(self.draft(request))

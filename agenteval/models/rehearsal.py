@@ -11,12 +11,12 @@ however bad, takes more than "at most". Tokens of prompts are estimated.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from itertools import islice
 from types import TracebackType
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, NoReturn, Protocol, Self, TypeVar
 
 from agenteval.errors import AgentevalError, BudgetExceeded, ReplyError
 from agenteval.models.asking import MOST_REQUESTS
@@ -30,6 +30,22 @@ REPAIR = 3100
 _REPAIR_MEMBER = 60
 _USUAL_REPLY = 100  # tokens of one reply of an agent: a call, or some sentences
 _U = TypeVar("_U")
+_U_co = TypeVar("_U_co", covariant=True)
+
+
+class Units(Protocol[_U_co]):
+    """Units of a plan: so many, in their order."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[_U_co]: ...
+
+
+class Plan(Protocol[_U]):
+    """What is rehearsed: the plan of an experiment, as it is run."""
+
+    @property
+    def units(self) -> Units[_U]: ...
+    def evaluate(self, unit: _U) -> Coroutine[Any, Any, object]: ...
 
 
 class Unsent(BudgetExceeded):
@@ -57,11 +73,11 @@ class Draft:
 class Rehearsal:
     """A context in which no client of this package sends anything; see the module.
 
-    `answered` counts the stored replies that the last `first` was answered with.
+    `answered` are the requests of the last `first` whose replies were stored.
     """
 
     def __init__(self) -> None:
-        self.answered = 0
+        self.answered: list[Request] = []
         self._drafts: list[Draft] = []
 
     def __enter__(self) -> Self:
@@ -79,7 +95,7 @@ class Rehearsal:
     def first(self, work: Coroutine[Any, Any, object]) -> list[Draft]:
         """The requests that `work` sends before it needs a reply that is not stored; none where
         all are. Raises what is wrong with `work` itself."""
-        self.answered, self._drafts = 0, []
+        self.answered, self._drafts = [], []
         try:
             self._runner.run(work)
         except ReplyError:
@@ -187,23 +203,23 @@ class Part:
         room = 3 * _USUAL_REPLY * (usual - 1)
         self.largest = max(self.largest, (draft.size + room, draft.reply))
 
-    def rehearse(
-        self, units: Iterable[_U], evaluate: Callable[[_U], Coroutine[Any, Any, object]],
-        *, count: int, reply: Callable[[_U], int | None] = lambda _: None,
-    ) -> None:  # fmt: skip
-        """Count the questions of `count` units, of more than `LOOKED_AT` by a sample."""
-        share = max(1, -(-count // LOOKED_AT))
-        before = self.least, self.most
-        self.least, self.most = Amount(), Amount()
+    def rehearse(self, plans: Sequence[Plan[_U]], count: Callable[[_U, list[Draft]], None]) -> Part:
+        """Have `count` add to this empty part what each unit of the plans would ask first, if it
+        would ask anything; of more than `LOOKED_AT` units a sample. Returns the part."""
+        total = sum(len(plan.units) for plan in plans)
+        share = max(1, -(-total // LOOKED_AT))
+        units = ((plan, unit) for plan in plans for unit in plan.units)
         looked = 0
         with Rehearsal() as rehearsal:
-            for unit in islice(units, 0, None, share):
-                self.ask(rehearsal.first(evaluate(unit)), reply=reply(unit))
+            for plan, unit in islice(units, 0, None, share):
                 looked += 1
+                if drafts := rehearsal.first(plan.evaluate(unit)):
+                    count(unit, drafts)
         if share > 1:
-            self.exact = False
-            self.least, self.most = (one * (count / looked) for one in (self.least, self.most))
-        self.least, self.most = before[0] + self.least, before[1] + self.most
+            self.exact, scale = False, total / looked
+            self.least, self.most = self.least * scale, self.most * scale
+            self.likely = self.likely and self.likely * scale
+        return self
 
 
 @dataclass(frozen=True)
@@ -214,7 +230,7 @@ class Bill:
     """
 
     command: str
-    about: tuple[str, ...]
+    about: Sequence[str]
     parts: Sequence[Part]
     budget: Budget
     notes: tuple[str, ...] = ()

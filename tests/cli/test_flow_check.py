@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from agenteval.cli import flow_check
+from agenteval.cli import flow_roles
 from agenteval.cli.console import out
 from agenteval.errors import InputError
 from tests.evaluators.workflows.chart.boats import CHART, TOOLS, replaced
@@ -25,7 +25,7 @@ Check = Callable[..., Result]
 def check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Check:
     """The command in a small application, in an empty folder."""
     app = typer.Typer()
-    app.command()(flow_check.check)
+    app.command()(flow_roles.check)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AGENTEVAL_TASKS", str(tmp_path))
 

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from agenteval.cli import console, flow_score
+from agenteval.cli import console, flow
 from agenteval.cli.console import Verbosity
 from agenteval.errors import AgentevalError
 from agenteval.testing import Fault, Rule, serve
@@ -26,7 +26,7 @@ def score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     for name in ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
     app = typer.Typer()
-    app.command("score")(flow_score.score)
+    app.command("score")(flow.score)
 
     def run(*arguments: object) -> Result:
         Verbosity.level = 0

@@ -456,14 +456,14 @@ def plants(done: Done) -> Figures:
 
 def charts(done: Done) -> Figures:
     told = done.json
-    return {"checked": by(told["checked"], "role scenario", "nodes", "edges", "errors", "warnings"),
+    return {"checked": by(told["tables"]["checked"]["rows"], "role scenario", "nodes", "edges", "errors", "warnings"),
             "unreadable": len(told["unreadable"])}  # fmt: skip
 
 
 def workflow_trials(done: Done) -> Figures:
     """The verdict on every session and turn."""
     rows = {}
-    for row in done.json:
+    for row in done.json["trials"]:
         key = f"{row['system']}/{row['case']}/{row['trial']}"
         rows[key] = {"status": row["status"], "verdict": _workflow_verdict(row["verdict"])}
     return rows

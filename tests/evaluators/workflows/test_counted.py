@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from agenteval.evaluators.workflows.counted import Counted
-from agenteval.evaluators.workflows.endings import Endings, endings
-
 from agenteval.evaluators.workflows.results import (
     CaseInfo,
     SessionResult,
@@ -21,6 +18,7 @@ from agenteval.evaluators.workflows.session import (
 )
 from agenteval.evaluators.workflows.tallies import (
     GROUPS,
+    Tallies,
     causes,
     format_pairs,
     session_tallies,
@@ -59,7 +57,7 @@ TURNS = [turn(f"{d}{i}", "right" if i else "wrong", d) for d in "BA" for i in ra
 
 
 def test_what_is_kept_is_what_would_be_worked_out_anew() -> None:
-    known = Counted(SESSIONS, TURNS)
+    known = Tallies(SESSIONS, TURNS)
     for _ in range(2):  # the second time from what is kept
         for name in ("", *GROUPS):
             group = GROUPS[name] if name else None
@@ -71,7 +69,7 @@ def test_what_is_kept_is_what_would_be_worked_out_anew() -> None:
 
 
 def test_groups_of_the_same_members_are_worked_out_once() -> None:
-    known = Counted(SESSIONS, TURNS)  # each domain has one role
+    known = Tallies(SESSIONS, TURNS)  # each domain has one role
     by_domain, by_role = known.turns_by("domain"), known.turns_by("role")
     assert [group for _, group, _ in by_domain] == ["A", "B"]
     assert [group for _, group, _ in by_role] == ["rA", "rB"]
@@ -90,9 +88,8 @@ def test_endings_are_of_sessions_and_their_calls() -> None:
         session("3", None, SessionFailure(status="error:timeout", log=log("calls", "malformed"))),
         session("4", None, SessionFailure(status="error:timeout"), format="code"),
     ]
-    (found,) = endings(own)
-    assert isinstance(found, Endings)
-    assert (found.system, found.sessions, found.calls) == ("a · text", 2, 3)
+    found = session_tallies(own)[0]
+    assert found.system == "a · text"
     assert found.ended == {"user": 1, "turns": 1}
     assert found.statuses == {"ok": 1, "malformed": 1, "unknown_tool": 1}
     assert (found.cut_short, found.refused) == (1, 2)
