@@ -169,7 +169,7 @@ def flow_check(
     )  # fmt: skip
 
 
-async def aflow_score(  # noqa: PLR0913  each can change what is found
+async def aflow_score(
     files: Sequence[str | Path] | str | Path,
     *,
     level: str | None = None,
@@ -256,7 +256,7 @@ async def aflow_score(  # noqa: PLR0913  each can change what is found
     ).gated(unscored_gate(of, lost, max_unscored, f"{what} are undecided or failed"))
 
 
-async def aflow_convert(  # noqa: PLR0913  each can change what is asked
+async def aflow_convert(
     role: str | Path,
     scenario: str,
     to: str,

@@ -178,13 +178,16 @@ class Watch:
 
 
 @contextmanager
-def opened(store: str | Path | Store | None = None) -> Iterator[Store]:
+def opened(store: str | Path | Store | None = None, *, create: bool = True) -> Iterator[Store]:
     """The store to work on: one that is open stays so; a path, or AGENTEVAL_STORE, else
-    agenteval.db, is opened (made where there is none) and closed. Raises StoreError."""
+    agenteval.db, is opened (made where there is none, unless not `create`) and closed.
+
+    Raises StoreError.
+    """
     from agenteval.store import Store, default_path
 
     if isinstance(store, Store):
         yield store
         return
-    with Store(Path(store) if store is not None else default_path()) as own:
+    with Store(Path(store) if store is not None else default_path(), create=create) as own:
         yield own

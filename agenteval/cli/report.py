@@ -84,7 +84,9 @@ def report(
         with stores.Store(path, create=False) as opened:
             relabel(opened, chosen or ())
             with opened.snapshot():
-                page = utility_page(_stored(opened, source, wanted, thresholds), most_runs=most_runs)
+                page = utility_page(
+                    _stored(opened, source, wanted, thresholds), most_runs=most_runs
+                )
     write_atomically(output, page)
     size = len(page.encode()) / 1e6
     out().print(f"{clean(str(output))}: {size:.1f} MB, opens in any browser without a network")

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.console import Verbosity, print_json
+from agenteval.cli.console import Verbosity, out, print_json
 from agenteval.cli.trace_files import Paths, each_trace
 
 if TYPE_CHECKING:
     from agenteval.records import Run
+    from agenteval.records.table import Cell
 
 
 @dataclass(frozen=True)
@@ -91,14 +92,18 @@ def _depths(run: Run) -> list[int]:
 
 
 def _print(found: list[Stats], *, each: bool) -> None:
-    from agenteval.cli.plan_table import print_table
-    from agenteval.report.sheet import PlainTable
+    from agenteval.records.table import Column, Table
+    from agenteval.report.terminal import print_table
 
     rows = [_row(one) for one in found] if each or len(found) == 1 else []
     if len(found) > 1:
         rows.append(_total(found))
-    columns = ("trace", "spans", "by kind", "depth", "errors", "tokens told", "tokens",
-               "condensed", "ratio")  # fmt: skip
+    columns = (
+        Column("trace", "trace"), Column("spans", "spans", "count"), Column("kinds", "by kind"),
+        Column("depth", "depth", "count"), Column("errors", "errors", "count"),
+        Column("reported", "tokens told", "count"), Column("tokens", "tokens", "count"),
+        Column("condensed", "condensed", "count"), Column("ratio", "ratio", "share"),
+    )  # fmt: skip
     notes = [
         "errors: spans with status error. Tokens: estimated, every repetition counted; told: as "
         "LLM spans report them."
@@ -111,20 +116,20 @@ def _print(found: list[Stats], *, each: bool) -> None:
             f"Of a trace {min(tokens):,} to {max(tokens):,} tokens, median {median(tokens):,.0f}; "
             f"{min(spans):,} to {max(spans):,} spans, median {median(spans):,.0f}."
         )
-    right = tuple(name not in ("trace", "by kind") for name in columns)
-    print_table(PlainTable(f"{len(found):,} traces", columns, tuple(rows), right, " ".join(notes)))
+    print_table(Table("stats", f"{len(found):,} traces", columns, tuple(rows), tuple(notes)), out())
 
 
-def _row(one: Stats) -> tuple[str, ...]:
+def _row(one: Stats) -> dict[str, Cell]:
     from agenteval.report.traces import kinds_of
 
-    reported = "–" if one.reported is None else f"{one.reported:,}"
-    ratio = f"{one.condensed / one.tokens:.1%}" if one.tokens else "–"
-    return (one.trace, f"{one.spans:,}", kinds_of(one.kinds), f"{one.depth:,}", f"{one.errors:,}",
-            reported, f"{one.tokens:,}", f"{one.condensed:,}", ratio)  # fmt: skip
+    return {
+        "trace": one.trace, "spans": one.spans, "kinds": kinds_of(one.kinds), "depth": one.depth,
+        "errors": one.errors, "reported": one.reported, "tokens": one.tokens,
+        "condensed": one.condensed, "ratio": one.condensed / one.tokens if one.tokens else None,
+    }  # fmt: skip
 
 
-def _total(found: list[Stats]) -> tuple[str, ...]:
+def _total(found: list[Stats]) -> dict[str, Cell]:
     told = [one.reported for one in found if one.reported is not None]
     names = ("spans", "roots", "errors", "exceptions", "tokens", "condensed", "kept", "dropped")
     sums: dict[str, Any] = {name: sum(getattr(one, name) for one in found) for name in names}

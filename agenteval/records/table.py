@@ -26,6 +26,8 @@ class _Interval(Protocol):
     @property
     def n(self) -> int: ...
     @property
+    def n_clusters(self) -> int | None: ...
+    @property
     def reason(self) -> str | None: ...
 
 
@@ -33,7 +35,8 @@ class _Interval(Protocol):
 class Estimate:
     """A number with its 95 % interval, from `n` values; `value` is None where it cannot be known.
 
-    `reason` says why value or interval is missing, `mark` whether a check on it was passed.
+    `reason` says why value or interval is missing, `mark` whether a check on it was passed. `units`
+    counts what is independent of each other, such as cases, where that is not the values.
     """
 
     value: float | None
@@ -42,6 +45,7 @@ class Estimate:
     n: int | None = None
     reason: str = ""
     mark: Mark = ""
+    units: int | None = None
 
     @classmethod
     def of(cls, interval: _Interval, *, mark: Mark = "") -> Estimate:
@@ -49,7 +53,9 @@ class Estimate:
         low, high = interval.low, interval.high
         if low == high:
             low = high = None
-        return cls(interval.mean, low, high, interval.n, interval.reason or "", mark)
+        return cls(
+            interval.mean, low, high, interval.n, interval.reason or "", mark, interval.n_clusters
+        )
 
 
 Cell = str | int | float | bool | None | Estimate
@@ -59,13 +65,15 @@ Cell = str | int | float | bool | None | Estimate
 class Column:
     """`key` names it in JSON and exports, `head` is what people read, `hint` what it means.
 
-    `form` says how its cells are written: of "share" a part of one is shown as per cent.
+    `form` says how its cells are written: of "share" a part of one is shown as per cent. A
+    `hidden` one, such as an id, stands in JSON and exports only.
     """
 
     key: str
     head: str
     form: Form = "text"
     hint: str = ""
+    hidden: bool = False
 
     @property
     def number(self) -> bool:
@@ -75,7 +83,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns and rows by column key; the first column names the row. A key a row lacks is empty.
+    """Columns and rows by column key; the first column shown names the row. What a row lacks is
+    empty.
 
     `group` is the key of a column whose value stands as a line above the rows that share it.
     `detail` tables are shown on a terminal only when everything is asked for. `notes` are read
@@ -98,8 +107,8 @@ class Table:
 
     @property
     def shown_columns(self) -> tuple[Column, ...]:
-        """All but the one whose values stand above the rows."""
-        return tuple(c for c in self.columns if c.key != self.group)
+        """What people see: neither hidden ones nor the one whose values stand above the rows."""
+        return tuple(c for c in self.columns if c.key != self.group and not c.hidden)
 
     def grouped(self) -> Iterator[tuple[str, Sequence[Mapping[str, Cell]]]]:
         """The rows of each group in the order in which groups first come; "" without groups."""
@@ -190,6 +199,8 @@ def _plain(cell: Cell) -> Any:
     if not isinstance(cell, Estimate):
         return cell
     plain = {"value": cell.value, "low": cell.low, "high": cell.high, "n": cell.n}
+    if cell.units is not None:
+        plain |= {"units": cell.units}
     if cell.reason:
         plain |= {"reason": cell.reason}  # type: ignore[dict-item]
     if cell.mark:

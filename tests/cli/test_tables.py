@@ -1,4 +1,4 @@
-"""The tables of show, verify, compare, agree and the probes at every width of a terminal.
+"""The tables of show, verify and the probes at every width of a terminal.
 
 Names hold no digits, so that every word with a digit is a figure (or part of a sentence), and the
 figures at 60 cells must be those of a terminal on which everything has room.
@@ -13,10 +13,6 @@ from collections.abc import Callable
 import pytest
 from rich.cells import cell_len
 
-from agenteval.cli.agree_table import Audited, Found, JuryOf, print_found
-from agenteval.cli.agree_table import Comparison as Pair
-from agenteval.cli.compare_sides import Sides
-from agenteval.cli.compare_table import print_comparison
 from agenteval.cli.console import out
 from agenteval.cli.probes import print_probes
 from agenteval.cli.table import Report, print_table, table_json
@@ -24,15 +20,7 @@ from agenteval.cli.verify_table import print_verified
 from agenteval.evaluators.utility.probes.result import Probe
 from agenteval.records import Criterion, Source, Usage
 from agenteval.records.verification import Check, Effect, JudgeVerdict, Verification, VerifiedSet
-from agenteval.stats import Interval
-from agenteval.stats.scores import ScoreTable, score_table
-from agenteval.trust.agreement import Agreement
-from agenteval.trust.comparison import compare
-from agenteval.trust.label_audit import Suspect, WithAndWithout, Witness
 from agenteval.trust.means import Rating
-from agenteval.trust.panel import Panel as Jury
-from agenteval.trust.panel import PanelMember as Juror
-from agenteval.trust.panel import RaterAgreement as Ceiling
 
 WIDTHS = (60, 80, 100, 120, 200)
 LONG = "does the answer say for every step why it is taken and what would follow without it, "
@@ -41,12 +29,6 @@ SYSTEMS = ("a", "python:agents:serve_with_tools · flowchart-left", "システ�
            "python:agents:serve_with_tools · flowchart-right")  # fmt: skip
 STATUSES = ("unscored:parse", "unscored:refusal", "unscored:timeout", "unscored:length",
             "unscored:unsupported", "unscored:server")  # fmt: skip
-
-WITNESSES = (Witness("clarity", 0.9, 0.1, 0.2, 0.3, 5, 5, True, 0.9),) * 4
-
-
-def interval(mean: float, half: float = 0.25, n: int = 118) -> Interval:
-    return Interval(mean, mean - half, mean + half, 0.1, n, 22, "t")
 
 
 def scores() -> None:
@@ -94,46 +76,6 @@ def verified() -> None:
     print_verified(VerifiedSet(judge=judge, criteria=found), names, ["ratings"])
 
 
-def compared() -> None:
-    def side(shift: float) -> ScoreTable:
-        return score_table(
-            {"run": f"r{i}", "case": f"c{i}", "criterion": name, "repeat": 0, "status": "scored",
-             "value": ((i * 7 % 10) / 10 + 0.2 + shift * (i % 3)) / 2}
-            for i in range(30) for name in NAMES
-        )  # fmt: skip
-
-    sides = Sides(side(0.0), side(-0.1), ("old", "new"), "case")
-    print_comparison(sides, compare(sides.first, sides.second), [])
-
-
-def agreed() -> None:
-    names = {str(i): name for i, name in enumerate(NAMES)}
-    rows = tuple(
-        Agreement(
-            i, "ordinal", 118, 22, interval(0.5), interval(-0.35), interval(0.1), interval(-0.2),
-            interval(0.25), 0.52, 0.96, interval(-0.44), ("bad", "good"), ((10, 20), (30, 58)),
-            0, {}, {}, None, (),
-        )
-        for i in names
-    )  # fmt: skip
-    jury = tuple(
-        Jury(i, 118, 22, interval(0.3), 0.84, tuple(
-            Juror(s, interval(0.33), -0.48, interval(0.36), interval(-0.11)) for s in SYSTEMS))
-        for i in names
-    )  # fmt: skip
-    suspects = tuple(
-        Suspect(LONG + end, "c", "s", True, tuple(names), 0.93, WITNESSES)
-        for end in ("first", "second")
-    )
-    auc = tuple(WithAndWithout(i, interval(0.7), interval(0.8)) for i in names)
-    found = Found(
-        (Pair("judge", "A", rows),),
-        tuple(Ceiling(i, ("A", "B"), 40, interval(0.9, 0.05), interval(0.8, 0.1)) for i in names),
-        (JuryOf("A", jury),), (Audited("judge", suspects, auc),),
-    )  # fmt: skip
-    print_found(found, names, confusion=True)
-
-
 def probed() -> None:
     checks = tuple(
         Check(name=name, outcome="unknown", reason="r", unit="share of the scale", estimate=-0.25,
@@ -170,7 +112,7 @@ def intervals(text: str) -> Counter[str]:
     return Counter(re.findall(r"\S+ \[\S+, \S+\](?: [✓✗?])?(?= |$)", "\n".join(lines), flags=re.M))
 
 
-@pytest.mark.parametrize("what", [scores, verified, compared, agreed, probed])
+@pytest.mark.parametrize("what", [scores, verified, probed])
 def test_at_every_width_all_figures_are_whole_and_no_line_is_too_long(
     what: Callable[[], None], at: Callable[[Callable[[], None], int], str]
 ) -> None:
@@ -183,8 +125,7 @@ def test_at_every_width_all_figures_are_whole_and_no_line_is_too_long(
         assert intervals(shown) == intervals(wide)
         assert "…" not in shown
         letters = "".join(shown.split())
-        if what is not agreed:  # there the ends of names stand between figures
-            assert letters.count("first") >= 1 <= letters.count("second")
+        assert letters.count("first") >= 1 <= letters.count("second")
 
 
 def test_the_table_of_verify_has_a_line_per_criterion_from_80_cells_on(
