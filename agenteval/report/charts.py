@@ -237,6 +237,7 @@ def lines(  # noqa: PLR0913  each is a part of the chart
                 axes.plot(*guess, marker=".", markersize=3, zorder=1, **_GUESS)
             if limits is not None:
                 axes.set_ylim(*limits)
+                axes.set_yticks(*QUARTERS)
             if ticks is not None:
                 axes.set_xticks(list(ticks), list(ticks.values()))
             light_grid(axes, "y")

@@ -67,13 +67,12 @@ def styles(series: Sequence[Series], what: str) -> dict[str, Look]:
 
 
 def arrays(values: Sequence[Value]) -> tuple[Floats, Floats, Floats]:
-    """Means, lower and upper ends (n,) each, NaN for what is not known; an interval without width
-    is no certainty and counts as none."""
+    """Means, lower and upper ends (n,) each, NaN for what is not known."""
     rows = []
     for value in values:
         mean = value.value if isinstance(value, Estimate) else value.mean if value else None
         low, high = (value.low, value.high) if value else (None, None)
-        whole = low is not None and high is not None and low < high
+        whole = low is not None and high is not None
         rows.append((np.nan if mean is None else mean,
                      low if whole else np.nan, high if whole else np.nan))  # fmt: skip
     made = np.array(rows, dtype=np.float64).reshape(-1, 3)

@@ -243,7 +243,7 @@ def correlation_map(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     """
     part = originals(table)
     names, notes = _criteria(part, least=2)
-    rho, counts = _correlations(part, names)
+    rho, counts = correlations(part, names)
     uneven = bool((counts != counts[0, 0]).any())
     if uneven:
         notes.append("lower half: ρ; upper half: runs rated on both; diagonal: runs rated")
@@ -272,9 +272,11 @@ def coverage_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     words = {k: f"{_STATUS.get(k, (k,))[0]} ({sum(row[k] for row in rows.values()):,})"
              for k in present}  # fmt: skip
     surfaces = {k: _STATUS.get(k, ("", "#CC79A7", "xxx"))[1:] for k in present}
+    alone = any(share.low is None for share in rated.values())
+    notes = ["without whisker: no interval (1 case)"] if alone else []
     return bars.shares(
         rows, title="Judgements by status", rated=rated, surfaces=surfaces, labels=words,
-        x="share of all judgements (whiskers: share rated, 95 %); at the end: their number", ax=ax,
+        x="share of all judgements (whiskers: share rated, 95 %); at the end: their number", notes=notes, ax=ax,
     )  # fmt: skip
 
 
@@ -394,7 +396,7 @@ def _run_means(table: ScoreTable) -> NDArray[np.float64]:
     return mean
 
 
-def _correlations(
+def correlations(
     table: ScoreTable, names: Sequence[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Spearman's rho (k, k), NaN where undefined, and the runs (k, k) that it rests on; the

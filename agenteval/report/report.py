@@ -110,9 +110,9 @@ class Report:
         return report_page(self.title, self.tables, self.notes, self.unfinished)
 
     def save(self, path: str | Path) -> Path:
-        """Write .html (`page`), .json (everything), or .csv, .jsonl or .parquet (`records`); returns the path.
+        """Write .html (`page`), .json (everything), .csv, .jsonl or .parquet (`records`).
 
-        The file is replaced in one step. Raises InputError for another suffix.
+        Returns the path. The file is replaced in one step. Raises InputError for another suffix.
         """
         from agenteval.files import write_atomically
         from agenteval.records.export import SUFFIXES, column_types, write_rows

@@ -14,6 +14,7 @@ from agenteval.evaluators.workflows import tallies
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.scenario import FORMATS
 from agenteval.evaluators.workflows.tallies import Tallies
+from agenteval.records.table import Estimate
 from agenteval.report import bars, charts
 from agenteval.report.marks import Series
 from agenteval.report.style import LOOKS, listed
@@ -119,7 +120,7 @@ def _series(
     by_row = {key(r): r for r in rates}
     own = [by_row.get(row) for row in rows]
     look = LOOKS[_ORDER.index(name)] if name in FORMATS else None
-    return Series(name, [r.rate if r else None for r in own], name.replace("_", " "), look=look,
+    return Series(name, [Estimate.of(r.rate) if r else None for r in own], name.replace("_", " "), look=look,
                   counts=[r.n if r else 0 for r in own])  # fmt: skip
 
 
@@ -175,7 +176,9 @@ def format_differences(pairs: Sequence[tallies.FormatPair], what: str = "success
         (f"{p.agent}: " if several else "") + f"{p.first} − {p.second}".replace("_", " ")
         for p in some
     ]
-    series = Series("difference", [p.difference for p in some], counts=[p.tasks for p in some])
+    series = Series(
+        "difference", [Estimate.of(p.difference) for p in some], counts=[p.tasks for p in some]
+    )
     notes = ["whiskers: 95 %; at the right: tasks with both"]
     notes += [f"not drawn: {plural(rest, 'pair')}"] if rest > 0 else []
     return charts.points(

@@ -32,7 +32,7 @@ IMPORTS = (
     "scipy.stats", "matplotlib.backends.backend_svg", "matplotlib.figure", "jinja2",
     "rich.progress", "agenteval.experiment", "agenteval.evaluators.utility.plan",
     "agenteval.verification", "agenteval.proposals", "agenteval.evaluators.planning.trials",
-    "agenteval.report", "agenteval.models.openai", "agenteval.readers.formats",
+    "agenteval.report.utility", "agenteval.models.openai", "agenteval.readers.formats",
     "agenteval.evaluators.planning.scripted", "agenteval.cli.plan_run", "agenteval.cli.table",
     "agenteval.cli.verify_table", "agenteval.cli.progress", "agenteval.trust.means",
     "agenteval.store.export", "agenteval.evaluators.utility.verify.verifier", "filelock",

@@ -49,7 +49,6 @@ def terminal(turn: int, folder: Path, errors: Sequence[str] | None = None) -> Te
     """Every command that shows stored or given data, on one turn of the payloads; and errors about
     files and runs named so (names of payloads; None for all)."""
     found = Terminal()
-    swap = Swap(turn, hostile=True)
     store = folder / "a.db"
     utility_store(store, swap)
     runs = [swap.given[f"run {i}"] for i in range(9)]
@@ -120,27 +119,28 @@ def _captured() -> Iterator[tuple[io.StringIO, io.StringIO]]:
 
 def _tables(found: Terminal, turn: int, *, as_json: bool) -> None:
     """What `plan report`, `flow report` and `trace report` print of the material of their pages."""
-    from agenteval.cli import flow_show, plan_run
-    from agenteval.cli.plan_table import print_table
-    from agenteval.report.traces_tables import plain_tables
+    from agenteval.cli.console import out, print_json
+    from agenteval.evaluators.planning.tables import planning_tables
+    from agenteval.evaluators.workflows.tables import result_tables
+    from agenteval.report.report import Report
+    from agenteval.report.traces_tables import finding_tables
     from benchmarks.pages.worlds import traces_material
 
-    attempts, causes = planning_material(Swap(turn, hostile=True))
-    sessions, turns = flows_material(Swap(turn, hostile=True))
-    with _captured() as (out, err):
-        plan_run.show(attempts, causes, as_json=as_json, brief=False)
-    _judge(found, "plan report", out.getvalue(), err.getvalue())
-    with _captured() as (more, err):
-        flow_show.show(sessions, turns, as_json=as_json, brief=False)
-    _judge(found, "flow report", more.getvalue(), err.getvalue())
-    if as_json:
-        _read(found, "plan report", out.getvalue())
-        _read(found, "flow report", more.getvalue())
-        return
-    with _captured() as (out, err):
-        for table in plain_tables(traces_material(Swap(turn, hostile=True))):
-            print_table(table)
-    _judge(found, "trace report", out.getvalue(), err.getvalue())
+    tables = {
+        "plan report": planning_tables(*planning_material(Swap(turn, hostile=True))),
+        "flow report": result_tables(*flows_material(Swap(turn, hostile=True))),
+        "trace report": tuple(finding_tables(traces_material(Swap(turn, hostile=True)))),
+    }
+    for name, some in tables.items():
+        report = Report(title=name, tables=some)
+        with _captured() as (printed, err):
+            if as_json:
+                print_json(report.to_json())
+            else:
+                report.print(all=True, console=out())
+        _judge(found, name, printed.getvalue(), err.getvalue())
+        if as_json:
+            _read(found, name, printed.getvalue())
 
 
 def _well_formed(found: Terminal, path: Path) -> None:
@@ -205,7 +205,6 @@ def _traces(found: Terminal, turn: int, folder: Path) -> None:
     """Trace files with payloads in every text of their spans, through the real reader."""
     from tests.cli.traces import error, limited, write
 
-    swap = Swap(turn, hostile=True)
     made = limited()
 
     def change(value: Any, key: str = "") -> Any:

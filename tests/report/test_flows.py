@@ -7,6 +7,10 @@ from html.parser import HTMLParser
 
 import pytest
 from agenteval.evaluators.workflows.counted import Counted
+from agenteval.report.flows import flows_page, headlines
+from agenteval.report.flows_chat import MOST_ITEMS, marks_of, talk
+from agenteval.report.flows_sessions import chosen, shown_sessions
+from agenteval.report.flows_turns import wrong_turns
 
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.conformance import Deviation
@@ -27,10 +31,6 @@ from agenteval.evaluators.workflows.session import (
 from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
 from agenteval.records import Message, ToolCall
-from agenteval.report.flows import flows_page, headlines
-from agenteval.report.flows_chat import MOST_ITEMS, marks_of, talk
-from agenteval.report.flows_sessions import chosen, shown_sessions
-from agenteval.report.flows_turns import wrong_turns
 from tests.report.conftest import Open
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\u200b\x1b[31m$x$&amp;"

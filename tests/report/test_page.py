@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from agenteval.report.numbers import criteria_grid
 
 from agenteval.errors import InputError
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records import Criterion
 from agenteval.report import MOST_RUNS, Material, Wanted, from_store, render
 from agenteval.report.material import NoTexts
-from agenteval.report.numbers import criteria_grid
 from agenteval.stats.scores import score_table
 from agenteval.store import Store
 from tests.report.conftest import Page

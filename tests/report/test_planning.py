@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from html.parser import HTMLParser
 
 import pytest
+from agenteval.report.planning_cases import chosen, pieces, wrong_plans
+from agenteval.report.planning_tables import planning_tables
+from agenteval.report.sheet import PlainTable
 
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.dsl.lexicon import built_in
 from agenteval.evaluators.planning.run import Attempt
 from agenteval.report.planning import planning_page
-from agenteval.report.planning_cases import chosen, pieces, wrong_plans
-from agenteval.report.planning_tables import planning_tables
-from agenteval.report.sheet import PlainTable
 from tests.evaluators.planning.campaigns import attempt, campaign, case, failure
 from tests.report.conftest import Open
 
