@@ -276,7 +276,8 @@ def coverage_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     notes = ["without whisker: no interval (1 case)"] if alone else []
     return bars.shares(
         rows, title="Judgements by status", rated=rated, surfaces=surfaces, labels=words,
-        x="share of all judgements (whiskers: share rated, 95 %); at the end: their number", notes=notes, ax=ax,
+        x="share of all judgements (whiskers: share rated, 95 %); at the end: their number",
+        notes=notes, ax=ax,
     )  # fmt: skip
 
 

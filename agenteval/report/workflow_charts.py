@@ -120,7 +120,8 @@ def _series(
     by_row = {key(r): r for r in rates}
     own = [by_row.get(row) for row in rows]
     look = LOOKS[_ORDER.index(name)] if name in FORMATS else None
-    return Series(name, [Estimate.of(r.rate) if r else None for r in own], name.replace("_", " "), look=look,
+    values = [Estimate.of(r.rate) if r else None for r in own]
+    return Series(name, values, name.replace("_", " "), look=look,
                   counts=[r.n if r else 0 for r in own])  # fmt: skip
 
 

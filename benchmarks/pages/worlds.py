@@ -170,7 +170,7 @@ def flows(swap: Swap, folder: Path) -> str:
 
 def flows_material(swap: Swap) -> tuple[list[Any], list[Any]]:
     """Sessions with every kind of mark, failures, and turns."""
-    from tests.report import test_flows as made
+    from tests.report import test_workflows as made
 
     session: Any = made.session
     lost: Any = made.lost

@@ -14,7 +14,7 @@ from agenteval.evaluators.traces.taxonomy import built_in
 from agenteval.records import Finding, Findings, Grade, Rejected
 from agenteval.report.traces import traces_page, worth_reading
 from agenteval.report.traces_material import Finder, Material
-from agenteval.report.traces_tables import plain_tables, sheet_of
+from agenteval.report.traces_tables import finding_tables, table_of
 from tests.report.conftest import Open
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m'\"&amp;{{ 7*7 }}"
@@ -76,20 +76,21 @@ def small() -> Material:
 
 
 def test_the_tables_count_by_hand() -> None:
-    coverage, categories, grades = plain_tables(small())
+    coverage, categories, grades = finding_tables(small())
     assert coverage.title == "Finders on 3 traces"
-    assert coverage.rows == (
+    assert [tuple(row.values()) for row in coverage.rows] == [
         # examined, failed, not tried, errors, per trace, without errors, rejected, why
-        ("rules", "2", "0", "1", "2", "1.0", "1", "0", ""),
-        ("judge", "2", "1", "0", "2", "1.0", "0", "1", "error:timeout 1"),
-        ("person (gold)", "1", "0", "2", "1", "1.0", "0", "0", ""),
-    )
-    assert categories.columns == ("category", "area", "rules", "judge", "person (gold)")
+        ("rules", 2, 0, 1, 2, 1.0, 1, 0, None),
+        ("judge", 2, 1, 0, 2, 1.0, 0, 1, "error:timeout 1"),
+        ("person (gold)", 1, 0, 2, 1, 1.0, 0, 0, None),
+    ]
     area = built_in().find("Rate Limiting").area  # type: ignore[union-attr]
-    assert ("Rate Limiting", area, "2 (1)", "0", "1 (1)") in categories.rows
-    assert ("Odd", "not in the taxonomy", "0", "1 (1)", "0") in categories.rows
-    assert categories.rows[-1] == ("all", "", "2 (1)", "2 (2)", "1 (1)")
-    assert grades.rows == (("judge", "–", "–", "–", "–", "2.00 (1)"),)
+    rows = [tuple(row.values()) for row in categories.rows]
+    # errors and traces of rules, judge, person
+    assert ("Rate Limiting", area, 2, 1, 0, 0, 1, 1) in rows
+    assert ("Odd", "not in the taxonomy", 0, 0, 1, 1, 0, 0) in rows
+    assert rows[-1] == ("all", 2, 1, 2, 2, 1, 1)
+    assert grades.rows == ({"finder": "judge", "overall": 2.0, "overall_n": 1},)
 
 
 def test_a_failure_is_said_and_is_no_trace_without_errors() -> None:
@@ -106,10 +107,10 @@ def test_findings_stand_at_their_spans() -> None:
     tree = page[page.index('<ul class="tree">') :]
     at_b = tree[tree.index("<strong>b</strong>") : tree.index("<strong>c</strong>")]
     assert "Goal Deviation" in at_b
-    assert at_b.count('class="finding') == 2
+    assert at_b.count('class="card finding') == 2
     assert "words of b" in at_b
     at_c = tree[tree.index("<strong>c</strong>") : tree.index("</section>")]
-    assert 'class="finding gold"' in at_c
+    assert 'class="card finding gold"' in at_c
     beside = page[page.index('id="traces"') :]
     assert "that the trace does not have" in beside  # t3's span x
     assert "the trace itself is not stored" in beside
@@ -132,7 +133,7 @@ def test_everything_from_outside_is_text() -> None:
     one = Outline(trace=HOSTILE, task=HOSTILE, spans=(made,), kinds={"tool": 1})
     page = traces_page(material(finder, outlines=[one]), title=HOSTILE, facts=[(HOSTILE, HOSTILE)])
     seen = Seen(page)
-    assert "script" not in seen.tags
+    assert seen.tags.count("script") == 1
     assert "img" not in seen.tags
     assert not any(name.startswith("on") for name in seen.attributes)
     assert page.count("Found at spans that are not drawn") == 0  # the odd id is drawn
@@ -153,7 +154,7 @@ def test_a_large_trace_is_bounded_and_counted() -> None:
     assert len(page) < 100_000
     assert "<strong>s8999</strong>" in page
     # root, s8999, and as many of the first as the bound of children lets in: 25 in all
-    drawn = page.count('<li class="llm">')
+    drawn = page.count('<details class="span llm"')
     assert drawn == 25
     assert f"{9001 - 1 - drawn:,} more spans not drawn" in page
 
@@ -169,15 +170,11 @@ def test_nobody_has_looked_yet() -> None:
 
 
 def test_reasons_without_interval_stand_once_below() -> None:
-    table = ScoreTable("F1", ("who", "F1"), (("a", "0.5 (2 cases: too few)"),
-                                           ("b", "n/a (constant)")), ("note",))  # fmt: skip
-    sheet = sheet_of(table)
-    assert [[c.text for c in row] for row in sheet.grid.rows] == [
-        ["a", "0.5"],
-        ["b", "n/a (constant)"],
-    ]
-    assert sheet.note == "Note. No interval: 2 cases: too few."
-    assert [h.number for h in sheet.grid.heads] == [False, True]
+    rows = (("a", "0.5 (2 cases: too few)"), ("b", "n/a (constant)"))
+    table = table_of(ScoreTable("F1", ("who", "F1"), rows, ("note",)))
+    assert [tuple(row.values()) for row in table.rows] == [("a", "0.5"), ("b", "n/a (constant)")]
+    assert table.notes == ("Note.", "No interval: 2 cases: too few.")
+    assert [column.number for column in table.columns] == [False, True]
 
 
 @pytest.mark.xdist_group("browser")
@@ -196,6 +193,6 @@ def test_it_works_in_a_browser_without_script(open_page: Open, width: int) -> No
     card = page.locator("#traces .finding").first
     assert card.is_visible()  # unfolded down to it, without a click
     closed = page.locator("details.trace:not([open])").first
-    assert not closed.locator(".tree").is_visible()
+    assert not closed.locator(".tree").first.is_visible()
     closed.locator("summary").first.click()
     assert page.locator("details.trace[open]").count() == 2

@@ -6,11 +6,6 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from agenteval.evaluators.workflows.counted import Counted
-from agenteval.report.flows import flows_page, headlines
-from agenteval.report.flows_chat import MOST_ITEMS, marks_of, talk
-from agenteval.report.flows_sessions import chosen, shown_sessions
-from agenteval.report.flows_turns import wrong_turns
 
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.conformance import Deviation
@@ -29,8 +24,13 @@ from agenteval.evaluators.workflows.session import (
     SimulatorMistake,
 )
 from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
+from agenteval.evaluators.workflows.tallies import Tallies
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
 from agenteval.records import Message, ToolCall
+from agenteval.report.page import Piece
+from agenteval.report.sessions import MOST_ITEMS, chosen, session_items, talk
+from agenteval.report.turns import wrong_turns
+from agenteval.report.workflows import headlines, workflows_page
 from tests.report.conftest import Open
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\u200b\x1b[31m$x$&amp;"
@@ -157,7 +157,7 @@ WRONG = turn(
 def test_the_head_says_what_was_found() -> None:
     """3 of 4 users succeed: 30 to 95 % by Wilson; one failure, one that nobody could decide."""
     four = [session(i > 0, f"r/s/u{i}") for i in range(4)]
-    page = flows_page([*four, lost(), session(None, "r/s/eve")], [WRONG], title="May")
+    page = workflows_page([*four, lost(), session(None, "r/s/eve")], [WRONG], title="May")
     words = Seen(page).words.replace("\u00a0", " ")
     assert "a · text succeeds in 75 % (95 % interval 30 to 95 %) of 4 sessions" in words
     assert "commonest cause of failure: wrong order (1 of 1)" in words
@@ -173,10 +173,10 @@ def test_the_head_says_what_was_found() -> None:
 
 
 def test_nothing_at_all_and_nothing_decided_are_pages_too() -> None:
-    empty = Seen(flows_page([], [])).words
+    empty = Seen(workflows_page([], [])).words
     assert "There is no trial." in empty
     assert "None could be drawn." in empty
-    words = Seen(flows_page([lost()], [])).words
+    words = Seen(workflows_page([lost()], [])).words
     assert "a · text: no session is decided (1 session without a verdict)." in words
     assert "Why sessions failed: there are no failed sessions to draw" in words
     assert "Success in sessions: there is no rate to draw" in words
@@ -184,31 +184,40 @@ def test_nothing_at_all_and_nothing_decided_are_pages_too() -> None:
     waiting = SessionResult(
         stored.case, stored.system, "a", "text", {}, 0, LOG, None
     )  # fmt: skip
-    assert headlines([waiting], []) == [
+    assert headlines(Tallies([waiting])) == [
         "a · text: no session is decided (not judged yet); 2 of 3 calls could not be carried out "
         "(bad arguments 1, malformed 1)."
     ]
 
 
+def words_of(block):
+    """The text of a block or head, with that of the blocks in it."""
+    if isinstance(block, str | Piece):
+        return block if isinstance(block, str) else block.text
+    if isinstance(block, tuple | list):
+        return "".join(map(words_of, block))
+    if hasattr(block, "cards"):
+        return " | ".join(f"{words_of(c.head)} {words_of(c.blocks)}" for c in block.cards)
+    own = getattr(block, "text", None) or getattr(block, "lines", None) or ()
+    return words_of(own)
+
+
 def test_the_talk_has_every_call_with_its_answer_and_deviations_at_their_calls() -> None:
-    marks = marks_of("s", LOG, DEVIATIONS)
-    items, rest = talk("s", LOG, marks)
+    cards, rest = talk("s", LOG, DEVIATIONS)
     assert rest == 0
-    told = [(i.kind, i.called.number if i.called else i.text) for i in items]
-    assert told == [
-        ("user", "A room, please."), ("thought", "I look it up"), ("call", 1),
-        ("agent", "Which one?"), ("user", "The first."), ("call", 2), ("missing", ""), ("call", 3),
-        ("agent", "Done."), ("missing", ""),
+    assert [(c.kind, c.head) for c in cards] == [
+        ("user", "user, turn 1"), ("thought", "agent, to itself"),
+        ("call wrong", "call 1, answered by the backend"), ("agent", "agent"),
+        ("user", "user, turn 2"), ("call refused", "call 2, malformed"), ("missing", "not done"),
+        ("call wrong", "call 3, bad arguments"), ("agent", "agent"), ("missing", "not done"),
     ]  # fmt: skip
-    calls = {i.called.number: i.called for i in items if i.called}
-    assert [(m.cause, m.where) for m in calls[1].marks] == [("wrong order", "edge A → B")]
-    assert calls[2].tool == "(no tool could be read)"
-    assert (calls[2].answered, calls[2].marks) == ("malformed", ())
-    assert (calls[3].arguments, calls[3].result) == ("room = 7", "no such room")
-    assert [m.text for m in calls[3].marks] == ["room: 7, gold 1"]
-    assert [m.tool for i in items for m in i.marks] == ["quote", "confirm"]
-    assert [m.anchor for m in marks] == ["s-c1", "s-c3", "s-c3", "s-end"]
-    assert {"s-c1", "s-c3", "s-end"} <= {i.anchor for i in items}
+    by_id = {c.id: words_of(c.blocks) for c in cards if c.id}
+    assert set(by_id) == {"s-c1", "s-c2", "s-c3", "s-end"}
+    assert "wrong order: too early (edge A → B)" in by_id["s-c1"]
+    assert by_id["s-c2"].startswith("(no tool could be read)")
+    assert by_id["s-c3"] == "bookroom = 7no such roomtool use: room: 7, gold 1 (node B)"
+    missing = [words_of(c.blocks) for c in cards if c.kind == "missing"]
+    assert missing == ["missing step quote", "missing step confirm"]
 
 
 def test_calls_asked_for_at_once_get_their_own_answers() -> None:
@@ -221,37 +230,39 @@ def test_calls_asked_for_at_once_get_their_own_answers() -> None:
                     (("f", {"n": 2}, "two"), ("f", {"n": 1}, "one"), ("g", {}, "gee"))),
         ended="agent",
     )  # fmt: skip
-    items, _ = talk("s", log, ())
-    assert [i.called.result for i in items if i.called] == ["one", "gee", "two"]
+    cards, _ = talk("s", log, ())
+    results = [words_of(c.blocks[-1]) for c in cards if c.kind == "call"]
+    assert results == ["one", "gee", "two"]
 
 
 def test_a_call_that_no_message_or_no_log_has_is_shown_all_the_same() -> None:
     quiet = SessionLog(messages=(said("user", "x"),), calls=LOG.calls[:1], ended="agent")
-    items, _ = talk("s", quiet, ())
-    assert [i.kind for i in items] == ["user", "call"]
+    cards, _ = talk("s", quiet, ())
+    assert [c.kind for c in cards] == ["user", "call"]
     unlogged = SessionLog(messages=LOG.messages[:2], ended="agent")
-    items, _ = talk("s", unlogged, ())
-    assert items[-1].called is not None
-    assert (items[-1].called.number, items[-1].called.answered) == (0, "no answer is known")
+    cards, _ = talk("s", unlogged, ())
+    assert cards[-1].head == "no answer is known"
 
 
 def test_long_talks_are_bounded_and_say_so() -> None:
     many = SessionLog(
         messages=tuple(said("user", "w" * 9_000) for _ in range(500)), ended="turns", turns=15
     )
-    items, rest = talk("s", many, ())
-    assert (len(items), rest) == (MOST_ITEMS, 500 - MOST_ITEMS)
-    assert "[… cut: 2,000 of 9,000 characters]" in items[0].text
-    assert len(flows_page([session(log=many)], [])) < 600_000
+    cards, rest = talk("s", many, ())
+    assert (len(cards), rest) == (MOST_ITEMS, 500 - MOST_ITEMS)
+    assert "[… cut: 2,000 of 9,000 characters]" in words_of(cards[0].blocks)
+    assert len(workflows_page([session(log=many)], [])) < 600_000
 
 
 def test_a_session_shows_goals_walk_state_mistakes_and_who_decided() -> None:
-    (one,) = shown_sessions([session(verdict=FULL)])
-    assert [(g.state, g.judge, g.unquoted) for g in one.goals] == [
-        (False, True, True), (True, False, False),
-    ]  # fmt: skip
-    assert [(n.name, n.off) for n in one.nodes] == [("A", True), ("B", True), ("C", False)]
-    words = Seen(flows_page([session(verdict=FULL)], [])).words
+    (item,) = session_items([session(verdict=FULL)])
+    right = item.blocks[-1].right
+    badges = [[p.kind for p in line if isinstance(p, Piece) and "badge" in p.kind]
+              for line in next(b for b in right if b.title == "Goals").lines]  # fmt: skip
+    assert badges == [["badge drop", "badge keep"], ["badge keep", "badge drop"]]
+    walk = next(b for b in right if b.title == "Walk through the chart").lines
+    assert [isinstance(node, str) for node in walk] == [False, False, True]  # marked where off
+    words = Seen(workflows_page([session(verdict=FULL)], [])).words
     for expected in (
         "“It is booked” is not in the conversation", "/rooms/7: 1, gold 0",
         "1 of 2 transitions hang on the user's will", "user: repeats itself · turn 2: The first.",
@@ -264,12 +275,12 @@ def test_a_session_shows_goals_walk_state_mistakes_and_who_decided() -> None:
 
 def test_what_judge_and_state_do_not_say_is_said() -> None:
     failure = GoalsFailure(status="unscored:parse", message="no JSON")
-    (one,) = shown_sessions([session(verdict=verdict(None, judge=failure))])
-    assert one.goals_note == "The judge gave no verdict (unscored:parse): no JSON"
-    assert one.state_note == "There is no final state to compare."
-    assert dict(one.facts)["decided by"] == "nobody could"
-    (two,) = shown_sessions([session(verdict=verdict(state_success=False))])
-    assert "a result that they obtain was never obtained" in two.state_note
+    words = Seen(workflows_page([session(verdict=verdict(None, judge=failure))], [])).words
+    assert "The judge gave no verdict (unscored:parse): no JSON" in words
+    assert "There is no final state to compare." in words
+    assert "decided bynobody could" in words
+    same = Seen(workflows_page([session(verdict=verdict(state_success=False))], [])).words
+    assert "a result that they obtain was never obtained" in same
 
 
 def test_failed_ones_first_systems_take_turns_and_the_rest_is_counted() -> None:
@@ -281,10 +292,10 @@ def test_failed_ones_first_systems_take_turns_and_the_rest_is_counted() -> None:
     ]  # fmt: skip
     some, known = chosen(results, 4)
     assert ([r.case.task[-1] for r in some], known) == (["d", "e", "c", "b"], 5)
-    page = flows_page(results, [], most_sessions=2)
+    page = workflows_page(results, [], most_sessions=2)
     assert "2 of 5 sessions with a verdict" in page
     assert page.count('<details class="case">') == 2
-    assert "<h2>Sessions</h2>" not in flows_page(results, [], most_sessions=0)
+    assert "<h2>Sessions</h2>" not in workflows_page(results, [], most_sessions=0)
 
 
 def test_wrong_turns_say_what_differs() -> None:
@@ -301,7 +312,7 @@ def test_wrong_turns_say_what_differs() -> None:
     ]
     found, in_all = wrong_turns(results, 10)
     assert in_all == 5
-    assert [(t.outcome, t.lines) for t in found] == [
+    assert [(t.badges[0].text, tuple(t.blocks[-1].lines)) for t in found] == [
         ("wrong call",
          ("room: 7, gold 1", 'day: not given, gold "Monday"', "cat: true, which gold has not")),
         ("no call", ("a call was due, not a reply",)),
@@ -309,8 +320,9 @@ def test_wrong_turns_say_what_differs() -> None:
         ("wrong call", ("another tool was due", "says that it stands at node Q: wrong")),
         ("call instead of a reply", ("a reply was due, not a call",)),
     ]  # fmt: skip
-    assert found[0].predicted == 'book({"room": 7, "cat": true})'
-    words = Seen(flows_page([], results)).words
+    facts = {name: words_of(text) for name, text in found[0].blocks[0].pairs}
+    assert facts["predicted"] == 'book({"room": 7, "cat": true})'
+    words = Seen(workflows_page([], results)).words
     assert "All 5 wrong turns." in words
 
 
@@ -319,15 +331,15 @@ def test_turns_without_a_prediction_are_listed_with_their_reasons() -> None:
         WRONG.case, "t · code", "t", "code", {}, 0,
         AgentFailure(status="error:infrastructure", message="it <b>crashed</b>"), None,
     )  # fmt: skip
-    words = Seen(flows_page([], [WRONG, gone])).words
+    words = Seen(workflows_page([], [WRONG, gone])).words
     assert "The one turn without a prediction." in words
     assert "error:infrastructure: it <b>crashed</b>" in words
 
 
 def test_the_same_results_give_the_same_page_and_anchors_are_unique() -> None:
     results = [session(verdict=FULL), session(), session(True, "r/s/z"), lost()]
-    page = flows_page(results, [WRONG])
-    assert flows_page(results, [WRONG]) == page
+    page = workflows_page(results, [WRONG])
+    assert workflows_page(results, [WRONG]) == page
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     links = re.findall(r'href="#([^"]+)"', page)
@@ -358,7 +370,7 @@ def test_hostile_words_stay_words() -> None:
     gone = SessionFailure(status="error:infrastructure", message=HOSTILE)
     calls = Prediction(form="call", tool=HOSTILE, arguments={HOSTILE: HOSTILE}, thought=HOSTILE,
                        further=(HOSTILE,))  # fmt: skip
-    page = flows_page(
+    page = workflows_page(
         [SessionResult(info, HOSTILE, HOSTILE, "text", {}, 0, log, bad),
          SessionResult(info, HOSTILE, HOSTILE, "code", {}, 1, gone, None)],
         [TurnResult(info, HOSTILE, HOSTILE, "text", {}, 0, calls, WRONG.verdict),
@@ -367,7 +379,8 @@ def test_hostile_words_stay_words() -> None:
         title=HOSTILE, facts=[(HOSTILE, HOSTILE)],
     )  # fmt: skip
     seen = Seen(page)
-    assert not {"script", "img", "iframe", "link", "object"} & set(seen.tags)
+    assert not {"img", "iframe", "link", "object"} & set(seen.tags)
+    assert seen.tags.count("script") == 1
     assert not [name for name, _ in seen.attributes if name.startswith("on")]
     assert not {"\u202e", "\u200b", "\x1b"} & set(page)
     assert "<script>alert(1)</script>" in seen.words
@@ -378,7 +391,7 @@ def test_hostile_words_stay_words() -> None:
 @pytest.mark.xdist_group("browser")
 def test_in_a_browser_nothing_sticks_out_and_a_link_unfolds_its_call(open_page: Open) -> None:
     results = [session(verdict=FULL), session(False, "r/s/" + "x" * 300, "y" * 300)]
-    watched = open_page(flows_page(results, [WRONG]), width=390)
+    watched = open_page(workflows_page(results, [WRONG]), width=390)
     page = watched.page
     assert page.locator(".call").first.is_visible() is False
     anchor = page.evaluate("document.querySelector('.call[id$=c3]').id")
@@ -396,11 +409,11 @@ def ended(how, task, *statuses):
 
 def test_ends_without_a_goodbye_are_said_at_the_top_above_a_tenth():
     nine = [ended("user", f"r/s/{i}", "ok") for i in range(9)]
-    (line,) = headlines([*nine, ended("turns", "r/s/x", "malformed")], [])
+    (line,) = headlines(Tallies([*nine, ended("turns", "r/s/x", "malformed")]))
     assert "goodbye" not in line  # one of ten is no more than a tenth
     assert "could not be carried out" not in line
     more = [ended("turns", "r/s/x", "malformed"), ended("agent", "r/s/y", "unknown_tool")]
-    (line,) = headlines([*nine, *more], [])
+    (line,) = headlines(Tallies([*nine, *more]))
     assert (
         "2 of 11 sessions ended without the user's goodbye (limit of turns 1, agent stopped or "
         "silent 1); 2 of 11 calls could not be carried out (malformed 1, unknown tool 1)."
@@ -408,15 +421,9 @@ def test_ends_without_a_goodbye_are_said_at_the_top_above_a_tenth():
 
 
 def test_figures_that_could_not_be_drawn_stand_below_the_others():
-    page = flows_page([session(True)], [])
+    page = workflows_page([session(True)], [])
     at = page.index("Figures that could not be drawn")
     assert page.index("<h2>Figures</h2>") < at < page.index("<h2>Tables</h2>")
     assert "Why sessions failed: " in page[at:]
     assert page.count("Figures that could not be drawn") == 1
     assert "The one session with a verdict." in page
-
-
-def test_tallies_that_are_there_already_give_the_same_page():
-    results = [session(i < 2, f"r/s/{i}") for i in range(4)]
-    known = Counted(results, [WRONG])
-    assert flows_page(results, [WRONG], counted=known) == flows_page(results, [WRONG])
