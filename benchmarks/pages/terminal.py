@@ -49,6 +49,7 @@ def terminal(turn: int, folder: Path, errors: Sequence[str] | None = None) -> Te
     """Every command that shows stored or given data, on one turn of the payloads; and errors about
     files and runs named so (names of payloads; None for all)."""
     found = Terminal()
+    swap = Swap(turn, hostile=True)
     store = folder / "a.db"
     utility_store(store, swap)
     runs = [swap.given[f"run {i}"] for i in range(9)]
@@ -205,6 +206,7 @@ def _traces(found: Terminal, turn: int, folder: Path) -> None:
     """Trace files with payloads in every text of their spans, through the real reader."""
     from tests.cli.traces import error, limited, write
 
+    swap = Swap(turn, hostile=True)
     made = limited()
 
     def change(value: Any, key: str = "") -> Any:
