@@ -139,6 +139,7 @@ def flow_check(
                 checked += check_role(name, scenarios)
         except InputError as error:
             unread.append(str(error))
+            watch.warn(f"agenteval: {error}")
     counts = tuple(
         {"role": one.role, "scenario": one.scenario, "nodes": one.nodes, "edges": one.edges,
          "errors": one.count("error"), "warnings": one.count("warning")}
@@ -163,7 +164,7 @@ def flow_check(
                    Column("place", "node or edge"), Column("message", "what is wrong")),
                   defects, group="where"),
         ),
-        unfinished=tuple(f"agenteval: {problem}" for problem in unread),
+        notes=tuple(watch.notes),
         data={"unreadable": unread},
         exit_code=2 if cannot else int(any(one.count("error") for one in checked)),
     )  # fmt: skip
