@@ -93,7 +93,7 @@ def convert(
             # a model wrote it: shown as text to a person, unchanged to a file
             sys.stdout.write(visible(made.text) if sys.stdout.isatty() else made.text)
             return
-    for line in report.notes:
+    for line in (*report.unfinished, *report.notes):
         warn(line)
     if output.as_json:
         finish(report, output)
