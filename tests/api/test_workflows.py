@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import agenteval
-from agenteval.api.procedures import flow_check, flow_convert, flow_score
+from agenteval.api.flowbench import flow_score
+from agenteval.api.procedures import flow_check, flow_convert
 from agenteval.api.workflows import flow_results, read_roles
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.conformance import Call

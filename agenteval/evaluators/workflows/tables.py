@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.conformance import CAUSES
+from agenteval.evaluators.workflows.losses import losses_of_session, losses_of_turn, lost_table
 from agenteval.evaluators.workflows.rates import Rates
-from agenteval.evaluators.workflows.results import SessionResult, SessionVerdict, TurnResult
-from agenteval.evaluators.workflows.session import Prediction, SessionFailure
-from agenteval.evaluators.workflows.session_judge import GoalsFailure
+from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.tallies import GROUPS, FormatPair, SessionTally, Tallies
 from agenteval.evaluators.workflows.turn_score import TurnTable
 from agenteval.records import Usage
@@ -23,7 +20,7 @@ _FORMAT = Column("format", "format", hint="how the procedure is told")
 _SYSTEM = Column("system", "system")
 _SUCCESS = Column("success", "success\n[95 %]", "number",
                   "share of sessions that left the state which the goals ask for")  # fmt: skip
-_SESSIONS = Column("sessions", "sessions", "count", "with a word on success")
+_SESSIONS = Column("sessions", "ses-\nsions", "count", "with a word on success")
 _TASKS = Column("tasks", "tasks", "count", "users that these sessions are of")
 _WITHOUT = Column("without_verdict", "no\nverdict", "count", "endpoint, adapter, simulator failed, "
                   "undecided, or not judged yet: in no rate")  # fmt: skip
@@ -41,10 +38,8 @@ _OPEN = (
     "those that differ wait for it, so the F1 of decided calls is optimistic: believe the bounds."
 )
 _SUFFIX = re.compile(r" \[[0-9a-f]{6}\]")
-_MOST_TEXT = 80
 
 _Row = Mapping[str, Cell]
-_Lost = tuple[str, str, str]  # system, what happened, the message
 
 
 def result_tables(
@@ -80,8 +75,8 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
                _unequal(known.sessions, "tasks"), _suffixes(who)),
         "agent",
     )  # fmt: skip
-    lost = [one for r in known.sessions for one in _lost_of_session(r)]
-    yield _lost("lost", "What brought no verdict, and what simulators did wrong", lost,
+    lost = [one for r in known.sessions for one in losses_of_session(r)]
+    yield lost_table("lost", "What brought no verdict, and what simulators did wrong", lost,
                 "None of it is charged to the agent.")  # fmt: skip
     yield Table(
         "procedure",
@@ -154,8 +149,8 @@ def _turn_tables(known: Tallies) -> Iterator[Table]:
         "Intervals resample recorded sessions. Lost: no prediction; in no rate.",
         _unequal(known.turns, "turns"), _suffixes(who),
     ))  # fmt: skip
-    lost = [one for r in known.turns for one in _lost_of_turn(r)]
-    yield _lost("turns_lost", "What brought no prediction or grade", lost)
+    lost = [one for r in known.turns for one in losses_of_turn(r)]
+    yield lost_table("turns_lost", "What brought no prediction or grade", lost)
     yield Table(
         "turn_replies",
         "Nodes and replies",
@@ -374,64 +369,6 @@ def _responses(table: TurnTable) -> dict[str, Cell]:
         "not_graded": sum(found.failures.values()),
         "no_reply": found.no_reply,
     }
-
-
-def _lost(key: str, title: str, found: Sequence[_Lost], *notes: str) -> Table:
-    """What happened how often to whom, each with the first message there is."""
-    times = Counter((system, what) for system, what, _ in found)
-    order = {system: i for i, system in enumerate(dict.fromkeys(s for s, _, _ in found))}
-    messages: dict[tuple[str, str], str] = {}
-    for system, what, message in found:
-        messages[system, what] = messages.get((system, what)) or message
-    return Table(
-        key,
-        title,
-        (_SYSTEM, Column("what", "what"), Column("times", "times", "count"),
-         Column("example", "for example", hint="the beginning of a message")),
-        tuple(
-            {"system": system, "what": what, "times": times[system, what],
-             "example": _beginning(messages[system, what]) or None}
-            for system, what in sorted(times, key=lambda k: (order[k[0]], k[1]))
-        ),
-        notes, "system",
-    )  # fmt: skip
-
-
-def _lost_of_session(r: SessionResult) -> Iterator[_Lost]:
-    failure = r.log if isinstance(r.log, SessionFailure) else None
-    log = failure.log if failure else r.log
-    if failure:
-        yield r.system, f"no session: {failure.status}", failure.message
-    elif r.verdict is None:
-        yield r.system, "not judged yet", ""
-    elif r.verdict.success is None:
-        yield r.system, "no verdict: undecided", ""
-    for m in log.mistakes if log and not isinstance(log, SessionFailure) else ():
-        yield r.system, f"simulator's mistake, {m.who}: {m.kind}", m.text
-    for status in r.verdict.failures if r.verdict else ():
-        yield r.system, f"a judge failed: {status}", _judge_message(r.verdict, status)
-
-
-def _judge_message(verdict: SessionVerdict | None, status: str) -> str:
-    judge = verdict.judge if verdict else None
-    return judge.message if isinstance(judge, GoalsFailure) and judge.status == status else ""
-
-
-def _lost_of_turn(r: TurnResult) -> Iterator[_Lost]:
-    if isinstance(r.prediction, AgentFailure):
-        yield r.system, f"no prediction: {r.prediction.status}", r.prediction.message
-    if r.grade is not None and r.grade.status is not None:
-        yield r.system, f"no grade: {r.grade.status}", r.grade.message
-    if r.verdict is None and isinstance(r.prediction, Prediction):
-        yield r.system, "not judged yet", ""
-    for one in r.verdict.parameters if r.verdict else ():
-        if one.status is not None:
-            yield r.system, f"a judge of a value failed: {one.status}", one.message
-
-
-def _beginning(message: str) -> str:
-    line = " ".join(message.split())
-    return line if len(line) <= _MOST_TEXT else f"{line[: _MOST_TEXT - 1]}…"
 
 
 def _notes(*notes: str) -> tuple[str, ...]:
