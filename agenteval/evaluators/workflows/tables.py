@@ -25,8 +25,8 @@ _TASKS = Column("tasks", "tasks", "count", "users that these sessions are of")
 _WITHOUT = Column("without_verdict", "no\nverdict", "count", "endpoint, adapter, simulator failed, "
                   "undecided, or not judged yet: in no rate")  # fmt: skip
 _TOOLS = (
-    Column("precision", "tool P", "number", "calls that are gold calls"),
-    Column("recall", "tool R", "number", "gold calls that were made"),
+    Column("precision", "tool P\n[95 %]", "number", "calls that are gold calls"),
+    Column("recall", "tool R\n[95 %]", "number", "gold calls that were made"),
     Column("f1", "tool F1\n[95 %]", "number"),
 )
 _BOUNDS = (
@@ -151,6 +151,20 @@ def _turn_tables(known: Tallies) -> Iterator[Table]:
     ))  # fmt: skip
     lost = [one for r in known.turns for one in losses_of_turn(r)]
     yield lost_table("turns_lost", "What brought no prediction or grade", lost)
+    parameters = (Column("parameters", "parameters\nF1 [95 %]", "number",
+                         "credited only where the tool is right"),
+                  Column("parameters_free", "with any tool\nF1 [95 %]", "number"))  # fmt: skip
+    yield Table(
+        "turn_calls",
+        "Calls and parameters at single turns",
+        (_AGENT, _FORMAT, *_TOOLS, *parameters),
+        tuple(
+            {**who[system], **_rates(t.tool), "parameters": Estimate.of(t.parameters.f1.known),
+             "parameters_free": Estimate.of(t.parameters_free.f1.known)}
+            for system, _, t in whole
+        ),
+        (), "agent", detail=True,
+    )  # fmt: skip
     yield Table(
         "turn_replies",
         "Nodes and replies",
@@ -194,15 +208,17 @@ def _sizes(t: SessionTally) -> dict[str, Cell]:
 
 
 def _rates(found: Rates) -> dict[str, Cell]:
-    """Precision, recall, F1 of what is decided; the bounds of F1 where anything is not."""
-    cells: dict[str, Cell] = {
-        "precision": found.precision.known.mean,
-        "recall": found.recall.known.mean,
+    """Precision, recall, F1 of what is decided."""
+    return {
+        "precision": Estimate.of(found.precision.known),
+        "recall": Estimate.of(found.recall.known),
         "f1": Estimate.of(found.f1.known),
     }
-    if found.undecided:
-        cells |= {"f1_low": found.f1.low, "f1_high": found.f1.high}
-    return cells
+
+
+def _bounds(found: Rates) -> dict[str, Cell]:
+    """The bounds of F1 where anything is undecided."""
+    return {"f1_low": found.f1.low, "f1_high": found.f1.high} if found.undecided else {}
 
 
 def _calls(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
@@ -218,7 +234,8 @@ def _calls(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
          Column("turns", "replies per\nsession", "number"),
          Column("calls", "calls per\nsession", "number")),
         tuple(
-            {**who[t.system], **_rates(t.tool), "right": t.tool.right, "made": t.tool.predicted,
+            {**who[t.system], **_rates(t.tool), **_bounds(t.tool), "right": t.tool.right,
+             "made": t.tool.predicted,
              "gold": t.tool.gold, "undecided": t.unjudged, "turns": t.turns.mean,
              "calls": t.calls.mean}
             for t in whole
@@ -272,7 +289,7 @@ def _session_group(name: str, known: Tallies) -> Table:
         tuple(
             {name: t.group, "system": t.system, "success": Estimate.of(t.success),
              "progress": t.progress.mean, "conforms": t.conforms.mean, **_sizes(t),
-             **{k: v for k, v in _rates(t.tool).items() if k.startswith("f1")}}
+             "f1": Estimate.of(t.tool.f1.known), **_bounds(t.tool)}
             for t in rows
         ),
         _notes(_OPEN if some else "",
@@ -341,17 +358,18 @@ def _turns(
     return Table(
         key,
         title,
-        (*first, *_TOOLS, *(_BOUNDS if some else ()),
-         Column("parameters", "param-\neters F1", "number", "only where the tool is right"),
+        (*first, Column("recall", "right of due\ncalls [95 %]", "number", "tool and parameters"),
+         _TOOLS[-1], *(_BOUNDS if some else ()),
          Column("turns", "turns", "count", "with a prediction"),
          Column("unreadable", "unread-\nable", "count", "no call and no reply"),
          Column("undecided", "un-\ndecided", "count", "calls only a judge could decide"),
          Column("lost", "lost", "count", "endpoint or adapter failed: in no rate")),
         tuple(
-            {**({by: group, "system": system} if by else who[system]), **_rates(table.tool),
-             "parameters": table.parameters.f1.known.mean, "turns": table.turns,
-             "unreadable": table.unreadable, "undecided": table.tool.undecided,
-             "lost": sum(table.failures.values())}
+            {**({by: group, "system": system} if by else who[system]),
+             "recall": Estimate.of(table.tool.recall.known),
+             "f1": Estimate.of(table.tool.f1.known), **_bounds(table.tool),
+             "turns": table.turns, "unreadable": table.unreadable,
+             "undecided": table.tool.undecided, "lost": sum(table.failures.values())}
             for system, group, table in rows
         ),
         _notes(*notes, _OPEN if some else "", _bare(table.tool.f1.known for _, _, table in rows)),
