@@ -9,6 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agenteval.api.procedures import conform as conform
+    from agenteval.api.workflows import aflow_sessions as aflow_sessions
+    from agenteval.api.workflows import aflow_turns as aflow_turns
+    from agenteval.api.workflows import flow_sessions as flow_sessions
+    from agenteval.api.workflows import flow_turns as flow_turns
     from agenteval.errors import AgentevalError as AgentevalError
     from agenteval.evaluators.utility.critic import Critic as Critic
     from agenteval.evaluators.utility.merge import merge_criteria as merge_criteria
@@ -40,6 +45,11 @@ _HOME = {
     "Source": "agenteval.records",
     "Store": "agenteval.store",
     "Task": "agenteval.records",
+    "aflow_sessions": "agenteval.api.workflows",
+    "aflow_turns": "agenteval.api.workflows",
+    "conform": "agenteval.api.procedures",
+    "flow_sessions": "agenteval.api.workflows",
+    "flow_turns": "agenteval.api.workflows",
     "make_view": "agenteval.readers",
     "merge_criteria": "agenteval.evaluators.utility.merge",
     "read_runs": "agenteval.readers",

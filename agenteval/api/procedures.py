@@ -1,16 +1,16 @@
-"""Procedures: are roles sound, do calls follow a chart, what do rows made elsewhere score."""
+"""Procedures: are roles sound, do calls follow a chart, and conversion to another format."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from agenteval.api.running import Notify, Stopped, Watch, opened, synchronous
+from agenteval.api.flowbench import answered_or_stopped, chat_choice
+from agenteval.api.running import Notify, Watch, opened, synchronous
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.conformance import Call, Conformance
 from agenteval.models.limits import Limits
@@ -18,17 +18,12 @@ from agenteval.records import Run
 from agenteval.records.table import Column, Table
 from agenteval.report.report import Report
 from agenteval.text import plural
-from agenteval.trust.gates import unscored_gate
 
 if TYPE_CHECKING:
     from agenteval.evaluators.workflows.convert import Converted
-    from agenteval.evaluators.workflows.flowbench_rows import Rows
-    from agenteval.evaluators.workflows.flowbench_score import Judges
     from agenteval.evaluators.workflows.procedure import Procedure
     from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
     from agenteval.evaluators.workflows.session import SessionLog
-    from agenteval.models.client import Client
-    from agenteval.models.factory import ModelChoice
     from agenteval.models.rehearsal import Bill
     from agenteval.store import Store
 
@@ -139,6 +134,7 @@ def flow_check(
                 checked += check_role(name, scenarios)
         except InputError as error:
             unread.append(str(error))
+            watch.warn(f"agenteval: {error}")
     counts = tuple(
         {"role": one.role, "scenario": one.scenario, "nodes": one.nodes, "edges": one.edges,
          "errors": one.count("error"), "warnings": one.count("warning")}
@@ -163,100 +159,13 @@ def flow_check(
                    Column("place", "node or edge"), Column("message", "what is wrong")),
                   defects, group="where"),
         ),
-        unfinished=tuple(f"agenteval: {problem}" for problem in unread),
+        notes=tuple(watch.notes),
         data={"unreadable": unread},
         exit_code=2 if cannot else int(any(one.count("error") for one in checked)),
     )  # fmt: skip
 
 
-async def aflow_score(
-    files: Sequence[str | Path] | str | Path,
-    *,
-    level: str | None = None,
-    reference: bool = False,
-    published: bool = False,
-    workflow: str = "",
-    judge: str | None = None,
-    judge_url: str | None = None,
-    temperature: float | None = 0.0,
-    seed: int = 0,
-    resamples: int = 2000,
-    max_unscored: float = 0.1,
-    store: str | Path | Store | None = None,
-    record: str | Path | None = None,
-    limits: Limits = Limits(),  # noqa: B008  frozen
-    notify: Notify | None = None,
-) -> Report:
-    """Score predictions made elsewhere, in the row format of FlowBench.
-
-    `level` is turn or session (None: as the first row says). `reference` counts as the published
-    scripts do, with `published` as they were released. `workflow` is the procedure as text, for the
-    judge of replies and goals. Raises InputError for rows that cannot be read, Unauthorized.
-    """
-    from agenteval.evaluators.workflows import flowbench_score as flowbench
-    from agenteval.evaluators.workflows import flowbench_tables as tables
-    from agenteval.evaluators.workflows.rates import Resampling
-    from agenteval.report.flows_signs import row_flags
-
-    watch = Watch(notify)
-    if published and not reference:
-        raise InputError("this is a way of counting as published; give --reference too",
-                         "--published")  # fmt: skip
-    choice = _judge_model(judge, judge_url)
-    rows = _rows([files] if isinstance(files, str | Path) else files, level)
-    watch.note(f"{len(rows.turns) or len(rows.sessions)} {rows.level} rows read")
-    if published and rows.level == "turn":
-        raise InputError("only the session script was released without its imports", "--published")
-    flags = row_flags(rows)
-    notes = [flags.line] if flags.found else []
-    how = Resampling(resamples, seed)
-    title = f"{len(rows.turns) or len(rows.sessions)} {rows.level} rows"
-    async with _judging(choice, store, limits, record, temperature, seed) as (judges, asked):
-        if reference:
-            work: Coroutine[Any, Any, Any] = (
-                flowbench.published_turn_rows(rows.turns, judges.equality)
-                if rows.level == "turn"
-                else flowbench.published_session_rows(
-                    rows.sessions, judges.equality, as_released=published
-                )
-            )
-            sums: flowbench.Published = await _kept(work, asked, watch)
-            figures = tables.published_figures(rows, sums)
-            number = len(rows.turns) or len(rows.sessions)
-            what = f"questions to the judge are open, for {number} rows: --model answers them"
-            return Report(
-                title=title, tables=(tables.published_table(rows, sums),), notes=tuple(notes),
-                data={
-                    "level": rows.level, "mode": "reference", "open": sums.open,
-                    "figures": {n: {"low": lo, "high": hi} for n, (lo, hi) in figures.items()},
-                    "flagged": flags.json(),
-                },
-            ).gated(unscored_gate(number, sums.open, max_unscored, what))  # fmt: skip
-        if judges.response is not None and not workflow:
-            with_text = sum(bool(row.workflow) for row in rows.turns)
-            with_text += sum(bool(row.workflow) for row in rows.sessions)
-            if with_text < len(rows.turns) + len(rows.sessions):
-                watch.note(
-                    "replies and goals are judged only where the workflow is told: --workflow"
-                )
-        scores: flowbench.TurnScores | flowbench.SessionScores = await _kept(
-            flowbench.score_turn_rows(rows.turns, judges, how, workflow)
-            if rows.level == "turn"
-            else flowbench.score_session_rows(rows.sessions, judges, how, workflow),
-            asked, watch,
-        )  # fmt: skip
-    if scores.usage.requests:
-        notes.append(f"spent: {_spent(scores.usage)}")
-    lost, of, what = tables.unscored(scores)
-    return Report(
-        title=title,
-        tables=tables.score_tables(scores),
-        notes=tuple(notes),
-        data={**tables.score_data(scores), "flagged": flags.json()},
-    ).gated(unscored_gate(of, lost, max_unscored, f"{what} are undecided or failed"))
-
-
-async def aflow_convert(
+async def aflow_convert(  # noqa: PLR0913  each can change what is asked
     role: str | Path,
     scenario: str,
     to: str,
@@ -286,7 +195,7 @@ async def aflow_convert(
     if scenario not in {s.id for s in read.scenarios}:
         known = ", ".join(s.id for s in read.scenarios)
         raise InputError(f"the role {read.id} has no scenario {scenario!r}; it has {known}")
-    choice = _chat_choice(model, base_url, "converting needs a chat model: PROVIDER:MODEL, or "
+    choice = chat_choice(model, base_url, "converting needs a chat model: PROVIDER:MODEL, or "
                           "--base-url (`agenteval models serve` serves the embedded one, which is "
                           "small for this)", need_key=not dry_run)  # fmt: skip
     scene, from_, into = read.scenario(scenario), told[begin], told[to]
@@ -297,7 +206,7 @@ async def aflow_convert(
         client = make_client(choice, limits, kept, record=Path(record) if record else None)
         try:
             asking = convert(scene, from_, into, client)
-            made: Converted = await _kept(asking, client, Watch(notify))
+            made: Converted = await answered_or_stopped(asking, client, Watch(notify))
         finally:
             await client.close()
     rejected = (f"the {to} that {choice.name} wrote was rejected; nothing was written:",
@@ -312,7 +221,6 @@ async def aflow_convert(
     )
 
 
-flow_score = synchronous(aflow_score)
 flow_convert = synchronous(aflow_convert)
 
 
@@ -362,87 +270,3 @@ def _procedure(chart: Any, scenarios: Sequence[str] | None, tools: Any) -> Proce
         return compiled({Path(chart).stem: parse_chart(read_text(Path(chart)), str(chart))}, known)
     role = read_role(find_role(str(chart))) if isinstance(chart, str | Path) else chart
     return procedure(role, tuple(scenarios or (s.id for s in role.scenarios)))
-
-
-def _rows(files: Sequence[str | Path], level: str | None) -> Rows:
-    from agenteval.evaluators.workflows.flowbench_rows import pooled, read_rows
-
-    read = [(Path(path), read_rows(Path(path), level)) for path in files]  # type: ignore[arg-type]
-    if len({rows.level for _, rows in read}) > 1:
-        raise InputError("some files hold turns, others sessions; score them apart", "FILES")
-    return pooled(read)
-
-
-def _chat_choice(
-    model: str | None, base_url: str | None, needs: str, *, need_key: bool = True
-) -> ModelChoice:
-    from agenteval.models.factory import choose_model
-
-    choice = choose_model(model, base_url, need_key=need_key)
-    if choice.kind == "embedded":
-        raise InputError(needs, "--model")
-    return choice
-
-
-def _judge_model(model: str | None, base_url: str | None) -> ModelChoice | None:
-    """The model of the judge; None without one."""
-    if model is None and base_url is None:
-        return None
-    return _chat_choice(
-        model, base_url, "judging needs a chat model: PROVIDER:MODEL, or --base-url"
-    )
-
-
-@asynccontextmanager
-async def _judging(
-    choice: ModelChoice | None,
-    store: str | Path | Store | None,
-    limits: Limits,
-    record: str | Path | None,
-    temperature: float | None,
-    seed: int,
-) -> AsyncIterator[tuple[Judges, Client | None]]:
-    """The judges, none without a model; connections and the store end with the block."""
-    from agenteval.evaluators.workflows.asked_judge import JudgeOptions
-    from agenteval.evaluators.workflows.equality import EqualityJudge
-    from agenteval.evaluators.workflows.flowbench_score import Judges
-    from agenteval.evaluators.workflows.response_judge import ResponseJudge
-    from agenteval.evaluators.workflows.session_judge import SessionJudge
-    from agenteval.models.factory import make_client
-
-    if choice is None:
-        yield Judges(), None
-        return
-    with opened(store) as kept:
-        client = make_client(choice, limits, kept, record=Path(record) if record else None)
-        kinds: Sequence[tuple[Callable[..., Any], int]] = (
-            (EqualityJudge, 512), (ResponseJudge, 1024), (SessionJudge, 2048),
-        )  # fmt: skip
-        try:
-            yield Judges(*(kind(client, JudgeOptions(temperature, tokens, seed))
-                           for kind, tokens in kinds)), client  # fmt: skip
-        finally:
-            await client.close()
-
-
-async def _kept(work: Coroutine[Any, Any, _T], client: Client | None, watch: Watch) -> _T:
-    """What `work` returns; at the first Ctrl-C the replies under way are waited for."""
-    from agenteval.experiment import answered
-
-    if client is None:
-        return await work
-    try:
-        return await answered(work, client, watch.waiting)
-    except asyncio.CancelledError:
-        line = "interrupted: the replies that came are stored; the same command goes on from here"
-        raise Stopped(Report(title="", tables=(), unfinished=(line,), exit_code=130)) from None
-
-
-def _spent(usage: Any) -> str:
-    """Requests, tokens and money in a few words."""
-    parts = [f"{usage.requests:,} requests"]
-    if usage.prompt_tokens is not None:
-        parts.append(f"{usage.prompt_tokens:,} + {usage.completion_tokens or 0:,} tokens")
-    if usage.cost is not None:
-        parts.append(f"cost {usage.cost:.4f}")
-    return ", ".join(parts)

@@ -48,8 +48,11 @@ class WorkflowReport(Report):
         return tuple(t for t in self.trials if _failure(t) is not None)
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each trial: what it is of, its status, and what the verdict says."""
-        return [_flat(trial) for trial in self.trials]
+        """A row for each trial: what it is of, its status, and what the verdict says; None for what
+        only the other level has."""
+        rows = [_flat(trial) for trial in self.trials]
+        columns = dict.fromkeys(key for row in rows for key in row)
+        return [{key: row.get(key) for key in columns} for row in rows]
 
     def page(self, most_sessions: int = 100) -> str:
         """The results as one HTML page, with at most so many sessions to unfold."""

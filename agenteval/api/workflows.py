@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from agenteval.agents import AgentLimits
 from agenteval.agents.spec import AgentSettings
 from agenteval.api.flow_campaign import Campaign
+from agenteval.api.flowbench import chat_choice
 from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, synchronous
 from agenteval.api.workflow_report import WorkflowReport, trials_report
 from agenteval.errors import InputError
@@ -27,7 +28,7 @@ from agenteval.evaluators.workflows.cases import (
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.scenario import FORMATS, Format
 from agenteval.evaluators.workflows.stored import EVALUATORS, load_sessions, load_turns
-from agenteval.models.factory import ModelChoice, choose_model
+from agenteval.models.factory import ModelChoice
 from agenteval.models.limits import Limits
 from agenteval.trust.gates import least_gate, unscored_gate
 
@@ -360,14 +361,11 @@ def _choice(kind: str, scenarios: Sequence[str] | None, profiles: Sequence[str] 
 def _chat_model(
     model: str | None, base_url: str | None, option: str, *, need_key: bool
 ) -> ModelChoice | None:
-    """The model of a judge or a simulator, None without one. Raises InputError for the embedded
-    one, which cannot be asked, and as `choose_model`."""
+    """The model of a judge or a simulator, None without one."""
     if model is None and base_url is None:
         return None
-    choice = choose_model(model, base_url, need_key=need_key)
-    if choice.kind == "embedded":
-        raise InputError("this needs a chat model: PROVIDER:MODEL, or an endpoint's URL", option)
-    return choice
+    needs = "this needs a chat model: PROVIDER:MODEL, or an endpoint's URL"
+    return chat_choice(model, base_url, needs, option=option, need_key=need_key)
 
 
 def _session_settings(

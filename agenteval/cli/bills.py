@@ -1,4 +1,4 @@
-"""What `quantify`, `verify` and `criteria` would ask with --dry-run, and what asks once only.
+"""What `quantify`, `verify` and `criteria` would ask with --dry-run.
 
 The units are those of the real run, rehearsed; nobody is asked.
 """
@@ -6,47 +6,48 @@ The units are those of the real run, rehearsed; nobody is asked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from agenteval.cli.dry import LOCAL, planned_store
+from agenteval.cli.dry import LOCAL, UNREADABLE, notes_on, planned_store
+from agenteval.cli.job import Job
+from agenteval.cli.probe_asking import OTHER_WAYS, Asking, attack_plan
+from agenteval.cli.verify_rounds import SEEDS
+from agenteval.evaluators import base
+from agenteval.evaluators.base import Evaluator
+from agenteval.evaluators.utility.bank import load_bank
+from agenteval.evaluators.utility.consolidate import ENTRIES, Consolidator, most_questions
+from agenteval.evaluators.utility.critic import Critic, sampling
+from agenteval.evaluators.utility.plan import CellPlan, Item, make_plan
+from agenteval.evaluators.utility.probes.result import ProbeOptions
+from agenteval.evaluators.utility.probes.targets import (
+    Probing,
+    choose_targets,
+    longest_copies,
+    most_targets,
+)
+from agenteval.evaluators.utility.proposed import DESCRIPTION, MOST, NAME
+from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.models.asking import MOST_REQUESTS
-from agenteval.models.limits import Budget, Limits
+from agenteval.models.embeddings import BATCH
+from agenteval.models.factory import ModelChoice, choose_model, make_client
+from agenteval.models.limits import Limits
 from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
+from agenteval.proposals import CriticOptions
+from agenteval.readers import degenerate
+from agenteval.records import Criterion, Task
+from agenteval.store import Store
 from agenteval.text import plural
+from agenteval.verification import Material, plan_verification
 
-if TYPE_CHECKING:
-    from agenteval.cli.job import Job
-    from agenteval.evaluators.base import Evaluator
-    from agenteval.evaluators.utility.plan import CellPlan, Item
-    from agenteval.evaluators.utility.probes.result import ProbeOptions
-    from agenteval.models.client import Client
-    from agenteval.models.embeddings import Embedder
-    from agenteval.models.factory import ModelChoice
-    from agenteval.proposals import CriticOptions
-    from agenteval.records import Criterion, Task
-    from agenteval.store import Store
-    from agenteval.verification import Material
-
-_RECORDED = "the replies come from a recording: no endpoint is asked, nothing is paid"
-_UNREADABLE = "one more for a reply that cannot be read"
 _FROM_BANK = 12  # entries that a critic is shown
 _REPLY_TO_CRITERION = 60  # tokens: an explanation of one or two sentences and a label
-
-
-def notes_on(choice: ModelChoice) -> tuple[str, ...]:
-    """What is to be said of where the replies come from."""
-    return (_RECORDED,) if choice.provider == "replay" else ()
 
 
 def quantify(job: Job, items: Sequence[Item], task: Task, criteria: Sequence[Criterion]) -> Bill:
     """What `quantify` would ask. Raises InputError for a model that cannot be chosen, and for a
     cap without a price."""
-    from agenteval.evaluators.utility.plan import make_plan
-    from agenteval.models.factory import choose_model
-
     choice = choose_model(job.model, job.base_url, need_key=False)
     budget = job.limits.budget()
     cells = len(items) * len(criteria) * job.repeats
@@ -75,9 +76,6 @@ def _judge(
     job: Job, choice: ModelChoice, task: Task, store: Store | None, **change: Any
 ) -> Evaluator:
     """The judge of a command, asked in another way by `change`."""
-    from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
-    from agenteval.models.factory import make_client
-
     options = QuantifierOptions(
         job.one_per_call, job.temperature, seed=job.seed, datamark=job.datamark, **change
     )
@@ -107,10 +105,6 @@ def verify(
 ) -> Bill:
     """What `verify` would ask; without `options` nothing is probed. Raises InputError for a model
     that cannot be chosen."""
-    from agenteval.evaluators.utility.probes.targets import most_targets
-    from agenteval.models.factory import choose_model
-    from agenteval.verification import plan_verification
-
     choice = choose_model(job.model, job.base_url, need_key=False)
     budget = job.limits.budget()
     texts, originals = material.texts, len(material.items)
@@ -171,7 +165,6 @@ class _Verification:
 
     def other_ways(self) -> Part:
         """What is missing of the originals asked in every other way."""
-        from agenteval.cli.probe_asking import OTHER_WAYS, Asking
 
         judges = [self.judge(**change) for change in OTHER_WAYS.values()]
         return _judged(
@@ -180,27 +173,20 @@ class _Verification:
             "probes, other ways",
             f"{plural(len(self.material.items), 'original')} × "
             f"{plural(self.material.repeats, 'repeat')} × {len(judges)} ways, less what is stored; "
-            f"{_UNREADABLE}",
+            f"{UNREADABLE}",
         )  # fmt: skip
 
     def attacks(self, options: ProbeOptions, rated: Evaluator | None) -> Part:
         """Calls with an attack or a control. The plain ratings of the judge `rated` choose the
         runs: while some are missing (None), the longest that could be chosen count, and nothing is
         certain."""
-        from agenteval.cli.probe_asking import Asking, attack_plan
-        from agenteval.evaluators.base import Unit, judge
-        from agenteval.evaluators.utility.probes.targets import (
-            Probing,
-            choose_targets,
-            longest_copies,
-        )
 
         who, material = "probes, text added", self.material
         if rated is not None:
             asking = Asking(self.job, self.task, self.store, rated, material)
             table = asking.table(rated.source.sha256, copies=True)
             targets = choose_targets(material.items, material.criteria, table, options)
-            why = f"{_added(len(targets), material.repeats)}, less what is stored; {_UNREADABLE}"
+            why = f"{_added(len(targets), material.repeats)}, less what is stored; {UNREADABLE}"
             if not targets:
                 return Part(who, why)
             return _judged([attack_plan(asking, Probing(rated), targets, options)[0]], who, why)
@@ -208,14 +194,14 @@ class _Verification:
         part = Part(
             who,
             f"{_added(len(copies), material.repeats)} at most: the ratings of the originals choose "
-            f"the runs; {_UNREADABLE}",
+            f"the runs; {UNREADABLE}",
         )
         # a run that is rated already may be chosen as well: replies are not looked for
         fresh = _judge(self.job, self.choice, self.task, None)
         with Rehearsal() as rehearsal:
             for run, view in copies:
                 for batch in fresh.batches(material.criteria):
-                    drafts = rehearsal.first(judge(fresh, Unit(run, view, batch)))
+                    drafts = rehearsal.first(base.judge(fresh, base.Unit(run, view, batch)))
                     part.ask(drafts, certain=0, times=2 * material.repeats)
         return part
 
@@ -226,11 +212,6 @@ class _Verification:
         Only the critics of the second round are certain: where they say nothing new, that is the
         end. No round has more new criteria than critics can propose.
         """
-        from agenteval.cli.probe_asking import OTHER_WAYS
-        from agenteval.cli.verify_rounds import SEEDS
-        from agenteval.evaluators.utility.proposed import MOST
-        from agenteval.proposals import CriticOptions
-        from agenteval.readers import degenerate
 
         job, material, calls = self.job, self.material, 0
         items = [*material.items, *(item for one in material.copies for item in one.items)]
@@ -254,7 +235,7 @@ class _Verification:
         yield Part(
             "judge, further rounds",
             "all texts on the criteria that are new, and probes where asked for; none where "
-            f"nothing new is proposed; {_UNREADABLE}",
+            f"nothing new is proposed; {UNREADABLE}",
             most=Amount(2 * calls, None, None),
         )
 
@@ -301,10 +282,6 @@ def _critics(
     The list of criteria that a sub-critic is shown counts as long as a critic's reply may be; of
     the bank its longest entries count.
     """
-    from agenteval.evaluators.utility.bank import load_bank
-    from agenteval.evaluators.utility.critic import Critic
-    from agenteval.models.factory import make_client
-
     client = make_client(choice, Limits(), store)
     entries = (concept.criterion(0) for concept in load_bank())
     longest = sorted(entries, key=lambda c: -len(c.model_dump_json()))[:_FROM_BANK]
@@ -345,11 +322,6 @@ def _critics(
 def _consolidation(choice: ModelChoice, wanted: CriticOptions, task: Task, limits: Limits) -> Part:
     """The requests that ask which names are the same, of which none is certain: there may be one
     name only, or a stored reply. All that is shown is no longer than the critics' replies."""
-    from agenteval.evaluators.utility.consolidate import ENTRIES, Consolidator, most_questions
-    from agenteval.evaluators.utility.critic import sampling
-    from agenteval.evaluators.utility.proposed import MOST
-    from agenteval.models.factory import make_client
-
     client = make_client(choice, limits, None)
     draft = client.draft(Consolidator(client, task, temperature=wanted.temperature).request(()))
     part = Part(
@@ -365,10 +337,6 @@ def _consolidation(choice: ModelChoice, wanted: CriticOptions, task: Task, limit
 
 def _embeddings(wanted: CriticOptions, task: Task) -> Iterator[Part]:
     """Requests for embeddings: of the names and descriptions, and to rank the bank."""
-    from agenteval.evaluators.utility.bank import load_bank
-    from agenteval.evaluators.utility.proposed import DESCRIPTION, MOST, NAME
-    from agenteval.models.embeddings import BATCH
-
     if wanted.tau == 1 and not wanted.bank:
         return
     proposed = 0 if wanted.tau == 1 else len(wanted.seeds) * MOST
@@ -384,33 +352,3 @@ def _embeddings(wanted: CriticOptions, task: Task) -> Iterator[Part]:
         budget=None,
         priced=False,
     )
-
-
-# -- one question after another --------------------------------------------------------------------
-
-
-def synth(count: int) -> Bill:
-    """What `plan synth` would ask without --invent: nobody."""
-    return Bill("plan synth", (f"{plural(count, 'case')}; {LOCAL}",), (), Budget())
-
-
-def invent(choice: ModelChoice, embedder: Embedder | None, professions: int) -> Bill:
-    """What `plan synth --invent` would ask; each request names what the ones before it brought."""
-    from agenteval.evaluators.planning.invent import invent as invent_professions
-    from agenteval.evaluators.planning.invent import requests_for
-
-    part = Part("inventor", f"one request for each few professions; {_UNREADABLE}")
-    about = f"professions: {professions}, in {plural(requests_for(professions), 'request')}"
-    with _asking(choice) as (client, rehearsal):
-        for draft in rehearsal.first(invent_professions(client, embedder, professions)):
-            left = requests_for(professions) - draft.request.repeat
-            part.ask([draft], certain=left, times=left)
-    return Bill("plan synth", (about,), (part,), Budget(), notes_on(choice))
-
-
-@contextmanager
-def _asking(choice: ModelChoice) -> Iterator[tuple[Client, Rehearsal]]:
-    from agenteval.models.factory import make_client
-
-    with planned_store(None) as store, Rehearsal() as rehearsal:
-        yield make_client(choice, Limits(), store), rehearsal

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from agenteval.agents import System
+from agenteval.cli import plan_job
 from agenteval.cli.dry import planned_store, uncounted
+from agenteval.cli.plan_job import PlanJob
+from agenteval.evaluators.planning.capability import goes_on
+from agenteval.evaluators.planning.case import Case
+from agenteval.evaluators.planning.dissect import DissectOptions
+from agenteval.evaluators.planning.dissections import plan_dissections
+from agenteval.evaluators.planning.trials import load_attempts, plan_trials
+from agenteval.evaluators.trials import TrialPlan
 from agenteval.models.rehearsal import Amount, Bill, Draft, Part
-
-if TYPE_CHECKING:
-    from agenteval.agents import System
-    from agenteval.cli.plan_job import PlanJob
-    from agenteval.evaluators.planning.case import Case
-    from agenteval.evaluators.planning.dissect import DissectOptions
-    from agenteval.evaluators.trials import TrialPlan
-    from agenteval.store import Store
+from agenteval.store import Store
 
 
 def plan_test(job: PlanJob, cases: Sequence[Case]) -> Bill:
     """What `plan test` would ask, from what is stored."""
-    from agenteval.cli import plan_job
-    from agenteval.evaluators.planning.trials import plan_trials
-
     system = plan_job.make_system(job)
     with planned_store(job.store) as store:
         plan = plan_trials(
@@ -35,10 +34,6 @@ def plan_test(job: PlanJob, cases: Sequence[Case]) -> Bill:
 def capability(job: PlanJob, suites: Mapping[int, Sequence[Case]], threshold: float) -> Bill:
     """What `plan capability` would ask. It goes on to more actions as long as enough pass: certain
     is the first number of actions that is not stored whole."""
-    from agenteval.cli import plan_job
-    from agenteval.evaluators.planning.capability import goes_on
-    from agenteval.evaluators.planning.trials import load_attempts, plan_trials
-
     system = plan_job.make_system(job)
     reached: list[Case] = []
     plans: list[TrialPlan[Any]] = []
@@ -63,9 +58,6 @@ def capability(job: PlanJob, suites: Mapping[int, Sequence[Case]], threshold: fl
 
 def dissect(job: PlanJob, store: Store, failed: Sequence[Case], how: DissectOptions) -> Bill:
     """What `plan dissect` would ask of these failed cases."""
-    from agenteval.cli import plan_job
-    from agenteval.evaluators.planning.dissections import plan_dissections
-
     system = plan_job.make_system(job)
     plan = plan_dissections(store, failed, system, how)
     least, every, most = how.runs
@@ -97,8 +89,6 @@ def _planning(
 ) -> Bill:  # fmt: skip
     """The bill of an agent at planning cases; a unit takes `runs` of it, at least and at most. Of
     several plans the first alone is certain."""
-    from agenteval.cli import plan_job
-
     budget = job.limits.budget(plan_job.spent(store, system.sha256))
     if notes := uncounted(system.parameters):
         return Bill(command, about, (), budget, notes)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from agenteval.cli.dry import LOCAL, planned_store
+from agenteval.cli.trace_job import LocateJob, make_finder
+from agenteval.evaluators.traces.finders import LocatorFinder, finder_key
+from agenteval.evaluators.traces.trials import EVALUATOR, TraceCase, plan_findings
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.rehearsal import REPAIR, Amount, Bill, Part, Rehearsal
-
-if TYPE_CHECKING:
-    from agenteval.cli.trace_job import LocateJob
-    from agenteval.evaluators.traces.trials import TraceCase
+from agenteval.store import Trials
 
 
 def locate(job: LocateJob, cases: Sequence[TraceCase]) -> Bill:
     """What `trace locate` would ask; nothing is asked, nothing is written."""
-    from agenteval.cli.trace_job import make_finder
-    from agenteval.evaluators.traces.finders import LocatorFinder, finder_key
-    from agenteval.evaluators.traces.trials import EVALUATOR, plan_findings
-    from agenteval.store import Trials
-
     with planned_store(job.store) as store:
         finder, _ = make_finder(job, store)
         plan = plan_findings(store, cases, finder, retry_failed=job.retry_failed)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.console import clean, out, print_json
-from agenteval.models.rehearsal import Amount
+from agenteval.models.limits import Budget, Limits
+from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
+from agenteval.text import plural
 
 if TYPE_CHECKING:
     from agenteval.cli.grid import Grid, Row
+    from agenteval.models.client import Client
+    from agenteval.models.factory import ModelChoice
     from agenteval.models.limits import Price
-    from agenteval.models.rehearsal import Bill, Part
     from agenteval.store import Store
 
 _ATTEMPTS = 6  # of one request, see RetryPolicy
@@ -24,6 +27,8 @@ _MEANING = (
     f"for its form, is sent again (up to {_ATTEMPTS} times): that is not counted here."
 )
 LOCAL = "all of it is computed on this machine: no requests, no cost"
+UNREADABLE = "one more for a reply that cannot be read"
+_RECORDED = "the replies come from a recording: no endpoint is asked, nothing is paid"
 _NO_PRICE = "unknown; --price-in and --price-out (per million tokens) tell it"
 
 
@@ -47,6 +52,27 @@ def planned_store(path: Path | None) -> Iterator[Store]:
         if not chosen.is_file():
             chosen = Path(stack.enter_context(TemporaryDirectory())) / "none.db"
         yield stack.enter_context(Store(chosen))
+
+
+def asked_in_turn(
+    command: str, about: str, choice: ModelChoice, questions: int,
+    work: Callable[[Client], Coroutine[Any, Any, object]],
+) -> Bill:  # fmt: skip
+    """The bill of what asks so many questions one after another, each about the replies before."""
+    from agenteval.models.factory import make_client
+
+    part = Part("model", f"{plural(questions, 'question')}, one after another; {UNREADABLE}")
+    with planned_store(None) as store, Rehearsal() as rehearsal:
+        for draft in rehearsal.first(work(make_client(choice, Limits(), store))):
+            begun = sum(not one.role.endswith(":repair") for one in rehearsal.answered)
+            left = questions - begun + draft.repairs
+            part.ask([draft], certain=left, times=left)
+    return Bill(command, (about,), (part,), Budget(), notes_on(choice))
+
+
+def notes_on(choice: ModelChoice) -> tuple[str, ...]:
+    """What is to be said of where the replies come from."""
+    return (_RECORDED,) if choice.provider == "replay" else ()
 
 
 def show(bill: Bill, *, as_json: bool) -> None:

@@ -313,7 +313,7 @@ def score(
     record: options.Record = None,
 ) -> None:
     """Score predictions against gold: tools, parameters, nodes, replies; or whole sessions."""
-    from agenteval.api.procedures import flow_score
+    from agenteval.api.flowbench import flow_score
     from agenteval.files import read_text
 
     check_record(record, [*files, workflow], [], model, store=store)

@@ -68,7 +68,7 @@ def convert(
     dry_run: options.DryRun = False,
 ) -> None:
     """Convert a procedure with a model; exit code 1 and no file if it then tells another one."""
-    from agenteval.api.procedures import flow_convert
+    from agenteval.api.procedures import ConvertReport, flow_convert
     from agenteval.files import write_atomically
     from agenteval.models.limits import Limits
     from agenteval.text import visible
@@ -79,7 +79,7 @@ def convert(
         role, scenario, to, source=source, model=model, base_url=base_url, store=store,
         record=record, limits=Limits(timeout=timeout), dry_run=dry_run, notify=told,
     ))  # fmt: skip
-    if dry_run:
+    if isinstance(report, ConvertReport) and report.bill is not None:
         from agenteval.cli.dry import show
 
         show(report.bill, as_json=output.as_json)
@@ -93,7 +93,7 @@ def convert(
             # a model wrote it: shown as text to a person, unchanged to a file
             sys.stdout.write(visible(made.text) if sys.stdout.isatty() else made.text)
             return
-    for line in report.notes:
+    for line in (*report.unfinished, *report.notes):
         warn(line)
     if output.as_json:
         finish(report, output)

@@ -49,12 +49,18 @@ def invent_lexicon(
             "inventing needs a chat model: PROVIDER:MODEL, or --base-url (`agenteval models serve` "
             "serves the embedded one, which is small for this)", "--model",
         )  # fmt: skip
-    if dry_run:
-        from agenteval.cli import bills, dry
-
-        dry.show(bills.invent(choice, _embedder(), invent), as_json=False)
-        return
     count = requests_for(invent)
+    if dry_run:
+        from agenteval.cli import dry
+        from agenteval.evaluators.planning.invent import invent as invent_professions
+
+        embedder = _embedder()
+        bill = dry.asked_in_turn(
+            "plan synth", f"new professions: {invent}", choice, count,
+            lambda client: invent_professions(client, embedder, invent),
+        )  # fmt: skip
+        dry.show(bill, as_json=False)
+        return
     note(f"{choice.name}: {count} requests, at most {2 * count} with repairs")
     invention = _ask(choice, invent)
     note(invention.meaning)

@@ -83,9 +83,9 @@ def synth(
             return
     generator = make_generator(shape, seed, topic or [], lexicon)
     if dry_run:
-        from agenteval.cli import bills, dry
+        from agenteval.cli import dry
 
-        dry.show(bills.synth(count), as_json=False)
+        out().print(f"{count} cases; {dry.LOCAL}")
         return
     if output is None:
         for case in generator.cases(count):

@@ -71,7 +71,8 @@ class Draft:
 
 
 class Rehearsal:
-    """A context in which no client of this package sends anything; see the module.
+    """A context in which no client of this package sends anything; see the module. It has an event
+    loop of its own: beside one that runs, enter it in a thread.
 
     `answered` are the requests of the last `first` whose replies were stored.
     """
@@ -97,7 +98,7 @@ class Rehearsal:
         all are. Raises what is wrong with `work` itself."""
         self.answered, self._drafts = [], []
         try:
-            self._runner.run(work)
+            self._runner.get_loop().run_until_complete(work)
         except ReplyError:
             pass  # what is stored cannot be read, and neither can its repair: nothing is asked
         except AgentevalError:

@@ -134,4 +134,4 @@ def test_a_dry_run_asks_nothing_and_knows_what_is_stored(cli: Cli, folder: Path)
     assert "requests: at least 2, at most 4" in fresh.out
     assert "requests: 0" in again.out
     alone = cli("plan", "synth", "--dry-run")
-    assert (alone.code, alone.out.splitlines()[-1]) == (0, "requests: 0")
+    assert (alone.code, "no requests, no cost" in alone.out) == (0, True)

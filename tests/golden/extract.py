@@ -499,7 +499,8 @@ def plants(done: Done) -> Figures:
 
 def charts(done: Done) -> Figures:
     told = done.json
-    return {"checked": by(told["tables"]["checked"]["rows"], "role scenario", "nodes", "edges", "errors", "warnings"),
+    rows = told["tables"]["checked"]["rows"]
+    return {"checked": by(rows, "role scenario", "nodes", "edges", "errors", "warnings"),
             "unreadable": len(told["unreadable"])}  # fmt: skip
 
 

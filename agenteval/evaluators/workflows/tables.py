@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.conformance import CAUSES
+from agenteval.evaluators.workflows.losses import losses_of_session, losses_of_turn, lost_table
 from agenteval.evaluators.workflows.rates import Rates
-from agenteval.evaluators.workflows.results import SessionResult, SessionVerdict, TurnResult
-from agenteval.evaluators.workflows.session import Prediction, SessionFailure
-from agenteval.evaluators.workflows.session_judge import GoalsFailure
+from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.tallies import GROUPS, FormatPair, SessionTally, Tallies
 from agenteval.evaluators.workflows.turn_score import TurnTable
 from agenteval.records import Usage
@@ -23,13 +20,13 @@ _FORMAT = Column("format", "format", hint="how the procedure is told")
 _SYSTEM = Column("system", "system")
 _SUCCESS = Column("success", "success\n[95 %]", "number",
                   "share of sessions that left the state which the goals ask for")  # fmt: skip
-_SESSIONS = Column("sessions", "sessions", "count", "with a word on success")
+_SESSIONS = Column("sessions", "ses-\nsions", "count", "with a word on success")
 _TASKS = Column("tasks", "tasks", "count", "users that these sessions are of")
 _WITHOUT = Column("without_verdict", "no\nverdict", "count", "endpoint, adapter, simulator failed, "
                   "undecided, or not judged yet: in no rate")  # fmt: skip
 _TOOLS = (
-    Column("precision", "tool P", "number", "calls that are gold calls"),
-    Column("recall", "tool R", "number", "gold calls that were made"),
+    Column("precision", "tool P\n[95 %]", "number", "calls that are gold calls"),
+    Column("recall", "tool R\n[95 %]", "number", "gold calls that were made"),
     Column("f1", "tool F1\n[95 %]", "number"),
 )
 _BOUNDS = (
@@ -41,10 +38,8 @@ _OPEN = (
     "those that differ wait for it, so the F1 of decided calls is optimistic: believe the bounds."
 )
 _SUFFIX = re.compile(r" \[[0-9a-f]{6}\]")
-_MOST_TEXT = 80
 
 _Row = Mapping[str, Cell]
-_Lost = tuple[str, str, str]  # system, what happened, the message
 
 
 def result_tables(
@@ -80,8 +75,8 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
                _unequal(known.sessions, "tasks"), _suffixes(who)),
         "agent",
     )  # fmt: skip
-    lost = [one for r in known.sessions for one in _lost_of_session(r)]
-    yield _lost("lost", "What brought no verdict, and what simulators did wrong", lost,
+    lost = [one for r in known.sessions for one in losses_of_session(r)]
+    yield lost_table("lost", "What brought no verdict, and what simulators did wrong", lost,
                 "None of it is charged to the agent.")  # fmt: skip
     yield Table(
         "procedure",
@@ -154,8 +149,22 @@ def _turn_tables(known: Tallies) -> Iterator[Table]:
         "Intervals resample recorded sessions. Lost: no prediction; in no rate.",
         _unequal(known.turns, "turns"), _suffixes(who),
     ))  # fmt: skip
-    lost = [one for r in known.turns for one in _lost_of_turn(r)]
-    yield _lost("turns_lost", "What brought no prediction or grade", lost)
+    lost = [one for r in known.turns for one in losses_of_turn(r)]
+    yield lost_table("turns_lost", "What brought no prediction or grade", lost)
+    parameters = (Column("parameters", "parameters\nF1 [95 %]", "number",
+                         "credited only where the tool is right"),
+                  Column("parameters_free", "with any tool\nF1 [95 %]", "number"))  # fmt: skip
+    yield Table(
+        "turn_calls",
+        "Calls and parameters at single turns",
+        (_AGENT, _FORMAT, *_TOOLS, *parameters),
+        tuple(
+            {**who[system], **_rates(t.tool), "parameters": Estimate.of(t.parameters.f1.known),
+             "parameters_free": Estimate.of(t.parameters_free.f1.known)}
+            for system, _, t in whole
+        ),
+        (), "agent", detail=True,
+    )  # fmt: skip
     yield Table(
         "turn_replies",
         "Nodes and replies",
@@ -199,15 +208,17 @@ def _sizes(t: SessionTally) -> dict[str, Cell]:
 
 
 def _rates(found: Rates) -> dict[str, Cell]:
-    """Precision, recall, F1 of what is decided; the bounds of F1 where anything is not."""
-    cells: dict[str, Cell] = {
-        "precision": found.precision.known.mean,
-        "recall": found.recall.known.mean,
+    """Precision, recall, F1 of what is decided."""
+    return {
+        "precision": Estimate.of(found.precision.known),
+        "recall": Estimate.of(found.recall.known),
         "f1": Estimate.of(found.f1.known),
     }
-    if found.undecided:
-        cells |= {"f1_low": found.f1.low, "f1_high": found.f1.high}
-    return cells
+
+
+def _bounds(found: Rates) -> dict[str, Cell]:
+    """The bounds of F1 where anything is undecided."""
+    return {"f1_low": found.f1.low, "f1_high": found.f1.high} if found.undecided else {}
 
 
 def _calls(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
@@ -223,7 +234,8 @@ def _calls(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
          Column("turns", "replies per\nsession", "number"),
          Column("calls", "calls per\nsession", "number")),
         tuple(
-            {**who[t.system], **_rates(t.tool), "right": t.tool.right, "made": t.tool.predicted,
+            {**who[t.system], **_rates(t.tool), **_bounds(t.tool), "right": t.tool.right,
+             "made": t.tool.predicted,
              "gold": t.tool.gold, "undecided": t.unjudged, "turns": t.turns.mean,
              "calls": t.calls.mean}
             for t in whole
@@ -277,7 +289,7 @@ def _session_group(name: str, known: Tallies) -> Table:
         tuple(
             {name: t.group, "system": t.system, "success": Estimate.of(t.success),
              "progress": t.progress.mean, "conforms": t.conforms.mean, **_sizes(t),
-             **{k: v for k, v in _rates(t.tool).items() if k.startswith("f1")}}
+             "f1": Estimate.of(t.tool.f1.known), **_bounds(t.tool)}
             for t in rows
         ),
         _notes(_OPEN if some else "",
@@ -346,17 +358,18 @@ def _turns(
     return Table(
         key,
         title,
-        (*first, *_TOOLS, *(_BOUNDS if some else ()),
-         Column("parameters", "param-\neters F1", "number", "only where the tool is right"),
+        (*first, Column("recall", "right of due\ncalls [95 %]", "number", "tool and parameters"),
+         _TOOLS[-1], *(_BOUNDS if some else ()),
          Column("turns", "turns", "count", "with a prediction"),
          Column("unreadable", "unread-\nable", "count", "no call and no reply"),
          Column("undecided", "un-\ndecided", "count", "calls only a judge could decide"),
          Column("lost", "lost", "count", "endpoint or adapter failed: in no rate")),
         tuple(
-            {**({by: group, "system": system} if by else who[system]), **_rates(table.tool),
-             "parameters": table.parameters.f1.known.mean, "turns": table.turns,
-             "unreadable": table.unreadable, "undecided": table.tool.undecided,
-             "lost": sum(table.failures.values())}
+            {**({by: group, "system": system} if by else who[system]),
+             "recall": Estimate.of(table.tool.recall.known),
+             "f1": Estimate.of(table.tool.f1.known), **_bounds(table.tool),
+             "turns": table.turns, "unreadable": table.unreadable,
+             "undecided": table.tool.undecided, "lost": sum(table.failures.values())}
             for system, group, table in rows
         ),
         _notes(*notes, _OPEN if some else "", _bare(table.tool.f1.known for _, _, table in rows)),
@@ -374,64 +387,6 @@ def _responses(table: TurnTable) -> dict[str, Cell]:
         "not_graded": sum(found.failures.values()),
         "no_reply": found.no_reply,
     }
-
-
-def _lost(key: str, title: str, found: Sequence[_Lost], *notes: str) -> Table:
-    """What happened how often to whom, each with the first message there is."""
-    times = Counter((system, what) for system, what, _ in found)
-    order = {system: i for i, system in enumerate(dict.fromkeys(s for s, _, _ in found))}
-    messages: dict[tuple[str, str], str] = {}
-    for system, what, message in found:
-        messages[system, what] = messages.get((system, what)) or message
-    return Table(
-        key,
-        title,
-        (_SYSTEM, Column("what", "what"), Column("times", "times", "count"),
-         Column("example", "for example", hint="the beginning of a message")),
-        tuple(
-            {"system": system, "what": what, "times": times[system, what],
-             "example": _beginning(messages[system, what]) or None}
-            for system, what in sorted(times, key=lambda k: (order[k[0]], k[1]))
-        ),
-        notes, "system",
-    )  # fmt: skip
-
-
-def _lost_of_session(r: SessionResult) -> Iterator[_Lost]:
-    failure = r.log if isinstance(r.log, SessionFailure) else None
-    log = failure.log if failure else r.log
-    if failure:
-        yield r.system, f"no session: {failure.status}", failure.message
-    elif r.verdict is None:
-        yield r.system, "not judged yet", ""
-    elif r.verdict.success is None:
-        yield r.system, "no verdict: undecided", ""
-    for m in log.mistakes if log and not isinstance(log, SessionFailure) else ():
-        yield r.system, f"simulator's mistake, {m.who}: {m.kind}", m.text
-    for status in r.verdict.failures if r.verdict else ():
-        yield r.system, f"a judge failed: {status}", _judge_message(r.verdict, status)
-
-
-def _judge_message(verdict: SessionVerdict | None, status: str) -> str:
-    judge = verdict.judge if verdict else None
-    return judge.message if isinstance(judge, GoalsFailure) and judge.status == status else ""
-
-
-def _lost_of_turn(r: TurnResult) -> Iterator[_Lost]:
-    if isinstance(r.prediction, AgentFailure):
-        yield r.system, f"no prediction: {r.prediction.status}", r.prediction.message
-    if r.grade is not None and r.grade.status is not None:
-        yield r.system, f"no grade: {r.grade.status}", r.grade.message
-    if r.verdict is None and isinstance(r.prediction, Prediction):
-        yield r.system, "not judged yet", ""
-    for one in r.verdict.parameters if r.verdict else ():
-        if one.status is not None:
-            yield r.system, f"a judge of a value failed: {one.status}", one.message
-
-
-def _beginning(message: str) -> str:
-    line = " ".join(message.split())
-    return line if len(line) <= _MOST_TEXT else f"{line[: _MOST_TEXT - 1]}…"
 
 
 def _notes(*notes: str) -> tuple[str, ...]:
