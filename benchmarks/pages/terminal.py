@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Et
 
-import typer
-
 from benchmarks.pages.check import hidden_in
 from benchmarks.pages.payloads import Swap, payloads
 from benchmarks.pages.worlds import flows_material, planning_material, utility_store
