@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from agenteval.assemble import Limits, make_client, no_model
 from agenteval.draining import answered
 from agenteval.errors import ModelUnavailable
 from agenteval.evaluators.utility.bank import load_bank
@@ -23,7 +22,8 @@ from agenteval.evaluators.utility.retrieval import draw, rank_bank
 from agenteval.evaluators.utility.rubric_check import RubricIssue, check_criteria
 from agenteval.models.client import Client
 from agenteval.models.embeddings import Embedder, make_embedder
-from agenteval.models.factory import ModelChoice
+from agenteval.models.factory import ModelChoice, make_client, no_model
+from agenteval.models.limits import Limits
 from agenteval.records import CriteriaSet, Criterion, Task
 from agenteval.stats import UniqueCurve, unique_curve
 from agenteval.store import Store

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenteval.assemble import JudgeOptions, chat_judge
 from agenteval.evaluators.base import Evaluator
+from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.models.client import Client
 from agenteval.models.limits import Limiter
 from agenteval.models.wire import Reply, Request
@@ -52,7 +52,7 @@ def reply_text(criteria: Sequence[Criterion], explanation: str) -> str:
 def instant_judge(store: Store, transport: Instant) -> Evaluator:
     """The judge of the command line over this transport, with the store as its reply cache."""
     client = Client(transport, cache=store, limiter=Limiter(IN_FLIGHT), secret=store.secret)
-    return chat_judge(client, find_task(str(ROOT / "tasks" / "math")).task, JudgeOptions())
+    return chat_judge(client, find_task(str(ROOT / "tasks" / "math")).task, QuantifierOptions())
 
 
 def peak_mb() -> float:

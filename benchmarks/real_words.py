@@ -34,7 +34,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agenteval.assemble import Limits, make_client
 from agenteval.errors import AgentevalError, InputError, ReplyError
 from agenteval.evaluators.utility.answers import Answer, leaves
 from agenteval.evaluators.utility.consolidate import Consolidator
@@ -44,7 +43,8 @@ from agenteval.evaluators.utility.labels import fold
 from agenteval.evaluators.utility.merge import Names, fold_name
 from agenteval.evaluators.utility.reading import read_text
 from agenteval.models.embeddings import make_embedder
-from agenteval.models.factory import choose_model
+from agenteval.models.factory import choose_model, make_client
+from agenteval.models.limits import Limits
 from agenteval.readers.decode import read_json
 from agenteval.records import Criterion, Task, slug
 from benchmarks.folders import ROOT

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.folders import ROOT
 
 if TYPE_CHECKING:
-    from agenteval.assemble import Limits
     from agenteval.evaluators.base import Evaluator
     from agenteval.models.factory import ModelChoice
+    from agenteval.models.limits import Limits
     from agenteval.models.wire import Request
     from agenteval.pipeline import Item
     from agenteval.records import Criterion
@@ -89,9 +89,9 @@ def fixed_reply() -> str:
 
 def requests(job: Job, count: int, first: int = 0) -> list[Request]:
     """The requests that the quantifier would send, nonces filled in."""
-    from agenteval.assemble import make_client
     from agenteval.evaluators.base import Unit
     from agenteval.evaluators.utility.quantifier import Quantifier
+    from agenteval.models.factory import make_client
     from agenteval.readers.tasks import find_task
 
     client = make_client(openai_choice(job), limits(job), None)
@@ -187,7 +187,8 @@ async def side_autogen_bare(job: Job) -> Measured:
 
 async def side_pipeline(job: Job) -> Measured:
     """The pipeline of the command line over a store on disk; counts the cells in it at the end."""
-    from agenteval.assemble import JudgeOptions, chat_judge, make_client
+    from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+    from agenteval.models.factory import make_client
     from agenteval.pipeline import execute, make_plan
     from agenteval.readers.tasks import find_task
     from agenteval.store import Store
@@ -198,7 +199,7 @@ async def side_pipeline(job: Job) -> Measured:
     counted, warm = items(job.runs), items(job.concurrency, first=job.runs)
     with Store(path) as store:
         client = make_client(choice, limits(job), store)
-        evaluator = chat_judge(client, task, JudgeOptions())
+        evaluator = chat_judge(client, task, QuantifierOptions())
 
         async def run(some: Sequence[Item]) -> None:
             plan = make_plan(evaluator, some, asked, store, repeats=1)
@@ -228,7 +229,7 @@ def scored(path: Path, evaluator: Evaluator, some: Sequence[Item]) -> int:
 
 def limits(job: Job) -> Limits:
     """No cap but on requests in flight."""
-    from agenteval.assemble import Limits
+    from agenteval.models.limits import Limits
 
     return Limits(concurrency=job.concurrency)
 

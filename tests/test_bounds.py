@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from agenteval.assemble import JudgeOptions, Limits, chat_judge, make_client
 from agenteval.errors import Unauthorized
 from agenteval.evaluators.utility.criteria_file import load_criteria
+from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.models.client import RetryPolicy
-from agenteval.models.factory import ModelChoice
+from agenteval.models.factory import ModelChoice, make_client
+from agenteval.models.limits import Limits
 from agenteval.outage import AT_FIRST
 from agenteval.pipeline import Ended, execute, make_plan
 from agenteval.readers import make_view, read_runs
@@ -41,7 +42,7 @@ def quantify(server: Server, path: Path, **limits: Any) -> tuple[Ended, Counter[
             client = make_client(choice, Limits(**{"concurrency": 4} | limits), store)
             client.retry = QUICK
             task = find_task(str(ROOT / "tasks" / "math")).task
-            judge = chat_judge(client, task, JudgeOptions())
+            judge = chat_judge(client, task, QuantifierOptions())
             plan = make_plan(judge, items, criteria, store, repeats=1)
             try:
                 ended = await execute(plan, judge, store, workers=WORKERS)

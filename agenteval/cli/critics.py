@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from agenteval.cli.ending import say_waiting
 
 if TYPE_CHECKING:
-    from agenteval.assemble import Limits
     from agenteval.models.factory import ModelChoice
+    from agenteval.models.limits import Limits
     from agenteval.proposals import CriticOptions, Proposals
     from agenteval.records import Task
 

@@ -91,9 +91,9 @@ def _model(spec: str | None, base_url: str | None) -> Iterator[Check]:
 
 async def _ask(choice: object) -> str:
     """One short question, without retries: does the endpoint answer, and how fast?"""
-    from agenteval.assemble import Limits, make_client
     from agenteval.models.client import RetryPolicy
-    from agenteval.models.factory import ModelChoice
+    from agenteval.models.factory import ModelChoice, make_client
+    from agenteval.models.limits import Limits
     from agenteval.models.wire import Request
 
     if not isinstance(choice, ModelChoice):

@@ -59,9 +59,9 @@ def bill(
 
 def asker_of(job: Any, choice: ModelChoice, task: Task, store: Store, **change: Any) -> Asker:
     """The judge of a command, asked in another way by `change`."""
-    from agenteval.assemble import JudgeOptions
+    from agenteval.evaluators.utility.quantifier import QuantifierOptions
 
-    options = JudgeOptions(
+    options = QuantifierOptions(
         job.one_per_call, job.temperature, seed=job.seed, datamark=job.datamark, **change
     )
     return Asker(choice, task, options, store)

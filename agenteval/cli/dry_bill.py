@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from agenteval.records import Usage
 
 if TYPE_CHECKING:
-    from agenteval.assemble import Limits
-    from agenteval.models.limits import Price
+    from agenteval.models.limits import Limits, Price
     from agenteval.models.wire import Request
 
 SHOWN_BACK = 2700  # tokens of a bad reply in the question that repairs it: 8,000 characters

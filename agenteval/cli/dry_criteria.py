@@ -14,8 +14,8 @@ from agenteval.cli.dry_rehearsal import rehearsal
 from agenteval.errors import AgentevalError, ReplyError
 
 if TYPE_CHECKING:
-    from agenteval.assemble import Limits
     from agenteval.models.factory import ModelChoice
+    from agenteval.models.limits import Limits
     from agenteval.proposals import CriticOptions
     from agenteval.records import Criterion, Task
     from agenteval.store import Store
@@ -62,7 +62,8 @@ def critics(
     may be, and so does the list of criteria that a sub-critic is shown; of the bank its longest
     entries count.
     """
-    from agenteval.assemble import Limits, make_client
+    from agenteval.models.factory import make_client
+    from agenteval.models.limits import Limits
 
     known = make_client(choice, Limits(), None)
     # what is shown of the bank is chosen by an embedder, so those requests are not known here

@@ -74,7 +74,8 @@ def bill(
 
 def _judge(job: FlowJob) -> Client | None:
     """A client of the judge's names that asks nobody."""
-    from agenteval.assemble import Limits, make_client
+    from agenteval.models.factory import make_client
+    from agenteval.models.limits import Limits
 
     choice = job.judging()
     if choice is None:

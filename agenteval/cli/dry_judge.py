@@ -12,8 +12,8 @@ from agenteval.cli.dry_bill import REPAIR, SHOWN_BACK, Amount, Asked, of_request
 from agenteval.cli.dry_rehearsal import rehearsal
 
 if TYPE_CHECKING:
-    from agenteval.assemble import JudgeOptions
     from agenteval.evaluators.base import Unit
+    from agenteval.evaluators.utility.quantifier import QuantifierOptions
     from agenteval.models.factory import ModelChoice
     from agenteval.plan import Units
     from agenteval.records import Task
@@ -33,7 +33,7 @@ class Asker:
 
     choice: ModelChoice
     task: Task
-    options: JudgeOptions
+    options: QuantifierOptions
     store: Store
 
     def judge(self) -> Any:
@@ -50,7 +50,9 @@ class Asker:
         return list(nobody.asked)
 
     def _made(self, cache: Store | None = None) -> tuple[Any, Any]:
-        from agenteval.assemble import Limits, chat_judge, make_client
+        from agenteval.evaluators.utility.quantifier import chat_judge
+        from agenteval.models.factory import make_client
+        from agenteval.models.limits import Limits
 
         client, nobody = rehearsal(make_client(self.choice, Limits(), None), cache)
         return chat_judge(client, self.task, self.options), nobody

@@ -97,9 +97,10 @@ def _convert(
 ) -> Converted:
     import asyncio
 
-    from agenteval.assemble import Limits, make_client
     from agenteval.draining import answered
     from agenteval.evaluators.workflows.convert import convert as converted
+    from agenteval.models.factory import make_client
+    from agenteval.models.limits import Limits
     from agenteval.store import Store, default_path
 
     with closing(Store(default_path())) as store:

@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 
     from agenteval.agents.dialogue import AssistantSystem
     from agenteval.agents.spec import AgentSettings
-    from agenteval.assemble import Limits
     from agenteval.evaluators.workflows.results import Level
     from agenteval.evaluators.workflows.scenario import Format
     from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
     from agenteval.flows import Act, Candidate, Case, Work
     from agenteval.models.client import Client
     from agenteval.models.factory import ModelChoice
-    from agenteval.models.limits import Budget
+    from agenteval.models.limits import Budget, Limits
     from agenteval.store import Store
     from agenteval.trialling import Ended
 
@@ -123,7 +122,7 @@ def chat_client(
     choice: ModelChoice, limits: Limits, store: Store, budget: Budget | None = None
 ) -> Client:
     """A client for a judge or a simulator; the store is its cache."""
-    from agenteval.assemble import make_client
+    from agenteval.models.factory import make_client
 
     client = make_client(choice, limits, store)
     client.budget = budget or client.budget

@@ -18,7 +18,6 @@ from agenteval.cli.outputs import check_record
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from agenteval.assemble import Limits
     from agenteval.evaluators.workflows.flowbench_rows import Rows
     from agenteval.evaluators.workflows.flowbench_score import (
         Judges,
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
         TurnScores,
     )
     from agenteval.models.client import Client
+    from agenteval.models.limits import Limits
 
 
 _T = TypeVar("_T")
@@ -178,11 +178,11 @@ class _Judging:
 
         if self._asked.model is None and self._asked.base_url is None:
             return Judges()
-        from agenteval.assemble import make_client
         from agenteval.evaluators.workflows.asked_judge import JudgeOptions
         from agenteval.evaluators.workflows.equality import EqualityJudge
         from agenteval.evaluators.workflows.response_judge import ResponseJudge
         from agenteval.evaluators.workflows.session_judge import SessionJudge
+        from agenteval.models.factory import make_client
         from agenteval.store import Store, default_path
 
         choice = _choice(self._asked)

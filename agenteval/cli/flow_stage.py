@@ -11,7 +11,6 @@ from agenteval.cli.flow_job import chat_choice, chat_client
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from agenteval.assemble import Limits
     from agenteval.cli.dry_bill import Asked
     from agenteval.evaluators.workflows.cases import OpenRole
     from agenteval.evaluators.workflows.run_session import SessionSettings
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from agenteval.flows import Sessions, Work
     from agenteval.models.client import Client
     from agenteval.models.factory import ModelChoice
-    from agenteval.models.limits import Budget
+    from agenteval.models.limits import Budget, Limits
     from agenteval.store import Store
 
 

@@ -11,9 +11,9 @@ from agenteval.cli.console import note, warn, warn_list
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from agenteval.assemble import Limits
     from agenteval.evaluators.base import Evaluator
     from agenteval.models.client import Client
+    from agenteval.models.limits import Limits
     from agenteval.pipeline import Ended, Plan
     from agenteval.records import Criterion, Run, Task, View
     from agenteval.store import Store
@@ -60,8 +60,7 @@ def make_limits(
 ) -> Limits:
     """The bounds of a command. Raises InputError for one price without the other: a cost of which
     half is unknown would be told, and capped, too low."""
-    from agenteval.assemble import Limits
-    from agenteval.models.limits import Price
+    from agenteval.models.limits import Limits, Price
 
     if (price_in is None) != (price_out is None):
         missing = "--price-out" if price_out is None else "--price-in"
@@ -195,8 +194,8 @@ def _task(job: Job, runs: list[Run]) -> Task:
 
 def make_judge(job: Job, task: Task, store: Store) -> tuple[Evaluator, Client | None]:
     """The judge; its client is None when it computes on this machine."""
-    from agenteval.assemble import JudgeOptions, chat_judge, embedded_judge, make_client
-    from agenteval.models.factory import choose_model
+    from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+    from agenteval.models.factory import choose_model, make_client
 
     choice = choose_model(job.model, job.base_url)
     if choice.kind == "embedded" and job.datamark:
@@ -204,9 +203,12 @@ def make_judge(job: Job, task: Task, store: Store) -> tuple[Evaluator, Client | 
     if choice.kind == "embedded":
         note("judge: embedded" + (", since no other is configured" if job.model is None else "")
              + ": it grades conciseness, by length, and nothing else")  # fmt: skip
-        return embedded_judge(job.seed), None
+        from agenteval.evaluators.utility.embedded import EmbeddedJudge
+        from agenteval.evaluators.utility.guard import Guarded
+
+        return Guarded(EmbeddedJudge(seed=job.seed)), None
     client = make_client(choice, job.limits, store, record=job.record)
-    judge_options = JudgeOptions(
+    judge_options = QuantifierOptions(
         job.one_per_call, job.temperature, seed=job.seed, datamark=job.datamark
     )
     evaluator = chat_judge(client, task, judge_options)

@@ -46,10 +46,9 @@ def serve(
     model: str = typer.Option("embedded", help="embedded, or embedded:PATH of a GGUF file."),
 ) -> None:
     """Serve the local model as an OpenAI-compatible endpoint on loopback, until Ctrl-C."""
-    from agenteval.assemble import no_model
     from agenteval.errors import InputError, ModelUnavailable
     from agenteval.models import weights
-    from agenteval.models.factory import choose_model
+    from agenteval.models.factory import choose_model, no_model
 
     choice = choose_model(model)
     if choice.kind != "embedded":

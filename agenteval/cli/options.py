@@ -11,7 +11,7 @@ import typer
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from agenteval.assemble import Limits
+    from agenteval.models.limits import Limits
 
 Model = Annotated[
     str | None,
@@ -106,8 +106,7 @@ class LimitOptions:
     def limits(self) -> Limits:
         """The bounds. Raises InputError for one price without the other: a cost of which half is
         unknown would be told, and capped, too low."""
-        from agenteval.assemble import Limits
-        from agenteval.models.limits import Price
+        from agenteval.models.limits import Limits, Price
 
         if (self.price_in is None) != (self.price_out is None):
             missing = "--price-out" if self.price_out is None else "--price-in"

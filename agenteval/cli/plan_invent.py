@@ -68,9 +68,10 @@ def invent_lexicon(
 def _ask(choice: ModelChoice, professions: int) -> Invention:
     import asyncio
 
-    from agenteval.assemble import Limits, make_client
     from agenteval.draining import answered
     from agenteval.evaluators.planning.invent import invent as invent_professions
+    from agenteval.models.factory import make_client
+    from agenteval.models.limits import Limits
     from agenteval.store import Store, default_path
 
     embedder = _embedder()

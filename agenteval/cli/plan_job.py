@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from agenteval.agents import AgentLimits, System
     from agenteval.agents.spec import AgentSettings
-    from agenteval.assemble import Limits
     from agenteval.campaign import Rules
     from agenteval.evaluators.planning.case import Case
+    from agenteval.models.limits import Limits
     from agenteval.records import Usage
     from agenteval.store import Store
     from agenteval.trialling import Ended

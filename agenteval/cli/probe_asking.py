@@ -129,13 +129,13 @@ class Asking:
         return {**made, NAME: (Probing(judge), client)}
 
     def _chat(self, change: dict[str, Any]) -> tuple[Evaluator, Client]:
-        from agenteval.assemble import JudgeOptions, chat_judge, make_client
-        from agenteval.models.factory import choose_model
+        from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+        from agenteval.models.factory import choose_model, make_client
 
         job = self.job
         choice = choose_model(job.model, job.base_url)
         client = make_client(choice, job.limits, self.store, record=job.record)
-        options = JudgeOptions(
+        options = QuantifierOptions(
             job.one_per_call, job.temperature, seed=job.seed, datamark=job.datamark, **change
         )
         return chat_judge(client, self.task, options), client

@@ -12,11 +12,11 @@ from agenteval.cli.ending import draining
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from agenteval.assemble import Limits
     from agenteval.evaluators.traces.taxonomy import Taxonomy
     from agenteval.finders import DetectorsFinder, LocatorFinder
     from agenteval.locating import TraceCase
     from agenteval.models.client import Client
+    from agenteval.models.limits import Limits
     from agenteval.store import Store
     from agenteval.trialling import Ended
 
@@ -58,11 +58,10 @@ def make_finder(
 
     if job.detectors_only:
         return DetectorsFinder(job.taxonomy), None
-    from agenteval.assemble import make_client
     from agenteval.evaluators.traces.condense import LEGEND, Options
     from agenteval.evaluators.traces.locator import Locator
     from agenteval.evaluators.traces.locator_prompt import LocatorOptions
-    from agenteval.models.factory import choose_model
+    from agenteval.models.factory import choose_model, make_client
 
     choice = choose_model(job.model, job.base_url, need_key=not job.dry)
     if choice.kind == "embedded":

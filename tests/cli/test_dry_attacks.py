@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.assemble import JudgeOptions
 from agenteval.cli.dry_attacks import dearest
 from agenteval.cli.dry_judge import Asker, at_most
 from agenteval.evaluators.base import Unit
 from agenteval.evaluators.utility.probes.attacks import KINDS
 from agenteval.evaluators.utility.probes.result import ProbeOptions
 from agenteval.evaluators.utility.probes.targets import Target, add_texts
+from agenteval.evaluators.utility.quantifier import QuantifierOptions
 from agenteval.models.client import estimate_tokens
 from agenteval.models.factory import choose_model
 from agenteval.readers import make_view
@@ -44,7 +44,8 @@ def test_the_longest_runs_that_may_be_chosen_with_the_longest_text(
     choice = choose_model("m", "http://127.0.0.1:9/v1", need_key=False)
     options = ProbeOptions(attacked=2, seed=5)
     with Store(tmp_path / "none.db") as store:
-        asker = Asker(choice, Task(name="t", description="d"), JudgeOptions(one_per_call), store)
+        how = QuantifierOptions(one_per_call)
+        asker = Asker(choice, Task(name="t", description="d"), how, store)
         judge = asker.judge()
         units = list(dearest(asker, Material(ITEMS, (), CRITERIA, 3), options))
         one = at_most(asker, units, 2 * 3, "w", "y")

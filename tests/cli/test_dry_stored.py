@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from agenteval.assemble import Limits
 from agenteval.cli.dry_bill import Amount, Asked, Bill
 from agenteval.cli.dry_show import bill_json
-from agenteval.models.limits import Price
+from agenteval.models.limits import Limits, Price
 from agenteval.records import Usage
 from agenteval.testing import serve
 from tests.cli import dry_worlds as worlds

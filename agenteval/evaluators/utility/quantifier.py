@@ -17,6 +17,7 @@ from agenteval.errors import AgentevalError, BadRequest
 from agenteval.evaluators.base import Outcome, Unit, cell_key, fail_all
 from agenteval.evaluators.utility.aggregate import to_result
 from agenteval.evaluators.utility.answers import Answers, NoAnswer, leaves
+from agenteval.evaluators.utility.guard import Guarded
 from agenteval.evaluators.utility.reading import read_text
 from agenteval.models.client import Client
 from agenteval.models.prompts import DATAMARK, datamarked, load_prompt, neutralise
@@ -298,3 +299,8 @@ def _entry_schema(criterion: Criterion, reversed_scale: bool) -> dict[str, Any]:
         "required": ["explanation", "label"],
         "additionalProperties": False,
     }
+
+
+def chat_judge(client: Client, task: Task, options: QuantifierOptions | None = None) -> Guarded:
+    """The quantifier behind the rule for degenerate answers."""
+    return Guarded(Quantifier(client, task, options))

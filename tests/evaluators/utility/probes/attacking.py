@@ -8,7 +8,6 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from agenteval.assemble import JudgeOptions, chat_judge
 from agenteval.evaluators.utility.probes.attacks import KINDS, attack_text
 from agenteval.evaluators.utility.probes.injection import Injected
 from agenteval.evaluators.utility.probes.result import ProbeOptions
@@ -18,6 +17,7 @@ from agenteval.evaluators.utility.probes.targets import (
     add_texts,
     choose_targets,
 )
+from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.prompts import DATAMARK, neutralise
 from agenteval.models.wire import Reply, Request
@@ -119,7 +119,7 @@ def _changed(request: Request, old: str, new: str) -> Request:
 
 
 def injected(
-    answer: Swayed, folder: Path, *, how: JudgeOptions | None = None,
+    answer: Swayed, folder: Path, *, how: QuantifierOptions | None = None,
     options: ProbeOptions = OPTIONS,
 ) -> Injected:  # fmt: skip
     """Both copies of every target, asked for real."""
@@ -127,7 +127,7 @@ def injected(
     copies = add_texts(chosen, criteria(), options.seed)
     with Store(folder / "attacks.db") as store:
         client = Client(ScriptedTransport(answer), retry=RetryPolicy(attempts=1))
-        judge = Probing(chat_judge(client, TASK, how or JudgeOptions()))
+        judge = Probing(chat_judge(client, TASK, how or QuantifierOptions()))
         plan = joined([
             make_plan(judge, one.items, criteria(), store, repeats=REPEATS, variant=one.variant)
             for one in copies

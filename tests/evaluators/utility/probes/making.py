@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from agenteval.assemble import JudgeOptions, chat_judge
 from agenteval.evaluators.utility.probes.examine import Judged, examine
 from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
 from agenteval.evaluators.utility.probes.shown import placed_ratings
+from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.pipeline import execute
@@ -28,9 +28,9 @@ from agenteval.verification import Material, lengths_of, make_copies, plan_verif
 
 Answer = Callable[[Request], str | Reply | Exception]
 WAYS = {
-    "plain": JudgeOptions(),
-    "reversed": JudgeOptions(reversed_scale=True),
-    "wording": JudgeOptions(wording="b"),
+    "plain": QuantifierOptions(),
+    "reversed": QuantifierOptions(reversed_scale=True),
+    "wording": QuantifierOptions(wording="b"),
 }
 OPTIONS = ProbeOptions(resamples=300, draws=2000)
 

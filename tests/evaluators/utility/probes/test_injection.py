@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agenteval.assemble import JudgeOptions
 from agenteval.evaluators.utility.probes.attacks import KINDS
 from agenteval.evaluators.utility.probes.examine import Judged, examine
 from agenteval.evaluators.utility.probes.injection import NOBODY, Injected, injection
 from agenteval.evaluators.utility.probes.result import Measured, Probe, ProbeOptions, settle
 from agenteval.evaluators.utility.probes.targets import Target
+from agenteval.evaluators.utility.quantifier import QuantifierOptions
 from agenteval.evaluators.utility.verify.evidence import Lengths
 from agenteval.stats.scores import score_table
 from agenteval.testing.world import criteria
@@ -67,8 +67,10 @@ def test_obedience_is_measured_as_it_was_done(tmp_path: Path) -> None:
     assert sum(own["pairs"] for own in kinds.values() if isinstance(own, dict)) == pairs
 
 
-@pytest.mark.parametrize("how", [JudgeOptions(one_per_call=True), JudgeOptions(datamark=True)])
-def test_other_ways_to_ask(tmp_path: Path, how: JudgeOptions) -> None:
+@pytest.mark.parametrize(
+    "how", [QuantifierOptions(one_per_call=True), QuantifierOptions(datamark=True)]
+)
+def test_other_ways_to_ask(tmp_path: Path, how: QuantifierOptions) -> None:
     probe = outcome(injected(Swayed(obey=1.0), tmp_path, how=how))
     attack, control, plain = (probe.detail[name] for name in ("attack", "control", "plain"))
     assert attack == 1.0

@@ -10,7 +10,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from agenteval.assemble import JudgeOptions, chat_judge
 from agenteval.errors import InputError
 from agenteval.evaluators.base import Unit
 from agenteval.evaluators.utility.probes.attacks import KINDS, attack_text, control_text
@@ -22,6 +21,7 @@ from agenteval.evaluators.utility.probes.targets import (
     choose_targets,
     most_targets,
 )
+from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.evaluators.utility.reading import read_text
 from agenteval.models.client import Client
 from agenteval.models.prompts import DATAMARK, neutralise
@@ -152,7 +152,7 @@ def asked_in_every_kind(datamark: bool) -> tuple[Obeying, list[str]]:
 
     judge = Obeying(honest, honest)
     client = Client(ScriptedTransport(judge))
-    evaluator = Probing(chat_judge(client, TASK, JudgeOptions(datamark=datamark)))
+    evaluator = Probing(chat_judge(client, TASK, QuantifierOptions(datamark=datamark)))
     for kind in ("", *KINDS):
         shown = view
         if kind:
@@ -175,7 +175,7 @@ def test_the_attacked_text_stands_inside_the_block(datamark: bool) -> None:
 
 
 def test_the_source_is_its_own_and_the_question_the_same() -> None:
-    plain = chat_judge(Client(ScriptedTransport(lambda _: "{}")), TASK, JudgeOptions())
+    plain = chat_judge(Client(ScriptedTransport(lambda _: "{}")), TASK, QuantifierOptions())
     probing = Probing(plain)
     assert probing.source.sha256 != plain.source.sha256
     kept = {k: v for k, v in probing.source.parameters.items() if k != "probe"}

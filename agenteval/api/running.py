@@ -1,0 +1,190 @@
+"""What every experiment of the public interface shares: its sync form, what is said while it runs,
+its limits and its store.
+
+An experiment is one coroutine, `async def averb(...) -> Report`, and `verb = synchronous(averb)`.
+It takes `limits`, `store`, `notify` and `progress` as the user gave them, and does::
+
+    watch = Watch(notify, progress)
+    with opened(store) as kept:
+        watch.note("90 calls to make")                 # said at once, where somebody listens
+        watch.warn("3 runs name no system")            # the same; else a note of the report
+        ended = await execute(..., on_progress=watch.progress, on_cancel=watch.waiting)
+    return Report(..., notes=(*watch.notes, ...))
+
+Where cancellation leaves something to show, it raises `Stopped(report)`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from agenteval.report.report import Report
+    from agenteval.store import Store
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+Notify = Callable[[str], None]
+Progress = Callable[[Any], None]  # gets the engine's counts (total, done, failures, usage)
+
+
+class Warned(str):
+    """A line for `notify` that matters also where only results are wanted."""
+
+    __slots__ = ()
+
+
+class Stopped(asyncio.CancelledError):
+    """A cancelled experiment that has something to show: `report` holds what was done until then.
+
+    What is done is stored, and the same call goes on from there.
+    """
+
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self.report = report
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in the sync form of an experiment: `report` holds what was done, None for nothing."""
+
+    def __init__(self, report: Report | None = None) -> None:
+        super().__init__("what is done is stored; the same call goes on from here")
+        self.report = report
+
+
+def synchronous(
+    function: Callable[_P, Coroutine[Any, Any, _T]],
+) -> Callable[_P, _T]:
+    """The sync twin of an async function `averb`: the same parameters, named `verb`.
+
+    It also works inside a running event loop, as in a notebook. Ctrl-C begins nothing more, lets
+    what is under way come to its end and raises `Interrupted`; a second one ends it as it is.
+    """
+
+    @functools.wraps(function)
+    def sync(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return run_sync(function(*args, **kwargs))
+
+    sync.__name__ = function.__name__.removeprefix("a")
+    sync.__qualname__ = sync.__name__
+    sync.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return sync
+
+
+def run_sync(work: Coroutine[Any, Any, _T]) -> _T:
+    """What `work` returns, run to its end in an event loop of its own; see `synchronous`."""
+    stopped: list[Stopped] = []
+
+    async def kept() -> _T:
+        try:
+            return await work
+        except Stopped as cancelled:
+            stopped.append(cancelled)
+            raise
+
+    try:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(kept())
+        return _in_thread(kept)
+    except KeyboardInterrupt:
+        raise Interrupted(stopped[0].report if stopped else None) from None
+
+
+def _in_thread(work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+    """Run it beside the loop that runs here, which waits meanwhile."""
+    outcome: Future[_T] = Future()
+    begun = threading.Event()
+    own: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
+
+    async def cancellable() -> _T:
+        own.append((asyncio.get_running_loop(), asyncio.current_task()))
+        begun.set()
+        return await work()
+
+    def run() -> None:
+        try:
+            outcome.set_result(asyncio.run(cancellable()))
+        except BaseException as error:  # noqa: BLE001  raised again where it is waited for
+            outcome.set_exception(error)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(run,), name="agenteval").start()
+    begun.wait()
+    loop, task = own[0]
+    interrupted = False
+    while True:
+        try:
+            return outcome.result()
+        except KeyboardInterrupt:
+            interrupted = True
+            if task is not None:
+                loop.call_soon_threadsafe(task.cancel)
+        except asyncio.CancelledError:
+            if interrupted:
+                raise KeyboardInterrupt from None
+            raise
+
+
+class Watch:
+    """Who hears of an experiment while it runs. Nobody need: without `notify` what matters is kept
+    in `notes`, for the report."""
+
+    def __init__(self, notify: Notify | None = None, progress: Progress | None = None) -> None:
+        self._notify = notify
+        self.progress: Progress = progress or (lambda counts: None)
+        self.notes: list[str] = []
+
+    def note(self, line: str) -> None:
+        """What is done now; not part of the result."""
+        if self._notify is not None:
+            self._notify(line)
+
+    def warn(self, line: str) -> None:
+        """What the reader of the figures has to know."""
+        if self._notify is None:
+            self.notes.append(line)
+        else:
+            self._notify(Warned(line))
+
+    def warn_list(self, title: str, lines: Iterable[str], *, most: int = 10) -> None:
+        """A title and its lines; the rest is counted, not dropped silently."""
+        listed = list(lines)
+        if not listed:
+            return
+        more = [f"... and {len(listed) - most} more"] if len(listed) > most else []
+        if self._notify is None:
+            self.notes.append(f"{title} {'; '.join((*listed[:most], *more))}")
+            return
+        self.warn(title)
+        for line in (*listed[:most], *more):
+            self.warn(f"  {line}")
+
+    def waiting(self) -> None:
+        """At the first Ctrl-C, while calls are under way."""
+        self.note("interrupted: waiting for the replies under way; once more ends it at once")
+
+
+@contextmanager
+def opened(store: str | Path | Store | None = None) -> Iterator[Store]:
+    """The store to work on: one that is open stays so; a path, or AGENTEVAL_STORE, else
+    agenteval.db, is opened (made where there is none) and closed. Raises StoreError."""
+    from agenteval.store import Store, default_path
+
+    if isinstance(store, Store):
+        yield store
+        return
+    with Store(Path(store) if store is not None else default_path()) as own:
+        yield own
