@@ -4,8 +4,7 @@
     python notebooks/make_data.py proposals notebooks/data/proposals.json
 
 `scores` writes the ratings of the one judge in a store, a line each, with the fields that
-`agenteval.readers.scores.read_scores` reads. `agenteval export` gives more, but what a judge only
-compares within a problem has no value there; here it has its rank among the runs of the problem.
+`agenteval.readers.scores.read_scores` reads. `agenteval export` gives more.
 """
 
 from __future__ import annotations

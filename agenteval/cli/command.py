@@ -59,9 +59,14 @@ def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def finish(report: Report, output: OutputOptions) -> None:
     """Show the report as the options say and end the command with its exit code."""
+    from agenteval.trust.gates import gate_lines
+
     if output.as_json:
         print_json(report.to_json())
-        for line in report.unfinished:
+        for line in (
+            *report.unfinished,
+            *gate_lines(g for g in report.gates if g.outcome != "met"),
+        ):
             warn(line)
     else:
         report.print(all=output.all, console=out())

@@ -228,8 +228,6 @@ def _stored_sides(wanted: Wanted, places: list[_Place], paths: Sequence[Path]) -
     for i, place in enumerate(places):
         runs = _chosen_runs(place, places, same_texts=_pair_by(wanted) == "run")
         tables.append(_system(_load(place, criteria[i], runs), wanted, i, str(paths[i])))
-    if len(wanted.names) < 2:
-        left_out |= _ranks_only(tables)
     kept = [t for t in (_without(t, left_out) for t in tables) if len(t)]
     if len(kept) < 2:
         why = "; ".join(f"{k}: {v}" for k, v in left_out.items()) or "nothing is rated"
@@ -297,12 +295,6 @@ def _load(place: _Place, criteria: set[str], runs: set[str]) -> ScoreTable:
     return scores_from_store(
         place.store, place.key, criteria=criteria, runs=runs, variants={"original"}
     )
-
-
-def _ranks_only(tables: Sequence[ScoreTable]) -> dict[str, str]:
-    """Ranks within a problem have the mean 1/2 on any side: only systems differ in them."""
-    why = "a rank among the runs of one problem, the same mean on any side"
-    return {name: why for t in tables for name in t.of(status="relative").present("criterion")}
 
 
 def _without(table: ScoreTable, names: dict[str, Any]) -> ScoreTable:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _COLOURS = {
     "better": "green", "higher": "green", "worse": "red", "lower": "red", "no difference": "cyan",
-    "identical": "cyan", "cannot tell": "yellow", "undecided": "yellow", "pass": "green",
-    "fail": "red",
+    "identical": "cyan", "cannot tell": "yellow", "undecided": "yellow", "met": "green",
+    "missed": "red",
 }  # fmt: skip
 _JUDGES = {"better": "higher", "worse": "lower"}  # a judge that rates higher is not better for it
 _UNEVEN = 0.05  # difference of the shares not rated that is worth a warning
@@ -42,18 +42,18 @@ def print_comparison(
 
 def _gates(gates: Sequence[Gate], *, undecided_passes: bool) -> None:
     """What a value was asked of, fails or is undecided, line by line; what passes by name."""
-    passed = [g for g in gates if g.name == "regression" and g.outcome == "pass"]
+    passed = [g for g in gates if g.name == "regression" and g.outcome == "met"]
     for gate in gates:
         if gate not in passed:
             under = gate.name == "fail-under"
-            what = f"at least {gate.value:g}" if under else f"no regression beyond {gate.value:g}"
+            what = f"at least {gate.bound:g}" if under else f"no regression beyond {gate.bound:g}"
             out().print(
                 f"gate [bold]{clean(gate.criterion)}[/bold], {what}: {_coloured(gate.outcome)}: "
-                f"{clean(gate.message)}"
+                f"{clean(gate.detail)}"
             )
     if passed:
         listed = clean(", ".join(g.criterion for g in passed))
-        out().print(f"gate no regression beyond {passed[0].value:g}: {_coloured('pass')}: {listed}")
+        out().print(f"gate no regression beyond {passed[0].bound:g}: {_coloured('met')}: {listed}")
     if any(gate.outcome == "undecided" for gate in gates):
         out().print(
             "undecided gates pass (--on-undecided pass)" if undecided_passes

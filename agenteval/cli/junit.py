@@ -25,7 +25,7 @@ def junit_xml(
     """
     counts = {
         "tests": len(gates),
-        "failures": sum(g.outcome == "fail" for g in gates),
+        "failures": sum(g.outcome == "missed" for g in gates),
         "errors": 0 if undecided_passes else sum(g.outcome == "undecided" for g in gates),
         "skipped": 0,
     }
@@ -46,9 +46,9 @@ def _case(suite: Et.Element, gate: Gate, figures: str, undecided_passes: bool) -
         "classname": f"agenteval.compare.{gate.name}", "name": _text(gate.criterion), "time": "0",
     }  # fmt: skip
     case = Et.SubElement(suite, "testcase", attributes)
-    message = _text(gate.message)
+    message = _text(gate.detail)
     note = ""
-    if gate.outcome == "fail":
+    if gate.outcome == "missed":
         failure = Et.SubElement(case, "failure", {"message": message, "type": gate.name})
         failure.text = message
     elif gate.outcome == "undecided" and not undecided_passes:

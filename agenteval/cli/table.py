@@ -123,9 +123,7 @@ class _Shown:
     def lines(self, criterion: Criterion, rows: Sequence[Row]) -> list[GridRow | Group]:
         """The name of the criterion, and a row per system."""
         factor = self.factor(criterion)
-        ranks = "rank within a problem, mean 1/2 by construction"
-        remark = ranks if any(r.relative for r in rows) else ""
-        found: list[GridRow | Group] = [Group(criterion.name, remark)]
+        found: list[GridRow | Group] = [Group(criterion.name)]
         for row in rows:
             sides = (row.success, row.failed) if self.split else ()
             cells = (
@@ -306,7 +304,6 @@ def table_json(report: Report) -> dict[str, Any]:
                 "failures": dict(sorted(row.failures.items())),
                 "bounds": row.bounds,
                 "labels": dict(sorted(row.labels.items())),
-                "relative": row.relative,
             }
             for row in report.rows
         ],

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 # machinery; each family has its colours, hatches tell them apart in grey.
 _STATUS = {
     "scored": ("rated", "#0072B2", ""),
-    "relative": ("compared within its problem", "#56B4E9", ""),
     "degenerate": ("degenerate answer, worst level", "#9fd0ee", "---"),
     "not_applicable": ("not applicable", "#dddddd", ""),
     "unscored:parse": ("unscored: parse", "#E69F00", ""),

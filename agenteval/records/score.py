@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue
 from agenteval.records.base import Record, content_hash
 from agenteval.records.run import Usage
 
-ScoreStatus = Literal["scored", "not_applicable", "relative", "degenerate"]
+ScoreStatus = Literal["scored", "not_applicable", "degenerate"]
 FailureStatus = Literal[
     "unscored:parse",
     "unscored:missing",
@@ -56,10 +56,9 @@ class CellKey(Record):
 class Score(Record):
     """One judgement.
 
-    `value` lies in [0, 1] for `scored` and `degenerate`; it is None for `not_applicable`, for
-    nominal labels and for `relative` evidence, which is comparable only between runs of one
-    problem and becomes a number at analysis. `rung` is the step of the reply ladder that was
-    needed; `match` tells whether the label was exact or had to be read tolerantly.
+    `value` lies in [0, 1] for `scored` and `degenerate`; it is None for `not_applicable` and for
+    nominal labels. `rung` is the step of the reply ladder that was needed; `match` tells whether
+    the label was exact or had to be read tolerantly.
     """
 
     key: CellKey

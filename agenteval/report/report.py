@@ -6,15 +6,17 @@ import csv
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from agenteval.errors import InputError
 from agenteval.records.table import Table
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from agenteval.trust.gates import Gate
 
 SUFFIXES = (".json", ".csv", ".parquet")
 
@@ -25,9 +27,9 @@ class Report:
 
     `title` says in one line who judged what. `notes` are sentences without which the figures
     would be misread, `unfinished` those about work that was broken off or is under way; each is
-    told once. `data` is what JSON holds beside the tables. `exit_code` is that of the command:
-    0 fine, 1 a gate was not met, 3 infrastructure or too many unscored, 4 not enough data,
-    5 the judge is not trustworthy.
+    told once. `data` is what JSON holds beside the tables. `gates` are demands on the figures
+    (see `gated`). `exit_code` is that of the command: 0 fine, 1 a gate was not met,
+    3 infrastructure or too many unscored, 4 not enough data, 5 the judge is not trustworthy.
     """
 
     title: str
@@ -35,7 +37,16 @@ class Report:
     notes: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
+    gates: tuple[Gate, ...] = ()
     exit_code: int = 0
+
+    def gated(self, *gates: Gate, undecided_passes: bool = False) -> Self:
+        """The report with these gates and the exit code that follows from them; the code of work
+        that was broken off stays."""
+        from agenteval.trust.gates import exit_code
+
+        code = self.exit_code or exit_code(gates, undecided_passes=undecided_passes)
+        return replace(self, gates=(*self.gates, *gates), exit_code=code)
 
     def __getitem__(self, key: str) -> Table:
         """The table of this key. Raises KeyError with the keys there are."""
@@ -51,6 +62,7 @@ class Report:
 
         from agenteval.report.terminal import print_table
         from agenteval.text import plural, visible_line
+        from agenteval.trust.gates import gate_lines
 
         console = console or RichConsole(highlight=False, emoji=False)
         if self.title:
@@ -63,16 +75,21 @@ class Report:
                 left += 1
             elif table.rows or table.notes:
                 print_table(table, console)
+        for line in gate_lines(self.gates):
+            console.print(Text(visible_line(line)))
         if left:
             console.print(Text(f"{plural(left, 'table')} more with --all", "dim"))
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain values: `tables` by key (see `Table.to_json`), notes, and `data`."""
+        """Everything as plain values: `tables` by key (see `Table.to_json`), notes, gates, exit
+        code, and `data`."""
         return {
             "title": self.title,
             "tables": {table.key: table.to_json() for table in self.tables},
             "notes": list(dict.fromkeys(self.notes)),
             "unfinished": list(self.unfinished),
+            "gates": [asdict(gate) for gate in self.gates],
+            "exit_code": self.exit_code,
             **self.data,
         }
 

@@ -151,6 +151,8 @@ def _compare(name: str, judge: Word, label: Word, options: AgreeOptions) -> Agre
     clusters = case if len(set(case)) < len(case) else None
     pair = np.column_stack([label.level[theirs], judge.level[ours]])
     means = np.column_stack([label.mean[theirs], judge.mean[ours]])
+    nominal = judge.levels.measure == "nominal"
+    unaveraged = "nominal: counted, not averaged" if nominal else ""
     failures: Counter[str] = Counter()
     for run in runs:
         failures.update(judge.failures.get(run, Counter()))
@@ -160,7 +162,7 @@ def _compare(name: str, judge: Word, label: Word, options: AgreeOptions) -> Agre
         n=len(both),
         cases=len(set(case)),
         **_on_levels(pair, means, clusters, judge.levels, options),
-        **_on_means(means, clusters, _unaveraged(judge, label), options),
+        **_on_means(means, clusters, unaveraged, options),
         levels=judge.levels.names,
         confusion=_confusion(pair, len(judge.levels.names)),
         tied=int(judge.tied[ours].sum()),
@@ -200,13 +202,6 @@ def _on_levels(
         ).coefficient
     found = {"exact": plain.agreement, "kappa": plain.coefficient, "weighted": weighted}
     return {name: honest(one) for name, one in (found | {"alpha": alpha}).items()}
-
-
-def _unaveraged(judge: Word, label: Word) -> str:
-    """Why values are no places on a scale that have a mean; empty when they are."""
-    if judge.levels.measure == "nominal":
-        return "nominal: counted, not averaged"
-    return "ranks within a problem, not places on the scale" * (judge.relative or label.relative)
 
 
 def _on_means(

@@ -1,8 +1,8 @@
-"""Gates for CI on a comparison: met, missed, or undecided by these data."""
+"""Gates: what is demanded of results, whether it is met, and the exit code that follows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,20 +10,90 @@ from agenteval.errors import InputError
 from agenteval.stats.sample_size import cases_to_exclude
 from agenteval.trust.comparison import Comparison, Row, would_decide
 
-Outcome = Literal["pass", "fail", "undecided"]
-GateName = Literal["regression", "fail-under"]
+Outcome = Literal["met", "missed", "undecided"]
 FailIf = Literal["surely-worse", "not-surely-as-good"]
 
+UNSCORED = "max-unscored"
+REGRESSION = "regression"
+FAIL_UNDER = "fail-under"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Gate:
-    """Whether a row meets what was asked of it, and why."""
+    """What was demanded (`name`, of which `criterion`, with which `bound`), its outcome, and the
+    figures behind it in words."""
 
-    name: GateName
-    criterion: str
-    value: float
+    name: str
     outcome: Outcome
-    message: str
+    detail: str
+    criterion: str = ""
+    bound: float | None = None
+
+    @property
+    def line(self) -> str:
+        """One line for people."""
+        of = f" of {self.criterion}" if self.criterion else ""
+        bound = "" if self.bound is None else f" {self.bound:g}"
+        return f"gate {self.name}{bound}{of}: {self.outcome}: {self.detail}"
+
+
+def gate_lines(gates: Iterable[Gate]) -> list[str]:
+    """What people must know of them: those that are met share a line where they demand the same,
+    and that enough is scored goes without saying."""
+    met: dict[tuple[str, float | None], list[Gate]] = {}
+    lines = []
+    for gate in gates:
+        if gate.outcome == "met" and gate.criterion:
+            met.setdefault((gate.name, gate.bound), []).append(gate)
+        elif gate.outcome != "met" or gate.name != UNSCORED:
+            lines.append(gate.line)
+    for (name, bound), those in met.items():
+        if len(those) == 1:
+            lines.append(those[0].line)
+        else:
+            lines.append(f"gate {name} {bound:g}: met: {', '.join(g.criterion for g in those)}")
+    return lines
+
+
+def exit_code(gates: Iterable[Gate], *, undecided_passes: bool = False) -> int:
+    """3 when too much is unscored, else 1 when a gate is missed, else 4 when one is undecided
+    (0 if that passes), else 0."""
+    outcomes = {(gate.outcome, gate.name == UNSCORED) for gate in gates}
+    if ("missed", True) in outcomes:
+        return 3
+    if ("missed", False) in outcomes:
+        return 1
+    return 4 if ("undecided", False) in outcomes and not undecided_passes else 0
+
+
+def unscored_gate(total: int, failed: int, limit: float, what: str = "cells are unscored") -> Gate:
+    """At most the share `limit` of `total` without a result; of nothing nothing is missing.
+
+    `what` goes on from "3 of 40 ", for instance "trials have no verdict".
+    """
+    if not total or failed / total <= limit:
+        return Gate(UNSCORED, "met", f"{failed} of {total} {what}", bound=limit)
+    detail = f"{failed} of {total} {what}, more than --max-unscored {limit:g} allows"
+    return Gate(UNSCORED, "missed", detail, bound=limit)
+
+
+def least_gate(
+    what: str,
+    value: float | None,
+    least: float,
+    of: str = "",
+    *,
+    unknown: str = "there is no score",
+) -> Gate:
+    """`value` is at least `least`; without a value it is undecided, for the reason `unknown`.
+
+    `of` is said behind the value, for instance "of 14 trials, 2 without verdict".
+    """
+    name = f"{what} at least"
+    if value is None:
+        return Gate(name, "undecided", f"{unknown}: the gate cannot be decided", bound=least)
+    outcome: Outcome = "met" if value >= least else "missed"
+    return Gate(name, outcome, f"{value:.3f} {of}".rstrip(), bound=least)
 
 
 def regression_gates(comparison: Comparison, fail_if: FailIf = "surely-worse") -> list[Gate]:
@@ -35,7 +105,7 @@ def regression_gates(comparison: Comparison, fail_if: FailIf = "surely-worse") -
     test, Berger, Technometrics 24, 1982). Rows of which no pair differs pass, however few cases
     (at least `min_cases`) leave the interval wide.
 
-    fail: surely worse; with "not-surely-as-good" whatever is not surely as good. pass: surely as
+    missed: surely worse; with "not-surely-as-good" whatever is not surely as good. met: surely as
     good. undecided: the rest, and always where no verdict may be given (too few cases, too many
     failures). Criteria whose levels have no order have no gate.
     """
@@ -47,52 +117,48 @@ def regression_gates(comparison: Comparison, fail_if: FailIf = "surely-worse") -
 def under_gate(comparison: Comparison, criterion: str, value: float) -> Gate:
     """Is the mean of the second side below `value`? By its interval over the common cases.
 
-    fail when the whole interval lies below, pass when none of it does, else undecided; each such
+    missed when the whole interval lies below, met when none of it does, else undecided; each such
     gate is a claim of its own, without correction. Raises InputError for an unknown criterion.
     """
     row = next((r for r in comparison.rows if r.criterion == criterion), None)
     if row is None:
         known = ", ".join(r.criterion for r in comparison.rows)
         raise InputError(f"criterion {criterion!r} is not compared; there are {known}")
+
+    def gate(outcome: Outcome, detail: str) -> Gate:
+        return Gate(FAIL_UNDER, outcome, detail, criterion, value)
+
     low, high = row.second.low, row.second.high
     if row.undecidable or low is None or high is None:
         why = row.undecidable or row.second.reason or "no interval"
-        return Gate("fail-under", criterion, value, "undecided", why)
+        return gate("undecided", why)
     span = f"mean {row.second.mean:.3f} [{low:.3f}, {high:.3f}]"
     if high < value:
-        return Gate("fail-under", criterion, value, "fail", f"{span} lies below {value:g}")
+        return gate("missed", f"{span} lies below {value:g}")
     if low >= value:
-        return Gate("fail-under", criterion, value, "pass", f"{span} is not below {value:g}")
+        return gate("met", f"{span} is not below {value:g}")
     cases = cases_to_exclude(value, row.second, (0.0, 1.0), level=comparison.options.level)
     message = f"{span} lies on both sides of {value:g}{would_decide(cases)}"
-    return Gate("fail-under", criterion, value, "undecided", message)
-
-
-def exit_code(gates: Sequence[Gate], *, undecided_passes: bool = False) -> int:
-    """1 when a gate fails, else 4 when one is undecided (0 if that passes), else 0."""
-    outcomes = {gate.outcome for gate in gates}
-    if "fail" in outcomes:
-        return 1
-    return 4 if "undecided" in outcomes and not undecided_passes else 0
+    return gate("undecided", message)
 
 
 def _regression_gate(row: Row, comparison: Comparison, fail_if: FailIf) -> Gate:
     margin, level = comparison.options.margin, comparison.options.level
     low, high = row.difference.low, row.difference.high
 
-    def gate(outcome: Outcome, message: str) -> Gate:
-        return Gate("regression", row.criterion, margin, outcome, message)
+    def gate(outcome: Outcome, detail: str) -> Gate:
+        return Gate(REGRESSION, outcome, detail, row.criterion, margin)
 
     if row.undecidable or low is None or high is None or row.p_regression_holm is None:
         return gate("undecided", row.undecidable or row.difference.reason or "nothing to test")
     if not row.differing:
-        return gate("pass", f"all {row.n} pairs are equal (up to {-low:.3f} is not excluded)")
+        return gate("met", f"all {row.n} pairs are equal (up to {-low:.3f} is not excluded)")
     span = f"difference {row.difference.mean:+.3f} [{low:+.3f}, {high:+.3f}]"
     if low >= -margin:
-        return gate("pass", f"{span}: not worse by more than {margin:g}")
+        return gate("met", f"{span}: not worse by more than {margin:g}")
     if high < -margin:
         if row.p_regression_holm <= 1 - level + 1e-12:
-            return gate("fail", f"{span}: worse by more than {margin:g}")
+            return gate("missed", f"{span}: worse by more than {margin:g}")
         more = f": p {row.p_regression_holm:.3g} after correction for several criteria"
     else:
         cases = cases_to_exclude(
@@ -100,5 +166,5 @@ def _regression_gate(row: Row, comparison: Comparison, fail_if: FailIf) -> Gate:
         )
         more = f" lies on both sides of {-margin or 0:g}{would_decide(cases)}"
     if fail_if == "not-surely-as-good":
-        return gate("fail", f"not surely as good: {span}{more}")
+        return gate("missed", f"not surely as good: {span}{more}")
     return gate("undecided", f"{span}{more}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,7 +40,7 @@ class Row:
 
     The intervals are over ratings with cases as clusters; where the only values are those that
     empty replies get by rule (`degenerate`), nothing was rated and there is no mean. `failures`
-    counts cells by status; `relative` says that values are ranks among the runs of one problem.
+    counts cells by status.
     """
 
     criterion_id: str
@@ -54,18 +53,16 @@ class Row:
     degenerate: int
     failures: Counter[str]
     labels: Counter[str]
-    relative: bool = False
 
     @property
     def bounds(self) -> tuple[float, float] | None:
         """What the mean would be with every failure at the worst, and at the best level.
 
         These are the only bounds that assume nothing about why ratings are missing (Manski 1989,
-        "Anatomy of the Selection Problem"). None without failures or mean, and for ranks, which
-        a missing rating would have moved.
+        "Anatomy of the Selection Problem"). None without failures or mean.
         """
         missing = self.failures.total()
-        if not missing or self.overall.mean is None or self.relative:
+        if not missing or self.overall.mean is None:
             return None
         total, every = self.overall.mean * self.overall.n, self.overall.n + missing
         return total / every, (total + missing) / every
@@ -103,8 +100,7 @@ def load_ratings(
 
     Where runs or criteria are not named and the store holds several versions of one (an edited
     scale, a run shown with its reference), only the version used last is taken: old and new never
-    mix. Evidence that is comparable only within a problem is turned into ranks here, among the
-    runs that are asked for.
+    mix.
     """
     runs = store.runs()
     wanted_runs = None if run_keys is None else set(run_keys)
@@ -137,7 +133,7 @@ def load_ratings(
             )
             own.append(rating)
     kept = _newest_runs(runs, by_run) if wanted_runs is None else by_run.keys()
-    return rank_within_problems([r for key, own in by_run.items() if key in kept for r in own])
+    return [r for key, own in by_run.items() if key in kept for r in own]
 
 
 def _criterion_ids(store: Store, source_key: str, wanted: set[str] | None) -> dict[str, str]:
@@ -152,51 +148,6 @@ def _newest_runs(runs: Mapping[str, Mapping[str, Any]], judged: Container[str]) 
     """Keys of the version used last of every judged run; `runs` are in the order of use."""
     by_id = {(r["task"], r["run_id"]): key for key, r in runs.items() if key in judged}
     return set(by_id.values())
-
-
-def rank_within_problems(ratings: Sequence[Rating]) -> list[Rating]:
-    """Give `relative` ratings a value: the share of the other runs of the problem that are worse.
-
-    Ties count half, so the mean over a problem is 1/2. A run with false arithmetic ranks below
-    every run without. What cannot be compared, a problem's only run or a run without such
-    evidence, becomes `unscored:unsupported`.
-    """
-    groups: dict[tuple[str, str, int], list[tuple[int, _Strength]]] = defaultdict(list)
-    result = list(ratings)
-    for i, rating in enumerate(ratings):
-        if rating.status == "relative":
-            strength = _strength(rating)
-            if strength is None:
-                result[i] = _unsupported(rating, "there is no evidence to compare")
-            else:
-                groups[rating.criterion_id, rating.case, rating.repeat].append((i, strength))
-    for members in groups.values():
-        in_order = sorted(strength for _, strength in members)
-        for i, own in members:
-            if len(members) < 2:
-                why = "the problem has one run, and this evidence only compares"
-                result[i] = _unsupported(ratings[i], why)
-                continue
-            worse, not_better = bisect_left(in_order, own), bisect_right(in_order, own)
-            # Worse runs count 1, the other runs of the tie 1/2.
-            share = (worse + (not_better - worse - 1) / 2) / (len(members) - 1)
-            result[i] = replace(ratings[i], value=share)
-    return result
-
-
-_Strength = tuple[bool, float]
-
-
-def _strength(rating: Rating) -> _Strength | None:
-    """Runs with sound arithmetic first, then by the mean log-likelihood of the numbers."""
-    loglik = rating.evidence.get("number_loglik")
-    if isinstance(loglik, bool) or not isinstance(loglik, int | float):
-        return None
-    return not rating.evidence.get("arithmetic_wrong"), float(loglik)
-
-
-def _unsupported(rating: Rating, why: str) -> Rating:
-    return replace(rating, status="unscored:unsupported", message=f"unsupported: {why}")
 
 
 def summarize(ratings: Sequence[Rating], criteria: Sequence[Criterion]) -> list[Row]:
@@ -228,7 +179,6 @@ def _row(criterion: Criterion, system: str, ratings: Sequence[Rating]) -> Row:
         degenerate=sum(r.status == "degenerate" for r in ratings),
         failures=Counter(r.status for r in ratings if ":" in r.status),
         labels=Counter(r.label for r in ratings if r.label is not None),
-        relative=any(r.status == "relative" for r in ratings),
     )
 
 

@@ -81,7 +81,7 @@ def jury(
 ) -> list[Jury]:
     """What the mean of the judges is worth, and what changes without each.
 
-    Per criterion that all judges and the labels rated on a scale (no nominal levels, no ranks);
+    Per criterion that all judges and the labels rated on a scale (no nominal levels);
     only runs that every judge and the labels rated, so that leaving one out changes nothing else.
     Verga et al. (arXiv 2404.18796) found a panel better than its best member on some criteria and
     worse on others; hence the figures per judge. Raises ValueError for fewer than two judges.
@@ -95,8 +95,6 @@ def jury(
         levels = levels_of(criterion, criteria, own)
         if levels.values is not None:
             words = [Word.of(table, levels) for table in own]
-            if any(word.relative for word in words):
-                continue
             found.append(_jury(criterion, tuple(judges), words))
     return found
 

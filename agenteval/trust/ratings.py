@@ -18,7 +18,6 @@ Floats = NDArray[np.float64]
 Cases = NDArray[np.object_]
 Measure = Literal["nominal", "ordinal", "interval"]
 
-RELATIVE = "relative"  # status of a rank among the runs of one problem
 MOST_LEVELS = 20  # of a scale that nobody described: more different values are a measured number
 
 
@@ -70,7 +69,6 @@ class Word:
     why: tuple[str, ...]
     failures: Mapping[str, Counter[str]]
     levels: Levels
-    relative: bool
 
     @classmethod
     def of(cls, own: ScoreTable, levels: Levels) -> Word:
@@ -93,8 +91,7 @@ class Word:
         )
         case = tuple(own.case.names[i] for i in matrix.case)
         row = {run: i for i, run in enumerate(runs)}
-        relative = RELATIVE in own.present("status")
-        return cls(row, case, matrix.mean, level, tied, why, failures, levels, relative)
+        return cls(row, case, matrix.mean, level, tied, why, failures, levels)
 
     def case_of(self, run: str) -> str | None:
         """Case of a run; None where it is only named after the run, or the run is unknown."""
@@ -104,7 +101,7 @@ class Word:
     def good(self, run: str, cut: float) -> bool | None:
         """Whether the run's level (without levels: its mean) lies at the cut or above."""
         at = self.row.get(run)
-        if at is None or self.levels.values is None or self.relative:
+        if at is None or self.levels.values is None:
             return None
         level, mean = self.level[at], self.mean[at]
         value = mean if np.isnan(level) else self.levels.values[int(level)]
@@ -114,14 +111,13 @@ class Word:
 def _level_codes(own: ScoreTable, levels: Levels) -> Floats:
     """Position of each rating's level (rows,), NaN where it has none.
 
-    A label says it; without one a value must be exactly that of a level. A rank is none.
+    A label says it; without one a value must be exactly that of a level.
     """
     place = {name: float(i) for i, name in enumerate(levels.names)}
     by_label = np.array([place.get(name, np.nan) for name in own.label.names] + [np.nan])
     codes = np.asarray(by_label[own.label.codes], dtype=np.float64)
-    ranks = own.status.codes == own.status.code(RELATIVE)
     for i, value in enumerate(levels.values or ()):
-        codes[np.isnan(codes) & ~ranks & (np.abs(own.value - value) < 1e-9)] = i
+        codes[np.isnan(codes) & (np.abs(own.value - value) < 1e-9)] = i
     return codes
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from itertools import chain
-from typing import Any
 
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
-from agenteval.trust.means import Rating, rank_within_problems
 
 
 def scores_from_store(  # noqa: PLR0913  each narrows the choice
@@ -30,9 +27,7 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     the same variant and another text, stay out. `copies_by` is the source that rated these copies,
     where it is another than that of the originals.
 
-    A copy goes by the id of its original. `relative` evidence, which only compares the runs of one
-    problem, becomes a rank among the originals of the problem; a copy takes the place of its
-    original there. Raises StoreError for a damaged store.
+    A copy goes by the id of its original. Raises StoreError for a damaged store.
     """
     known = store.runs()
     sources = [source_key] if copies_by is None else [source_key, copies_by]
@@ -40,9 +35,8 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
     ids = {key: name for key, name in judged.items() if key in criteria}
     wanted = set(runs)
     builder = TableBuilder()
-    late: list[tuple[str, dict[str, str | None], Rating]] = []
     cells = chain.from_iterable(store.cells(source) for source in sources)
-    for run_key, variant, criterion_key, repeat, status, label, value, detail in cells:
+    for run_key, variant, criterion_key, repeat, status, label, value, _ in cells:
         run = known[run_key]
         if criterion_key not in ids or (repeats is not None and repeat >= repeats):
             continue
@@ -64,45 +58,5 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
             "label": label,
         }
         success = None if run["success"] is None else bool(run["success"])
-        if status == "relative":
-            late.append((variant, texts, _rating(texts, success, repeat, detail)))
-        else:
-            builder.add(texts, repeat=repeat, success=success, value=value)
-    for texts, rating in _ranked(late):
-        texts["status"] = rating.status
-        builder.add(texts, repeat=rating.repeat, success=rating.success, value=rating.value)
+        builder.add(texts, repeat=repeat, success=success, value=value)
     return builder.table()
-
-
-def _rating(texts: dict[str, Any], success: bool | None, repeat: int, detail: str) -> Rating:
-    return Rating(
-        run_id=texts["run"],
-        system=texts["system"],
-        case=texts["case"],
-        success=success,
-        criterion_id=texts["criterion"],
-        repeat=repeat,
-        status="relative",
-        value=None,
-        evidence=json.loads(detail).get("evidence", {}),
-    )
-
-
-def _ranked(
-    late: list[tuple[str, dict[str, str | None], Rating]],
-) -> list[tuple[dict[str, str | None], Rating]]:
-    """Ranks of relative ratings: originals among each other, a copy among the other originals."""
-    originals = [(t, r) for variant, t, r in late if variant == ORIGINAL]
-    done = list(
-        zip((t for t, _ in originals), rank_within_problems([r for _, r in originals]), strict=True)
-    )
-    groups: dict[tuple[str, str, int], list[Rating]] = {}
-    for _, rating in originals:
-        groups.setdefault((rating.criterion_id, rating.case, rating.repeat), []).append(rating)
-    for variant, texts, copy in late:
-        if variant == ORIGINAL:
-            continue
-        group = groups.get((copy.criterion_id, copy.case, copy.repeat), [])
-        others = [r for r in group if r.run_id != copy.run_id]
-        done.append((texts, rank_within_problems([copy, *others])[0]))
-    return done

@@ -11,9 +11,9 @@ from agenteval.cli.junit import junit_xml
 from agenteval.trust.gates import Gate
 
 GATES = [
-    Gate("regression", "clarity", 0.05, "pass", "not worse"),
-    Gate("regression", "depth", 0.05, "fail", "worse by more than 0.05"),
-    Gate("fail-under", "depth", 0.8, "undecided", "mean 0.81"),
+    Gate("regression", "met", "not worse", "clarity", 0.05),
+    Gate("regression", "missed", "worse by more than 0.05", "depth", 0.05),
+    Gate("fail-under", "undecided", "mean 0.81", "depth", 0.8),
 ]
 
 
@@ -56,7 +56,7 @@ def test_the_same_gates_give_the_same_bytes() -> None:
 
 def test_markup_stays_text() -> None:
     name = '</testcase><failure message="&\'"/>]]><!--'
-    root = parsed(junit_xml([Gate("regression", name, 0, "fail", name)], name, {name: name}, {}))
+    root = parsed(junit_xml([Gate("regression", "missed", name, name, 0)], name, {name: name}, {}))
     suite = root[0]
     assert suite.get("name") == suite[0][0].get("name") == suite[0][0].get("value") == name
     assert suite[1].get("name") == suite[1][0].text == name
@@ -66,7 +66,7 @@ def test_markup_stays_text() -> None:
 @given(st.text(st.characters(codec=None), max_size=30))
 def test_any_text_is_well_formed_xml(text: str) -> None:
     """Control characters and lone surrogates included; what XML allows comes back as it was."""
-    root = parsed(junit_xml([Gate("regression", text, 0, "fail", text)], text, {}, {text: text}))
+    root = parsed(junit_xml([Gate("regression", "missed", text, text, 0)], text, {}, {text: text}))
     allowed = all(
         c in "\t\n\r" or "\x20" <= c < "\ud800" or "\ue000" <= c < "\ufffe" or c >= "\U00010000"
         for c in text

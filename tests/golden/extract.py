@@ -266,7 +266,13 @@ def comparison(done: Done) -> Figures:
             rows[row["criterion"]][p + drawn] = row[p]
     found: dict[str, Any] = {
         "rows": rows,
-        "gates": by(told["gates"], "name criterion", "value", "outcome"),
+        "gates": {
+            f"{gate['name']}/{gate['criterion']}": {
+                "value": gate["bound"],
+                "outcome": {"met": "pass", "missed": "fail"}.get(gate["outcome"], gate["outcome"]),
+            }
+            for gate in told["gates"]
+        },
         **pick(told, "pair_by", "unmatched", "exit_code"),
         "common": len(told["common"]),
         "only": [len(told["only_first"]), len(told["only_second"])],

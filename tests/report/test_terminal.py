@@ -9,6 +9,7 @@ from rich.console import Console
 
 from agenteval.records.table import Column, Estimate, Table
 from agenteval.report.report import Report
+from agenteval.trust.gates import least_gate, unscored_gate
 
 WIDE = Table(
     "criteria",
@@ -50,3 +51,14 @@ def test_one_table_first_and_each_note_once() -> None:
     assert not any("More" in line for line in brief)
     assert any("1 table more with --all" in line for line in brief)
     assert any("More" in line for line in printed(report, 200, everything=True))
+
+
+def test_gates_decide_the_exit_code() -> None:
+    """Too much unscored is no verdict on what was judged, and what was broken off stays that."""
+    report = Report(title="t", tables=(WIDE,))
+    least = least_gate("success", 0.5, 0.7, "of 14 trials")
+    gated = report.gated(unscored_gate(10, 1, 0.2), least)
+    assert (gated.exit_code, gated.to_json()["exit_code"]) == (1, 1)
+    assert report.gated(least, unscored_gate(10, 9, 0.2)).exit_code == 3
+    assert Report(title="t", tables=(), exit_code=3).gated(least).exit_code == 3
+    assert "gate success at least 0.7: missed: 0.500 of 14 trials" in printed(gated, 80)

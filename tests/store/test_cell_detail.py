@@ -22,7 +22,7 @@ SCORES = st.builds(
     Score,
     key=st.just(KEY),
     criterion_id=st.just("clarity"),
-    status=st.sampled_from(["scored", "degenerate", "relative", "not_applicable"]),
+    status=st.sampled_from(["scored", "degenerate", "not_applicable"]),
     label=st.none() | TEXT,
     value=st.none() | st.floats(0, 1),
     explanation=st.none() | TEXT,

@@ -89,7 +89,7 @@ SCORES = st.builds(
     Score,
     key=st.just(KEY),
     criterion_id=st.just("quality-0"),
-    status=st.sampled_from(["scored", "not_applicable", "relative", "degenerate"]),
+    status=st.sampled_from(["scored", "not_applicable", "degenerate"]),
     label=st.none() | st.text(max_size=8),
     value=st.none() | st.floats(0, 1),
     probabilities=st.none() | st.dictionaries(TEXTS, st.floats(0, 1), max_size=3),

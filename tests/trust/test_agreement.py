@@ -223,17 +223,6 @@ def test_criteria_nobody_described_have_the_values_that_occur() -> None:
     assert one(table(GRADE, many), table(GRADE, many)).levels == ()
 
 
-def test_ranks_within_a_problem_are_no_levels() -> None:
-    judge = table(GRADE, {f"r{i}": float(i % 2) for i in range(40)}, status="relative")
-    labels = table(GRADE, {f"r{i}": ["bad", "good"][i % 2] for i in range(40)})
-    found = one(judge, labels, GRADE)
-    assert found.spearman.mean == 1.0
-    assert found.exact.n == 0
-    assert found.exact.mean is None
-    assert found.bias.mean is None
-    assert "ranks" in (found.bias.reason or "")
-
-
 def test_copies_are_not_compared() -> None:
     original = rows(GRADE, {"a": "good", "b": "bad"})
     copies = rows(GRADE, {"a": "bad", "b": "good"}, variant="pad")

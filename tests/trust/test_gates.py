@@ -11,7 +11,16 @@ from agenteval.errors import InputError
 from agenteval.stats.sample_size import cases_to_exclude
 from agenteval.stats.scores import ScoreTable, score_table
 from agenteval.trust.comparison import CompareOptions, Comparison, compare
-from agenteval.trust.gates import FailIf, Gate, exit_code, regression_gates, under_gate
+from agenteval.trust.gates import (
+    FailIf,
+    Gate,
+    exit_code,
+    gate_lines,
+    least_gate,
+    regression_gates,
+    under_gate,
+    unscored_gate,
+)
 from tests.trust.test_comparison import shifted, table
 
 
@@ -23,12 +32,12 @@ def regression(by: Sequence[float], n: int = 40, fail_if: FailIf = "surely-worse
 @pytest.mark.parametrize(
     ("by", "surely_worse", "not_surely_as_good"),
     [
-        ((-0.25, -0.125), "fail", "fail"),
-        ((-0.04, -0.02), "pass", "pass"),  # surely worse, but within the margin of .05
-        ((0.25, 0.125), "pass", "pass"),
-        ((0.4, -0.4), "undecided", "fail"),
-        ((-0.07, -0.03), "undecided", "fail"),  # about -.05 itself
-        ((0.0,), "pass", "pass"),  # no pair differs: passes, although up to 8.8 % may differ
+        ((-0.25, -0.125), "missed", "missed"),
+        ((-0.04, -0.02), "met", "met"),  # surely worse, but within the margin of .05
+        ((0.25, 0.125), "met", "met"),
+        ((0.4, -0.4), "undecided", "missed"),
+        ((-0.07, -0.03), "undecided", "missed"),  # about -.05 itself
+        ((0.0,), "met", "met"),  # no pair differs: passes, although up to 8.8 % may differ
     ],
 )
 def test_regression(by: tuple[float, ...], surely_worse: str, not_surely_as_good: str) -> None:
@@ -40,12 +49,12 @@ def test_regression(by: tuple[float, ...], surely_worse: str, not_surely_as_good
 @pytest.mark.parametrize("by", [(0.25, 0.125), (0.0,), (-0.5, -0.25)])
 def test_few_cases_are_no_pass(by: tuple[float, ...], fail_if: FailIf) -> None:
     gate = regression(by, 19, fail_if)
-    assert (gate.outcome, gate.message) == ("undecided", "19 cases: below 20 nothing is decided")
+    assert (gate.outcome, gate.detail) == ("undecided", "19 cases: below 20 nothing is decided")
 
 
 def test_equal_pairs_pass_and_say_what_they_do_not_show() -> None:
     """1 - .025^(1/40) = .088"""
-    assert regression((0.0,)).message == "all 40 pairs are equal (up to 0.088 is not excluded)"
+    assert regression((0.0,)).detail == "all 40 pairs are equal (up to 0.088 is not excluded)"
 
 
 def resolved(first: int, second: int, n: int = 40) -> Comparison:
@@ -65,7 +74,7 @@ def test_undecided_says_how_many_cases_would_decide() -> None:
     assert (row.wins, row.losses, row.difference.mean) == (7, 13, pytest.approx(-0.15))
     (gate,) = regression_gates(found)
     assert gate.outcome == "undecided"
-    assert gate.message == (
+    assert gate.detail == (
         "difference -0.150 [-0.374, +0.074] lies on both sides of -0.05; "
         "about 385 cases like these would decide"
     )
@@ -75,15 +84,15 @@ def test_few_that_differ_must_become_six() -> None:
     """One of 40 is better by 1: the variance found would do with 36 cases, 6 such take 240."""
     (gate,) = regression_gates(compare(table("a", [0.0] * 40), table("b", [1.0] + [0.0] * 39)))
     assert gate.outcome == "undecided"
-    assert gate.message.endswith("about 240 cases like these would decide")
+    assert gate.detail.endswith("about 240 cases like these would decide")
 
 
 @pytest.mark.parametrize(
     ("shares", "outcome"),
     [
-        ({-1.0: 0.325, 1.0: 0.175, 0.0: 0.5}, "fail"),
-        ({-0.5: 0.3, 0.25: 0.2, 0.0: 0.5}, "fail"),
-        ({-0.25: 0.25, 0.25: 0.27, 0.0: 0.48}, "pass"),
+        ({-1.0: 0.325, 1.0: 0.175, 0.0: 0.5}, "missed"),
+        ({-0.5: 0.3, 0.25: 0.2, 0.0: 0.5}, "missed"),
+        ({-0.25: 0.25, 0.25: 0.27, 0.0: 0.48}, "met"),
     ],
 )
 def test_that_many_cases_decide_four_times_of_five(
@@ -125,7 +134,7 @@ def test_a_system_that_answers_only_what_it_can_is_no_pass() -> None:
     assert gate.outcome == "undecided"
 
 
-@pytest.mark.parametrize(("n_criteria", "outcome"), [(1, "fail"), (2, "undecided")])
+@pytest.mark.parametrize(("n_criteria", "outcome"), [(1, "missed"), (2, "undecided")])
 def test_a_failure_must_hold_after_holm(n_criteria: int, outcome: str) -> None:
     """Six losses of 20 give p = 2/64 < .05 against the margin 0; with a second criterion 4/64."""
 
@@ -147,11 +156,11 @@ def rated(values: Sequence[float]) -> Comparison:
 @pytest.mark.parametrize(
     ("values", "outcome"),
     [
-        ([0.5, 0.6, 0.7, 0.6] * 6, "fail"),
-        ([0.9, 0.8, 0.85, 0.95] * 6, "pass"),
+        ([0.5, 0.6, 0.7, 0.6] * 6, "missed"),
+        ([0.9, 0.8, 0.85, 0.95] * 6, "met"),
         ([1.0, 0.5, 0.75, 0.8] * 6, "undecided"),
         ([1.0] * 8, "undecided"),  # too few
-        ([1.0] * 20, "pass"),  # 20 of 20: at least .832
+        ([1.0] * 20, "met"),  # 20 of 20: at least .832
     ],
 )
 def test_fail_under(values: list[float], outcome: str) -> None:
@@ -161,11 +170,11 @@ def test_fail_under(values: list[float], outcome: str) -> None:
 def test_twenty_of_twenty_is_not_more_than_it_shows() -> None:
     """The exact lower end is .025^(1/20) = .8316."""
     perfect = rated([1.0] * 20)
-    assert under_gate(perfect, "clarity", 0.83).outcome == "pass"
+    assert under_gate(perfect, "clarity", 0.83).outcome == "met"
     gate = under_gate(perfect, "clarity", 0.84)
     assert gate.outcome == "undecided"
     # .025^(1/21) = .839, .025^(1/22) = .846
-    assert gate.message.endswith(
+    assert gate.detail.endswith(
         "lies on both sides of 0.84; about 22 cases like these would decide"
     )
 
@@ -178,11 +187,48 @@ def test_an_unknown_criterion() -> None:
 @pytest.mark.parametrize(
     ("outcomes", "code", "passing"),
     [
-        ([], 0, 0), (["pass", "pass"], 0, 0), (["pass", "undecided"], 4, 0),
-        (["undecided", "fail", "pass"], 1, 1),
+        ([], 0, 0), (["met", "met"], 0, 0), (["met", "undecided"], 4, 0),
+        (["undecided", "missed", "met"], 1, 1),
     ],
 )  # fmt: skip
 def test_exit_codes(outcomes: list[str], code: int, passing: int) -> None:
-    gates = [Gate("regression", "x", 0.05, o, "why") for o in outcomes]  # type: ignore[arg-type]
+    gates = [Gate("regression", o, "why", "x", 0.05) for o in outcomes]  # type: ignore[arg-type]
     assert exit_code(gates) == code
     assert exit_code(gates, undecided_passes=True) == passing
+
+
+@pytest.mark.parametrize(
+    ("total", "failed", "outcome", "code"),
+    [(0, 0, "met", 0), (10, 1, "met", 0), (10, 2, "missed", 3)],
+)
+def test_too_much_unscored_is_no_verdict_on_the_system(
+    total: int, failed: int, outcome: str, code: int
+) -> None:
+    gate = unscored_gate(total, failed, 0.1, "trials have no verdict")
+    assert gate.outcome == outcome
+    assert exit_code([gate]) == code
+    assert exit_code([Gate("success at least", "missed", ""), gate]) == (code or 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome", "code"), [(0.7, "met", 0), (0.69, "missed", 1), (None, "undecided", 4)]
+)
+def test_at_least(value: float | None, outcome: str, code: int) -> None:
+    gate = least_gate("success", value, 0.7, "of 14 trials", unknown="no trial has a verdict")
+    assert (gate.outcome, exit_code([gate])) == (outcome, code)
+
+
+def test_lines() -> None:
+    """What is met is one line; that enough is scored goes without saying."""
+    gates = [
+        Gate("regression", "met", "equal", "a", 0.05),
+        Gate("regression", "met", "equal", "b", 0.05),
+        Gate("regression", "missed", "worse", "c", 0.05),
+        unscored_gate(10, 1, 0.1),
+        least_gate("success", 0.5, 0.7, "of 14 trials"),
+    ]
+    assert gate_lines(gates) == [
+        "gate regression 0.05 of c: missed: worse",
+        "gate success at least 0.7: missed: 0.500 of 14 trials",
+        "gate regression 0.05: met: a, b",
+    ]

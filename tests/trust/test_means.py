@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.evaluators.base import Outcome, Unit, cell_key
@@ -24,9 +24,8 @@ from agenteval.records import (
     View,
 )
 from agenteval.store import Store
-from agenteval.trust.means import ALL, Rating, Row, load_ratings, rank_within_problems, summarize
+from agenteval.trust.means import ALL, Rating, Row, load_ratings, summarize
 from tests.store.making import ScriptedJudge, criteria, items, scores
-from tests.thorough import often
 
 CLARITY = Criterion(name="clarity", accepted_values=("bad", "ok", "good"))
 
@@ -156,74 +155,6 @@ def test_rows_per_system_then_all_and_order_does_not_matter() -> None:
     assert summarize(ratings[::-1], [CLARITY, other]) == rows
     assert [r.system for r in summarize(ratings[1:], [CLARITY])] == ["a"]
     assert summarize([], [CLARITY]) == []
-
-
-# ---- ranks within a problem ----------------------------------------------------------------------
-
-
-def relative(case: str, loglik: object, wrong: bool = False, **more: object) -> Rating:
-    evidence = {"number_loglik": loglik, "arithmetic_wrong": ["1 + 1 = 3"] * wrong}
-    return rating(case, None, status="relative", evidence=evidence, **more)
-
-
-def test_ranks_by_hand() -> None:
-    ranked = rank_within_problems([
-        relative("p", -1.0), relative("p", -2.0), relative("p", -0.5, wrong=True),
-        relative("p", -2.0), relative("q", -9.0), relative("q", -8.0),
-        relative("q", -7.0, repeat=1), rating("q", 0.25),
-    ])  # fmt: skip
-    # p: the wrong one is last although its numbers are likeliest; the two at -2 share 1 and 2.
-    assert [r.value for r in ranked] == [1.0, 0.5, 0.0, 0.5, 0.0, 1.0, None, 0.25]
-    assert ranked[6].status == "unscored:unsupported"
-    assert "one run" in ranked[6].message
-    assert [r.status for r in ranked[:6]] == ["relative"] * 6
-
-
-@pytest.mark.parametrize("loglik", [None, "high", True, [1.0]])
-def test_what_cannot_be_compared_is_unsupported_and_does_not_count(loglik: object) -> None:
-    ranked = rank_within_problems([relative("p", -1.0), relative("p", loglik), relative("p", -2.0)])
-    assert [r.value for r in ranked] == [1.0, None, 0.0]
-    assert ranked[1].status == "unscored:unsupported"
-    missing = rank_within_problems([rating("p", None, status="relative"), relative("p", -1.0)])
-    assert {r.status for r in missing} == {"unscored:unsupported"}
-
-
-RELATIVE = st.builds(
-    relative,
-    case=st.sampled_from("pq"),
-    loglik=st.sampled_from([-3.0, -2.0, -1.5, -1, 0.0]),
-    wrong=st.booleans(),
-    repeat=st.integers(0, 1),
-    criterion_id=st.sampled_from(["clarity", "other"]),
-)
-
-
-@settings(max_examples=often(60, 150), deadline=None)
-@given(ratings=st.lists(RELATIVE, max_size=14))
-def test_ranks_are_those_of_brute_force(ratings: list[Rating]) -> None:
-    ranked = rank_within_problems(ratings)
-    for i, own in enumerate(ratings):
-        rivals = [
-            r for j, r in enumerate(ratings)
-            if j != i and (r.criterion_id, r.case, r.repeat)
-            == (own.criterion_id, own.case, own.repeat)
-        ]  # fmt: skip
-        if not rivals:
-            assert ranked[i].status == "unscored:unsupported"
-            assert ranked[i].value is None
-            continue
-        points = 0.0
-        for rival in rivals:
-            mine, its = own.evidence["arithmetic_wrong"], rival.evidence["arithmetic_wrong"]
-            if bool(mine) != bool(its):
-                points += 1.0 if its else 0.0
-            elif own.evidence["number_loglik"] != rival.evidence["number_loglik"]:
-                points += float(own.evidence["number_loglik"] > rival.evidence["number_loglik"])
-            else:
-                points += 0.5
-        assert ranked[i].value == pytest.approx(points / len(rivals))
-    compared = [r for r in ranked if r.value is not None]
-    assert not compared or sum(r.value or 0 for r in compared) == pytest.approx(len(compared) / 2)
 
 
 # ---- from the store ------------------------------------------------------------------------------
