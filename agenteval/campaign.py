@@ -79,7 +79,7 @@ async def _run(system: System, case: Case, number: int, rules: Rules) -> Trial:
     started = time.time()
     log: AgentLog | AgentFailure
     try:
-        log, verdict = await run_case(case, system.make(), rules.limits, rules.check)
+        log, verdict = await run_case(case, system.make(), rules.limits, rules.check, trial=number)
     except BudgetExceeded as error:
         spent = error.spent
         log, verdict = (

@@ -3,24 +3,26 @@ plans failed."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from agenteval.api.running import Progress, both_ways, opened, silent, unheard
-from agenteval.assemble import Limits
+from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, twins
 from agenteval.errors import InputError, ModelError, ModelUnavailable
 from agenteval.evaluators.planning.capability import THRESHOLD
+from agenteval.models.limits import Limits
 from agenteval.report.report import Report
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from agenteval.agents import System
     from agenteval.agents.spec import AgentSettings
     from agenteval.campaign import Rules
     from agenteval.evaluators.planning.case import Case
-    from agenteval.evaluators.planning.checker import CheckRules
     from agenteval.evaluators.planning.dissect import Dissection, DissectOptions
     from agenteval.evaluators.planning.dsl.lexicon import Lexicon
     from agenteval.evaluators.planning.invent import Invention
@@ -129,7 +131,7 @@ class AgentSetup:
         limits = self.rules.limits
         if limits == AgentLimits():
             return system
-        named = {"seconds": limits.seconds, "turns": limits.turns}
+        named: dict[str, JsonValue] = {"seconds": limits.seconds, "turns": limits.turns}
         return replace(system, parameters={**system.parameters, "limits": named})
 
 
@@ -245,64 +247,41 @@ class _Synthesis:
     seed: int
     topics: Sequence[str]
     lexicon: Path | None
-    invention: _Asked | None
-    progress: Progress
-    cases: list[Case] = field(default_factory=list)
+    inventor: _Inventor | None
+    watch: Watch
 
-    async def run(self) -> Invention | None:
-        invention = await self.invention.invented() if self.invention else None
-        generator = _generator(self.shape, self.seed, self.topics, self.lexicon)
-        with self.progress(self.count, "writing", "cases") as update:
-            done = _Counted()
-            for case in generator.cases(self.count):
-                self.cases.append(case)
-                done.calls_done += 1
-                update(done)
-        return invention
-
-    def report(self, invention: Invention | None) -> SuiteReport:
-        notes = () if invention is None else tuple(self._told(invention))
-        whole = len(self.cases) == self.count
-        kept = "the replies that came are stored" if self.invention else "nothing was written"
-        early = f"interrupted: {kept}; the same command goes on from here"
+    async def run(self) -> SuiteReport:
+        """The cases. Raises Stopped where a model is asked first: its replies are stored."""
+        try:
+            invention = await self.inventor.asked() if self.inventor else None
+        except asyncio.CancelledError:
+            kept = "interrupted: the replies that came are stored; the same command goes on"
+            raise Stopped(
+                SuiteReport(title="", tables=(), unfinished=(kept,), exit_code=130)
+            ) from None
+        cases = tuple(
+            _generator(self.shape, self.seed, self.topics, self.lexicon).cases(self.count)
+        )
         return SuiteReport(
-            title=f"{len(self.cases)} planning tests",
-            tables=_suite_tables(self.cases),
-            notes=notes,
-            unfinished=() if whole else (early,),
-            data={"refused": [] if invention is None else list(invention.refused)},
-            exit_code=0 if whole else 130,
-            cases=tuple(self.cases),
+            title=f"{len(cases)} planning tests",
+            tables=_suite_tables(cases),
+            notes=() if invention is None else tuple(self._told(invention)),
+            data={} if invention is None else {"refused": list(invention.refused)},
+            cases=cases,
         )
 
     def _told(self, invention: Invention) -> Iterator[str]:
-        assert self.invention is not None
+        assert self.inventor is not None
         yield invention.meaning
         named = ", ".join(f"{topic.role} ({len(topic.activities)})" for topic in invention.topics)
         yield f"kept professions, with activities: {named}"
-        if len(invention.topics) < self.invention.professions:
+        if len(invention.topics) < self.inventor.professions:
             yield (
-                f"{len(invention.topics)} of the {self.invention.professions} professions asked "
+                f"{len(invention.topics)} of the {self.inventor.professions} professions asked "
                 "for were kept"
             )
         yield from _refused(invention)
-        yield (
-            f"written to {self.lexicon}; nobody has reviewed order and overlap in it: read it"
-        )
-
-
-@dataclass
-class _Counted:
-    """Progress of work that costs nothing and cannot fail."""
-
-    calls_done: int = 0
-
-    def __post_init__(self) -> None:
-        from collections import Counter
-
-        from agenteval.records import Usage
-
-        self.usage, self.failures = Usage(), Counter[str]()
+        yield (f"written to {self.lexicon}; nobody has reviewed order and overlap in it: read it")
 
 
 def prepare_suite(
@@ -322,8 +301,8 @@ def prepare_suite(
     limits: Limits | None = None,
     record: Path | None = None,
     store: StoreOrPath = None,
-    progress: Progress = silent,
-    notify: Callable[[str], None] = unheard,
+    notify: Notify | None = None,
+    progress: Progress | None = None,
 ) -> _Synthesis:
     """Planning tests from a seed: the same seed and shape give the same suite, byte by byte.
 
@@ -345,13 +324,13 @@ def prepare_suite(
         extended=extended,
     )
     path = None if lexicon is None else Path(lexicon)
-    asked = None
+    asked, watch = None, Watch(notify, progress)
     if invent is not None:
         choice = _inventor(path, model, base_url)
         assert path is not None
         more = limits or Limits(timeout=600.0)
-        asked = _Asked(invent, path, choice, more, record, store, notify)
-    return _Synthesis(shape, count, seed, topics, path, asked, progress)
+        asked = _Inventor(invent, path, choice, more, record, store, watch)
+    return _Synthesis(shape, count, seed, topics, path, asked, watch)
 
 
 def _inventor(path: Path | None, model: str | None, base_url: str | None) -> ModelChoice:
@@ -375,7 +354,7 @@ def _inventor(path: Path | None, model: str | None, base_url: str | None) -> Mod
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Inventor:
     """Professions from a chat model, into a file."""
 
     professions: int
@@ -384,37 +363,36 @@ class _Asked:
     limits: Limits
     record: Path | None
     store: StoreOrPath
-    notify: Callable[[str], None]
+    watch: Watch
 
-    async def invented(self) -> Invention:
+    async def asked(self) -> Invention:
         """Ask, and write the file at the end, in one step; replies are kept in the store, so that
         nothing is asked twice. Raises ModelError when nothing could be kept."""
-        from agenteval.assemble import make_client
         from agenteval.draining import answered
         from agenteval.evaluators.planning.invent import invent, requests_for
+        from agenteval.models.factory import make_client
 
         requests = requests_for(self.professions)
-        self.notify(f"{self.choice.name}: {requests} requests, at most {2 * requests} with repairs")
+        self.watch.note(
+            f"{self.choice.name}: {requests} requests, at most {2 * requests} with repairs"
+        )
         embedder = self._embedder()
         with opened(self.store) as store:
             client = make_client(self.choice, self.limits, store, record=self.record)
             try:
                 asking = invent(
                     client, embedder, self.professions,
-                    lambda what: self.notify(f"asking for {what}"),
+                    lambda what: self.watch.note(f"asking for {what}"),
                 )  # fmt: skip
-                invention = await answered(asking, client, self._waiting)
+                invention = await answered(asking, client, self.watch.waiting)
             finally:
                 await client.close()
         if not invention.topics:
             for line in (invention.meaning, *_refused(invention)):
-                self.notify(line)
+                self.watch.warn(line)
             raise ModelError("nothing the model proposed could be kept; nothing was written")
         invention.save(self.path)
         return invention
-
-    def _waiting(self) -> None:
-        self.notify("interrupted: waiting for the replies under way; once more ends it at once")
 
     def _embedder(self) -> Embedder | None:
         from agenteval.models.embeddings import make_embedder
@@ -422,7 +400,7 @@ class _Asked:
         try:
             return make_embedder(None)
         except ModelUnavailable as error:
-            self.notify(f"closeness in meaning is not checked: {error}")
+            self.watch.warn(f"closeness in meaning is not checked: {error}")
             return None
 
 
@@ -446,9 +424,7 @@ def _span(value: Range, option: str) -> tuple[int, int]:
         raise InputError(f"must be a number or FROM-TO, not {value!r}", option) from None
 
 
-def _generator(
-    shape: Shape, seed: int, topics: Sequence[str], lexicon: Path | None
-) -> Generator:
+def _generator(shape: Shape, seed: int, topics: Sequence[str], lexicon: Path | None) -> Generator:
     """A lexicon's file replaces the built-in words, and the topics if it has any."""
     from agenteval.evaluators.planning.synthesis.generate import Generator
     from agenteval.evaluators.planning.synthesis.topics import choose_topics
@@ -475,7 +451,7 @@ def _sizes_of(case: Case) -> dict[str, int | None]:
 def _suite_tables(cases: Sequence[Case]) -> tuple[Table, ...]:
     from statistics import median_high
 
-    from agenteval.records.table import Column, Table
+    from agenteval.records.table import Cell, Column, Table
 
     columns = (
         Column("size", "size"),
@@ -483,7 +459,7 @@ def _suite_tables(cases: Sequence[Case]) -> tuple[Table, ...]:
         Column("median", "median", "count"),
         Column("most", "most", "count"),
     )
-    rows = []
+    rows: list[dict[str, Cell]] = []
     for name in ("actions", "sub_sentences", "constraints", "words"):
         values = [v for case in cases if (v := _sizes_of(case)[name]) is not None]
         if values:
@@ -498,7 +474,7 @@ def _suite_tables(cases: Sequence[Case]) -> tuple[Table, ...]:
 
 
 @dataclass
-class _Test:
+class Test:
     """Trials of one system at suites, each of which is begun when the one before it is done and
     `goes_on` says so of its trials."""
 
@@ -507,33 +483,35 @@ class _Test:
     trials: int
     retry_failed: bool
     store: StoreOrPath
-    progress: Progress
-    notify: Callable[[str], None]
+    watch: Watch
     lexicon: Lexicon | None = None
     threshold: float | None = None  # success rate below which no further suite is begun
     gate: float | None = None
     max_unscored: float | None = None
     notes: tuple[str, ...] = ()
-    reached: list[int] = field(default_factory=list)
 
-    async def run(self) -> Ended | None:
-        """How the last suite that was begun ended."""
+    async def run(self) -> PlanReport:
+        """Run what is missing. Raises Stopped with what is there when it is cancelled."""
         from agenteval.campaign import EVALUATOR
         from agenteval.store import Trials
 
         ended = None
-        key = self.setup.system().sha256
-        with (
-            opened(self.store) as store,
-            Trials(store).lock(EVALUATOR, key),
-        ):
-            async with self.setup.opened(store) as system:
-                for size, cases in self.suites.items():
-                    self.reached.append(size)
-                    ended = await self._run(store, system, cases)
-                    if ended.stopped or not self._goes_on(store, size):
-                        break
-        return ended
+        reached: list[int] = []
+        key = (
+            self.setup.system().sha256
+        )  # before a store is made, so that a wrong agent leaves none
+        with opened(self.store) as store:
+            try:
+                with Trials(store).lock(EVALUATOR, key):
+                    async with self.setup.opened(store) as system:
+                        for size, cases in self.suites.items():
+                            reached.append(size)
+                            ended = await self._run(store, system, cases)
+                            if ended.stopped or not self.goes_on(store, size):
+                                break
+            except asyncio.CancelledError:
+                raise Stopped(self._report(store, reached, None)) from None
+            return self._report(store, reached, ended)
 
     async def _run(self, store: Store, system: System, cases: Sequence[Case]) -> Ended:
         from agenteval.campaign import open_trials, run_trials
@@ -542,15 +520,15 @@ class _Test:
         work = open_trials(store, cases, system, self.trials, retry_failed=self.retry_failed)
         done = len(cases) * self.trials - len(work)
         before = f", {done} done before" if done else ""
-        self.notify(f"{system.name}: {len(work)} trials to run{before}")
-        with self.progress(len(work), "planning", "trials") as update:
-            return await run_trials(
-                store, system, work, self.setup.rules,
-                concurrency=self.setup.limits.concurrency, on_progress=update,
-                drain=Drain(told=self.notify),
-            )  # fmt: skip
+        self.watch.note(f"{system.name}: {len(work)} trials to run{before}")
+        return await run_trials(
+            store, system, work, self.setup.rules,
+            concurrency=self.setup.limits.concurrency, on_progress=self.watch.progress,
+            drain=Drain(told=self.watch.note),
+        )  # fmt: skip
 
-    def _goes_on(self, store: Store, size: int) -> bool:
+    def goes_on(self, store: Store, size: int) -> bool:
+        """Whether enough of the stored trials of this size pass for the next suite."""
         from agenteval.evaluators.planning.capability import goes_on
 
         if self.threshold is None:
@@ -560,7 +538,7 @@ class _Test:
         if not judged:
             return False
         rate, failed = sum(judged) / len(judged), len(attempts) - len(judged)
-        self.notify(
+        self.watch.note(
             f"{size} actions: {rate:.3f} of {len(judged)} pass, {failed} without verdict"
         )
         return goes_on(rate, self.threshold)
@@ -576,14 +554,13 @@ class _Test:
             )
         return [a for a in stored if a.trial < self.trials]
 
-    def report(self, ended: Ended | None) -> PlanReport:
+    def _report(self, store: Store, sizes: Sequence[int], ended: Ended | None) -> PlanReport:
         from agenteval.evaluators.planning.tables import planning_tables
 
-        with opened(self.store) as store:
-            attempts = self.attempts(store, self.reached)
+        attempts = self.attempts(store, sizes)
         unfinished, code = _ended(ended, "trials not run")
         report = PlanReport(
-            title="",
+            title=f"Planning tests of {self.setup.system().name}",
             tables=planning_tables(attempts, (), self.lexicon, threshold=self.threshold)
             if attempts
             else (),
@@ -625,9 +602,9 @@ def prepare_test(
     max_unscored: float = 0.1,
     store: StoreOrPath = None,
     retry_failed: bool = False,
-    progress: Progress = silent,
-    notify: Callable[[str], None] = unheard,
-) -> _Test:
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+) -> Test:
     """Run an agent on every case of a suite (file or cases), `trials` times, and check its plans.
 
     Only what `store` lacks is run; `retry_failed` runs again what failed for good. `limit`: only
@@ -643,9 +620,10 @@ def prepare_test(
         different.setdefault(case.sha256, case)
     same = len(cases) - len(different)
     told = f"{same} of {len(cases)} cases are another one again but for the id: left out"
-    return _Test(
-        AgentSetup.of(agent), {0: list(different.values())}, trials, retry_failed, store, progress,
-        notify, words, gate=gate, max_unscored=max_unscored, notes=(told,) if same else (),
+    return Test(
+        AgentSetup.of(agent), {0: list(different.values())}, trials, retry_failed, store,
+        Watch(notify, progress), words, gate=gate, max_unscored=max_unscored,
+        notes=(told,) if same else (),
     )  # fmt: skip
 
 
@@ -661,9 +639,9 @@ def prepare_capability(
     trials: int = 1,
     store: StoreOrPath = None,
     retry_failed: bool = False,
-    progress: Progress = silent,
-    notify: Callable[[str], None] = unheard,
-) -> _Test:
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+) -> Test:
     """Raise the number of actions until an agent's success falls below the threshold.
 
     `cases` at each number of actions, by default min(300, 20·n(n-1)/2), as published (arXiv
@@ -683,9 +661,9 @@ def prepare_capability(
         )
         for size in range(first, last + 1)
     }
-    return _Test(
-        AgentSetup.of(agent), suites, trials, retry_failed, store, progress, notify,
-        threshold=threshold,
+    return Test(
+        AgentSetup.of(agent), suites, trials, retry_failed, store,
+        Watch(notify, progress), threshold=threshold,
     )  # fmt: skip
 
 
@@ -727,7 +705,7 @@ def plan_report(
     chosen = max(sorted(dissections), key=lambda name: len(dissections[name]), default=None)
     causes = tuple((d.case, d.system, d.label) for d in dissections.get(chosen or "", ()))
     return PlanReport(
-        title="",
+        title="Planning tests",
         tables=planning_tables(attempts, causes, words),
         notes=tuple(
             f"{len(dissections[name])} dissections by other options are left out: {name}"
@@ -749,14 +727,13 @@ def plan_report(
 
 
 @dataclass
-class _Dissect:
+class Dissect:
     setup: AgentSetup
     cases: Sequence[Case]
     options: DissectOptions
     limit: int | None
     store: StoreOrPath
-    progress: Progress
-    notify: Callable[[str], None]
+    watch: Watch
 
     def failed(self, store: Store) -> list[Case]:
         """Cases with a stored trial that did not pass, in the suite's order, as far as they can be
@@ -786,54 +763,52 @@ class _Dissect:
                 refused.append(error)
         if refused and not cases:
             raise refused[0]
-        self.refused = [str(error) for error in refused]
+        self.watch.warn_list(f"{len(refused)} failed cases are left out", map(str, refused))
         return cases[: self.limit]
 
-    refused: list[str] = field(default_factory=list)
+    async def run(self) -> DissectReport:
+        """Make those that are missing. Raises Stopped with what is there when it is cancelled."""
+        self.setup.system()  # an agent that is none is told before anything else
+        with opened(self.store, create=False) as store:
+            failed = self.failed(store)
+            try:
+                ended = await self._run(store, failed) if failed else None
+            except asyncio.CancelledError:
+                raise Stopped(self._report(store, failed, None)) from None
+            return self._report(store, failed, ended)
 
-    async def run(self) -> Ended | None:
-        """How it ended."""
+    async def _run(self, store: Store, failed: Sequence[Case]) -> Ended:
         from agenteval.campaign import EVALUATOR
         from agenteval.dissections import open_dissections, run_dissections
         from agenteval.draining import Drain
         from agenteval.store import Trials
 
-        with opened(self.store, create=False) as store:
-            failed = self.failed(store)
-            with Trials(store).lock(EVALUATOR, self.setup.system().sha256):
-                async with self.setup.opened(store) as system:
-                    work = open_dissections(store, failed, system, self.options)
-                    done = len(failed) - len(work)
-                    before = f", {done} done before" if done else ""
-                    self.notify(f"{len(work)} failed cases to dissect{before}")
-                    with self.progress(len(work), "dissecting", "cases") as update:
-                        return await run_dissections(
-                            store, system, work, self.options,
-                            concurrency=self.setup.limits.concurrency, on_progress=update,
-                            drain=Drain(told=self.notify),
-                        )  # fmt: skip
+        with Trials(store).lock(EVALUATOR, self.setup.system().sha256):
+            async with self.setup.opened(store) as system:
+                work = open_dissections(store, failed, system, self.options)
+                done = len(failed) - len(work)
+                before = f", {done} done before" if done else ""
+                self.watch.note(f"{len(work)} failed cases to dissect{before}")
+                return await run_dissections(
+                    store, system, work, self.options,
+                    concurrency=self.setup.limits.concurrency, on_progress=self.watch.progress,
+                    drain=Drain(told=self.watch.note),
+                )  # fmt: skip
 
-    def report(self, ended: Ended | None) -> DissectReport:
+    def _report(self, store: Store, failed: Sequence[Case], ended: Ended | None) -> DissectReport:
         from agenteval.dissections import evaluator_name, load_dissections
         from agenteval.evaluators.planning.tables import dissection_tables
 
-        with opened(self.store, create=False) as store:
-            failed = self.failed(store)
-            keys = [case.sha256 for case in failed]
-            with store.snapshot():
-                stored = load_dissections(
-                    store, cases=keys, systems=[self.setup.system().sha256]
-                ).get(evaluator_name(self.options), [])
-        unfinished, code = _ended(ended, "dissections not made")
-        notes = [f"{len(self.refused)} failed cases are left out: {line}" for line in self.refused]
-        if not failed:
-            notes.append(
-                "no failed case of this agent and suite is stored; nothing to dissect"
-            )
+        keys, key = [case.sha256 for case in failed], self.setup.system().sha256
+        with store.snapshot():
+            everything = load_dissections(store, cases=keys, systems=[key])
+        stored = everything.get(evaluator_name(self.options), [])
+        unfinished, code = _ended(ended, "dissections not made") if failed else ((), 0)
+        none = "no failed case of this agent and suite is stored; nothing to dissect"
         return DissectReport(
-            title="",
+            title=f"Causes of failed plans of {self.setup.system().name}",
             tables=dissection_tables(stored),
-            notes=tuple(notes),
+            notes=(*self.watch.notes, *(() if failed else (none,))),
             unfinished=unfinished,
             data={"dissections": [d.model_dump(mode="json") for d in stored]},
             exit_code=code,
@@ -852,9 +827,9 @@ def prepare_dissect(
     seed: int = 0,
     lexicon: str | Path | None = None,
     store: StoreOrPath = None,
-    progress: Progress = silent,
-    notify: Callable[[str], None] = unheard,
-) -> _Dissect:
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+) -> Dissect:
     """Find the causes of the failures that `plan_test` has stored for this agent and suite
     (algorithm 2 of arXiv 2404.17833).
 
@@ -871,10 +846,10 @@ def prepare_dissect(
         choices=Choices(topics=topics, lexicon=words),
         limits=setup.rules.limits, rules=setup.rules.check,
     )  # fmt: skip
-    return _Dissect(setup, _cases(suite, words), options, limit, store, progress, notify)
+    return Dissect(setup, _cases(suite, words), options, limit, store, Watch(notify, progress))
 
 
-plan_suite, aplan_suite = both_ways(prepare_suite)
-plan_test, aplan_test = both_ways(prepare_test)
-plan_capability, aplan_capability = both_ways(prepare_capability)
-dissect, adissect = both_ways(prepare_dissect)
+plan_suite, aplan_suite = twins("plan_suite", prepare_suite)
+plan_test, aplan_test = twins("plan_test", prepare_test)
+plan_capability, aplan_capability = twins("plan_capability", prepare_capability)
+dissect, adissect = twins("dissect", prepare_dissect)

@@ -6,15 +6,18 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import typer
 
-from agenteval.cli.console import Verbosity, out, print_json, warn
+from agenteval.cli.console import Verbosity, note, out, print_json, warn
 from agenteval.cli.options import OutputOptions
+from agenteval.cli.progress import counting
 
 if TYPE_CHECKING:
     from agenteval.report.report import Report
+
+R = TypeVar("R", bound="Report")
 
 
 def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,6 +58,24 @@ def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
     command.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
     command.__annotations__ = {name: p.annotation for name, p in parameters.items()}
     return command
+
+
+def watched(experiment: Callable[..., R], title: str, what: str) -> R:
+    """What the experiment returns, with its notices and progress on standard error; interrupted,
+    the report of what is done."""
+    from agenteval.api.running import Interrupted, Warned
+
+    def say(line: str) -> None:
+        (warn if isinstance(line, Warned) else note)(line)
+
+    with counting(title, what) as update:
+        try:
+            return experiment(notify=say, progress=update)
+        except Interrupted as interrupted:
+            if interrupted.report is None:
+                raise
+            stopped = interrupted.report
+    return stopped  # type: ignore[return-value]
 
 
 def finish(report: Report, output: OutputOptions) -> None:

@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from agenteval.cli import plan_job
 from agenteval.cli.dry import planned_store
 from agenteval.cli.dry_bill import Amount, Asked, Bill
 
 if TYPE_CHECKING:
     from agenteval.agents import System
-    from agenteval.cli.plan_job import PlanJob
+    from agenteval.api.planning import AgentSetup, Dissect, Test
     from agenteval.evaluators.planning.case import Case
-    from agenteval.evaluators.planning.dissect import DissectOptions
     from agenteval.store import Store
 
 _REPLY = 40  # tokens of a reply with a call
@@ -25,61 +23,59 @@ _WHY = (
 )
 
 
-def test_bill(job: PlanJob, cases: Sequence[Case]) -> Bill:
+def test_bill(asked: Test) -> Bill:
     """What `plan test` would ask, from what is stored."""
     from agenteval.campaign import open_trials
 
-    system = plan_job.make_system(job)
-    with planned_store(job.store) as store:
-        work = open_trials(store, cases, system, job.trials, retry_failed=job.retry_failed)
-        asked = _trials(job, system, Counter(case.sha256 for case, _ in work), cases)
-        return _bill("plan test", job, system, store, (*_about(system, cases, len(work)),), asked)
+    setup, cases = asked.setup, [case for suite in asked.suites.values() for case in suite]
+    system = setup.system()
+    with planned_store(asked.store) as store:
+        work = open_trials(store, cases, system, asked.trials, retry_failed=asked.retry_failed)
+        trials = _trials(setup, Counter(case.sha256 for case, _ in work), cases)
+        about = (*_about(system, cases, len(work)),)
+        return _bill("plan test", setup, system, store, about, trials)
 
 
-def capability_bill(job: PlanJob, suites: Mapping[int, Sequence[Case]], threshold: float) -> Bill:
+def capability_bill(asked: Test) -> Bill:
     """What `plan capability` would ask. It goes on to more actions as long as enough pass: certain
     is the first number of actions that is not stored whole."""
     from agenteval.campaign import open_trials
 
-    system = plan_job.make_system(job)
+    setup = asked.setup
+    system = setup.system()
     reached: list[Case] = []
     certain, possible = 0, 0
     least: Counter[str] = Counter()
     most: Counter[str] = Counter()
-    with planned_store(job.store) as store:
-        for suite in suites.values():
-            work = open_trials(store, suite, system, job.trials)
+    with planned_store(asked.store) as store:
+        for size, suite in asked.suites.items():
+            work = open_trials(store, suite, system, asked.trials)
             reached += suite
             most.update(case.sha256 for case, _ in work)
             possible += len(work)
             if work and not certain:
                 certain = len(work)
                 least = Counter(case.sha256 for case, _ in work)
-            if not work and not certain and not _goes_on(job, store, suite, threshold):
+            if not work and not certain and not asked.goes_on(store, size):
                 break
         about = (*_about(system, reached, possible), f"trials that are certain: {certain}")
-        asked = _trials(job, system, most, reached, least)
-        return _bill("plan capability", job, system, store, about, asked)
+        trials = _trials(setup, most, reached, least)
+        return _bill("plan capability", setup, system, store, about, trials)
 
 
-def _goes_on(job: PlanJob, store: Store, suite: Sequence[Case], threshold: float) -> bool:
-    """Whether the stored trials of a number of actions lead to the next."""
-    from agenteval.campaign import load_attempts
-    from agenteval.evaluators.planning.capability import goes_on
+def dissect_bill(asked: Dissect) -> Bill:
+    """What `plan dissect` would ask of the failed cases."""
+    from agenteval.api.running import opened
 
-    key = plan_job.make_system(job).sha256
-    found = load_attempts(
-        store, job.rules.check, cases=[case.sha256 for case in suite], systems=[key]
-    )
-    judged = [a.verdict for a in found if a.trial < job.trials and a.verdict is not None]
-    return bool(judged) and goes_on(sum(v.passed for v in judged) / len(judged), threshold)
+    with opened(asked.store, create=False) as store:
+        return _dissect_bill(asked, store, asked.failed(store))
 
 
-def dissect_bill(job: PlanJob, store: Store, failed: Sequence[Case], how: DissectOptions) -> Bill:
-    """What `plan dissect` would ask of these failed cases."""
+def _dissect_bill(asked: Dissect, store: Store, failed: Sequence[Case]) -> Bill:
     from agenteval.dissections import open_dissections
 
-    system = plan_job.make_system(job)
+    setup, how = asked.setup, asked.options
+    system = setup.system()
     work = open_dissections(store, failed, system, how)
     last = 1 if how.paper_literal else how.tries
     every = how.original + 2 * how.tries + last
@@ -95,8 +91,8 @@ def dissect_bill(job: PlanJob, store: Store, failed: Sequence[Case], how: Dissec
         f"succeeds, each with up to {how.retries} more without a verdict; a run is up to one "
         "request more than --turns"
     )
-    asked = _runs(job, work, first, most, why)
-    return _bill("plan dissect", job, system, store, about, asked)
+    runs = _runs(setup, work, first, most, why)
+    return _bill("plan dissect", setup, system, store, about, runs)
 
 
 def _about(system: System, cases: Sequence[Case], open_: int) -> Iterator[str]:
@@ -107,22 +103,21 @@ def _about(system: System, cases: Sequence[Case], open_: int) -> Iterator[str]:
 
 
 def _bill(
-    command: str, job: PlanJob, system: System, store: Store, about: tuple[str, ...],
+    command: str, setup: AgentSetup, system: System, store: Store, about: tuple[str, ...],
     asked: Sequence[Asked],
 ) -> Bill:  # fmt: skip
-    job.limits.budget()  # a cap without a price is told
+    setup.limits.budget()  # a cap without a price is told
     adapter = system.parameters.get("adapter")
     notes: tuple[str, ...] = ()
     if adapter == "scripted":
         asked, notes = (), ("the agent is a script: it asks nobody",)
     elif adapter in ("python", "command", "mcp"):
         asked, notes = (), ("the agent spends whatever it spends itself; none is counted here",)
-    spent = plan_job.spent(store, system.sha256)
-    return Bill(command, about, tuple(asked), job.limits, spent, notes)
+    return Bill(command, about, tuple(asked), setup.limits, setup.spent(store), notes)
 
 
 def _trials(
-    job: PlanJob, system: System, most: Mapping[str, int], cases: Sequence[Case],
+    setup: AgentSetup, most: Mapping[str, int], cases: Sequence[Case],
     least: Mapping[str, int] | None = None,
 ) -> tuple[Asked, ...]:  # fmt: skip
     """Trials by the key of their case: all that there may be, and those that are certain."""
@@ -134,25 +129,26 @@ def _trials(
         low += Amount(1, _first(case), None) * certain.get(key, 0)
         requests = case.n + 1
         usual += Amount(requests, _tokens(case), requests * _REPLY) * number
-        high += _longest(job) * number
-        largest = max(largest, (3 * (_first(case) + 30 * case.n), job.max_tokens or _LONGEST))
+        high += _longest(setup) * number
+        largest = max(largest, (3 * (_first(case) + 30 * case.n), setup.max_tokens or _LONGEST))
     return (Asked("agent", low, high, _WHY, likely=usual, largest=largest),)
 
 
 def _runs(
-    job: PlanJob, cases: Sequence[Case], least: int, most: int, why: str
+    setup: AgentSetup, cases: Sequence[Case], least: int, most: int, why: str
 ) -> tuple[Asked, ...]:
     low = sum((Amount(1, _first(case), None) * least for case in cases), Amount())
     usual = sum((Amount(c.n + 1, _tokens(c), (c.n + 1) * _REPLY) * least for c in cases), Amount())
-    high = _longest(job) * (most * len(cases))
+    high = _longest(setup) * (most * len(cases))
     largest = max((3 * (_first(c) + 30 * c.n) for c in cases), default=0)
-    return (Asked("agent", low, high, why, usual, (largest, job.max_tokens or _LONGEST)),)
+    return (Asked("agent", low, high, why, usual, (largest, setup.max_tokens or _LONGEST)),)
 
 
-def _longest(job: PlanJob) -> Amount:
+def _longest(setup: AgentSetup) -> Amount:
     """A trial at most: with the request whose calls are beyond the turns."""
-    requests = job.rules.limits.turns + 1
-    return Amount(requests, None, None if job.max_tokens is None else requests * job.max_tokens)
+    requests = setup.turns + 1
+    reply = None if setup.max_tokens is None else requests * setup.max_tokens
+    return Amount(requests, None, reply)
 
 
 def _first(case: Case) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agenteval.cli import flow_choice, flow_job, flow_options, options, plan_job
+from agenteval.cli import flow_choice, flow_job, flow_options, options, plan
 from agenteval.cli.console import Verbosity
 from agenteval.cli.flow_agents import present
 from agenteval.cli.flow_job import Campaign, FlowJob
@@ -27,7 +27,7 @@ def session(
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     temperature: options.Temperature = 0.0,
-    max_tokens: plan_job.MaxTokens = None,
+    max_tokens: plan.MaxTokens = None,
     formats: flow_options.Formats = None,
     kind: flow_options.Kind = "all",
     scenarios: flow_options.Scenarios = None,
@@ -72,7 +72,7 @@ def session(
     seed: options.Seed = 0,
     store: options.StorePath = None,
     retry_failed: flow_options.RetryFailed = False,
-    concurrency: plan_job.Concurrency = 4,
+    concurrency: plan.AtOnce = 4,
     max_calls: flow_options.MaxCalls = None,
     max_cost: flow_options.MaxCost = None,
     price_in: options.PriceIn = None,

@@ -155,11 +155,10 @@ def _groups(name: str, groups: Sequence[Tally], *, always: bool = False) -> Tabl
     """Success by groups of cases; None where all cases are of one group."""
     if not groups or (len({t.group for t in groups}) < 2 and not always):
         return None
-    ordered = sorted(groups, key=lambda t: (t.place, t.group))  # systems keep their order
-    rows = tuple({"group": t.group, **_rates(t)} for t in ordered)
+    rows = tuple({"group": t.group, **_rates(t)} for t in groups)
     title = f"Success by {'' if name == 'topic' else 'number of '}{name}"
     columns = (Column("group", name), _SYSTEM, *_RATES)
-    return Table(f"by-{name}", title, columns, rows, detail=True)
+    return Table(f"by-{name}", title, columns, rows, group="system", detail=True)
 
 
 def _pairs(attempts: Sequence[Attempt]) -> Table | None:
@@ -189,8 +188,7 @@ def _pairs(attempts: Sequence[Attempt]) -> Table | None:
 
 def _forms(attempts: Sequence[Attempt], lexicon: Lexicon | None) -> Table | None:
     forms = by_form(attempts, lexicon)
-    contrasts = sorted(forms.contrasts, key=lambda c: c.form)  # systems keep their order
-    if not contrasts:
+    if not forms.contrasts:
         return None
     columns = (
         Column("form", "clause form"), Column("example", "for instance"), _SYSTEM,
@@ -207,7 +205,7 @@ def _forms(attempts: Sequence[Attempt], lexicon: Lexicon | None) -> Table | None
          "difference": Estimate.of(c.difference), "within": Estimate.of(c.within),
          "trials_with": c.holding.rate.n, "trials_without": c.others.rate.n,
          "failures": c.holding.failures + c.others.failures}
-        for c in contrasts
+        for c in forms.contrasts
     )  # fmt: skip
     notes = [
         "Not causal: a case holds several forms, and longer ones hold more. The last difference "
@@ -218,7 +216,7 @@ def _forms(attempts: Sequence[Attempt], lexicon: Lexicon | None) -> Table | None
         notes.append(
             f"{forms.unread:,} trials are of texts outside of the language: left out here."
         )
-    return Table("by-form", "Success by clause form", columns, rows, tuple(notes), detail=True)
+    return Table("by-form", "Success by clause form", columns, rows, tuple(notes), "system", detail=True)
 
 
 def _shares(
@@ -251,7 +249,7 @@ def _repeated(attempts: Sequence[Attempt]) -> Table | None:
         Column("cases", "cases", "count", "with k trials or more"),
         Column("left_out", "left out", "count", "cases with fewer than k trials with a verdict"),
     )  # fmt: skip
-    rows = tuple(
+    rows: tuple[dict[str, Cell], ...] = tuple(
         {"system": r.system, "k": r.k, "all_right": Estimate.of(r.hat.rate),
          "one_right": Estimate.of(r.at.rate), "cases": r.hat.rate.n, "left_out": r.hat.left_out}
         for r in known
