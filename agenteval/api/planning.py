@@ -265,7 +265,7 @@ class _Synthesis:
         return SuiteReport(
             title=f"{len(cases)} planning tests",
             tables=_suite_tables(cases),
-            notes=() if invention is None else tuple(self._told(invention)),
+            notes=(*self.watch.notes, *(() if invention is None else self._told(invention))),
             data={} if invention is None else {"refused": list(invention.refused)},
             cases=cases,
         )

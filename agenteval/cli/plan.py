@@ -155,7 +155,7 @@ def synth(
     from agenteval.evaluators.planning.suite import case_line
 
     refuse_input(output, [lexicon], store=run.store)
-    if invent is not None:
+    if invent is not None and lexicon is not None and not lexicon.exists():
         refuse_input(lexicon, store=run.store)
     check_record(run.record, [lexicon, output], model=model, store=run.store)
     report = watched(
