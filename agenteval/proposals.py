@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from agenteval.draining import answered
 from agenteval.errors import ModelUnavailable
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.consolidate import Consolidation, Consolidator
@@ -20,6 +19,7 @@ from agenteval.evaluators.utility.critic import Critic, FailedProposal, Proposal
 from agenteval.evaluators.utility.merge import Names, NearMiss, threshold
 from agenteval.evaluators.utility.retrieval import draw, rank_bank
 from agenteval.evaluators.utility.rubric_check import RubricIssue, check_criteria
+from agenteval.experiment import answered
 from agenteval.models.client import Client
 from agenteval.models.embeddings import Embedder, make_embedder
 from agenteval.models.factory import ModelChoice, make_client, no_model

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from agenteval.evaluators.base import Evaluator
 from agenteval.evaluators.utility.perturb import perturb, rng_for, variant_name
+from agenteval.evaluators.utility.plan import CellPlan, Item, joined, make_plan
 from agenteval.evaluators.utility.verify.evidence import Lengths
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.verifier import verify
-from agenteval.pipeline import Item, Plan, joined, make_plan
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ORIGINAL
@@ -75,7 +75,7 @@ class Material:
 
 def plan_verification(
     evaluator: Evaluator, material: Material, store: Store, *, retry_failed: bool = False
-) -> Plan:
+) -> CellPlan:
     """What is missing of originals and copies; originals first."""
     parts = [(ORIGINAL, material.items), *((c.variant, c.items) for c in material.copies)]
     plans = [

@@ -17,9 +17,10 @@ from pydantic import BaseModel, ConfigDict
 
 from agenteval.errors import InputError, ModelError
 from agenteval.evaluators.utility.agents import CriteriaMessage
+from agenteval.evaluators.utility.plan import Item
 from agenteval.evaluators.utility.quantifier import Quantifier
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.pipeline import Item, execute
+from agenteval.experiment import Experiment
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Run
 from agenteval.records.verification import VerifiedSet
@@ -105,7 +106,7 @@ class VerifierAgent(BaseChatAgent):
         copies = make_copies(self._items, how.operators, share=how.share, seed=how.seed)
         material = Material(self._items, tuple(copies), tuple(criteria), how.repeats)
         plan = plan_verification(self._quantifier, material, self._store)
-        ended = await execute(plan, self._quantifier, self._store, workers=how.workers)
+        ended = await Experiment(plan, self._store, workers=how.workers).run()
         if ended.stopped:
             raise ModelError(f"{self.name}: {ended.stopped}")
         return verify_stored(self._store, self._quantifier.source.sha256, material, how.options)

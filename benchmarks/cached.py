@@ -29,7 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agenteval.pipeline import execute, make_plan
+from agenteval.evaluators.utility.plan import make_plan
+from agenteval.experiment import Experiment
 from agenteval.store import Store
 from benchmarks.folders import OUT, module
 from benchmarks.instant import IN_FLIGHT, Instant, instant_judge, peak_mb, reply_text, scored
@@ -60,7 +61,7 @@ def judge_all(path: Path, runs: int, *, answer: bool, profile: bool = False) -> 
             start = time.perf_counter(), time.process_time()
             plan = make_plan(evaluator, work, asked, store, repeats=1)
             # As many workers as the command line takes.
-            asyncio.run(execute(plan, evaluator, store, workers=2 * IN_FLIGHT))
+            asyncio.run(Experiment(plan, store, workers=2 * IN_FLIGHT).run())
             wall, cpu = time.perf_counter() - start[0], time.process_time() - start[1]
         return Pass(wall, cpu, scored(store, evaluator), transport.sent)
 

@@ -25,7 +25,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agenteval.pipeline import Item, Progress, execute, make_plan
+from agenteval.evaluators.utility.plan import Item, make_plan
+from agenteval.experiment import Experiment, Progress
 from agenteval.records import Criterion, Run, View
 from agenteval.store import Store
 from agenteval.trust.means import load_ratings, summarize
@@ -69,11 +70,11 @@ def judging(path: Path, cells: int) -> dict[str, Any]:
         tenth = max(1, len(plan.units) // 10)
 
         def note(progress: Progress) -> None:
-            if progress.calls_done == tenth:
+            if progress.done == tenth:
                 marks["tenth_mb"] = peak_mb()
 
         began = time.perf_counter()
-        asyncio.run(execute(plan, judge, store, workers=2 * IN_FLIGHT, on_progress=note))
+        asyncio.run(Experiment(plan, store, workers=2 * IN_FLIGHT).run(note))
         marks |= {"seconds": time.perf_counter() - began, "end_mb": peak_mb()}
         return marks | {"cells": plan.cells, "scored": scored(store, judge)}
 

@@ -18,10 +18,10 @@ from benchmarks.folders import ROOT
 
 if TYPE_CHECKING:
     from agenteval.evaluators.base import Evaluator
+    from agenteval.evaluators.utility.plan import Item
     from agenteval.models.factory import ModelChoice
     from agenteval.models.limits import Limits
     from agenteval.models.wire import Request
-    from agenteval.pipeline import Item
     from agenteval.records import Criterion
 
 CRITERIA = 6
@@ -187,9 +187,10 @@ async def side_autogen_bare(job: Job) -> Measured:
 
 async def side_pipeline(job: Job) -> Measured:
     """The pipeline of the command line over a store on disk; counts the cells in it at the end."""
+    from agenteval.evaluators.utility.plan import make_plan
     from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+    from agenteval.experiment import Experiment
     from agenteval.models.factory import make_client
-    from agenteval.pipeline import execute, make_plan
     from agenteval.readers.tasks import find_task
     from agenteval.store import Store
 
@@ -204,7 +205,7 @@ async def side_pipeline(job: Job) -> Measured:
         async def run(some: Sequence[Item]) -> None:
             plan = make_plan(evaluator, some, asked, store, repeats=1)
             # As many workers as the command line takes.
-            ended = await execute(plan, evaluator, store, workers=2 * job.concurrency)
+            ended = await Experiment(plan, store, workers=2 * job.concurrency).run()
             if ended.stopped:
                 raise RuntimeError(ended.stopped)
 

@@ -14,12 +14,12 @@ import pytest
 
 from agenteval.errors import Unauthorized
 from agenteval.evaluators.utility.criteria_file import load_criteria
+from agenteval.evaluators.utility.plan import make_plan
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+from agenteval.experiment import AT_FIRST, Ended, Experiment
 from agenteval.models.client import RetryPolicy
 from agenteval.models.factory import ModelChoice, make_client
 from agenteval.models.limits import Limits
-from agenteval.outage import AT_FIRST
-from agenteval.pipeline import Ended, execute, make_plan
 from agenteval.readers import make_view, read_runs
 from agenteval.readers.tasks import find_task
 from agenteval.store import Store
@@ -45,7 +45,7 @@ def quantify(server: Server, path: Path, **limits: Any) -> tuple[Ended, Counter[
             judge = chat_judge(client, task, QuantifierOptions())
             plan = make_plan(judge, items, criteria, store, repeats=1)
             try:
-                ended = await execute(plan, judge, store, workers=WORKERS)
+                ended = await Experiment(plan, store, workers=WORKERS).run()
             finally:
                 await client.close()
             states = store.states(judge.source).values()

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from agenteval.errors import InputError
+from agenteval.evaluators.utility.plan import Item
 from agenteval.evaluators.utility.quantifier import Quantifier
 from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.experiment import Experiment
 from agenteval.models.client import Client
-from agenteval.pipeline import Item, execute
 from agenteval.readers import make_view
 from agenteval.records.verification import VerifiedSet
 from agenteval.store import Store
@@ -49,7 +50,7 @@ def judged(
     with Store(path) as store:
         quantifier = Quantifier(Client(transport, cache=store), TASK)
         plan = plan_verification(quantifier, material, store)
-        ended = asyncio.run(execute(plan, quantifier, store, workers=8))
+        ended = asyncio.run(Experiment(plan, store, workers=8).run())
         assert ended.stopped is None
         result = verify_stored(store, quantifier.source.sha256, material, OPTIONS)
     return result, len(transport.requests)

@@ -71,9 +71,9 @@ def system(
 ) -> System:
     """The system meant by `spec`, or that of a function or class; nothing is started or sent.
 
-    To run it, use `opened`. `scripted` are the factories behind `scripted:NAME`. Raises InputError for an unknown adapter,
-    and whatever is missing for a known one: a model, a key, a module, a program, a package
-    (ModelUnavailable).
+    To run it, use `opened`. `scripted` are the factories behind `scripted:NAME`. Raises InputError
+    for an unknown adapter, and whatever is missing for a known one: a model, a key, a module, a
+    program, a package (ModelUnavailable).
     """
     chosen: System = _Agents(settings, scripted).choose(spec)[0]
     return chosen

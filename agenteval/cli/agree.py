@@ -94,7 +94,8 @@ def _find(material: Material, how: AgreeOptions, *, audit: bool) -> Found:
     from agenteval.trust.agreement import agree as compare
     from agenteval.trust.label_audit import audit as audit_labels
     from agenteval.trust.label_audit import with_and_without
-    from agenteval.trust.panel import among, jury
+    from agenteval.trust.panel import agreement_among as among
+    from agenteval.trust.panel import panel as jury
 
     judges, labels, criteria = material.judges, material.labels, material.criteria
     comparisons = [

@@ -10,7 +10,8 @@ from agenteval.cli.grid import Column, Grid, Group, Row, print_grids
 from agenteval.stats.interval import Interval
 from agenteval.trust.agreement import Agreement
 from agenteval.trust.label_audit import AUC, Suspect, WithAndWithout
-from agenteval.trust.panel import Ceiling, Jury
+from agenteval.trust.panel import Panel as Jury
+from agenteval.trust.panel import RaterAgreement as Ceiling
 
 Names = Mapping[str, str]
 MOST_SUSPECTS = 15  # printed
@@ -235,7 +236,7 @@ def _jury(found: JuryOf, names: Names) -> None:
         lines += [
             Row((juror.name, "", number(juror.spearman), interval(juror.error),
                  number(juror.without.mean), interval(juror.change)))
-            for juror in one.jurors
+            for juror in one.members
         ]  # fmt: skip
     print_grids(
         _grid(("criterion\n  judge", "runs", "Spearman", "error", "without", "change"), lines)

@@ -80,6 +80,12 @@ def watched(experiment: Callable[..., R], title: str, what: str) -> R:
 
 def finish(report: Report, output: OutputOptions) -> None:
     """Show the report as the options say and end the command with its exit code."""
+    show(report, output)
+    raise typer.Exit(report.exit_code)
+
+
+def show(report: Report, output: OutputOptions) -> None:
+    """Print the report as the options say."""
     from agenteval.trust.gates import gate_lines
 
     if output.as_json:
@@ -91,4 +97,3 @@ def finish(report: Report, output: OutputOptions) -> None:
             warn(line)
     else:
         report.print(all=output.all, console=out())
-    raise typer.Exit(report.exit_code)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agenteval.records import Criterion, Source
     from agenteval.stats.scores import ScoreTable
     from agenteval.store import Store
-    from agenteval.trust.comparison import PairBy
+    from agenteval.trust.pairing import PairBy
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ def bill(
 ) -> Bill:
     """What `quantify` would ask. Raises InputError for a model that cannot be chosen, and for a
     cap without a price."""
+    from agenteval.evaluators.utility.plan import make_plan
     from agenteval.models.factory import choose_model
-    from agenteval.pipeline import make_plan
 
     choice = choose_model(job.model, job.base_url, need_key=False)
     job.limits.budget()  # a cap without a price is told before anything else

@@ -10,8 +10,8 @@ from agenteval.cli.dry_judge import LOOKED_AT, Asker
 
 if TYPE_CHECKING:
     from agenteval.evaluators.base import Unit
+    from agenteval.evaluators.utility.plan import Item
     from agenteval.evaluators.utility.probes.result import ProbeOptions
-    from agenteval.pipeline import Item
     from agenteval.records import Criterion, View
     from agenteval.verification import Material
 

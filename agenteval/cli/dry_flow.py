@@ -13,7 +13,7 @@ from agenteval.cli.dry_rehearsal import rehearsal
 if TYPE_CHECKING:
     from agenteval.cli.flow_job import Campaign, FlowJob
     from agenteval.evaluators.workflows.scenario import Format
-    from agenteval.flows import Candidate, Case, Work
+    from agenteval.evaluators.workflows.trials import Candidate, Case, Work
     from agenteval.models.client import Client
     from agenteval.store import Store
 
@@ -42,8 +42,8 @@ def bill(
     """What would be asked; `others` are those beside agent and judge, for sessions to be held."""
     from agenteval.cli.flow_agents import candidate
     from agenteval.cli.flow_job import opened_store, plan_of
+    from agenteval.evaluators.workflows.trials import open_work, spent
     from agenteval.evaluators.workflows.verdicts import Judges
-    from agenteval.flows import open_work, spent
 
     about: list[str] = []
     planned: list[tuple[Candidate, list[Work]]] = []
@@ -145,7 +145,7 @@ class _Judged:
 
     def _held(self) -> set[str]:
         """Keys of cases of which sessions are stored: their conversations may come again."""
-        from agenteval.flows import EVALUATORS
+        from agenteval.evaluators.workflows.stored import EVALUATORS
         from agenteval.store import Trials
 
         keys = {one.case.key for one in self.work if one.stored is None}

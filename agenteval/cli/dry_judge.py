@@ -13,9 +13,9 @@ from agenteval.cli.dry_rehearsal import rehearsal
 
 if TYPE_CHECKING:
     from agenteval.evaluators.base import Unit
+    from agenteval.evaluators.utility.plan import Units
     from agenteval.evaluators.utility.quantifier import QuantifierOptions
     from agenteval.models.factory import ModelChoice
-    from agenteval.plan import Units
     from agenteval.records import Task
     from agenteval.store import Store
 

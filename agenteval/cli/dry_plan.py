@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.cli.dry import planned_store
@@ -25,12 +26,15 @@ _WHY = (
 
 def test_bill(asked: Test) -> Bill:
     """What `plan test` would ask, from what is stored."""
-    from agenteval.campaign import open_trials
+    from agenteval.evaluators.planning.trials import plan_trials
 
     setup, cases = asked.setup, [case for suite in asked.suites.values() for case in suite]
     system = setup.system()
-    with planned_store(asked.store) as store:
-        work = open_trials(store, cases, system, asked.trials, retry_failed=asked.retry_failed)
+    with planned_store(asked.store if isinstance(asked.store, Path) else None) as store:
+        plan = plan_trials(
+            store, cases, system, asked.trials, setup.rules, retry_failed=asked.retry_failed
+        )
+        work = plan.units
         trials = _trials(setup, Counter(case.sha256 for case, _ in work), cases)
         about = (*_about(system, cases, len(work)),)
         return _bill("plan test", setup, system, store, about, trials)
@@ -39,7 +43,7 @@ def test_bill(asked: Test) -> Bill:
 def capability_bill(asked: Test) -> Bill:
     """What `plan capability` would ask. It goes on to more actions as long as enough pass: certain
     is the first number of actions that is not stored whole."""
-    from agenteval.campaign import open_trials
+    from agenteval.evaluators.planning.trials import plan_trials
 
     setup = asked.setup
     system = setup.system()
@@ -47,9 +51,9 @@ def capability_bill(asked: Test) -> Bill:
     certain, possible = 0, 0
     least: Counter[str] = Counter()
     most: Counter[str] = Counter()
-    with planned_store(asked.store) as store:
+    with planned_store(asked.store if isinstance(asked.store, Path) else None) as store:
         for size, suite in asked.suites.items():
-            work = open_trials(store, suite, system, asked.trials)
+            work = plan_trials(store, suite, system, asked.trials, setup.rules).units
             reached += suite
             most.update(case.sha256 for case, _ in work)
             possible += len(work)
@@ -72,11 +76,11 @@ def dissect_bill(asked: Dissect) -> Bill:
 
 
 def _dissect_bill(asked: Dissect, store: Store, failed: Sequence[Case]) -> Bill:
-    from agenteval.dissections import open_dissections
+    from agenteval.evaluators.planning.dissections import plan_dissections
 
     setup, how = asked.setup, asked.options
     system = setup.system()
-    work = open_dissections(store, failed, system, how)
+    work = plan_dissections(store, failed, system, how).units
     last = 1 if how.paper_literal else how.tries
     every = how.original + 2 * how.tries + last
     first = every if how.full else 1 if how.paper_literal else how.original

@@ -11,7 +11,7 @@ from agenteval.cli.dry_rehearsal import rehearsal
 from agenteval.errors import AgentevalError
 
 if TYPE_CHECKING:
-    from agenteval.flows import Work
+    from agenteval.evaluators.workflows.trials import Work
     from agenteval.models.client import Client
     from agenteval.store import Store
 

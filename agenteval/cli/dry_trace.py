@@ -13,8 +13,8 @@ from agenteval.cli.dry_rehearsal import rehearsal
 
 if TYPE_CHECKING:
     from agenteval.cli.trace_job import LocateJob
-    from agenteval.finders import LocatorFinder
-    from agenteval.locating import TraceCase
+    from agenteval.evaluators.traces.finders import LocatorFinder
+    from agenteval.evaluators.traces.trials import TraceCase
     from agenteval.store import Store
 
 _WHY = (
@@ -27,39 +27,37 @@ _WHY = (
 def bill(job: LocateJob, cases: Sequence[TraceCase]) -> Bill:
     """What `trace locate` would ask; nothing is asked, nothing is written."""
     from agenteval.cli.trace_job import make_finder
-    from agenteval.finders import LocatorFinder
-    from agenteval.locating import EVALUATOR, attempts_of, finder_key, open_traces
+    from agenteval.evaluators.traces.finders import LocatorFinder, finder_key
+    from agenteval.evaluators.traces.trials import EVALUATOR, plan_findings
     from agenteval.store import Trials
 
     finder, _ = make_finder(job, None)
     job.limits.budget()  # a cap without a price is told
     key = finder_key(finder)
     with planned_store(job.store) as store:
-        work = open_traces(store, cases, finder, retry_failed=job.retry_failed)
+        work = plan_findings(store, cases, finder, retry_failed=job.retry_failed).units
         about = [
             f"finder: {finder.name}",
             f"traces: {len(cases)}, of them to examine: {len(work)}",
         ]
         if not isinstance(finder, LocatorFinder):
             return Bill("trace locate", (*about, f"rules; {LOCAL}"), (), job.limits)
-        tables = Trials(store)
-        tries = attempts_of(tables, key, [case.key for case in work])
-        asked, condensed = _asked(finder, work, tries, store)
-        spent = tables.usage(EVALUATOR, key)
+        asked, condensed = _asked(finder, work, store)
+        spent = Trials(store).usage(EVALUATOR, key)
     return Bill("trace locate", (*about, condensed), (asked,), job.limits, spent)
 
 
 def _asked(
-    finder: LocatorFinder, work: Sequence[TraceCase], tries: dict[str, int], store: Store
+    finder: LocatorFinder, work: Sequence[tuple[TraceCase, int]], store: Store
 ) -> tuple[Asked, str]:
     least, most = Amount(), Amount()
     before = after = 0
-    for case in work:
+    for case, attempt in work:
         condensed, plan = _planned(finder, case)
         whole = Amount(plan.requests, plan.prompt_tokens, plan.reply_tokens)
         before += condensed.source_tokens
         after += condensed.tokens
-        stored, unsent = _rehearsed(finder, case, tries.get(case.key, 0), store)
+        stored, unsent = _rehearsed(finder, case, attempt, store)
         certain = whole if not stored else Amount(min(1, unsent), 0)
         least += replace(certain, prompt=_shortest(finder, plan, certain), reply=None)
         left = repaired(whole)

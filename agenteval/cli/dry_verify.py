@@ -16,9 +16,9 @@ from agenteval.records import Usage
 from agenteval.text import plural
 
 if TYPE_CHECKING:
+    from agenteval.evaluators.utility.plan import CellPlan
     from agenteval.evaluators.utility.probes.result import ProbeOptions
     from agenteval.models.factory import ModelChoice
-    from agenteval.pipeline import Plan
     from agenteval.records import Task
     from agenteval.store import Store
     from agenteval.verification import Material
@@ -127,7 +127,7 @@ class _Dry:
         assert found is not None  # there are other ways
         return found
 
-    def _attacks(self, asking: Asking, plan: Plan, options: ProbeOptions) -> Asked:
+    def _attacks(self, asking: Asking, plan: CellPlan, options: ProbeOptions) -> Asked:
         """Calls with an attack or a control.
 
         The plain ratings choose the runs: while some are missing, as many as could be chosen count

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from agenteval.cli.console import note, warn
 
 if TYPE_CHECKING:
-    from agenteval.draining import Drain
-    from agenteval.pipeline import Ended, Plan
+    from agenteval.evaluators.utility.plan import CellPlan
+    from agenteval.experiment import Ended
     from agenteval.trust.means import Rating
 
 
@@ -27,7 +27,7 @@ def why_stopped(ended: _Stopped, left: str) -> str:
     )  # fmt: skip
 
 
-def how_far(ended: Ended | None, plan: Plan, ratings: Iterable[Rating]) -> str | None:
+def how_far(ended: Ended | None, plan: CellPlan, ratings: Iterable[Rating]) -> str | None:
     """How much of the plan is judged, when it was interrupted (None) or stopped; else None.
 
     What an endpoint or a budget left without an answer is not judged: it is asked again.
@@ -39,20 +39,13 @@ def how_far(ended: Ended | None, plan: Plan, ratings: Iterable[Rating]) -> str |
 
 
 def say_waiting() -> None:
-    """At the first Ctrl-C, while calls are under way."""
+    """At the first Ctrl-C, while requests are under way of which the replies are kept."""
     note("interrupted: waiting for the replies under way; once more ends it at once")
 
 
 def say_finishing() -> None:
     """At the first Ctrl-C, where one run after the other is made."""
     note("interrupted: finishing the run under way; once more ends it at once")
-
-
-def draining() -> Drain:
-    """How trials, traces and dissections end at the first Ctrl-C, and that it is said."""
-    from agenteval.draining import Drain
-
-    return Drain(told=note)
 
 
 def say_interrupted(kept: str = "what is done is stored") -> int:

@@ -10,8 +10,8 @@ from agenteval.trust.flagged import Examined, Flag, Flags, flags_among
 
 if TYPE_CHECKING:
     from agenteval.evaluators.traces.outline import Outline
+    from agenteval.evaluators.traces.trials import TraceCase
     from agenteval.evaluators.workflows.flowbench_rows import Rows
-    from agenteval.locating import TraceCase
     from agenteval.records import Run, View
     from agenteval.store import Store
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agenteval.agents.dialogue import AssistantSystem
     from agenteval.cli.flow_job import FlowJob
     from agenteval.evaluators.workflows.scenario import Format
-    from agenteval.flows import Candidate, Case
+    from agenteval.evaluators.workflows.trials import Candidate, Case
     from agenteval.models.limits import Budget
 
 
@@ -39,7 +39,7 @@ async def opened_candidates(
 def candidate(job: FlowJob, format: Format, conditions: dict[str, JsonValue]) -> Candidate:
     """The candidate alone, to know its name and key; nothing is opened."""
     from agenteval.evaluators.workflows.assistants import assistant
-    from agenteval.flows import Candidate
+    from agenteval.evaluators.workflows.trials import Candidate
 
     if job.agent.startswith("scripted:"):
         return scripted_candidate(job, format, conditions)
@@ -52,7 +52,7 @@ def scripted_candidate(job: FlowJob, format: Format, conditions: dict[str, JsonV
 
     from agenteval.agents.dialogue import AssistantSystem
     from agenteval.evaluators.workflows.scripted.behaviours import CAUSE, scripted_assistants
-    from agenteval.flows import Candidate
+    from agenteval.evaluators.workflows.trials import Candidate
 
     name, known = job.agent.partition(":")[2], tuple[str, ...](CAUSE)
     if name not in known:

@@ -97,8 +97,8 @@ def _convert(
 ) -> Converted:
     import asyncio
 
-    from agenteval.draining import answered
     from agenteval.evaluators.workflows.convert import convert as converted
+    from agenteval.experiment import answered
     from agenteval.models.factory import make_client
     from agenteval.models.limits import Limits
     from agenteval.store import Store, default_path

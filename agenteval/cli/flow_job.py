@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from agenteval.cli.console import note
-from agenteval.cli.ending import draining
 from agenteval.cli.flow_agents import candidate, opened_candidates
 from agenteval.errors import InputError
 
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
     from agenteval.agents.spec import AgentSettings
     from agenteval.evaluators.workflows.results import Level
     from agenteval.evaluators.workflows.scenario import Format
+    from agenteval.evaluators.workflows.trials import Act, Candidate, Case, Work
     from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
-    from agenteval.flows import Act, Candidate, Case, Work
+    from agenteval.experiment import Ended
     from agenteval.models.client import Client
     from agenteval.models.factory import ModelChoice
     from agenteval.models.limits import Budget, Limits
     from agenteval.store import Store
-    from agenteval.trialling import Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ def run(
     """Keys of the systems, and how the last of them ended; None: interrupted."""
     import asyncio
 
-    from agenteval.flows import EVALUATORS
+    from agenteval.evaluators.workflows.stored import EVALUATORS
     from agenteval.store import Trials
 
     keys = [candidate(job, f, campaign.conditions).sha256 for f in job.formats]
@@ -170,7 +169,6 @@ async def _run(
     job: FlowJob, campaign: Campaign, store: Store, judgements: Path | None
 ) -> Ended | None:
     from agenteval.evaluators.workflows.verdicts import Verdicts
-    from agenteval.flows import add_cases
 
     budget = _budget(job, campaign, store)
     async with (
@@ -179,7 +177,6 @@ async def _run(
         opened_candidates(job, campaign.conditions, budget) as candidates,
     ):
         verdicts = Verdicts(judges)
-        add_cases(store, campaign.level, campaign.cases)
         try:
             return await _each(job, campaign, store, candidates, act, verdicts)
         finally:
@@ -189,7 +186,7 @@ async def _run(
 
 def _budget(job: FlowJob, campaign: Campaign, store: Store) -> Budget:
     """One for all that asks a model; what earlier runs of these systems took is counted."""
-    from agenteval.flows import spent
+    from agenteval.evaluators.workflows.trials import spent
 
     if job.limits.max_calls is None and job.limits.max_cost is None:
         return job.limits.budget()
@@ -207,34 +204,29 @@ async def _each(
 ) -> Ended | None:
     """One format after the other, until one is stopped."""
     from agenteval.cli.progress import live
-    from agenteval.flows import begin_work, run_work
+    from agenteval.evaluators.workflows.trials import plan_workflows
+    from agenteval.experiment import Experiment
 
     level = campaign.level
-    plans = [_open(job, campaign, store, one, verdicts.judges) for one in candidates]
-    for one, work in zip(candidates, plans, strict=True):
-        begin_work(store, level, one, work)
+    plans = [
+        plan_workflows(
+            store, level, campaign.cases, one, job.trials, act, verdicts,
+            retry_failed=job.retry_failed,
+        )
+        for one in candidates
+    ]  # fmt: skip
+    for plan in plans:
+        plan.begin(store)
     ended: Ended | None = None
-    for i, (one, work) in enumerate(zip(candidates, plans, strict=True)):
-        note(f"{one.name}: {plan_of(job, campaign, work)}")
-        with live(len(work), level, f"{level}s") as update:
-            ended = await run_work(
-                store, level, one, work, act, verdicts,
-                concurrency=job.limits.concurrency, on_progress=update, drain=draining(),
-            )  # fmt: skip
+    for i, plan in enumerate(plans):
+        note(f"{plan.system.name}: {plan_of(job, campaign, plan.units)}")
+        with live(len(plan.units), level, f"{level}s") as update:
+            experiment = Experiment(plan, store, workers=job.limits.concurrency, on_interrupt=note)
+            ended = await experiment.run(update)
         if ended.stopped:
-            return replace(ended, left_out=ended.left_out + sum(map(len, plans[i + 1 :])))
+            later = sum(len(plan.units) for plan in plans[i + 1 :])
+            return replace(ended, left_out=ended.left_out + later)
     return ended
-
-
-def _open(
-    job: FlowJob, campaign: Campaign, store: Store, one: Candidate, judges: Judges
-) -> list[Work]:
-    from agenteval.flows import open_work
-
-    return open_work(
-        store, campaign.level, campaign.cases, one, job.trials,
-        check_key=judges.key, retry_failed=job.retry_failed,
-    )  # fmt: skip
 
 
 def plan_of(job: FlowJob, campaign: Campaign, work: Sequence[Work]) -> str:

@@ -99,7 +99,7 @@ def _stored(
     Raises InputError without a trial.
     """
     from agenteval.cli import begun
-    from agenteval.flows import EVALUATORS, load_sessions, load_turns
+    from agenteval.evaluators.workflows.stored import EVALUATORS, load_sessions, load_turns
     from agenteval.store import Store, default_path
     from agenteval.store.connect import store_path
     from agenteval.store.unfinished import unfinished_trials

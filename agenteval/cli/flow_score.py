@@ -202,7 +202,7 @@ class _Judging:
 
     async def answered(self, work: Coroutine[Any, Any, _T]) -> _T:
         """What `work` returns; at the first Ctrl-C the replies under way are waited for."""
-        from agenteval.draining import answered
+        from agenteval.experiment import answered
 
         return await (work if self._client is None else answered(work, self._client, say_waiting))
 

@@ -86,8 +86,8 @@ def session(
     The roles' backend.py is run: it is code. What a judge could not be asked is asked next time."""
     from agenteval.cli.flow_show import Gate, ended_code, say_judges, show
     from agenteval.evaluators.workflows.cases import session_cases
+    from agenteval.evaluators.workflows.stored import load_sessions
     from agenteval.evaluators.workflows.verdicts import Verdicts
-    from agenteval.flows import load_sessions
     from agenteval.store import Store, default_path
 
     Verbosity.level = -1 if quiet else Verbosity.level

@@ -14,8 +14,8 @@ from agenteval.cli.ending import say_interrupted, why_stopped
 if TYPE_CHECKING:
     from agenteval.evaluators.workflows.counted import Counted
     from agenteval.evaluators.workflows.results import SessionResult, TurnResult
+    from agenteval.experiment import Ended
     from agenteval.records import Record
-    from agenteval.trialling import Ended
 
 
 def show(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agenteval.evaluators.workflows.run_session import SessionSettings
     from agenteval.evaluators.workflows.scenario import Format
     from agenteval.evaluators.workflows.simulators.tools import ToolMode, ToolSimulator
-    from agenteval.flows import Sessions, Work
+    from agenteval.evaluators.workflows.trials import Sessions, Work
     from agenteval.models.client import Client
     from agenteval.models.factory import ModelChoice
     from agenteval.models.limits import Budget, Limits
@@ -111,7 +111,7 @@ class Stage:
     async def opened(self, store: Store, budget: Budget) -> AsyncIterator[Sessions]:
         """The act of a session; the simulators' connections end with it."""
         from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
-        from agenteval.flows import Sessions
+        from agenteval.evaluators.workflows.trials import Sessions
 
         client = None
         if self.asks:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from agenteval.agents import AgentLimits
     from agenteval.evaluators.workflows.scenario import Format
-    from agenteval.flows import Turns
+    from agenteval.evaluators.workflows.trials import Turns
     from agenteval.models.limits import Budget
     from agenteval.store import Store
 
@@ -65,7 +65,7 @@ def turn(
     from agenteval.agents import AgentLimits
     from agenteval.cli.flow_show import Gate, ended_code, say_judges, show
     from agenteval.evaluators.workflows.cases import turn_cases
-    from agenteval.flows import load_turns
+    from agenteval.evaluators.workflows.stored import load_turns
     from agenteval.store import Store, default_path
 
     Verbosity.level = -1 if quiet else Verbosity.level
@@ -113,7 +113,7 @@ def _right(result: Any) -> float | None:
 def _act(limits: AgentLimits) -> Callable[[Store, Budget], AbstractAsyncContextManager[Turns]]:
     @asynccontextmanager
     async def opened(store: Store, budget: Budget) -> AsyncIterator[Turns]:
-        from agenteval.flows import Turns
+        from agenteval.evaluators.workflows.trials import Turns
 
         yield Turns(limits)
 

@@ -12,9 +12,10 @@ from agenteval.errors import InputError
 
 if TYPE_CHECKING:
     from agenteval.evaluators.base import Evaluator
+    from agenteval.evaluators.utility.plan import CellPlan
+    from agenteval.experiment import Ended
     from agenteval.models.client import Client
     from agenteval.models.limits import Limits
-    from agenteval.pipeline import Ended, Plan
     from agenteval.records import Criterion, Run, Task, View
     from agenteval.store import Store
 
@@ -216,7 +217,7 @@ def make_judge(job: Job, task: Task, store: Store) -> tuple[Evaluator, Client | 
     return evaluator, client
 
 
-def say_plan(plan: Plan) -> None:
+def say_plan(plan: CellPlan) -> None:
     kept = f", {plan.done} already scored" if plan.done else ""
     failed = (
         f", {plan.failed} without a score and left so (--retry-failed asks again)"
@@ -226,33 +227,29 @@ def say_plan(plan: Plan) -> None:
     note(f"{plan.cells} cells{kept}{failed}; {plan.open} to judge in {len(plan.units)} calls")
 
 
-def run_plan(
-    plan: Plan, evaluator: Evaluator, client: Client | None, store: Store, job: Job
-) -> Ended | None:
+def run_plan(plan: CellPlan, client: Client | None, store: Store, job: Job) -> Ended | None:
     """Run the plan; None when it was interrupted."""
     import asyncio
 
     from agenteval.cli.ending import say_waiting
     from agenteval.cli.progress import live
     from agenteval.errors import Unauthorized
+    from agenteval.experiment import Experiment
     from agenteval.models.factory import choose_model
-    from agenteval.pipeline import execute
 
     # Twice as many workers as requests in flight: while some wait for their commit, others keep
     # every connection busy (an idle one is polled by the HTTP pool at each request).
     workers = 2 * job.limits.concurrency if client else 1
 
-    def wind_down() -> None:
+    def wind_down(_: str) -> None:
         say_waiting()
         if client is not None:
             client.wind_down()
 
     async def work(update: Any) -> Ended:
         try:
-            return await execute(
-                plan, evaluator, store,
-                workers=workers, on_progress=update, on_cancel=wind_down,
-            )  # fmt: skip
+            experiment = Experiment(plan, store, workers=workers, on_interrupt=wind_down)
+            return await experiment.run(update)
         finally:
             if client is not None:
                 await client.close()

@@ -19,7 +19,7 @@ from agenteval.cli.outputs import check_record, refuse_input
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agenteval.api.planning import AgentSetup, PlanReport
+    from agenteval.api.planning import How, PlanReport
     from agenteval.api.running import Prepared
     from agenteval.cli.dry_bill import Bill
     from agenteval.evaluators.planning.case import Case
@@ -90,17 +90,21 @@ class AgentOptions:
     turns: Annotated[int, typer.Option(help="Turns of the agent for one case.", min=1)] = 50
     strict: Strict = False
 
-    def setup(self, limits: LimitOptions, run: TrialOptions | RunOptions) -> AgentSetup:
-        """The agent with its bounds. Raises InputError for bounds that cannot hold."""
-        from agenteval.api.planning import AgentSetup
-
+    def how(self, limits: LimitOptions, run: TrialOptions | RunOptions) -> How:
+        """What an experiment is told of it. Raises InputError for bounds that cannot hold."""
         temperature = self.temperature
-        return AgentSetup(
-            self.agent, self.model, self.base_url,
-            None if temperature is None or temperature < 0 else temperature,
-            self.max_tokens, limits.timeout, self.turns, self.strict, limits.limits(),
-            None if run.dry_run else run.record, run.dry_run,
-        )  # fmt: skip
+        return {
+            "model": self.model,
+            "base_url": self.base_url,
+            "temperature": None if temperature is None or temperature < 0 else temperature,
+            "max_tokens": self.max_tokens,
+            "seconds": limits.timeout,
+            "turns": self.turns,
+            "strict": self.strict,
+            "limits": limits.limits(),
+            "record": None if run.dry_run else run.record,
+            "rehearsal": run.dry_run,
+        }
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ def synth(
     quiet: options.Quiet = False,
 ) -> None:
     """Synthesize planning tests. The same seed and shape give the same suite, byte by byte."""
-    from agenteval.api.planning import plan_suite
+    from agenteval.api.suites import plan_suite
     from agenteval.evaluators.planning.suite import case_line
 
     refuse_input(output, [lexicon], store=run.store)
@@ -217,7 +221,8 @@ def run_agent(
     refuse_input(runs, [suite, lexicon], store=run.store)
     check_record(run.record, [suite, lexicon, runs], model=agent.model, store=run.store)
     prepare = partial(
-        prepare_test, suite, agent.setup(limits, run), trials=trials, limit=limit, lexicon=lexicon,
+        prepare_test, suite, agent.agent, **agent.how(limits, run),
+        trials=trials, limit=limit, lexicon=lexicon,
         gate=gate, max_unscored=max_unscored, store=run.store, retry_failed=run.retry_failed,
     )  # fmt: skip
     report = _carried_out(prepare, test_bill, run, output, "planning", "trials")
@@ -270,7 +275,8 @@ def dissect(
 
     check_record(run.record, [suite, lexicon], model=agent.model, store=run.store)
     prepare = partial(
-        prepare_dissect, suite, agent.setup(limits, run), tries=tries, full=full, literal=literal,
+        prepare_dissect, suite, agent.agent, **agent.how(limits, run),
+        tries=tries, full=full, literal=literal,
         limit=limit, seed=seed, lexicon=lexicon, store=run.store,
     )  # fmt: skip
     finish(_carried_out(prepare, dissect_bill, run, output, "dissecting", "cases"), output)
@@ -307,7 +313,8 @@ def capability(
 
     check_record(run.record, [], model=agent.model, store=run.store)
     prepare = partial(
-        prepare_capability, agent.setup(limits, run), n=n, cases=cases, threshold=threshold,
+        prepare_capability, agent.agent, **agent.how(limits, run),
+        n=n, cases=cases, threshold=threshold,
         seed=seed, extended=extended, topics=topic or (), trials=trials, store=run.store,
         retry_failed=run.retry_failed,
     )  # fmt: skip

@@ -15,11 +15,11 @@ from agenteval.cli.job import Job, run_plan, say_plan
 
 if TYPE_CHECKING:
     from agenteval.evaluators.base import Evaluator
+    from agenteval.evaluators.utility.plan import CellPlan
     from agenteval.evaluators.utility.probes.injection import Injected
     from agenteval.evaluators.utility.probes.result import ProbeOptions
     from agenteval.evaluators.utility.probes.targets import AddedText, Target
     from agenteval.models.client import Client
-    from agenteval.pipeline import Plan
     from agenteval.records import Task
     from agenteval.stats.scores import ScoreTable
     from agenteval.store import Store
@@ -59,13 +59,13 @@ class Asking:
         tables = {}
         for name in OTHER_WAYS:
             judge, client = self._judges[name]
-            self._run(name, self.way_plan(judge), judge, client)
+            self._run(name, self.way_plan(judge), client)
             tables[name] = self.table(judge.source.sha256)
         return tables
 
-    def way_plan(self, judge: Evaluator) -> Plan:
+    def way_plan(self, judge: Evaluator) -> CellPlan:
         """What the store lacks of the originals by a judge that is asked in another way."""
-        from agenteval.pipeline import make_plan
+        from agenteval.evaluators.utility.plan import make_plan
 
         return make_plan(
             judge, self.material.items, self.material.criteria, self.store,
@@ -84,7 +84,7 @@ class Asking:
             return Injected((), plain, material.repeats)
         judge, client = self._judges[NAME]
         plan, copies = attack_plan(self, judge, targets, options)
-        self._run(NAME, plan, judge, client)
+        self._run(NAME, plan, client)
         table = scores_from_store(
             self.store,
             self.plain.source.sha256,
@@ -149,14 +149,14 @@ class Asking:
             spent = sum((self.store.usage(s.sha256) for s in sources), start=Usage())
             client.budget = self.job.limits.budget(spent)
 
-    def _run(self, name: str, plan: Plan, judge: Evaluator, client: Client | None) -> None:
-        from agenteval.pipeline import experiment_of
+    def _run(self, name: str, plan: CellPlan, client: Client | None) -> None:
+        from agenteval.evaluators.utility.plan import experiment_of
 
         self._limit(client)
-        with self.store.lock(experiment_of(judge, self.task.name)):
+        with self.store.lock(experiment_of(plan.evaluator, self.task.name)):
             note(f"probe of {name}:")
             say_plan(plan)
-            ended = run_plan(plan, judge, client, self.store, self.job)
+            ended = run_plan(plan, client, self.store, self.job)
         if ended is None:
             raise typer.Exit(say_interrupted())
         if ended.stopped:
@@ -166,10 +166,10 @@ class Asking:
 
 def attack_plan(
     asking: Asking, judge: Evaluator, targets: Sequence[Target], options: ProbeOptions
-) -> tuple[Plan, tuple[AddedText, ...]]:
+) -> tuple[CellPlan, tuple[AddedText, ...]]:
     """What the store lacks of attacked copies and controls of at least one target, and these."""
+    from agenteval.evaluators.utility.plan import joined, make_plan
     from agenteval.evaluators.utility.probes.targets import add_texts
-    from agenteval.pipeline import joined, make_plan
 
     material = asking.material
     copies = add_texts(targets, material.criteria, options.seed)

@@ -17,7 +17,7 @@ class Counts(Protocol):
     """What is counted while work goes on; `failures` by status."""
 
     @property
-    def calls_done(self) -> int: ...
+    def done(self) -> int: ...
     @property
     def usage(self) -> Usage: ...
     @property
@@ -56,8 +56,8 @@ def _lines(total: int, title: str, what: str) -> Callable[[Counts], None]:
     step = max(1, total // 10)
 
     def update(progress: Counts) -> None:
-        if progress.calls_done % step == 0 or progress.calls_done == total:
-            note(f"{title}: {progress.calls_done} of {total} {what}{_extra(progress)}")
+        if progress.done % step == 0 or progress.done == total:
+            note(f"{title}: {progress.done} of {total} {what}{_extra(progress)}")
 
     return update
 
@@ -88,8 +88,8 @@ def _bar(total: int, title: str, what: str) -> Iterator[Callable[[Counts], None]
 
         def update(progress: Counts) -> None:
             elapsed = bar.tasks[0].elapsed or 0.0
-            rate = f"{progress.calls_done / elapsed:.1f} {what}/s" if elapsed > 0 else ""
-            bar.update(task, completed=progress.calls_done, rate=rate, extra=_extra(progress))
+            rate = f"{progress.done / elapsed:.1f} {what}/s" if elapsed > 0 else ""
+            bar.update(task, completed=progress.done, rate=rate, extra=_extra(progress))
 
         yield update
 

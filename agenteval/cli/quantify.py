@@ -23,7 +23,8 @@ from agenteval.cli.outputs import check_record
 
 if TYPE_CHECKING:
     from agenteval.evaluators.base import Evaluator
-    from agenteval.pipeline import Ended, Plan
+    from agenteval.evaluators.utility.plan import CellPlan
+    from agenteval.experiment import Ended
     from agenteval.records import Criterion, Run, Task, View
     from agenteval.store import Store
 
@@ -100,7 +101,7 @@ def run_job(job: Job, *, dry_run: bool, as_json: bool) -> int:
     warn_list("about the criteria:", loaded.notes)
     if dry_run:
         return _dry(job, items, task, loaded.criteria.criteria, as_json=as_json)
-    from agenteval.pipeline import experiment_of, make_plan
+    from agenteval.evaluators.utility.plan import experiment_of, make_plan
     from agenteval.store import Store, default_path
 
     with Store(job.store or default_path()) as store:
@@ -113,12 +114,12 @@ def run_job(job: Job, *, dry_run: bool, as_json: bool) -> int:
                 repeats=job.repeats, retry_failed=job.retry_failed,
             )  # fmt: skip
             say_plan(plan)
-            ended = run_plan(plan, evaluator, client, store, job)
+            ended = run_plan(plan, client, store, job)
         return _finish(job, plan, ended, store, evaluator, as_json)
 
 
 def _finish(
-    job: Job, plan: Plan, ended: Ended | None, store: Store, evaluator: Evaluator, as_json: bool
+    job: Job, plan: CellPlan, ended: Ended | None, store: Store, evaluator: Evaluator, as_json: bool
 ) -> int:
     from agenteval.cli.ending import how_far, say_early
     from agenteval.cli.flags import flags_of
@@ -148,7 +149,7 @@ def _finish(
     return _gate(job, plan, report.failures)
 
 
-def _gate(job: Job, plan: Plan, failures: Any) -> int:
+def _gate(job: Job, plan: CellPlan, failures: Any) -> int:
     """3 when too large a share is unscored; what a judge cannot see is not held against it."""
     bad = sum(n for status, n in failures.items() if status != "unscored:unsupported")
     if plan.cells and bad / plan.cells > job.max_unscored:

@@ -14,7 +14,7 @@ from agenteval.errors import InputError
 if TYPE_CHECKING:
     from agenteval.evaluators.traces.annotations import Annotation
     from agenteval.evaluators.traces.taxonomy import Taxonomy
-    from agenteval.locating import TraceCase
+    from agenteval.evaluators.traces.trials import TraceCase
     from agenteval.records import Findings, Run
 
 Paths = Annotated[
@@ -84,7 +84,7 @@ def _reader(path: Path, run: Run) -> Callable[[], Run]:
 
 def read_cases(paths: Sequence[str], limit: int | None = None) -> list[TraceCase]:
     """The traces as cases of a campaign; only small ones stay in memory."""
-    from agenteval.locating import case_of
+    from agenteval.evaluators.traces.trials import case_of
 
     cases = []
     for run, again in each_trace(paths):

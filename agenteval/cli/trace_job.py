@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from agenteval.cli.console import note
-from agenteval.cli.ending import draining
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
+    from agenteval.evaluators.traces.finders import DetectorsFinder, LocatorFinder
     from agenteval.evaluators.traces.taxonomy import Taxonomy
-    from agenteval.finders import DetectorsFinder, LocatorFinder
-    from agenteval.locating import TraceCase
+    from agenteval.evaluators.traces.trials import TraceCase
+    from agenteval.evaluators.trials import TrialPlan
+    from agenteval.experiment import Ended
     from agenteval.models.client import Client
     from agenteval.models.limits import Limits
     from agenteval.store import Store
-    from agenteval.trialling import Ended
 
 _MOST_AT_ONCE = 8  # traces in memory
 
@@ -54,7 +54,7 @@ def make_finder(
     Raises InputError for the embedded model, which cannot be asked, and for options that cannot
     work.
     """
-    from agenteval.finders import DetectorsFinder, LocatorFinder
+    from agenteval.evaluators.traces.finders import DetectorsFinder, LocatorFinder
 
     if job.detectors_only:
         return DetectorsFinder(job.taxonomy), None
@@ -88,7 +88,8 @@ def run_job(job: LocateJob, store: Store, cases: Sequence[TraceCase]) -> tuple[s
     """Key of the finder, and how it ended; None when it was interrupted."""
     import asyncio
 
-    from agenteval.locating import EVALUATOR, finder_key, open_traces
+    from agenteval.evaluators.traces.finders import finder_key
+    from agenteval.evaluators.traces.trials import EVALUATOR, plan_findings
     from agenteval.store import Trials
     from agenteval.text import plural
 
@@ -98,31 +99,28 @@ def run_job(job: LocateJob, store: Store, cases: Sequence[TraceCase]) -> tuple[s
     with tables.lock(EVALUATOR, key):
         if client is not None:
             client.budget = job.limits.budget(tables.usage(EVALUATOR, key))
-        work = open_traces(store, cases, finder, retry_failed=job.retry_failed)
-        done = len(cases) - len(work)
+        plan = plan_findings(store, cases, finder, retry_failed=job.retry_failed)
+        left = len(plan.units)
+        done = len(cases) - left
         note(
-            f"{finder.name}: {plural(len(work), 'trace')} to examine"
+            f"{finder.name}: {plural(left, 'trace')} to examine"
             + (f", {done} done before" if done else "")
         )
         try:
-            return key, asyncio.run(_run(job, store, finder, client, work))
+            return key, asyncio.run(_run(job, store, plan, client))
         except KeyboardInterrupt:
             return key, None
 
 
-async def _run(
-    job: LocateJob, store: Store, finder: Any, client: Client | None, work: Sequence[TraceCase]
-) -> Ended:
+async def _run(job: LocateJob, store: Store, plan: TrialPlan[Any], client: Client | None) -> Ended:
     from agenteval.cli.progress import live
-    from agenteval.locating import run_finder
+    from agenteval.experiment import Experiment
 
     # rules compute: more at once would only hold more traces in memory
     at_once = min(job.limits.concurrency, _MOST_AT_ONCE) if client else 1
     try:
-        with live(len(work), "locating", "traces") as update:
-            return await run_finder(
-                store, finder, work, concurrency=at_once, on_progress=update, drain=draining()
-            )
+        with live(len(plan.units), "locating", "traces") as update:
+            return await Experiment(plan, store, workers=at_once, on_interrupt=note).run(update)
     finally:
         if client is not None:
             await client.close()

@@ -20,8 +20,8 @@ from agenteval.cli.trace_job import LocateJob
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from agenteval.locating import Stored, TraceCase
-    from agenteval.trialling import Ended
+    from agenteval.evaluators.traces.trials import Stored, TraceCase
+    from agenteval.experiment import Ended
 
 
 class Mode(StrEnum):
@@ -118,7 +118,7 @@ def _check_names(cases: Sequence[TraceCase], folder: Path) -> None:
 
 
 def _locate(job: LocateJob, cases: Sequence[TraceCase]) -> tuple[list[Stored], Ended | None]:
-    from agenteval.locating import load_findings
+    from agenteval.evaluators.traces.trials import load_findings
     from agenteval.store import Store, default_path
 
     with Store(job.store or default_path()) as store:

@@ -33,7 +33,7 @@ def _nothing() -> Usage:
 
 @dataclass
 class _Progress:
-    calls_done: int = 0
+    done: int = 0
     usage: Usage = field(default_factory=_nothing)
     failures: Counter[str] = field(default_factory=Counter)
 
@@ -172,7 +172,7 @@ def _make(
                 except PlantError as error:
                     harvest.failed.append(str(error))
                     progress.failures["not made"] += 1
-                progress.calls_done += 1
+                progress.done += 1
                 update(progress)
                 if interrupts():
                     raise KeyboardInterrupt

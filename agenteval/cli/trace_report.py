@@ -141,7 +141,7 @@ def _stored(
     store: Path | None, keys: set[str] | None, *, needed: bool
 ) -> tuple[list[Finder], dict[str, Outline], list[Unfinished]]:
     from agenteval.cli import begun
-    from agenteval.locating import EVALUATOR, load_findings, load_outlines
+    from agenteval.evaluators.traces.trials import EVALUATOR, load_findings, load_outlines
     from agenteval.report.traces_material import Finder
     from agenteval.store import Store, default_path
     from agenteval.store.unfinished import unfinished_trials

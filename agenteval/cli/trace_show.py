@@ -117,7 +117,7 @@ def _said(
 
 def _stored(run: Run, store: Path | None) -> list[tuple[str, Findings]]:
     from agenteval.evaluators.traces.outline import trace_key
-    from agenteval.locating import load_findings
+    from agenteval.evaluators.traces.trials import load_findings
     from agenteval.store import Store, default_path
 
     with Store(store or default_path(), create=False) as opened, opened.snapshot():

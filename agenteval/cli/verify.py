@@ -27,9 +27,9 @@ from agenteval.errors import InputError
 
 if TYPE_CHECKING:
     from agenteval.cli.flags import Flags
+    from agenteval.evaluators.utility.plan import Item
     from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
     from agenteval.evaluators.utility.verify.options import VerifyOptions
-    from agenteval.pipeline import Item
     from agenteval.records import CriteriaSet, Criterion, Task
     from agenteval.records.verification import VerifiedSet
     from agenteval.verification import Copies, Material
@@ -248,7 +248,7 @@ def _round(
     """Judge and verify once: the exit code, the result unless it had to stop, and the probes."""
     from agenteval.cli.flags import flags_of
     from agenteval.cli.probes import run_probes
-    from agenteval.pipeline import experiment_of
+    from agenteval.evaluators.utility.plan import experiment_of
     from agenteval.store import Store, default_path
     from agenteval.verification import plan_verification, verify_stored
 
@@ -259,7 +259,7 @@ def _round(
             relabel(store, material.criteria)
             plan = plan_verification(evaluator, material, store, retry_failed=job.retry_failed)
             say_plan(plan)
-            ended = run_plan(plan, evaluator, client, store, job)
+            ended = run_plan(plan, client, store, job)
         if ended is None:
             return say_interrupted(), None, ()
         if ended.stopped:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agenteval.errors import (
     BadRequest,
@@ -31,6 +31,9 @@ from agenteval.records import (
 )
 from agenteval.text import redacted
 
+if TYPE_CHECKING:
+    from agenteval.store import Store
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -50,10 +53,36 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One result per criterion of the unit, in its order, and the record of the call."""
+    """One result per criterion of the unit, in its order, and the record of the call.
+
+    `attempt` is that of the unit.
+    """
 
     results: tuple[Result, ...]
     call: CallRecord
+    attempt: int = 0
+
+    @property
+    def usage(self) -> Usage:
+        """What the call took."""
+        return self.call.usage
+
+    @property
+    def broken(self) -> tuple[str, str] | None:
+        """Status and message where the infrastructure failed the call."""
+        first = next((r for r in self.results if isinstance(r, Failure)), None)
+        if first is None or not first.retry_on_resume:
+            return None
+        return first.status, first.message
+
+    @property
+    def statuses(self) -> tuple[str, ...]:
+        """What is counted of it: every Score as `scored`, every Failure under its status."""
+        return tuple(r.status if isinstance(r, Failure) else "scored" for r in self.results)
+
+    async def keep(self, store: Store) -> None:
+        """Store it; returns when it is durable."""
+        await store.commit(self.results, self.call, attempt=self.attempt)
 
 
 class Evaluator(Protocol):

@@ -31,10 +31,10 @@ from agenteval.trust.ratings import (
     Floats,
     Levels,
     Measure,
-    Word,
-    in_order,
+    RunRatings,
     levels_of,
     listed,
+    shared_criteria,
 )
 
 
@@ -124,7 +124,7 @@ def agree(
     """
     options = options or AgreeOptions()
     judge, labels = judge.of(variant=ORIGINAL), labels.of(variant=ORIGINAL)
-    names = in_order(criteria, [judge, labels])
+    names = shared_criteria(criteria, [judge, labels])
     if not names:
         raise InputError(
             f"no criterion is rated by both: the judge rated {listed(judge, 'criterion')}; "
@@ -135,22 +135,29 @@ def agree(
             f"no run is rated by both: the judge rated {listed(judge, 'run')}; "
             f"the labels are of {listed(labels, 'run')}"
         )
-    found = []
+    agreements = []
     for name in names:
-        own = [table.of(criterion=name) for table in (judge, labels)]
-        levels = levels_of(name, criteria, own)
-        found.append(_compare(name, Word.of(own[0], levels), Word.of(own[1], levels), options))
-    return found
+        tables = [table.of(criterion=name) for table in (judge, labels)]
+        levels = levels_of(name, criteria, tables)
+        by_judge, by_person = (RunRatings.of(table, levels) for table in tables)
+        agreements.append(_agreement(name, by_judge, by_person, options))
+    return agreements
 
 
-def _compare(name: str, judge: Word, label: Word, options: AgreeOptions) -> Agreement:
-    runs = [r for r in judge.row if r in label.row]
-    both = [r for r in runs if not judge.why[judge.row[r]] and not label.why[label.row[r]]]
-    ours, theirs = (np.array([w.row[r] for r in both], dtype=np.intp) for w in (judge, label))
+def _agreement(name: str, judge: RunRatings, label: RunRatings, options: AgreeOptions) -> Agreement:
+    runs = [r for r in judge.position if r in label.position]
+    both = [
+        r
+        for r in runs
+        if not judge.reason[judge.position[r]] and not label.reason[label.position[r]]
+    ]
+    of_judge, of_label = (
+        np.array([rater.position[run] for run in both], dtype=np.intp) for rater in (judge, label)
+    )
     case = np.array([judge.case_of(r) or label.case_of(r) or r for r in both], dtype=object)
     clusters = case if len(set(case)) < len(case) else None
-    pair = np.column_stack([label.level[theirs], judge.level[ours]])
-    means = np.column_stack([label.mean[theirs], judge.mean[ours]])
+    pair = np.column_stack([label.level[of_label], judge.level[of_judge]])
+    means = np.column_stack([label.mean[of_label], judge.mean[of_judge]])
     nominal = judge.levels.measure == "nominal"
     unaveraged = "nominal: counted, not averaged" if nominal else ""
     failures: Counter[str] = Counter()
@@ -165,7 +172,7 @@ def _compare(name: str, judge: Word, label: Word, options: AgreeOptions) -> Agre
         **_on_means(means, clusters, unaveraged, options),
         levels=judge.levels.names,
         confusion=_confusion(pair, len(judge.levels.names)),
-        tied=int(judge.tied[ours].sum()),
+        tied=int(judge.tied[of_judge].sum()),
         left_out=_left_out(judge, label),
         failures=dict(failures),
         corrected=_corrected(judge, label, both, options),
@@ -191,17 +198,26 @@ def _on_levels(
     compared = means if levels.measure == "interval" else pair
     alpha = krippendorff_alpha(compared, levels.measure, clusters=clusters, bootstrap=draw())
     if not levels.names:
-        nothing = _nothing("a number without levels")
-        return {"exact": nothing, "kappa": nothing, "weighted": nothing, "alpha": honest(alpha)}
+        nothing = _undefined("a number without levels")
+        return {
+            "exact": nothing,
+            "kappa": nothing,
+            "weighted": nothing,
+            "alpha": unless_collapsed(alpha),
+        }
     places = list(range(len(levels.names)))
     plain = cohen_kappa(pair, categories=places, clusters=clusters, bootstrap=draw())
-    weighted = _nothing("levels without an order have no weights")
+    weighted = _undefined("levels without an order have no weights")
     if levels.measure != "nominal":
         weighted = cohen_kappa(
             pair, weights="quadratic", categories=places, clusters=clusters, bootstrap=draw()
         ).coefficient
-    found = {"exact": plain.agreement, "kappa": plain.coefficient, "weighted": weighted}
-    return {name: honest(one) for name, one in (found | {"alpha": alpha}).items()}
+    return {
+        "exact": unless_collapsed(plain.agreement),
+        "kappa": unless_collapsed(plain.coefficient),
+        "weighted": unless_collapsed(weighted),
+        "alpha": unless_collapsed(alpha),
+    }
 
 
 def _on_means(
@@ -213,7 +229,7 @@ def _on_means(
     case = None if clusters is None else clusters[known]
     figures = {"spearman": _spearman(label, judge, case, options)}
     if unaveraged or not known.any():
-        nothing = _nothing(unaveraged or "no values")
+        nothing = _undefined(unaveraged or "no values")
         figures |= {} if known.any() else {"spearman": nothing}
         return figures | {"judge_mean": None, "label_mean": None, "bias": nothing}
     bias = mean_over_cases(judge - label, case, (-1, 1))
@@ -221,7 +237,7 @@ def _on_means(
     return figures | means_of | {"bias": bias}
 
 
-def _nothing(reason: str) -> Interval:
+def _undefined(reason: str) -> Interval:
     return Interval(None, None, None, None, 0, None, "none", reason)
 
 
@@ -229,13 +245,13 @@ def _spearman(
     first: Floats, second: Floats, clusters: Cases | None, options: AgreeOptions
 ) -> Interval:
     """Rank correlation with an interval over cases; the analytic one takes runs as independent."""
-    found = spearman(first, second)
-    if found.mean is None:
-        return found
+    coefficient = spearman(first, second)
+    if coefficient.mean is None:
+        return coefficient
     drawn = bootstrap_interval(
         lambda a, b: spearman(a, b).mean, [first, second], clusters, how=options.bootstrap()
     )
-    return honest(replace(drawn, method=f"Spearman; {drawn.method}"))
+    return unless_collapsed(replace(drawn, method=f"Spearman; {drawn.method}"))
 
 
 def mean_over_cases(
@@ -244,38 +260,39 @@ def mean_over_cases(
     """Mean of one value per run; without clusters the interval bounds what was never seen."""
     if clusters is None:
         return bounded_interval(values, bounds)
-    return honest(mean_interval(values.tolist(), clusters.tolist(), bounds=bounds))
+    return unless_collapsed(mean_interval(values.tolist(), clusters.tolist(), bounds=bounds))
 
 
-def honest(found: Interval) -> Interval:
+def unless_collapsed(interval: Interval) -> Interval:
     """The interval, unless it has no width: that only says that equal cases resample alike."""
-    if found.low is None or found.high is None or found.high - found.low > 1e-9:
-        return found
+    if interval.low is None or interval.high is None or interval.high - interval.low > 1e-9:
+        return interval
     reason = "every resample gives the same value: no interval"
-    return replace(found, low=None, high=None, se=None, reason=reason)
+    return replace(interval, low=None, high=None, se=None, reason=reason)
 
 
-def _left_out(judge: Word, label: Word) -> dict[str, int]:
+def _left_out(judge: RunRatings, label: RunRatings) -> dict[str, int]:
     """Runs that are not compared, by reason."""
     count: Counter[str] = Counter()
-    for run in judge.row.keys() | label.row.keys():
-        if run not in label.row:
+    for run in judge.position.keys() | label.position.keys():
+        if run not in label.position:
             count["not labelled"] += 1
-        elif run not in judge.row:
+        elif run not in judge.position:
             count["not judged"] += 1
         else:
-            ours, theirs = judge.why[judge.row[run]], label.why[label.row[run]]
-            if ours == theirs == "not_applicable":
+            by_judge = judge.reason[judge.position[run]]
+            by_person = label.reason[label.position[run]]
+            if by_judge == by_person == "not_applicable":
                 count["not applicable for both"] += 1
-            elif ours:
-                count[f"judge: {ours.replace('_', ' ')}"] += 1
-            elif theirs:
-                count[f"label: {theirs.replace('_', ' ')}"] += 1
+            elif by_judge:
+                count[f"judge: {by_judge.replace('_', ' ')}"] += 1
+            elif by_person:
+                count[f"label: {by_person.replace('_', ' ')}"] += 1
     return dict(sorted(count.items()))
 
 
 def _corrected(
-    judge: Word, label: Word, both: Sequence[str], options: AgreeOptions
+    judge: RunRatings, label: RunRatings, both: Sequence[str], options: AgreeOptions
 ) -> Corrected | None:
     """Share of good runs among the unlabelled ones; None without a cut.
 
@@ -287,32 +304,38 @@ def _corrected(
         cut = judge.levels.values[1]
     if cut is None or judge.levels.values is None:
         return None
-    said = [judge.good(r, cut) for r in judge.row if r not in label.row]
-    judged = [s for s in said if s is not None]
-    pairs = [(label.good(r, cut), judge.good(r, cut)) for r in both]
-    bad = [ours for theirs, ours in pairs if theirs is False and ours is not None]
-    good = [ours for theirs, ours in pairs if theirs is True and ours is not None]
+    unlabelled = [judge.good(run, cut) for run in judge.position if run not in label.position]
+    judged = [good for good in unlabelled if good is not None]
+    pairs = [(label.good(run, cut), judge.good(run, cut)) for run in both]
+    bad = [judged for labelled, judged in pairs if labelled is False and judged is not None]
+    good = [judged for labelled, judged in pairs if labelled is True and judged is not None]
     return corrected_rate(
         (sum(judged), len(judged)), (bad.count(False), len(bad)), (sum(good), len(good))
     )
 
 
-def _warnings(one: Agreement, options: AgreeOptions) -> list[str]:
-    said = []
-    n = one.compared
-    if n < one.n:
-        said.append(f"{one.n - n} of {one.n} runs rated by both have no level of the scale: equal "
-                    f"levels, kappa and alpha are over {n}")  # fmt: skip
+def _warnings(agreement: Agreement, options: AgreeOptions) -> list[str]:
+    warnings = []
+    n = agreement.compared
+    if n < agreement.n:
+        warnings.append(
+            f"{agreement.n - n} of {agreement.n} runs rated by both have no level of the scale: "
+            f"equal levels, kappa and alpha are over {n}"
+        )
     if n < options.few:
         text = f"{n} runs rated by both, fewer than {options.few}"
         ends = proportion_interval(round(0.8 * n), n) if n else None
         if ends is not None and ends.low is not None and ends.high is not None:
             text += (f": {round(0.8 * n)} of {n} equal would mean anything from "
                      f"{ends.low:.0%} to {ends.high:.0%}")  # fmt: skip
-        said.append(text)
-    if one.cases < min(one.n, 20):
-        said.append(f"{one.cases} cases, fewer than 20: intervals over cases are too narrow")
-    rows = [sum(row) > 0 for row in one.confusion]
-    if one.n and sum(rows) == 1:
-        said.append(f"all labels are {one.levels[rows.index(True)]!r}: kappa and alpha say nothing")
-    return said
+        warnings.append(text)
+    if agreement.cases < min(agreement.n, 20):
+        warnings.append(
+            f"{agreement.cases} cases, fewer than 20: intervals over cases are too narrow"
+        )
+    rows = [sum(row) > 0 for row in agreement.confusion]
+    if agreement.n and sum(rows) == 1:
+        warnings.append(
+            f"all labels are {agreement.levels[rows.index(True)]!r}: kappa and alpha say nothing"
+        )
+    return warnings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -19,9 +19,18 @@ from agenteval.stats.multiple import adjust
 from agenteval.stats.paired import sign_flip_test
 from agenteval.stats.sample_size import FEWEST, cases_to_exclude, smallest_difference
 from agenteval.stats.scores import ORIGINAL, Floats, ScoreTable
+from agenteval.trust.pairing import (
+    PairBy,
+    PairKey,
+    PairMeans,
+    chosen_criteria,
+    means_by_pair,
+    nothing_common,
+    pair_key,
+    pair_keys,
+    successes,
+)
 
-SUCCESS = "success"
-PairBy = Literal["case", "system", "run"]
 Verdict = Literal["better", "worse", "no difference", "identical", "cannot tell"]
 
 _DIGITS = 12  # means that differ by rounding only are ties
@@ -123,10 +132,6 @@ class Comparison:
     rows: tuple[Row, ...]
 
 
-_Cell = tuple[str, str]  # case, and what is paired within it
-_Values = Mapping[_Cell, float]
-
-
 def compare(
     first: ScoreTable,
     second: ScoreTable,
@@ -150,13 +155,13 @@ def compare(
     for side, table in zip(("first", "second"), tables, strict=True):
         if not len(table):
             raise InputError(f"the {side} side has no ratings", "compare")
-    cells = tuple(_cells(t, pair_by) for t in tables)
+    cells = tuple(pair_keys(t, pair_by) for t in tables)
     both = set(cells[0]) & set(cells[1])
     names = [{case for case, _ in c} for c in cells]
     common = tuple(sorted({case for case, _ in both}))
     if not common:
-        raise InputError(_nothing_common(names, pair_by), "compare")
-    wanted = _wanted(tables, criteria)
+        raise InputError(nothing_common(names, pair_by), "compare")
+    wanted = chosen_criteria(tables, criteria)
     rated = {n for t in tables for n in t.present("criterion")}
     rows = [
         (_criterion_row if name in rated else _success_row)(name, tables, both, pair_by, chosen)
@@ -174,73 +179,12 @@ def compare(
     )
 
 
-# ---- pairing -------------------------------------------------------------------------------------
-
-
-def _key(table: ScoreTable, pair_by: PairBy, case: int, system: int, run: int) -> _Cell:
-    if pair_by == "case":
-        return table.case.names[case], ""
-    if pair_by == "run":
-        return table.case.names[case], table.run.names[run]
-    return table.case.names[case], table.system.names[system] if system >= 0 else ""
-
-
-def _cells(table: ScoreTable, pair_by: PairBy) -> set[_Cell]:
-    _, at = np.unique(table.run.codes, return_index=True)
-    codes = zip(table.case.codes[at], table.system.codes[at], table.run.codes[at], strict=True)
-    return {_key(table, pair_by, c, s, r) for c, s, r in codes}
-
-
-def _nothing_common(names: Sequence[set[str]], pair_by: PairBy) -> str:
-    a, b = len(names[0]), len(names[1])
-    if names[0] & names[1]:
-        return f"the two sides have cases in common, but no {pair_by} within them"
-    return f"the two sides have no case in common ({a} cases and {b} cases)"
-
-
-def _wanted(tables: Sequence[ScoreTable], criteria: Sequence[str] | None) -> list[str]:
-    known = sorted({n for t in tables for n in t.present("criterion")})
-    if SUCCESS not in known and _outcomes_differ(tables):
-        known.append(SUCCESS)
-    if criteria is None:
-        return known
-    for name in criteria:
-        if name not in known:
-            raise InputError(
-                f"criterion {name!r} is not rated here; there are {', '.join(known)}", "--criterion"
-            )
-    return list(dict.fromkeys(criteria))
-
-
-def _successes(table: ScoreTable) -> dict[str, tuple[int, int, int, int]]:
-    """Case, system and run code with success (1, 0, -1), by run."""
-    _, place = np.unique(table.run.codes, return_index=True)
-    return {
-        table.run.names[table.run.codes[i]]: (
-            int(table.case.codes[i]), int(table.system.codes[i]), int(table.run.codes[i]),
-            int(table.success[i]),
-        )
-        for i in place
-    }  # fmt: skip
-
-
-def _outcomes_differ(tables: Sequence[ScoreTable]) -> bool:
-    """Success is known on both sides, and these are not the same runs rated twice."""
-    found = [{run: s[3] for run, s in _successes(t).items()} for t in tables]
-    shared = found[0].keys() & found[1].keys()
-    same = bool(shared) and all(found[0][run] == found[1][run] for run in shared)
-    return not same and all(any(s >= 0 for s in side.values()) for side in found)
-
-
-def _means(pairs: Sequence[tuple[_Cell, float]]) -> _Values:
-    grouped: defaultdict[_Cell, list[float]] = defaultdict(list)
-    for cell, value in pairs:
-        grouped[cell].append(value)
-    return {cell: math.fsum(v) / len(v) for cell, v in grouped.items()}
-
-
 def _criterion_row(
-    name: str, tables: Sequence[ScoreTable], both: set[_Cell], pair_by: PairBy, how: CompareOptions
+    name: str,
+    tables: Sequence[ScoreTable],
+    both: set[PairKey],
+    pair_by: PairBy,
+    how: CompareOptions,
 ) -> Row:
     cases = {case for case, _ in both}
     sides, counts, failed = [], [], set()
@@ -250,11 +194,11 @@ def _criterion_row(
         own = own.where(inside[own.case.codes])
         matrix = own.matrix()
         pairs = [
-            (_key(own, pair_by, c, s, r), float(v))
+            (pair_key(own, pair_by, c, s, r), float(v))
             for c, s, r, v in zip(matrix.case, matrix.system, matrix.run, matrix.mean, strict=True)
             if not math.isnan(v)
         ]
-        sides.append(_means(pairs))
+        sides.append(means_by_pair(pairs))
         counts.append(_counts(own))
         failed |= {own.case.names[c] for c in np.unique(own.case.codes[own.failed])}
     return _row(name, (sides[0], sides[1]), (counts[0], counts[1]), (both, failed), how)
@@ -277,15 +221,19 @@ def _counts(table: ScoreTable) -> Counts:
 
 
 def _success_row(
-    name: str, tables: Sequence[ScoreTable], both: set[_Cell], pair_by: PairBy, how: CompareOptions
+    name: str,
+    tables: Sequence[ScoreTable],
+    both: set[PairKey],
+    pair_by: PairBy,
+    how: CompareOptions,
 ) -> Row:
     """Runs of unknown success are left out and counted; nobody failed to rate them."""
     cases = {case for case, _ in both}
     sides, counts = [], []
     for table in tables:
-        runs = [s for s in _successes(table).values() if table.case.names[s[0]] in cases]
-        known = [(_key(table, pair_by, c, s, r), float(ok)) for c, s, r, ok in runs if ok >= 0]
-        sides.append(_means(known))
+        runs = [s for s in successes(table).values() if table.case.names[s[0]] in cases]
+        known = [(pair_key(table, pair_by, c, s, r), float(ok)) for c, s, r, ok in runs if ok >= 0]
+        sides.append(means_by_pair(known))
         unknown = Counter({"unknown": len(runs) - len(known)})
         counts.append(Counts(len(runs), len(known), dict(+unknown), 0))
     gone = cases - ({case for case, _ in sides[0]} & {case for case, _ in sides[1]})
@@ -296,11 +244,11 @@ def _success_row(
 
 
 def _by_case(
-    sides: tuple[_Values, _Values], both: set[_Cell]
+    sides: tuple[PairMeans, PairMeans], both: set[PairKey]
 ) -> tuple[list[str], tuple[Floats, Floats]]:
     """Cases in sorted order and their mean on either side, over what both have."""
     cells = sorted(c for c in both if c in sides[0] and c in sides[1])
-    grouped: defaultdict[str, list[_Cell]] = defaultdict(list)
+    grouped: defaultdict[str, list[PairKey]] = defaultdict(list)
     for cell in cells:
         grouped[cell[0]].append(cell)
     means = [
@@ -312,9 +260,9 @@ def _by_case(
 
 def _row(
     name: str,
-    sides: tuple[_Values, _Values],
+    sides: tuple[PairMeans, PairMeans],
     counts: tuple[Counts, Counts],
-    common: tuple[set[_Cell], set[str]],
+    common: tuple[set[PairKey], set[str]],
     how: CompareOptions,
 ) -> Row:
     both, failed = common

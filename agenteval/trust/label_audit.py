@@ -101,13 +101,13 @@ def audit(
     """
     table = table.of(variant=ORIGINAL)
     _check_labels(table)
-    found: dict[int, list[Witness]] = {}
+    witnesses: dict[int, list[Witness]] = {}
     for name in table.present("criterion"):
         own = _Ratings(name, table.of(criterion=name))
         for run, witness in own.witnesses(auc, min_group):
-            found.setdefault(run, []).append(witness)
+            witnesses.setdefault(run, []).append(witness)
     first = {int(run): at for at, run in reversed(list(enumerate(table.run.codes)))}
-    suspects = [_suspect(table, first[run], witnesses) for run, witnesses in found.items()]
+    suspects = [_suspect(table, first[run], heard) for run, heard in witnesses.items()]
     listed = [s for s in suspects if s.against or s.outlying >= outlying]
     return sorted(listed, key=lambda s: (-len(s.against), -s.outlying, s.run))
 
@@ -180,21 +180,23 @@ class _Ratings:
             place[rows] = np.arange(len(rows))
         wins = self._wins(order)
         total = int(wins[self.good].sum())
-        found = []
+        witnesses = []
         members = np.argsort(self.case, kind="stable")
         _, starts = np.unique(self.case[members], return_index=True)
         for rows in np.split(members, starts[1:]):
             gone = {side: np.sort(place[rows[self.good[rows] == side]]) for side in (True, False)}
             others = {side: _Others(group[side], gone[side]) for side in (True, False)}
-            if min(one.size for one in others.values()) < min_group:
+            if min(group.size for group in others.values()) < min_group:
                 continue
             # a pair within the case was taken off twice
             within = _doubled_wins(*(group[side][gone[side]] for side in (True, False)))
             left = total - int(wins[rows].sum()) + within
             area = left / (2 * others[True].size * others[False].size)
             if area > auc:
-                found += [(int(self.run[row]), self._witness(row, area, others)) for row in rows]
-        return found
+                witnesses += [
+                    (int(self.run[row]), self._witness(row, area, others)) for row in rows
+                ]
+        return witnesses
 
     def _ordered(self, side: bool) -> Rows:
         """Rows of one label by ascending mean."""

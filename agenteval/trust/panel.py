@@ -1,4 +1,4 @@
-"""Several raters: how far people agree among themselves, and what each judge adds to a jury."""
+"""Several raters: how far people agree among themselves, and what each judge adds to a panel."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from agenteval.stats.correlation import spearman
 from agenteval.stats.interval import Interval
 from agenteval.stats.proportion import proportion_interval
 from agenteval.stats.scores import ORIGINAL, ScoreTable
-from agenteval.trust.agreement import AgreeOptions, honest, mean_over_cases
-from agenteval.trust.ratings import Cases, Measure, Word, in_order, levels_of
+from agenteval.trust.agreement import AgreeOptions, mean_over_cases, unless_collapsed
+from agenteval.trust.ratings import Cases, Measure, RunRatings, levels_of, shared_criteria
 
 
 @dataclass(frozen=True)
-class Ceiling:
+class RaterAgreement:
     """How far raters agree among themselves on one criterion; a judge can hardly do better.
 
     `exact` is the share of equal pairs of ratings, mean over the `n` runs with two raters or more.
@@ -32,12 +32,12 @@ class Ceiling:
 
 
 @dataclass(frozen=True)
-class Juror:
-    """One judge of a jury, all figures on the runs that the whole jury and the labels rate.
+class PanelMember:
+    """One judge of a panel, all figures on the runs that the whole panel and the labels rate.
 
     `error` is the mean of |judge - label| as a share of the scale, `spearman` the rank correlation
-    with the labels. `without` is the error of the jury's mean without this judge, and `change` is
-    that minus the whole jury's, paired by run: above 0 the jury is better with this judge.
+    with the labels. `without` is the error of the panel's mean without this judge, and `change` is
+    that minus the whole panel's, paired by run: above 0 the panel is better with this judge.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Juror:
 
 
 @dataclass(frozen=True)
-class Jury:
+class Panel:
     """The mean of several judges against labels on one criterion."""
 
     criterion_id: str
@@ -56,29 +56,31 @@ class Jury:
     cases: int
     error: Interval
     spearman: float | None
-    jurors: tuple[Juror, ...]
+    members: tuple[PanelMember, ...]
 
 
-def among(
+def agreement_among(
     raters: Mapping[str, ScoreTable],
     criteria: Sequence[Criterion] = (),
     options: AgreeOptions | None = None,
-) -> list[Ceiling]:
+) -> list[RaterAgreement]:
     """Agreement of several raters on every criterion that at least two of them rated."""
     options = options or AgreeOptions()
     tables = {name: table.of(variant=ORIGINAL) for name, table in raters.items()}
-    ceilings = []
-    for criterion in in_order(criteria, list(tables.values()), at_least=2):
-        own = {name: table.of(criterion=criterion) for name, table in tables.items()}
-        levels = levels_of(criterion, criteria, list(own.values()))
-        words = {name: Word.of(table, levels) for name, table in own.items() if len(table)}
-        ceilings.append(_ceiling(criterion, words, levels.measure, options))
-    return ceilings
+    agreements = []
+    for criterion in shared_criteria(criteria, list(tables.values()), at_least=2):
+        rated = {name: table.of(criterion=criterion) for name, table in tables.items()}
+        levels = levels_of(criterion, criteria, list(rated.values()))
+        ratings = {
+            name: RunRatings.of(table, levels) for name, table in rated.items() if len(table)
+        }
+        agreements.append(_agreement_among(criterion, ratings, levels.measure, options))
+    return agreements
 
 
-def jury(
+def panel(
     judges: Mapping[str, ScoreTable], labels: ScoreTable, criteria: Sequence[Criterion] = ()
-) -> list[Jury]:
+) -> list[Panel]:
     """What the mean of the judges is worth, and what changes without each.
 
     Per criterion that all judges and the labels rated on a scale (no nominal levels);
@@ -87,31 +89,31 @@ def jury(
     worse on others; hence the figures per judge. Raises ValueError for fewer than two judges.
     """
     if len(judges) < 2:
-        raise ValueError("a jury needs two judges or more")
+        raise ValueError("a panel needs two judges or more")
     tables = [t.of(variant=ORIGINAL) for t in (*judges.values(), labels)]
-    found = []
-    for criterion in in_order(criteria, tables):
-        own = [table.of(criterion=criterion) for table in tables]
-        levels = levels_of(criterion, criteria, own)
+    panels = []
+    for criterion in shared_criteria(criteria, tables):
+        ratings = [table.of(criterion=criterion) for table in tables]
+        levels = levels_of(criterion, criteria, ratings)
         if levels.values is not None:
-            words = [Word.of(table, levels) for table in own]
-            found.append(_jury(criterion, tuple(judges), words))
-    return found
+            raters = [RunRatings.of(table, levels) for table in ratings]
+            panels.append(_panel(criterion, tuple(judges), raters))
+    return panels
 
 
-def _ceiling(
-    name: str, words: Mapping[str, Word], measure: Measure, options: AgreeOptions
-) -> Ceiling:
+def _agreement_among(
+    name: str, raters: Mapping[str, RunRatings], measure: Measure, options: AgreeOptions
+) -> RaterAgreement:
     """Alpha and equal pairs over the runs that two raters or more rated."""
-    runs = list(dict.fromkeys(run for word in words.values() for run in word.row))
-    data = np.full((len(runs), len(words)), np.nan)
-    for j, word in enumerate(words.values()):
-        source = word.mean if measure == "interval" else word.level
+    runs = list(dict.fromkeys(run for ratings in raters.values() for run in ratings.position))
+    data = np.full((len(runs), len(raters)), np.nan)
+    for j, ratings in enumerate(raters.values()):
+        source = ratings.mean if measure == "interval" else ratings.level
         for i, run in enumerate(runs):
-            if run in word.row:
-                data[i, j] = source[word.row[run]]
+            if run in ratings.position:
+                data[i, j] = source[ratings.position[run]]
     shared = (~np.isnan(data)).sum(axis=1) >= 2
-    clusters = _clusters([r for r, s in zip(runs, shared, strict=True) if s], [*words.values()])
+    clusters = _clusters([r for r, s in zip(runs, shared, strict=True) if s], [*raters.values()])
     data = data[shared]
     counts = level_counts(data, np.unique(data[~np.isnan(data)]))
     number = counts.sum(axis=1)
@@ -121,24 +123,26 @@ def _ceiling(
     else:
         exact = mean_over_cases(equal, clusters, (0, 1))
     alpha = krippendorff_alpha(data, measure, clusters=clusters, bootstrap=options.bootstrap())
-    return Ceiling(name, tuple(words), len(data), exact, honest(alpha))
+    return RaterAgreement(name, tuple(raters), len(data), exact, unless_collapsed(alpha))
 
 
-def _jury(criterion: str, names: Sequence[str], words: Sequence[Word]) -> Jury:
-    """`words` are those of the judges in the order of `names`, then the labels."""
+def _panel(criterion: str, names: Sequence[str], raters: Sequence[RunRatings]) -> Panel:
+    """`raters` are those of the judges in the order of `names`, then the labels."""
     runs = [
-        r for r in words[0].row if all(r in w.row and not np.isnan(w.mean[w.row[r]]) for w in words)
+        run
+        for run in raters[0].position
+        if all(run in r.position and not np.isnan(r.mean[r.position[run]]) for r in raters)
     ]
-    clusters = _clusters(runs, words)
-    values = np.array([[w.mean[w.row[r]] for w in words] for r in runs], dtype=np.float64)
-    values = values.reshape(len(runs), len(words))
+    clusters = _clusters(runs, raters)
+    values = np.array([[r.mean[r.position[run]] for r in raters] for run in runs], dtype=np.float64)
+    values = values.reshape(len(runs), len(raters))
     ratings, label = values[:, :-1], values[:, -1]
     whole = np.abs(ratings.mean(axis=1) - label)
-    jurors = []
+    members = []
     for j, name in enumerate(names):
         rest = np.abs(np.delete(ratings, j, axis=1).mean(axis=1) - label)
-        jurors.append(
-            Juror(
+        members.append(
+            PanelMember(
                 name,
                 mean_over_cases(np.abs(ratings[:, j] - label), clusters, (0, 1)),
                 spearman(ratings[:, j], label).mean,
@@ -148,12 +152,17 @@ def _jury(criterion: str, names: Sequence[str], words: Sequence[Word]) -> Jury:
         )
     cases = len(runs) if clusters is None else len(set(clusters))
     agreed = spearman(ratings.mean(axis=1), label).mean
-    return Jury(
-        criterion, len(runs), cases, mean_over_cases(whole, clusters, (0, 1)), agreed, tuple(jurors)
+    return Panel(
+        criterion,
+        len(runs),
+        cases,
+        mean_over_cases(whole, clusters, (0, 1)),
+        agreed,
+        tuple(members),
     )
 
 
-def _clusters(runs: Sequence[str], words: Sequence[Word]) -> Cases | None:
+def _clusters(runs: Sequence[str], raters: Sequence[RunRatings]) -> Cases | None:
     """Case of each run; None when every run is a case of its own."""
-    case = [next((c for w in words if (c := w.case_of(r))), r) for r in runs]
+    case = [next((c for rater in raters if (c := rater.case_of(run))), run) for run in runs]
     return np.array(case, dtype=object) if len(set(case)) < len(case) else None

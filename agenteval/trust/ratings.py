@@ -44,63 +44,63 @@ def levels_of(name: str, criteria: Sequence[Criterion], tables: Sequence[ScoreTa
         return Levels(criterion.accepted_values, values, "ordinal")
     if criterion is not None:
         return Levels((), (), "interval")
-    every = np.concatenate([table.value for table in tables])
-    seen = np.unique(every[~np.isnan(every)])
-    if len(seen) > MOST_LEVELS:
+    rated = np.concatenate([table.value for table in tables])
+    distinct = np.unique(rated[~np.isnan(rated)])
+    if len(distinct) > MOST_LEVELS:
         return Levels((), (), "interval")
-    return Levels(tuple(f"{v:g}" for v in seen), tuple(float(v) for v in seen), "ordinal")
+    return Levels(tuple(f"{v:g}" for v in distinct), tuple(float(v) for v in distinct), "ordinal")
 
 
 @dataclass(frozen=True)
-class Word:
+class RunRatings:
     """What one rater says of each run on one criterion; every entry belongs to one run.
 
     `mean` is the mean over repeats, `level` the position of the commonest level, NaN where there
     is none. Of equally common levels it is the one nearest to the mean of all, then the worse one;
-    without an order it is none. `why` says why a run is not rated ("" if it is), `failures`
+    without an order it is none. `reason` says why a run is not rated ("" if it is), `failures`
     counts what has neither level nor value, by run and status.
     """
 
-    row: Mapping[str, int]
+    position: Mapping[str, int]
     case: tuple[str, ...]
     mean: Floats
     level: Floats
     tied: NDArray[np.bool_]
-    why: tuple[str, ...]
+    reason: tuple[str, ...]
     failures: Mapping[str, Counter[str]]
     levels: Levels
 
     @classmethod
-    def of(cls, own: ScoreTable, levels: Levels) -> Word:
+    def of(cls, ratings: ScoreTable, levels: Levels) -> RunRatings:
         """From the ratings of one criterion on original runs."""
-        codes = _level_codes(own, levels)
-        matrix = own.matrix()
-        level, tied = _commonest(replace(own, value=codes).matrix().values, levels)
-        runs = [own.run.names[i] for i in matrix.run]
-        empty = np.isnan(own.value) & np.isnan(codes)
+        codes = _level_codes(ratings, levels)
+        matrix = ratings.matrix()
+        level, tied = _commonest(replace(ratings, value=codes).matrix().values, levels)
+        runs = [ratings.run.names[i] for i in matrix.run]
+        empty = np.isnan(ratings.value) & np.isnan(codes)
         failures: dict[str, Counter[str]] = {}
         for at in np.flatnonzero(empty):
-            status = own.status.names[own.status.codes[at]]
+            status = ratings.status.names[ratings.status.codes[at]]
             if status == "scored":
-                status = "no level"  # a word that no scale places
-            failures.setdefault(own.run.names[own.run.codes[at]], Counter())[status] += 1
+                status = "no level"  # a rating that no scale places
+            failures.setdefault(ratings.run.names[ratings.run.codes[at]], Counter())[status] += 1
         rated = ~np.isnan(matrix.mean) | ~np.isnan(level) | tied
-        why = tuple(
-            "" if ok else _why(failures.get(run, Counter()))
+        reason = tuple(
+            "" if ok else _reason(failures.get(run, Counter()))
             for run, ok in zip(runs, rated, strict=True)
         )
-        case = tuple(own.case.names[i] for i in matrix.case)
-        row = {run: i for i, run in enumerate(runs)}
-        return cls(row, case, matrix.mean, level, tied, why, failures, levels)
+        case = tuple(ratings.case.names[i] for i in matrix.case)
+        position = {run: i for i, run in enumerate(runs)}
+        return cls(position, case, matrix.mean, level, tied, reason, failures, levels)
 
     def case_of(self, run: str) -> str | None:
         """Case of a run; None where it is only named after the run, or the run is unknown."""
-        at = self.row.get(run)
+        at = self.position.get(run)
         return None if at is None or self.case[at] == run else self.case[at]
 
     def good(self, run: str, cut: float) -> bool | None:
         """Whether the run's level (without levels: its mean) lies at the cut or above."""
-        at = self.row.get(run)
+        at = self.position.get(run)
         if at is None or self.levels.values is None:
             return None
         level, mean = self.level[at], self.mean[at]
@@ -108,16 +108,16 @@ class Word:
         return None if np.isnan(value) else bool(value >= cut - 1e-9)
 
 
-def _level_codes(own: ScoreTable, levels: Levels) -> Floats:
+def _level_codes(ratings: ScoreTable, levels: Levels) -> Floats:
     """Position of each rating's level (rows,), NaN where it has none.
 
     A label says it; without one a value must be exactly that of a level.
     """
     place = {name: float(i) for i, name in enumerate(levels.names)}
-    by_label = np.array([place.get(name, np.nan) for name in own.label.names] + [np.nan])
-    codes = np.asarray(by_label[own.label.codes], dtype=np.float64)
+    by_label = np.array([place.get(name, np.nan) for name in ratings.label.names] + [np.nan])
+    codes = np.asarray(by_label[ratings.label.codes], dtype=np.float64)
     for i, value in enumerate(levels.values or ()):
-        codes[np.isnan(codes) & (np.abs(own.value - value) < 1e-9)] = i
+        codes[np.isnan(codes) & (np.abs(ratings.value - value) < 1e-9)] = i
     return codes
 
 
@@ -133,17 +133,17 @@ def _commonest(codes: Floats, levels: Levels) -> tuple[Floats, NDArray[np.bool_]
     place = np.arange(counts.shape[1])
     mean = (counts @ place) / np.maximum(total, 1)
     apart = np.where(most, np.abs(place - mean[:, None]).round(9), np.inf)
-    told = (total > 0) & ~(tied & (levels.values is None))
-    result[told] = np.argmin(apart, axis=1)[told]
+    decided = (total > 0) & ~(tied & (levels.values is None))
+    result[decided] = np.argmin(apart, axis=1)[decided]
     return result, tied
 
 
-def _why(statuses: Counter[str]) -> str:
+def _reason(statuses: Counter[str]) -> str:
     """A run without a rating: not applicable if that is all that was said, else failed."""
     return "not_applicable" if set(statuses) == {"not_applicable"} else "failed"
 
 
-def in_order(
+def shared_criteria(
     criteria: Sequence[Criterion], tables: Sequence[ScoreTable], *, at_least: int | None = None
 ) -> list[str]:
     """Criteria that enough of the tables (default: all) rated; the known ones first."""

@@ -30,10 +30,11 @@ from benchmarks.folders import ROOT, module
 IMPORTS = (
     "agenteval.cli.main", "openai.resources.chat.completions", "sqlalchemy.dialects.sqlite",
     "scipy.stats", "matplotlib.backends.backend_svg", "matplotlib.figure", "jinja2",
-    "rich.progress", "agenteval.pipeline", "agenteval.verification",
-    "agenteval.proposals", "agenteval.campaign",
+    "rich.progress", "agenteval.experiment", "agenteval.evaluators.utility.plan",
+    "agenteval.verification", "agenteval.proposals", "agenteval.evaluators.planning.trials",
     "agenteval.report", "agenteval.models.openai", "agenteval.readers.formats",
-    "agenteval.evaluators.planning.scripted", "agenteval.cli.plan_run", "agenteval.cli.table",
+    "agenteval.evaluators.planning.scripted", "agenteval.api.planning",
+    "agenteval.evaluators.planning.tables", "agenteval.cli.table",
     "agenteval.cli.verify_table", "agenteval.cli.progress", "agenteval.trust.means",
     "agenteval.store.export", "agenteval.evaluators.utility.verify.verifier", "filelock",
     "agenteval.evaluators.utility.quantifier", "agenteval.evaluators.utility.guard",
@@ -41,7 +42,8 @@ IMPORTS = (
     "agenteval.cli.plan_table", "agenteval.cli.trace_locate",
     "agenteval.evaluators.traces.annotation_files", "agenteval.evaluators.traces.detectors",
     "agenteval.evaluators.workflows.scripted.behaviours", "agenteval.evaluators.workflows.team",
-    "agenteval.finders", "agenteval.flows", "agenteval.readers.tasks", "agenteval.agents.spec",
+    "agenteval.evaluators.traces.finders", "agenteval.evaluators.workflows.trials",
+    "agenteval.readers.tasks", "agenteval.agents.spec",
     "agenteval.evaluators.workflows.equality", "h11", "httpcore2", "jsonschema",
 )  # fmt: skip
 WARM_PROMPTS = ("quantifier_system", "quantifier_user", "quantifier_criterion", "quantifier_repair")

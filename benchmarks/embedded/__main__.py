@@ -72,7 +72,7 @@ from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.embedded import EmbeddedJudge, Kind, load_kinds
 from agenteval.evaluators.utility.guard import Guarded
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.pipeline import execute
+from agenteval.experiment import Experiment
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats import Bootstrap, Interval, bootstrap_interval, mean_interval
@@ -383,7 +383,7 @@ def verify_judge(task: str) -> VerifiedSet:
     verified = Material(tuple(items), tuple(copies), criteria, 2)
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "v.db") as store:
         plan = plan_verification(judge, verified, store)
-        asyncio.run(execute(plan, judge, store, workers=1))
+        asyncio.run(Experiment(plan, store, workers=1).run())
         return verify_stored(store, judge.source.sha256, verified, VerifyOptions())
 
 

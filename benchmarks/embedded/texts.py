@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.evaluators.utility.embedded import MIN_SENTENCES, read_prose
+from agenteval.evaluators.utility.plan import Item
 from agenteval.evaluators.utility.sentences import split_sentences
 from agenteval.models.embedded.chat import chat_prefix
 from agenteval.models.embedded.likelihood import LikelihoodModel, TokenLogprobs
-from agenteval.pipeline import Item
 from agenteval.readers import make_view, read_runs
 from agenteval.records import Run, View
 from agenteval.verification import Copies, make_copies

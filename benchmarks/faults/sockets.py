@@ -12,11 +12,12 @@ from pathlib import Path
 
 from agenteval.errors import AgentevalError
 from agenteval.evaluators.utility.criteria_file import load_criteria
+from agenteval.evaluators.utility.plan import make_plan
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+from agenteval.experiment import Experiment
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Limiter
 from agenteval.models.openai import OpenAITransport
-from agenteval.pipeline import execute, make_plan
 from agenteval.readers import make_view, read_runs
 from agenteval.readers.tasks import find_task
 from agenteval.store.store import Store
@@ -55,7 +56,7 @@ def judged(template: Path, folder: Path, base_url: str) -> str | None:
         items = [(run, make_view(run)) for run in runs]
         plan = make_plan(judge, items, criteria, store, repeats=1)
         try:
-            return (await execute(plan, judge, store, workers=2)).stopped
+            return (await Experiment(plan, store, workers=2).run()).stopped
         finally:
             await client.close()
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agenteval.evaluators.utility.answers import leaves
+from agenteval.evaluators.utility.plan import make_plan
 from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
+from agenteval.experiment import Experiment
 from agenteval.models.factory import ModelChoice, make_client
 from agenteval.models.limits import Limits
-from agenteval.pipeline import execute
-from agenteval.plan import make_plan
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Result, Run, Score, Task
 from agenteval.store import Store
@@ -80,7 +80,7 @@ async def _judge(
             items = [(run := _run(number), make_view(run)) for number in members]
             numbers |= {view.sha256: n for (_, view), n in zip(items, members, strict=True)}
             plan = make_plan(judge, items, asked[members[0]], store, repeats=1)
-            ended = await execute(plan, judge, store, workers=8)
+            ended = await Experiment(plan, store, workers=8).run()
             assert ended.stopped is None, ended.stopped
     finally:
         await client.close()

@@ -120,15 +120,24 @@ def _captured() -> Iterator[tuple[io.StringIO, io.StringIO]]:
 
 def _tables(found: Terminal, turn: int, *, as_json: bool) -> None:
     """What `plan report`, `flow report` and `trace report` print of the material of their pages."""
-    from agenteval.cli import flow_show, plan_run
+    from agenteval.api.planning import PlanReport, trial_rows
+    from agenteval.cli import flow_show
+    from agenteval.cli.command import show
+    from agenteval.cli.options import OutputOptions
     from agenteval.cli.plan_table import print_table
+    from agenteval.evaluators.planning.tables import planning_tables
     from agenteval.report.traces_tables import plain_tables
     from benchmarks.pages.worlds import traces_material
 
     attempts, causes = planning_material(Swap(turn, hostile=True))
     sessions, turns = flows_material(Swap(turn, hostile=True))
     with _captured() as (out, err):
-        plan_run.show(attempts, causes, as_json=as_json, brief=False)
+        report = PlanReport(
+            title="Planning tests",
+            tables=planning_tables(attempts, causes),
+            data={"trials": trial_rows(attempts)},
+        )
+        show(report, OutputOptions(as_json, all=True))
     _judge(found, "plan report", out.getvalue(), err.getvalue())
     with _captured() as (more, err):
         flow_show.show(sessions, turns, as_json=as_json, brief=False)

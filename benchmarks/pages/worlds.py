@@ -16,8 +16,8 @@ RUNS, CRITERIA = 9, 4
 def utility_store(path: Path, swap: Swap) -> None:
     """A store of judged runs and copies, failures among them, filled as `quantify` fills it."""
     from agenteval.evaluators.base import Outcome, Unit, cell_key
-    from agenteval.pipeline import execute
-    from agenteval.plan import joined, make_plan
+    from agenteval.evaluators.utility.plan import joined, make_plan
+    from agenteval.experiment import Experiment
     from agenteval.records import CallRecord, Criterion, Message, Run, Score, Usage, View
     from agenteval.store import Store
     from tests.store.making import ScriptedJudge, failures
@@ -80,7 +80,7 @@ def utility_store(path: Path, swap: Swap) -> None:
                 for run, view in items
             ]  # fmt: skip
             plans.append(make_plan(judge, copies, criteria, store, repeats=2, variant=variant))
-        asyncio.run(execute(joined(plans), judge, store, workers=1))
+        asyncio.run(Experiment(joined(plans), store, workers=1).run())
 
 
 def utility(swap: Swap, folder: Path) -> str:

@@ -16,7 +16,8 @@ from benchmarks.sides import criteria, items, openai_choice
 
 if TYPE_CHECKING:
     from agenteval.evaluators.base import Evaluator
-    from agenteval.pipeline import Ended, Item, Plan
+    from agenteval.evaluators.utility.plan import CellPlan, Item
+    from agenteval.experiment import Ended
     from agenteval.store import Store
     from benchmarks.sides import Job
 
@@ -154,10 +155,11 @@ async def judge_all(
     job: Job, size: Size, some: Sequence[Item], path: Path, watch: Watch | None = None
 ) -> Judged:
     """What `agenteval quantify` does, over the store at `path`."""
+    from agenteval.evaluators.utility.plan import make_plan
     from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+    from agenteval.experiment import Experiment
     from agenteval.models.factory import make_client
     from agenteval.models.limits import Limits
-    from agenteval.pipeline import execute, make_plan
     from agenteval.readers.tasks import find_task
     from agenteval.store import Store
 
@@ -167,17 +169,16 @@ async def judge_all(
         client = make_client(openai_choice(job), limits, store)
         evaluator = chat_judge(client, task, QuantifierOptions())
         plan = make_plan(evaluator, some, asked, store, repeats=size.repeats)
-        ended = await execute(
-            plan, evaluator, store, workers=2 * job.concurrency,
-            on_progress=lambda p: watch.progress(p.calls_done) if watch else None,
-        )  # fmt: skip
+        ended = await Experiment(plan, store, workers=2 * job.concurrency).run(
+            lambda progress: watch.progress(progress.done) if watch else None
+        )
         await client.close()
         again = make_plan(evaluator, some, asked, store, repeats=size.repeats)
         return _judged(plan, ended, again, store, evaluator, client.retry.attempts)
 
 
 def _judged(
-    plan: Plan, ended: Ended, again: Plan, store: Store, evaluator: Evaluator, attempts: int
+    plan: CellPlan, ended: Ended, again: CellPlan, store: Store, evaluator: Evaluator, attempts: int
 ) -> Judged:
     from sqlalchemy import text
 

@@ -13,7 +13,8 @@ from xml.etree import ElementTree as Et
 import pytest
 
 from agenteval.evaluators.base import Outcome, Unit, cell_key
-from agenteval.pipeline import execute, make_plan
+from agenteval.evaluators.utility.plan import make_plan
+from agenteval.experiment import Experiment
 from agenteval.records import CallRecord, Criterion, Run, Score, View
 from agenteval.store import Store
 from tests.cli.conftest import Cli
@@ -49,7 +50,7 @@ def fill(
 ) -> None:
     with Store(path) as store:
         plan = make_plan(judge, runs, rated or criteria(1), store, repeats=repeats)
-        asyncio.run(execute(plan, judge, store, workers=4))
+        asyncio.run(Experiment(plan, store, workers=4).run())
 
 
 def styles(unit: Unit, _: Criterion) -> int:

@@ -12,7 +12,7 @@ import pytest
 from agenteval.cli.demo import TASK, next_steps
 from agenteval.cli.ending import why_stopped
 from agenteval.evaluators.utility.perturb import BANK_OPERATORS
-from agenteval.pipeline import Ended, Progress
+from agenteval.experiment import Ended, Progress
 from agenteval.testing import Fault, Rule, serve
 from tests.cli.conftest import Cli
 from tests.cli.test_quantify import answer

@@ -12,7 +12,7 @@ import pytest
 
 from agenteval.evaluators.workflows.results import SessionVerdict
 from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
-from agenteval.flows import EVALUATORS
+from agenteval.evaluators.workflows.stored import EVALUATORS
 from agenteval.store import Store, Trials
 from agenteval.testing.faults import Fault
 from agenteval.testing.plan import Rule

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+
 import pytest
 
-from agenteval.api.planning import SuiteReport, plan_suite
+from agenteval.api.suites import SuiteReport, plan_suite
 from agenteval.cli.console import Verbosity
 from agenteval.errors import InputError, ModelError
 from agenteval.models.embeddings import DEFAULT_MODEL
@@ -99,9 +100,7 @@ def test_nothing_kept_is_an_error_and_leaves_no_file() -> None:
     with serve(answer=replies(professions(("Nurse", KEEPER)))) as server:
         url = server.base_url
         with pytest.raises(ModelError, match="nothing was written"):
-            plan_suite(
-                1, invent=1, lexicon=FILE, model="parrot", base_url=url, notify=heard.append
-            )
+            plan_suite(1, invent=1, lexicon=FILE, model="parrot", base_url=url, notify=heard.append)
     assert not FILE.exists()
     assert any("profession 'Nurse': is there already" in line for line in heard)
 

@@ -15,7 +15,7 @@ from agenteval.cli.probe_asking import Asking
 from agenteval.evaluators.base import Outcome, Unit, cell_key
 from agenteval.evaluators.utility.probes.injection import injection as injection_of
 from agenteval.evaluators.utility.probes.result import ProbeOptions, settle
-from agenteval.pipeline import execute
+from agenteval.experiment import Experiment
 from agenteval.records import CallRecord, Criterion, Score, Source
 from agenteval.store import Store
 from agenteval.testing import serve
@@ -175,7 +175,7 @@ def test_a_judge_without_prompts_is_measured_too(failures: Path, tmp_path: Path)
     with Store(tmp_path / "local.db") as store:
         material = Material(tuple(items), (), CRITERIA, 1)
         plan = plan_verification(judge, material, store)
-        asyncio.run(execute(plan, judge, store, workers=1))
+        asyncio.run(Experiment(plan, store, workers=1).run())
         asking = Asking(job, task, store, judge, material)
         assert asking.other_ways() == {}
         plain = asking.table(judge.source.sha256)

@@ -30,7 +30,9 @@ from agenteval.trust.agreement import Agreement
 from agenteval.trust.comparison import compare
 from agenteval.trust.label_audit import Suspect, WithAndWithout, Witness
 from agenteval.trust.means import Rating
-from agenteval.trust.panel import Ceiling, Juror, Jury
+from agenteval.trust.panel import Panel as Jury
+from agenteval.trust.panel import PanelMember as Juror
+from agenteval.trust.panel import RaterAgreement as Ceiling
 
 WIDTHS = (60, 80, 100, 120, 200)
 LONG = "does the answer say for every step why it is taken and what would follow without it, "

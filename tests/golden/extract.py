@@ -334,7 +334,9 @@ def trials(done: Done) -> Figures:
 
 def outcomes(done: Done) -> Figures:
     """Outcomes alone, counted: what the cases are is drawn."""
-    return {"outcomes": Counter(f"{row['actions']}: {row['outcome']}" for row in done.json["trials"])}
+    return {
+        "outcomes": Counter(f"{row['actions']}: {row['outcome']}" for row in done.json["trials"])
+    }
 
 
 def dissections(done: Done) -> Figures:
@@ -497,7 +499,7 @@ def _workflow_verdict(verdict: Mapping[str, Any] | None) -> Any:
 def workflow_tables(done: Done) -> Figures:
     """The rates of the report, which its JSON lacks: made from the store as the report does."""
     from agenteval.evaluators.workflows import tallies
-    from agenteval.flows import load_sessions, load_turns
+    from agenteval.evaluators.workflows.stored import load_sessions, load_turns
     from agenteval.store import Store
 
     with Store(done.option("--store"), create=False) as store:

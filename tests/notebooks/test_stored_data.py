@@ -15,7 +15,8 @@ import pytest
 from agenteval import Client, Quantifier, Store, Task, make_view, read_runs
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.pipeline import execute, make_plan
+from agenteval.evaluators.utility.plan import make_plan
+from agenteval.experiment import Experiment
 from agenteval.readers.scores import read_scores
 from agenteval.records import Criterion, Run
 from agenteval.testing.scripted import ScriptedTransport
@@ -89,7 +90,7 @@ def test_the_maker_writes_what_the_store_holds(tmp_path: Path) -> None:
         judge = Quantifier(client, Task(name="t", description="Add."))
         items = [(run, make_view(run)) for run in some]
         plan = make_plan(judge, items, wanted, store, repeats=2)
-        assert asyncio.run(execute(plan, judge, store, workers=1)).stopped is None
+        assert asyncio.run(Experiment(plan, store, workers=1).run()).stopped is None
         table = scores_from_store(
             store,
             judge.source.sha256,

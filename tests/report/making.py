@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.evaluators.base import Outcome, Unit
+from agenteval.evaluators.utility.plan import joined, make_plan
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.pipeline import execute, joined, make_plan
+from agenteval.experiment import Experiment
 from agenteval.records import Criterion, Run, Score, View
 from agenteval.report import Material, Wanted, from_store
 from agenteval.store import Store
@@ -93,7 +94,7 @@ def fill(store: Store, shape: Shape, names: Sequence[str] = ()) -> tuple[Scripte
         plans.append(
             make_plan(judge, copies, criteria, store, repeats=shape.repeats, variant=variant)
         )
-    asyncio.run(execute(joined(plans), judge, store, workers=4))
+    asyncio.run(Experiment(joined(plans), store, workers=4).run())
     return judge, [run for run, _ in items]
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from agenteval.errors import AgentevalError
 from agenteval.evaluators.base import Outcome, Unit, cell_key
-from agenteval.pipeline import execute, experiment_of, make_plan
+from agenteval.evaluators.utility.plan import experiment_of, make_plan
+from agenteval.experiment import Experiment
 from agenteval.records import (
     CallRecord,
     Criterion,
@@ -165,7 +166,7 @@ def judge_into(
             pipe.send("ready")
             with store.lock(experiment_of(judge, "sums")):
                 plan = make_plan(judge, items(n_runs), criteria(6), store, repeats=repeats)
-                asyncio.run(execute(plan, judge, store, workers=12))
+                asyncio.run(Experiment(plan, store, workers=12).run())
         pipe.send("end")
     except AgentevalError as error:
         pipe.send(("error", str(error)))

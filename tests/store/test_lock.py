@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import StoreError, StoreLocked
-from agenteval.pipeline import execute, experiment_of, make_plan
+from agenteval.evaluators.utility.plan import experiment_of, make_plan
+from agenteval.experiment import Experiment
 from agenteval.store import Store
 from agenteval.store.export import export_cells
 from tests.store.making import FORK, ScriptedJudge, criteria, items
@@ -118,8 +119,8 @@ def _judge(path: Path, seed: int, pipe: Connection) -> None:
     judge = ScriptedJudge(seed=seed, delay=0.001)
     with Store(path) as store, store.lock(experiment_of(judge, "sums")):
         plan = make_plan(judge, items(40), criteria(3), store, repeats=5)
-        ended = asyncio.run(execute(plan, judge, store, workers=8))
-        pipe.send((ended.stopped, ended.progress.cells_scored))
+        ended = asyncio.run(Experiment(plan, store, workers=8).run())
+        pipe.send((ended.stopped, ended.progress.scored))
 
 
 def test_different_experiments_share_a_store_and_both_finish(tmp_path: Path) -> None:

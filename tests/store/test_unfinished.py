@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from agenteval.errors import BudgetExceeded, StoreError, Unauthorized
 from agenteval.evaluators.base import Outcome, Unit
-from agenteval.pipeline import execute, experiment_of, joined, make_plan
+from agenteval.evaluators.utility.plan import experiment_of, joined, make_plan
+from agenteval.experiment import Experiment
 from agenteval.records import FailureStatus
 from agenteval.store import Store, TrialSystem
 from agenteval.store.lock import holder
@@ -40,7 +41,7 @@ def judge_all(
     store: Store, judge: ScriptedJudge, *, runs: int = 6, n: int = 2, repeats: int = 1
 ) -> None:
     plan = make_plan(judge, items(runs), criteria(n), store, repeats=repeats)
-    asyncio.run(execute(plan, judge, store, workers=1))
+    asyncio.run(Experiment(plan, store, workers=1).run())
 
 
 def open_in(store: Store) -> list[Unfinished]:
@@ -123,15 +124,15 @@ def test_experiments_of_one_judge_are_told_apart(tmp_path: Path) -> None:
     judge = ScriptedJudge()
     with Store(tmp_path / "s.db") as store:
         for text, after in (("one", 4), ("two", 1)):
-            plan = make_plan(judge, items(6, text), criteria(2), store, repeats=1)
-            asyncio.run(execute(plan, capped(after), store, workers=1))
+            plan = make_plan(capped(after), items(6, text), criteria(2), store, repeats=1)
+            asyncio.run(Experiment(plan, store, workers=1).run())
         assert sorted(far(store)) == [(2, 12), (8, 12)]
         first = [view.sha256 for _, view in items(6, "one")]
         (one,) = unfinished_cells(store, [judge.source.sha256], first)
         assert one.stored == 8
         assert unfinished_cells(store, ["0" * 64]) == []
         plan = make_plan(judge, items(6, "one"), criteria(2), store, repeats=1)
-        asyncio.run(execute(plan, judge, store, workers=1))
+        asyncio.run(Experiment(plan, store, workers=1).run())
         assert far(store) == [(2, 12)]
 
 
@@ -152,7 +153,7 @@ def test_what_other_plans_have_completed_is_closed_with_them(tmp_path: Path) -> 
     with Store(tmp_path / "s.db") as store:
         judge_all(store, capped(5), runs=6, n=2)
         plan = make_plan(judge, items(9)[3:], criteria(2), store, repeats=1)
-        asyncio.run(execute(plan, judge, store, workers=1))
+        asyncio.run(Experiment(plan, store, workers=1).run())
         assert far(store) == []
     assert notes_in(tmp_path / "s.db") == AT_REST
 
@@ -165,7 +166,7 @@ def test_copies_count_beside_their_originals(tmp_path: Path) -> None:
             make_plan(judge, some, criteria(3), store, repeats=2, variant=name)
             for name, some in parts
         ]
-        asyncio.run(execute(joined(plans), judge, store, workers=1))
+        asyncio.run(Experiment(joined(plans), store, workers=1).run())
         (one,) = open_in(store)
         assert (one.stored, one.planned) == (7 * 3, (4 + 3) * 3 * 2)
         assert "(4 runs and 3 copies × 3 criteria × 2 repeats)" in one.line

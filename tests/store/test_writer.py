@@ -17,7 +17,8 @@ from sqlalchemy.exc import OperationalError
 
 from agenteval.errors import StoreError
 from agenteval.evaluators.base import Unit
-from agenteval.pipeline import execute, make_plan
+from agenteval.evaluators.utility.plan import make_plan
+from agenteval.experiment import Experiment
 from agenteval.records import CallRecord, CellKey, Score
 from agenteval.store import Store
 from agenteval.store.export import export_cells
@@ -196,8 +197,7 @@ def _run(store: Store, done: list[int] | None = None) -> None:
     plan = make_plan(JUDGE, items(4), criteria(2), store, repeats=1)
     acknowledged = [] if done is None else done
     asyncio.run(
-        execute(plan, JUDGE, store, workers=1,
-                on_progress=lambda p: acknowledged.append(p.cells_scored))
+        Experiment(plan, store, workers=1).run(lambda p: acknowledged.append(p.scored))
     )  # fmt: skip
 
 

@@ -23,11 +23,12 @@ import pytest
 
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.criteria_file import load_criteria
+from agenteval.evaluators.utility.plan import make_plan
 from agenteval.evaluators.utility.quantifier import Quantifier
 from agenteval.evaluators.utility.rubric_check import check_criteria
+from agenteval.experiment import Experiment
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Request
-from agenteval.pipeline import execute, make_plan
 from agenteval.readers import find_leaks, make_view, read_runs
 from agenteval.readers.tasks import load_task
 from agenteval.records import Run
@@ -307,8 +308,8 @@ def judged(runs: list[Run], folder: Path) -> tuple[list[Row], ScriptedTransport]
     items = [(run, make_view(run)) for run in runs]
     with Store(folder / "s.db") as store:
         plan = make_plan(judge, items, criteria, store, repeats=1)
-        ended = asyncio.run(execute(plan, judge, store, workers=4))
-        assert (ended.stopped, ended.progress.cells_scored) == (None, 30 * 7)
+        ended = asyncio.run(Experiment(plan, store, workers=4).run())
+        assert (ended.stopped, ended.progress.scored) == (None, 30 * 7)
         ratings = load_ratings(store, judge.source.sha256)
     return summarize(ratings, criteria), transport
 

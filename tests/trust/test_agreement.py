@@ -12,8 +12,8 @@ from agenteval.errors import InputError
 from agenteval.records import Criterion
 from agenteval.stats.scores import ScoreTable, score_table
 from agenteval.trust.agreement import Agreement, AgreeOptions, agree
-from agenteval.trust.panel import among, jury
-from agenteval.trust.ratings import Word, levels_of, with_runs
+from agenteval.trust.panel import agreement_among, panel
+from agenteval.trust.ratings import RunRatings, levels_of, with_runs
 
 OK = Criterion(name="OK", accepted_values=("no", "yes"), scale="binary")
 GRADE = Criterion(name="Grade", accepted_values=("bad", "fair", "good"))
@@ -120,20 +120,20 @@ def test_the_judges_level_is_the_commonest_and_ties_go_against_it() -> None:
         "e": [None, None],
     }
     own = table(GRADE, said)
-    word = Word.of(own, levels_of("grade", [GRADE], [own]))
-    levels = {run: word.level[i] for run, i in word.row.items()}
+    rater = RunRatings.of(own, levels_of("grade", [GRADE], [own]))
+    levels = {run: rater.level[i] for run, i in rater.position.items()}
     assert [levels[r] for r in "abcd"] == [2, 1, 1, 2]
     assert math.isnan(levels["e"])
-    assert word.tied.tolist() == [False, True, True, False, False]
-    assert word.why == ("", "", "", "", "failed")
-    assert word.mean[0] == pytest.approx(2 / 3)
+    assert rater.tied.tolist() == [False, True, True, False, False]
+    assert rater.reason == ("", "", "", "", "failed")
+    assert rater.mean[0] == pytest.approx(2 / 3)
 
 
 def test_a_tie_without_an_order_is_no_level() -> None:
     own = table(KIND, {"a": ["x", "y"], "b": ["y", "y", "z"]})
-    word = Word.of(own, levels_of("kind", [KIND], [own]))
-    assert math.isnan(word.level[0])
-    assert word.level[1] == 1
+    rater = RunRatings.of(own, levels_of("kind", [KIND], [own]))
+    assert math.isnan(rater.level[0])
+    assert rater.level[1] == 1
     found = one(own, table(KIND, {"a": "x", "b": "y"}), KIND)
     assert (found.n, found.exact.n, found.exact.mean) == (2, 1, 1.0)
     assert found.weighted.reason == "levels without an order have no weights"
@@ -282,39 +282,38 @@ def test_raters_among_themselves() -> None:
     a = {f"r{i}": "yes" for i in range(10)} | {"only-a": "no"}
     b = {run: "no" if run in ("r0", "r1") else "yes" for run in a if run != "only-a"}
     c = {"r0": "yes"}
-    found = among({"A": table(OK, a), "B": table(OK, b), "C": table(OK, c)}, [OK])
+    found = agreement_among({"A": table(OK, a), "B": table(OK, b), "C": table(OK, c)}, [OK])
     assert len(found) == 1
     assert (found[0].n, found[0].raters) == (10, ("A", "B", "C"))
     # r0: yes, no, yes: one of three pairs is equal; r1: none; the other eight all
     assert found[0].exact.mean == pytest.approx((1 / 3 + 0 + 8) / 10)
 
 
-def test_a_jury_without_each() -> None:
+def test_a_panel_without_each() -> None:
     label = table(SPEED, {"a": 0.2, "b": 0.6, "c": 1.0, "d": 0.4})
     judges = {
         "high": table(SPEED, {"a": 0.4, "b": 0.8, "c": 1.0, "d": None}),
         "low": table(SPEED, {"a": 0.0, "b": 0.4, "c": 0.8, "d": 0.4}),
         "right": table(SPEED, {"a": 0.2, "b": 0.6, "c": 1.0, "d": 0.4}),
     }
-    found = jury(judges, label, [SPEED])
+    panels = panel(judges, label, [SPEED])
     # without order of levels a number still is on a scale; d is left out, "high" failed there
-    assert len(found) == 1
-    panel = found[0]
-    assert panel.n == 3
+    (judges_panel,) = panels
+    assert judges_panel.n == 3
     # means .2, .6, 2.8/3: errors 0, 0, .2/3
-    assert panel.error.mean == pytest.approx(0.2 / 9)
-    by = {juror.name: juror for juror in panel.jurors}
+    assert judges_panel.error.mean == pytest.approx(0.2 / 9)
+    by = {member.name: member for member in judges_panel.members}
     assert by["high"].error.mean == pytest.approx(0.4 / 3)
     assert by["low"].error.mean == pytest.approx(0.2)
     # without high: .1, .5, .9; without low: .3, .7, 1
     assert by["high"].without.mean == pytest.approx(0.1)
     assert by["low"].without.mean == pytest.approx(0.2 / 3)
-    for juror in panel.jurors:
-        assert juror.without.mean is not None
-        assert panel.error.mean is not None
-        assert juror.change.mean == pytest.approx(juror.without.mean - panel.error.mean)
+    for member in judges_panel.members:
+        assert member.without.mean is not None
+        assert judges_panel.error.mean is not None
+        assert member.change.mean == pytest.approx(member.without.mean - judges_panel.error.mean)
     with pytest.raises(ValueError, match="two judges"):
-        jury({"one": judges["low"]}, label)
+        panel({"one": judges["low"]}, label)
 
 
 def test_names_of_runs_from_elsewhere_give_case_and_success() -> None:

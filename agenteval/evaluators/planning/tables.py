@@ -216,7 +216,9 @@ def _forms(attempts: Sequence[Attempt], lexicon: Lexicon | None) -> Table | None
         notes.append(
             f"{forms.unread:,} trials are of texts outside of the language: left out here."
         )
-    return Table("by-form", "Success by clause form", columns, rows, tuple(notes), "system", detail=True)
+    return Table(
+        "by-form", "Success by clause form", columns, rows, tuple(notes), "system", detail=True
+    )
 
 
 def _shares(

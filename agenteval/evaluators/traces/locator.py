@@ -40,7 +40,7 @@ from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.models.client import Client
 from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Request
-from agenteval.records import Finding, Findings, Grade, Rejected, Run, Source, Usage
+from agenteval.records import FailureStatus, Finding, Findings, Grade, Rejected, Run, Source, Usage
 
 _VERSION = 1
 _LINE = 60  # tokens of a hint or of an error in the list for the grades
@@ -55,6 +55,7 @@ class Located:
     sent and paid for. `readings` counts parts read, once for each question and repeat, and
     `failed` those of them that gave nothing. `unread` are the indices of spans that no reading
     judged, `cut` those shown without their middle. `notes` are the last summaries, by area.
+    `failures` are the kinds of failures of parts, sorted, then that of the grades.
     """
 
     findings: Findings
@@ -65,6 +66,7 @@ class Located:
     unread: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
+    failures: tuple[FailureStatus, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -149,15 +151,16 @@ class Locator:
         return (await self.examine(run, condensed, hints)).findings
 
     async def examine(
-        self, run: Run, condensed: Condensed, hints: Sequence[Finding] = ()
+        self, run: Run, condensed: Condensed, hints: Sequence[Finding] = (), attempt: int = 0
     ) -> Located:
-        """As `locate`, with what it took."""
+        """As `locate`, with what it took; `attempt` counts earlier tries, whose replies are not
+        taken from the cache."""
         if not condensed.pieces:
             message = "the trace has no spans to read"
             return Located(Findings(trace=run.id, status="unscored:missing", message=message))
         hints, unknown = self._known(run, hints)
         layout = self._layout(run, condensed, hints)
-        meter, texts = Meter(self.client), _Texts(condensed)
+        meter, texts = Meter(self.client, attempt), _Texts(condensed)
         lanes = [
             (Lane(self._asking, question, repeat, meter, texts.flat), rows)
             for question, rows in zip(layout.questions, layout.rows, strict=True)
@@ -171,9 +174,8 @@ class Locator:
             for question, i in zip(layout.questions, first, strict=True)
             if lanes[i][0].notes
         )
-        findings = await self._conclude(
-            run, condensed, hints, _Read(readings, notes, meter, layout.cut)
-        )
+        read = _Read(readings, notes, meter, layout.cut)
+        findings, ungraded = await self._conclude(run, condensed, hints, read)
         if unknown:
             findings = findings.model_copy(update={"rejected": (*findings.rejected, *unknown)})
         judged = {index for r in readings if r.failed is None for index in r.shown}
@@ -186,6 +188,7 @@ class Locator:
             unread=tuple(p.index for p in condensed.pieces if p.index not in judged),
             cut=layout.cut,
             notes=notes,
+            failures=(*sorted({f.status for f in read.failures}), *ungraded),
         )
 
     def _known(
@@ -220,22 +223,24 @@ class Locator:
 
     async def _conclude(
         self, run: Run, condensed: Condensed, hints: tuple[Finding, ...], read: _Read
-    ) -> Findings:
+    ) -> tuple[Findings, tuple[FailureStatus, ...]]:
+        """The findings, and how the grades failed where they did."""
         failed = read.failures
         rejected = [one for reading in read.readings for one in reading.rejected]
         if len(failed) == len(read.readings):
             message = f"none of {len(failed)} parts could be judged: {failed[0].message}"[:500]
             return Findings(
                 trace=run.id, status=failed[0].status, message=message, rejected=tuple(rejected)
-            )
+            ), ()
         spots = {p.index: Spot(p.span, i) for i, p in enumerate(condensed.pieces)}
         findings, left_out = merge(read.readings, spots, self.taxonomy, self.options)
         if self.options.add_hints:
             findings = with_hints(findings, hints, run, self.taxonomy)
         grades: dict[str, Grade] = {}
+        ungraded: tuple[FailureStatus, ...] = ()
         if self.options.grades:
             shown = [*findings, *(() if self.options.add_hints else hints)]
-            grades, problems = await self._grade(run, condensed, shown, read)
+            grades, problems, ungraded = await self._grade(run, condensed, shown, read)
             rejected += problems
         return Findings(
             trace=run.id,
@@ -243,12 +248,13 @@ class Locator:
             grades=grades,
             rejected=(*rejected, *left_out),
             message=read.message,
-        )
+        ), ungraded
 
     async def _grade(
         self, run: Run, condensed: Condensed, findings: Sequence[Finding], read: _Read
-    ) -> tuple[dict[str, Grade], list[Rejected]]:
-        """The grades; those that were not given have no value, and it is said why."""
+    ) -> tuple[dict[str, Grade], list[Rejected], tuple[FailureStatus, ...]]:
+        """The grades; those that were not given have no value, and it is said why, with the kind
+        of the failure."""
         request = self._grades_request(run, condensed, findings, read)
 
         def repair(problem: str, text: str) -> Request:
@@ -262,8 +268,8 @@ class Locator:
             raise
         except Exception as error:  # noqa: BLE001  grades are missing, findings stay
             status, message = classify(error)
-            return {}, [Rejected(why=f"no grades: {status}: {message[:300]}")]
-        return answer.value, [Rejected(why=f"grades: {answer.gap}")] if answer.gap else []
+            return {}, [Rejected(why=f"no grades: {status}: {message[:300]}")], (status,)
+        return answer.value, [Rejected(why=f"grades: {answer.gap}")] if answer.gap else [], ()
 
     def _grades_request(
         self, run: Run, condensed: Condensed, findings: Sequence[Finding], read: _Read

@@ -33,10 +33,12 @@ class Unreadable(ReplyError):
 
 class Meter:
     """A client whose requests are counted. `calls` counts questions, cached ones as well;
-    `usage` what was sent and paid for."""
+    `usage` what was sent and paid for. Every request is asked as this `attempt`: no reply to an
+    earlier one answers it from the cache."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, attempt: int = 0) -> None:
         self.client = client
+        self.attempt = attempt
         self.calls = 0
         self.usage = Usage()
 
@@ -44,7 +46,9 @@ class Meter:
         """The client's reply. Raises what it raises, and Filtered for a refusal."""
         self.calls += 1
         try:
-            reply = await self.client.complete(request)
+            reply = await self.client.complete(
+                replace(request, attempt=request.attempt + self.attempt)
+            )
         except AgentevalError as error:
             self.usage += error.spent or Usage()
             raise

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agenteval.api.planning import aplan_suite
+from agenteval.api.suites import aplan_suite
 from agenteval.errors import Filtered, InputError, ReplyError, Transient, Unauthorized
 from agenteval.evaluators.planning.dsl.lexicon import built_in
 from agenteval.evaluators.planning.dsl.tree import constraints_of

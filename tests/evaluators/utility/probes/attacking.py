@@ -8,6 +8,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from agenteval.evaluators.utility.plan import joined, make_plan
 from agenteval.evaluators.utility.probes.attacks import KINDS, attack_text
 from agenteval.evaluators.utility.probes.injection import Injected
 from agenteval.evaluators.utility.probes.result import ProbeOptions
@@ -18,10 +19,10 @@ from agenteval.evaluators.utility.probes.targets import (
     choose_targets,
 )
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+from agenteval.experiment import Experiment
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.prompts import DATAMARK, neutralise
 from agenteval.models.wire import Reply, Request
-from agenteval.pipeline import execute, joined, make_plan
 from agenteval.readers import make_view
 from agenteval.records import Run, View
 from agenteval.stats.scores import ScoreTable, score_table
@@ -132,7 +133,7 @@ def injected(
             make_plan(judge, one.items, criteria(), store, repeats=REPEATS, variant=one.variant)
             for one in copies
         ])  # fmt: skip
-        ended = asyncio.run(execute(plan, judge, store, workers=8))
+        ended = asyncio.run(Experiment(plan, store, workers=8).run())
         assert ended.stopped is None
         table = scores_from_store(
             store,

@@ -14,9 +14,9 @@ from agenteval.evaluators.utility.probes.examine import Judged, examine
 from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
 from agenteval.evaluators.utility.probes.shown import placed_ratings
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+from agenteval.experiment import Experiment
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
-from agenteval.pipeline import execute
 from agenteval.readers import make_view
 from agenteval.records import Run
 from agenteval.store import Store
@@ -70,7 +70,7 @@ def judged(answer: Answer, folder: Path, *, repeats: int = 2, cases: int = 60) -
             judge = chat_judge(client, TASK, options)
             material = full if name == "plain" else dataclasses.replace(full, copies=())
             plan = plan_verification(judge, material, store)
-            ended = asyncio.run(execute(plan, judge, store, workers=8))
+            ended = asyncio.run(Experiment(plan, store, workers=8).run())
             assert ended.stopped is None
             key = judge.source.sha256
             tables[name] = scores_from_store(store, key, criteria=keys, runs=views, repeats=repeats)

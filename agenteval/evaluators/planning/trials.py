@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from agenteval.agents import AgentFailure, AgentLimits, AgentLog, System
-from agenteval.draining import USUAL, Drain
 from agenteval.errors import BudgetExceeded
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.checker import CheckRules, Verdict, check
 from agenteval.evaluators.planning.run import Attempt, check_key, run_case
+from agenteval.evaluators.trials import TrialOutcome, TrialPlan
 from agenteval.records import Usage
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, of_one_state
-from agenteval.trialling import Ended, Job, Progress, run_jobs
 
 EVALUATOR = "planning"
 
@@ -33,65 +31,66 @@ class Rules:
     check: CheckRules = field(default_factory=CheckRules)
 
 
-def open_trials(
-    store: Store, cases: Sequence[Case], system: System, trials: int, *, retry_failed: bool = False
-) -> list[tuple[Case, int]]:
-    """What the store lacks, every case once before any comes twice."""
+def plan_trials(
+    store: Store,
+    cases: Sequence[Case],
+    system: System,
+    trials: int,
+    rules: Rules,
+    *,
+    retry_failed: bool = False,
+) -> TrialPlan[tuple[Case, int]]:
+    """What the store lacks, every case once before any comes twice, a fresh agent for each.
+
+    Running it raises Unauthorized, InputError and StoreError; what was stored stays.
+    """
     by_key = {case.sha256: case for case in cases}
     missing = Trials(store).missing(
         EVALUATOR, list(by_key), system.sha256, trials, retry_failed=retry_failed
     )
-    return [(by_key[key], number) for key, number in missing]
 
+    async def run(unit: tuple[Case, int]) -> TrialOutcome:
+        return TrialOutcome(await _run(system, *unit, rules))
 
-async def run_trials(  # noqa: PLR0913  each is one side of a campaign
-    store: Store,
-    system: System,
-    work: Sequence[tuple[Case, int]],
-    rules: Rules,
-    *,
-    concurrency: int = 8,
-    on_progress: Callable[[Progress], None] = lambda _: None,
-    drain: Drain = USUAL,
-) -> Ended:
-    """Run the trials, a fresh agent each; a trial counts when it is durable.
-
-    Stops early, with a reason, at the budget and when trial after trial fails for the
-    infrastructure. Raises Unauthorized, InputError and StoreError; what was stored stays. When it
-    is cancelled, trials under way have the time of `drain` to end and be stored (see `run_jobs`).
-    """
-    tables = Trials(store)
-    tables.add_cases(EVALUATOR, [_stored_case(c) for c in {c.sha256: c for c, _ in work}.values()])
-    known = TrialSystem(key=system.sha256, name=system.name, parameters=system.parameters)
-    begun = tables.begin(EVALUATOR, known, [(case.sha256, number) for case, number in work])
-    tables.add_system(known)
-    jobs: list[Job] = [partial(_run, system, case, number, rules) for case, number in work]
-    ended = await run_jobs(
-        tables, jobs, concurrency=concurrency, on_progress=on_progress, drain=drain
+    return TrialPlan(
+        evaluator=EVALUATOR,
+        system=stored_system(system),
+        cases=[stored_case(by_key[key]) for key in dict(missing)],
+        units=[(by_key[key], number) for key, number in missing],
+        new=missing,
+        act=run,
     )
-    if not ended.left_out:
-        tables.finish(begun)
-    return ended
 
 
 async def _run(system: System, case: Case, number: int, rules: Rules) -> Trial:
     """One trial; what it took is kept also where the cap broke it off."""
     started = time.time()
     log: AgentLog | AgentFailure
+    verdict = None
     try:
         log, verdict = await run_case(case, system.make(), rules.limits, rules.check, trial=number)
     except BudgetExceeded as error:
-        spent = error.spent
-        log, verdict = (
-            AgentFailure(
-                status="error:budget",
-                message=str(error)[:500],
-                seconds=time.time() - started,
-                usage=spent if isinstance(spent, Usage) else Usage(),
-            ),
-            None,
+        log = AgentFailure(
+            status="error:budget",
+            message=str(error)[:500],
+            seconds=time.time() - started,
+            usage=error.spent if isinstance(error.spent, Usage) else Usage(),
         )
-    return _trial(system, case, number, log, verdict, rules.check, started)
+    return Trial(
+        evaluator=EVALUATOR,
+        system_key=system.sha256,
+        case_key=case.sha256,
+        trial=number,
+        case_id=case.id,
+        status=log.status if isinstance(log, AgentFailure) else "done",
+        log=log.model_dump(mode="json"),
+        outcome=verdict.outcome if verdict else None,
+        check_key=check_key(rules.check) if verdict else None,
+        verdict=verdict.model_dump(mode="json") if verdict else None,
+        started=started,
+        ended=started + log.seconds,
+        usage=log.usage,
+    )
 
 
 @of_one_state
@@ -145,32 +144,12 @@ def _distinct(names: dict[str, str]) -> dict[str, str]:
     return {k: n if often[n] == 1 else f"{n} [{k[:6]}]" for k, n in names.items()}
 
 
-def _stored_case(case: Case) -> TrialCase:
+def stored_case(case: Case) -> TrialCase:
+    """The case as the store keeps it."""
     body = case.model_dump(mode="json", exclude_none=True)
     return TrialCase(key=case.sha256, id=case.id, body=body)
 
 
-def _trial(  # noqa: PLR0913  each is one side of a trial
-    system: System,
-    case: Case,
-    number: int,
-    log: AgentLog | AgentFailure,
-    verdict: Verdict | None,
-    rules: CheckRules,
-    started: float,
-) -> Trial:
-    return Trial(
-        evaluator=EVALUATOR,
-        system_key=system.sha256,
-        case_key=case.sha256,
-        trial=number,
-        case_id=case.id,
-        status=log.status if isinstance(log, AgentFailure) else "done",
-        log=log.model_dump(mode="json"),
-        outcome=verdict.outcome if verdict else None,
-        check_key=check_key(rules) if verdict else None,
-        verdict=verdict.model_dump(mode="json") if verdict else None,
-        started=started,
-        ended=started + log.seconds,
-        usage=log.usage,
-    )
+def stored_system(system: System) -> TrialSystem:
+    """The system as the store keeps it."""
+    return TrialSystem(key=system.sha256, name=system.name, parameters=system.parameters)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from agenteval.draining import Drain
 from agenteval.errors import Unauthorized
+from agenteval.evaluators.trials import TrialOutcome, TrialPlan
+from agenteval.experiment import Ended, Experiment, Progress
 from agenteval.records import FailureStatus, Usage
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
-from agenteval.trialling import Ended, Finished, Job, Progress, run_jobs
 
 NAME, SYSTEM, CHECK = "unit", "a" * 64, "c" * 64
 
@@ -38,19 +38,32 @@ def trial(number: int, status: FailureStatus | None = None, requests: int = 1) -
     return made if status else made.judged(CHECK, "pass")
 
 
-def job(made: Trial | Finished | Exception, ran: list[str] | None = None) -> Job:
-    async def do() -> Trial | Finished:
+Job = Callable[[], Awaitable[TrialOutcome]]
+
+
+def job(made: Trial | TrialOutcome | Exception, ran: list[str] | None = None) -> Job:
+    async def do() -> TrialOutcome:
         if ran is not None:
             ran.append("ran")
         if isinstance(made, Exception):
             raise made
-        return made
+        return made if isinstance(made, TrialOutcome) else TrialOutcome(made)
 
     return do
 
 
+def plan_of(jobs: list[Job], grace: float = 30.0) -> TrialPlan[Job]:
+    """Trials that are what the jobs say."""
+
+    async def act(unit: Job) -> TrialOutcome:
+        return await unit()
+
+    system = TrialSystem(key=SYSTEM, name="one", parameters={})
+    return TrialPlan(NAME, system, [], jobs, [], act, grace=grace)
+
+
 def run(tables: Trials, jobs: list[Job], concurrency: int = 1) -> Ended:
-    return asyncio.run(run_jobs(tables, jobs, concurrency=concurrency))
+    return asyncio.run(Experiment(plan_of(jobs), tables._store, workers=concurrency).run())
 
 
 def statuses(tables: Trials) -> list[str]:
@@ -61,11 +74,11 @@ def test_each_trial_is_stored_and_counted_once(tables: Trials) -> None:
     seen: list[int] = []
 
     def watch(progress: Progress) -> None:
-        seen.append(progress.calls_done)
-        assert len(statuses(tables)) >= progress.calls_done  # durable before it counts
+        seen.append(progress.done)
+        assert len(statuses(tables)) >= progress.done  # durable before it counts
 
-    jobs = [job(trial(0)), job(trial(1, "unscored:parse")), job(Finished(trial(2)))]
-    ended = asyncio.run(run_jobs(tables, jobs, concurrency=1, on_progress=watch))
+    jobs = [job(trial(0)), job(trial(1, "unscored:parse")), job(TrialOutcome(trial(2)))]
+    ended = asyncio.run(Experiment(plan_of(jobs), tables._store, workers=1).run(watch))
     assert seen == [1, 2, 3]
     assert ended.progress.outcomes == {"pass": 2, "unscored:parse": 1}
     assert ended.progress.failures == {"unscored:parse": 1}
@@ -95,7 +108,7 @@ def test_the_budget_ends_it_and_what_was_spent_is_kept(tables: Trials) -> None:
 
 
 def test_a_judges_budget_ends_it_as_well(tables: Trials) -> None:
-    broken = Finished(trial(0), judge=("error:budget", "the cap is reached"))
+    broken = TrialOutcome(trial(0), failure=("error:budget", "the cap is reached"))
     ended = run(tables, [job(broken), job(trial(1))])
     assert (ended.stopped, ended.left_out) == ("the cap is reached", 2)
     assert statuses(tables) == ["done"]
@@ -104,7 +117,8 @@ def test_a_judges_budget_ends_it_as_well(tables: Trials) -> None:
 def test_judges_that_fail_one_after_the_other_end_it(tables: Trials) -> None:
     ran: list[str] = []
     jobs = [
-        job(Finished(trial(i), judge=("error:infrastructure", "no judge")), ran) for i in range(12)
+        job(TrialOutcome(trial(i), failure=("error:infrastructure", "no judge")), ran)
+        for i in range(12)
     ]
     ended = run(tables, jobs)
     assert len(ran) == 8
@@ -123,7 +137,7 @@ def test_every_trial_failed_is_said_of_few(tables: Trials) -> None:
 def test_what_is_stored_already_is_not_written_again(tables: Trials) -> None:
     asyncio.run(tables.write_trial(trial(0, "error:timeout", 3)))
     # A second write would replace the failure and add up what it took.
-    run(tables, [job(Finished(trial(0, requests=3), stored=True))])
+    run(tables, [job(TrialOutcome(trial(0, requests=3), stored=True))])
     assert statuses(tables) == ["error:timeout"]
     assert tables.usage(NAME, SYSTEM).requests == 3
 
@@ -135,10 +149,15 @@ def test_what_a_job_raises_is_raised_and_what_is_done_stays(tables: Trials) -> N
 
 
 async def _cancelled(
-    tables: Trials, jobs: list[Job], begun: asyncio.Event, drain: Drain, concurrency: int = 1
+    tables: Trials,
+    plan: TrialPlan[Job],
+    begun: asyncio.Event,
+    tell: Callable[[str], None],
+    concurrency: int = 1,
 ) -> None:
-    """`run_jobs`, cancelled as Ctrl-C does it when `begun` is set."""
-    work = asyncio.create_task(run_jobs(tables, jobs, concurrency=concurrency, drain=drain))
+    """An experiment, cancelled as Ctrl-C does it when `begun` is set."""
+    experiment = Experiment(plan, tables._store, workers=concurrency, on_interrupt=tell)
+    work = asyncio.create_task(experiment.run())
     await begun.wait()
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -152,17 +171,17 @@ def test_interrupted_what_is_under_way_is_stored_and_nothing_else_begun(tables: 
     async def work() -> None:
         begun, go = asyncio.Event(), asyncio.Event()
 
-        async def slow() -> Trial:
+        async def slow() -> TrialOutcome:
             begun.set()
             await go.wait()
-            return trial(0)
+            return TrialOutcome(trial(0))
 
         def tell(line: str) -> None:
             told.append(line)
             go.set()  # it ends only after the interrupt
 
         jobs: list[Job] = [slow, job(trial(1), ran)]
-        await _cancelled(tables, jobs, begun, Drain(told=tell))
+        await _cancelled(tables, plan_of(jobs), begun, tell)
 
     asyncio.run(work())
     assert statuses(tables) == ["done"]
@@ -178,12 +197,12 @@ def test_what_does_not_end_in_time_is_no_failure_and_is_run_again(tables: Trials
     async def work() -> None:
         begun = asyncio.Event()
 
-        async def endless() -> Trial:
+        async def endless() -> TrialOutcome:
             begun.set()
             await asyncio.Event().wait()
             raise AssertionError
 
-        await _cancelled(tables, [endless] * 3, begun, Drain(seconds=0.0, told=told.append), 2)
+        await _cancelled(tables, plan_of([endless] * 3, grace=0.0), begun, told.append, 2)
 
     asyncio.run(work())
     assert statuses(tables) == []
@@ -196,13 +215,13 @@ def test_what_is_raised_while_it_winds_down_is_raised(tables: Trials) -> None:
     async def work() -> None:
         begun, go = asyncio.Event(), asyncio.Event()
 
-        async def refused() -> Trial:
+        async def refused() -> TrialOutcome:
             begun.set()
             await go.wait()
             raise Unauthorized("refused")
 
         running = asyncio.create_task(
-            run_jobs(tables, [refused], drain=Drain(told=lambda _: go.set()))
+            Experiment(plan_of([refused]), tables._store, on_interrupt=lambda _: go.set()).run()
         )
         await begun.wait()
         running.cancel()

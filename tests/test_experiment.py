@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from agenteval.errors import BudgetExceeded, StoreError, Transient, Unauthorized
 from agenteval.evaluators.base import Outcome, Unit
-from agenteval.pipeline import Ended, Progress, execute, experiment_of, make_plan
+from agenteval.evaluators.utility.plan import experiment_of, make_plan
+from agenteval.experiment import Ended, Experiment, Progress
 from agenteval.store import Store
 from agenteval.store.export import export_cells
 from tests.store.making import ScriptedJudge, criteria, failures, items, scores
@@ -28,7 +29,7 @@ def run(
     retry: bool = False, workers: int = 3,
 ) -> Ended:  # fmt: skip
     plan = make_plan(judge, items(runs), criteria(n), store, repeats=repeats, retry_failed=retry)
-    return asyncio.run(execute(plan, judge, store, workers=workers))
+    return asyncio.run(Experiment(plan, store, workers=workers).run())
 
 
 def asked(judge: ScriptedJudge) -> set[tuple[str, str, int]]:
@@ -59,9 +60,9 @@ def test_a_resume_asks_exactly_what_is_missing(
         store.register([], [], judge.source)  # everything queued before is durable now
         plan = make_plan(judge, items(4), criteria(3), store, repeats=2)
         assert (plan.cells, plan.done, plan.failed, plan.open) == (24, len(done), 0, 24 - len(done))
-        ended = asyncio.run(execute(plan, judge, store, workers=3))
+        ended = asyncio.run(Experiment(plan, store, workers=3).run())
         assert ended == Ended(ended.progress, None, 0)
-        assert ended.progress.cells_scored == 24 - len(done)
+        assert ended.progress.scored == 24 - len(done)
         assert asked(judge) == set(ALL) - done
         assert len(store.states(judge.source)) == 24
         again = make_plan(judge, items(4), criteria(3), store, repeats=2)
@@ -159,7 +160,7 @@ def test_a_crash_in_one_unit_is_that_units_failure(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         judge = ScriptedJudge(script=script)
         ended = run(store, judge)
-        assert (ended.stopped, ended.progress.cells_scored) == (None, 10)
+        assert (ended.stopped, ended.progress.scored) == (None, 10)
         assert ended.progress.failures == {"error:infrastructure": 2}
         message = {r.message for r in store.results(judge.source.sha256) if ":" in r.status}
         assert message == {"unexpected ZeroDivisionError: a defect"}
@@ -196,7 +197,7 @@ def test_the_budget_stops_and_keeps_what_is_done(tmp_path: Path) -> None:
         judge = ScriptedJudge(script=script)
         ended = run(store, judge, runs=20, workers=4)
         assert ended.stopped == "the cap of 7 calls is reached"
-        assert (ended.left_out, ended.progress.calls_done) == (13, 7)
+        assert (ended.left_out, ended.progress.done) == (13, 7)
         assert len(judge.seen) <= 7 + 4
         # What the budget forbade leaves no trace: it was never asked.
         assert {s.status for s in store.states(judge.source).values()} == {"scored"}
@@ -216,7 +217,7 @@ def test_a_dead_endpoint_is_left_after_eight_calls(tmp_path: Path) -> None:
             ended = run(store, judge, runs=200, workers=workers)
             assert ended.stopped == "8 calls in a row failed: connection refused"
             assert 8 <= len(judge.seen) <= 8 + workers
-            assert ended.left_out + ended.progress.calls_done == 200
+            assert ended.left_out + ended.progress.done == 200
 
 
 def test_a_short_plan_of_which_nothing_works_says_why(tmp_path: Path) -> None:
@@ -249,7 +250,7 @@ def test_an_endpoint_that_dies_midway_does_not_burn_the_rest(tmp_path: Path) -> 
     with Store(tmp_path / "s.db") as store:
         judge = ScriptedJudge(script=dies)
         ended = run(store, judge, runs=300, workers=2)
-        assert ended.progress.cells_scored == 40
+        assert ended.progress.scored == 40
         assert ended.stopped == "32 calls in a row failed: connection refused"
         assert len(judge.seen) <= 20 + 32 + 2
         judge = ScriptedJudge(script=stutters, seed=1)
@@ -263,7 +264,7 @@ def test_replies_out_of_form_never_open_the_breaker(tmp_path: Path) -> None:
         source = ScriptedJudge().source
         judge = ScriptedJudge(script=lambda unit: failures(unit, source, "unscored:parse"))
         ended = run(store, judge, runs=60)
-        assert (ended.stopped, ended.progress.calls_done) == (None, 60)
+        assert (ended.stopped, ended.progress.done) == (None, 60)
 
 
 def test_progress_counts_and_only_what_is_durable(tmp_path: Path) -> None:
@@ -273,12 +274,12 @@ def test_progress_counts_and_only_what_is_durable(tmp_path: Path) -> None:
         seen: list[tuple[int, int]] = []
 
         def look(progress: Progress) -> None:
-            seen.append((progress.cells_scored, len(store.states(judge.source))))
+            seen.append((progress.scored, len(store.states(judge.source))))
 
-        ended = asyncio.run(execute(plan, judge, store, workers=4, on_progress=look))
+        ended = asyncio.run(Experiment(plan, store, workers=4).run(look))
         assert len(seen) == 18
         assert all(told <= stored for told, stored in seen)
-        assert ended.progress.cells_scored == 54
+        assert ended.progress.scored == 54
         assert ended.progress.usage.requests == 18
         assert ended.progress.usage.prompt_tokens == 1800
 
@@ -294,8 +295,7 @@ def test_cancellation_keeps_what_was_acknowledged(tmp_path: Path) -> None:
         judge = ScriptedJudge(delay=0.01)
         plan = make_plan(judge, items(60), criteria(2), store, repeats=2)
         job = asyncio.create_task(
-            execute(plan, judge, store, workers=8,
-                    on_progress=lambda p: told.append(p.cells_scored))
+            Experiment(plan, store, workers=8).run(lambda p: told.append(p.scored))
         )  # fmt: skip
         while len(told) < 2:  # at least one call is acknowledged
             await asyncio.sleep(0.001)
@@ -326,7 +326,7 @@ def test_cancelled_once_it_finishes_what_is_under_way(tmp_path: Path, twice: boo
     async def work(store: Store) -> None:
         plan = make_plan(judge, items(20), criteria(2), store, repeats=1)
         job = asyncio.create_task(
-            execute(plan, judge, store, workers=3, on_cancel=lambda: called.append(1))
+            Experiment(plan, store, workers=3, on_interrupt=called.append).run()
         )
         while len(judge.seen) < 3:
             await asyncio.sleep(0)
@@ -342,7 +342,7 @@ def test_cancelled_once_it_finishes_what_is_under_way(tmp_path: Path, twice: boo
         asyncio.run(work(store))
         assert len(judge.seen) == 3  # no further unit was begun
         assert len(store.states(judge.source)) == (0 if twice else 6)
-    assert called == [1]
+    assert called == ["interrupted: finishing 3 calls under way; once more ends it at once"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
@@ -353,9 +353,9 @@ def test_ctrl_c_ends_a_process_and_its_store_goes_on(tmp_path: Path) -> None:
         "judge = ScriptedJudge(delay=0.02)\n"
         "with Store(sys.argv[1]) as store:\n"
         "    plan = make_plan(judge, items(500), criteria(2), store, repeats=1)\n"
-        "    told = lambda p: print(p.cells_scored, flush=True)\n"
+        "    told = lambda p: print(p.scored, flush=True)\n"
         "    try:\n"
-        "        asyncio.run(execute(plan, judge, store, workers=4, on_progress=told))\n"
+        "        asyncio.run(Experiment(plan, store, workers=4).run(told))\n"
         "    except KeyboardInterrupt:\n"
         "        print('interrupted', flush=True)\n"
     )
@@ -381,12 +381,12 @@ def test_a_store_that_fails_ends_the_run_with_its_reason(tmp_path: Path) -> None
         judge = ScriptedJudge(delay=0.001)
 
         def close_at(progress: Progress) -> None:
-            if progress.calls_done == 5:
+            if progress.done == 5:
                 store.close()
 
         plan = make_plan(judge, items(50), criteria(2), store, repeats=1)
         with pytest.raises(StoreError, match="closed"):
-            asyncio.run(execute(plan, judge, store, workers=3, on_progress=close_at))
+            asyncio.run(Experiment(plan, store, workers=3).run(close_at))
     with Store(store.path) as again:
         assert 10 <= len(again.states(judge.source)) < 40
 

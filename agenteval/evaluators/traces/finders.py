@@ -1,31 +1,75 @@
-"""The finders of this package as `locating` runs them: exact rules, and the judge."""
+"""Finders of errors in traces: what one is, and the two of this package, rules and a judge."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import hashlib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib.resources import files
+from typing import Protocol
 
 from pydantic import JsonValue
 
+from agenteval.errors import Unauthorized
+from agenteval.evaluators.base import classify
 from agenteval.evaluators.traces.condense import Options, condense
 from agenteval.evaluators.traces.detectors import detect
 from agenteval.evaluators.traces.locator import Located, Locator
 from agenteval.evaluators.traces.taxonomy import Taxonomy
-from agenteval.locating import Found
-from agenteval.models.client import Client
-from agenteval.models.wire import Reply, Request
-from agenteval.records import FailureStatus, Finding, Findings, Run
+from agenteval.records import Finding, Findings, Run, Usage, content_hash
+from agenteval.records.score import INFRASTRUCTURE
 
 _PACKAGE = "agenteval.evaluators.traces"
-_STATUSES: dict[str, FailureStatus] = {
-    "error:budget": "error:budget",
-    "error:timeout": "error:timeout",
-    "error:infrastructure": "error:infrastructure",
-}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a finder said of a trace, and what it took."""
+
+    findings: Findings
+    usage: Usage = Usage()  # noqa: RUF009  frozen
+
+
+class Finder(Protocol):
+    """Anything that finds errors in traces.
+
+    `parameters` is everything that can change what it finds (model, prompts, taxonomy, options):
+    its hash with the name is the key under which findings are stored.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def parameters(self) -> Mapping[str, JsonValue]: ...
+    async def find(self, run: Run, attempt: int = 0) -> Found:
+        """The findings; of a trace it could not examine, with a status, or an exception.
+
+        `attempt` counts earlier tries that ended in a failure of content: it is asked afresh.
+        """
+        ...
+
+
+def finder_key(finder: Finder) -> str:
+    """Content hash (hex) of name and parameters."""
+    return content_hash({"name": finder.name, "parameters": dict(finder.parameters)})
+
+
+async def find(finder: Finder, run: Run, attempt: int = 0) -> Found:
+    """What the finder says of one trace; an exception becomes Findings with its status.
+
+    Raises Unauthorized, which concerns every further trace alike.
+    """
+    try:
+        return await finder.find(run, attempt)
+    except Unauthorized:
+        raise
+    except Exception as error:  # noqa: BLE001  a finder that crashes has found nothing out
+        status, message = classify(error)
+        spent = getattr(error, "spent", None)
+        failed = Findings(trace=run.id, status=status, message=message[:500])
+        return Found(failed, spent if isinstance(spent, Usage) else Usage())
 
 
 @functools.cache
@@ -91,45 +135,19 @@ class LocatorFinder:
         resume the parts that were answered come from the cache, and the others are asked.
         """
         condensed = await asyncio.to_thread(condense, run, self.condensing)
-        locator = self.locator
-        if attempt:
-            again = _Again(locator.client, attempt)
-            locator = Locator(again, locator.taxonomy, locator.options, legend=locator.legend)
-        located = await locator.examine(run, condensed, await self._rules(run))
+        hints: Sequence[Finding] = ()
+        if self.hints:
+            hints = await asyncio.to_thread(detect, run, self.locator.taxonomy)
+        located = await self.locator.examine(run, condensed, hints, attempt)
         return Found(_whole(located), located.usage)
-
-    async def _rules(self, run: Run) -> tuple[Finding, ...]:
-        if not self.hints:
-            return ()
-        return tuple(await asyncio.to_thread(detect, run, self.locator.taxonomy))
-
-
-class _Again(Client):
-    """The same client, whose requests are asked afresh: the replies to them were not in form."""
-
-    def __init__(self, client: Client, attempt: int) -> None:
-        super().__init__(
-            client.transport, cache=client.cache, budget=client.budget, limiter=client.limiter,
-            retry=client.retry, timeout=client.timeout, secret=client.secret,
-            recorder=client.recorder,
-        )  # fmt: skip
-        self._number = attempt
-
-    async def complete(self, request: Request) -> Reply:
-        """Answer the request under a key of its own."""
-        return await super().complete(replace(request, attempt=request.attempt + self._number))
 
 
 def _whole(located: Located) -> Findings:
-    found = located.findings
-    if found.status is not None:
-        return found
-    # As in "2 of 9 parts were not judged (error:timeout 2): S4 to S9" and "no grades: error:...".
-    kinds = found.message.partition("(")[2].partition(")")[0].replace(",", " ").split()
-    grades = [r.why for r in found.rejected if r.why.startswith("no grades: ")]
-    kinds += [why.split(": ")[1] for why in grades]
-    for kind in kinds:
-        if kind in _STATUSES:
-            why = found.message or grades[0]
-            return Findings(trace=found.trace, status=_STATUSES[kind], message=why[:500])
-    return found
+    """The findings; a failure where the infrastructure has kept the judge from a part of it."""
+    findings = located.findings
+    status = next((s for s in located.failures if s in INFRASTRUCTURE), None)
+    if findings.status is not None or status is None:
+        return findings
+    grades = [r.why for r in findings.rejected if r.why.startswith("no grades: ")]
+    why = findings.message or grades[0]
+    return Findings(trace=findings.trace, status=status, message=why[:500])

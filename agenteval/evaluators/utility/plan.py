@@ -1,26 +1,35 @@
-"""What is missing: runs × criteria × repeats − what the store has, as calls to make."""
+"""What a judge has left: runs × criteria × repeats − what the store has, as calls to make."""
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import ClassVar
 
-from agenteval.evaluators.base import Evaluator, Unit
-from agenteval.records import Criterion, Run, View
+from agenteval.evaluators.base import Evaluator, Outcome, Unit, judge
+from agenteval.records import Criterion, Run, View, content_hash
 from agenteval.store import CellState, Store
-from agenteval.store.notes import Grid, short
+from agenteval.store.notes import Begun, Grid, Note, begin, short
+from agenteval.store.relabel import Relabelled
 
 Item = tuple[Run, View]
 _Calls = tuple[tuple[tuple[Criterion, ...], int], ...]  # criteria of a call, and its attempt
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a command will do. Cells are results, calls are requests before any repair."""
+def experiment_of(evaluator: Evaluator, task: str) -> str:
+    """Name (hash) of the experiment that a second process must not work on meanwhile."""
+    return content_hash([evaluator.source.sha256, task])
 
+
+@dataclass(frozen=True, slots=True)
+class CellPlan:
+    """What a judge will do; see `experiment.Plan`. Cells are results, a unit is one call of the
+    judge before any repair."""
+
+    evaluator: Evaluator
     items: tuple[Item, ...]
     criteria: tuple[Criterion, ...]
     repeats: int
@@ -30,10 +39,37 @@ class Plan:
     done: int  # cells with a Score
     failed: int  # cells with a Failure that is not tried again now
 
+    noun: ClassVar[str] = "call"
+    grace: ClassVar[float | None] = None  # what is under way is paid for
+
     @property
     def open(self) -> int:
         """Cells that the units will judge."""
         return self.cells - self.done - self.failed
+
+    @property
+    def worked(self) -> bool:
+        """Whether a cell has a Score already."""
+        return self.done > 0
+
+    def begin(self, store: Store) -> tuple[Begun | None, list[Relabelled]]:
+        """Make runs, criteria and source known, and note the plan. Stored ratings get the values
+        that follow from the order that the criteria have now; see `Store.relabel`."""
+        source, begun = self.evaluator.source, None
+        if self.cells:
+            lock = experiment_of(self.evaluator, self.items[0][0].task)
+            note = Note("cells", source.sha256, source.model, lock, self.units.planned())
+            begun = begin(store, note, idle=not len(self.units))
+        relabelled = store.register(self.items, self.criteria, source)
+        if begun is not None:
+            begun.wait()
+        return begun, relabelled
+
+    async def evaluate(self, unit: Unit) -> Outcome:
+        """The judge's results for one call; what goes wrong comes back as Failures. Raises
+        Unauthorized and StoreError."""
+        outcome = await judge(self.evaluator, unit)
+        return replace(outcome, attempt=unit.attempt) if unit.attempt else outcome
 
 
 class Units:
@@ -74,7 +110,7 @@ def make_plan(  # noqa: PLR0913  each is one dimension of the plan
     repeats: int,
     variant: str = "original",
     retry_failed: bool = False,
-) -> Plan:
+) -> CellPlan:
     """Units for every cell the store lacks, repeats outermost.
 
     A stored Score is never planned again; an infrastructure failure always is; a content failure
@@ -91,7 +127,8 @@ def make_plan(  # noqa: PLR0913  each is one dimension of the plan
         if attempt is None:
             failed += cells if state.failed else 0
             done += 0 if state.failed else cells
-    return Plan(
+    return CellPlan(
+        evaluator=evaluator,
         items=grid.items,
         criteria=grid.criteria,
         repeats=repeats,
@@ -103,7 +140,7 @@ def make_plan(  # noqa: PLR0913  each is one dimension of the plan
     )
 
 
-def joined(plans: Sequence[Plan]) -> Plan:
+def joined(plans: Sequence[CellPlan]) -> CellPlan:
     """Several plans of one judge on the same criteria as one, in their order.
 
     Raises ValueError without plans or for other criteria.
@@ -111,7 +148,8 @@ def joined(plans: Sequence[Plan]) -> Plan:
     first = plans[0] if plans else None
     if first is None or any(p.criteria != first.criteria for p in plans):
         raise ValueError("only plans on the same criteria can be joined")
-    return Plan(
+    return CellPlan(
+        evaluator=first.evaluator,
         items=tuple(item for p in plans for item in p.items),
         criteria=first.criteria,
         repeats=first.repeats,
@@ -214,4 +252,4 @@ class _Grid:
         return calls_of
 
 
-__all__ = ["Item", "Plan", "Units", "joined", "make_plan"]
+__all__ = ["CellPlan", "Item", "Units", "experiment_of", "joined", "make_plan"]

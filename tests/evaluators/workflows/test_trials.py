@@ -28,27 +28,26 @@ from agenteval.evaluators.workflows.session import (
 from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict
 from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
 from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
-from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
-from agenteval.flows import (
+from agenteval.evaluators.workflows.stored import load_sessions, load_turns
+from agenteval.evaluators.workflows.trials import (
     Act,
     Candidate,
     Case,
     Sessions,
-    load_sessions,
-    load_turns,
     open_work,
-    run_work,
+    plan_workflows,
     spent,
 )
+from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
+from agenteval.experiment import Ended, Experiment
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Budget
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Message, Usage
 from agenteval.store import Store, Trials, TrialSystem
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.trialling import Ended
 
-DESK = Path(__file__).parent / "evaluators" / "workflows" / "library_desk"
+DESK = Path(__file__).parent / "library_desk"
 OF = open_role(DESK)
 CASES = session_cases([OF])  # ida, hana, otto, jan
 TURNS = turn_cases([OF])
@@ -114,9 +113,9 @@ def run(
     cases: Sequence[Case] = CASES,
     level: Level = "session",
 ) -> Ended:
-    verdicts, who = Verdicts(judges or Judges()), who or candidate()
-    work = open_work(store, level, cases, who, trials, check_key=verdicts.judges.key)
-    return asyncio.run(run_work(store, level, who, work, act, verdicts, concurrency=1))
+    verdicts = Verdicts(judges or Judges())
+    plan = plan_workflows(store, level, cases, who or candidate(), trials, act, verdicts)
+    return asyncio.run(Experiment(plan, store, workers=1).run())
 
 
 def goals(achieved: bool = True) -> Callable[[Request], str]:

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agenteval.evaluators.base import Unit
-from agenteval.pipeline import execute
-from agenteval.plan import Plan, joined, make_plan
+from agenteval.evaluators.utility.plan import CellPlan, joined, make_plan
+from agenteval.experiment import Experiment
 from agenteval.records import Criterion, FailureStatus
 from agenteval.store import Store
 from tests.store.making import ScriptedJudge, criteria, failures, items, scores
@@ -82,7 +82,7 @@ def test_what_is_judged_meanwhile_changes_no_plan(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         plan = make_plan(judge, items(3), criteria(2), store, repeats=1)
         before = list(plan.units)
-        asyncio.run(execute(plan, judge, store, workers=2))
+        asyncio.run(Experiment(plan, store, workers=2).run())
         assert list(plan.units) == before
         assert len(before) == 3
 
@@ -131,6 +131,6 @@ def test_plans_are_joined_in_their_order(tmp_path: Path) -> None:
         joined([plans[0], make_other(tmp_path)])
 
 
-def make_other(folder: Path) -> Plan:
+def make_other(folder: Path) -> CellPlan:
     with Store(folder / "other.db") as store:
         return make_plan(ScriptedJudge(), items(2), criteria(1), store, repeats=1)

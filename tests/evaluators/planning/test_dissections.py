@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agenteval.agents import System, Toolbox
-from agenteval.dissections import open_dissections, run_dissections
-from agenteval.draining import Drain
 from agenteval.evaluators.planning.dissect import DissectOptions
+from agenteval.evaluators.planning.dissections import plan_dissections
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
+from agenteval.experiment import Experiment
 from agenteval.store import Store
 
 CASES = list(Generator(Shape((2, 2)), seed=4).cases(2))
@@ -43,15 +44,14 @@ def test_interrupted(tmp_path: Path, in_time: bool) -> None:
             if in_time:
                 go.set()
 
-        drain = Drain(told=tell) if in_time else Drain(seconds=0.0, told=tell)
-        running = asyncio.create_task(
-            run_dissections(store, system, CASES, OPTIONS, concurrency=1, drain=drain)
-        )
+        plan = plan_dissections(store, CASES, system, OPTIONS, concurrency=1)
+        plan = plan if in_time else replace(plan, grace=0.0)
+        running = asyncio.create_task(Experiment(plan, store, workers=1, on_interrupt=tell).run())
         await begun.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        left = open_dissections(store, CASES, system, OPTIONS)
+        left = plan_dissections(store, CASES, system, OPTIONS).units
         assert left == (CASES[1:] if in_time else CASES)
 
     with Store(tmp_path / "s.db") as store:

@@ -9,56 +9,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Protocol
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
-from agenteval.draining import USUAL, Drain
-from agenteval.errors import InputError, StoreError, Unauthorized
-from agenteval.evaluators.base import classify
+from agenteval.errors import InputError, StoreError
+from agenteval.evaluators.traces.finders import Finder, find, finder_key
 from agenteval.evaluators.traces.outline import Outline, outline, trace_key
-from agenteval.records import Findings, Run, Usage, content_hash
+from agenteval.evaluators.trials import TrialOutcome, TrialPlan
+from agenteval.records import Findings, Run, Usage
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, of_one_state
-from agenteval.trialling import Ended, Progress, run_jobs
 
 EVALUATOR = "traces"
 _ATTEMPT = "attempt"  # in a log, beside the fields of Findings
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a finder said of a trace, and what it took."""
-
-    findings: Findings
-    usage: Usage = Usage()  # noqa: RUF009  frozen
-
-
-class Finder(Protocol):
-    """Anything that finds errors in traces.
-
-    `parameters` is everything that can change what it finds (model, prompts, taxonomy, options):
-    its hash with the name is the key under which findings are stored.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]: ...
-    async def find(self, run: Run, attempt: int = 0) -> Found:
-        """The findings; of a trace it could not examine, with a status, or an exception.
-
-        `attempt` counts earlier tries that ended in a failure of content: it is asked afresh.
-        """
-        ...
-
-
-def finder_key(finder: Finder) -> str:
-    """Content hash (hex) of name and parameters."""
-    return content_hash({"name": finder.name, "parameters": dict(finder.parameters)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,73 +60,58 @@ class Stored:
     seconds: float | None
 
 
-def open_traces(
-    store: Store, cases: Sequence[TraceCase], finder: Finder, *, retry_failed: bool = False
-) -> list[TraceCase]:
-    """The traces that the store lacks findings of by this finder, in their order.
+def plan_findings(
+    store: Store,
+    cases: Sequence[TraceCase],
+    finder: Finder,
+    *,
+    retry_failed: bool = False,
+) -> TrialPlan[tuple[TraceCase, int]]:
+    """The traces that the store lacks findings of by this finder, in their order, with the number
+    of earlier tries that failed in content: none of them is repeated.
 
     Raises InputError when two traces have one id but not one content: findings name their trace
-    by its id.
+    by its id. Running it raises Unauthorized, StoreError, and InputError for a trace that is not
+    what it was when the case was made; what was stored stays.
     """
     by_key = {case.key: case for case in cases}
     names: dict[str, str] = {}
     for case in cases:
         if names.setdefault(case.trace, case.key) != case.key:
             raise InputError("two different traces have this id", case.trace)
-    missing = Trials(store).missing(
-        EVALUATOR, list(by_key), finder_key(finder), 1, retry_failed=retry_failed
-    )
-    return [by_key[key] for key, _ in missing]
+    key, tables = finder_key(finder), Trials(store)
+    missing = tables.missing(EVALUATOR, list(by_key), key, 1, retry_failed=retry_failed)
+    attempts = attempts_of(tables, key, [case for case, _ in missing])
 
+    async def examine(unit: tuple[TraceCase, int]) -> TrialOutcome:
+        """One trace, read again. What the budget broke off is kept as well, with what it took."""
+        case, attempt = unit
+        started = time.time()
+        found = await find(finder, await asyncio.to_thread(_same, case), attempt)
+        findings = found.findings
+        return TrialOutcome(
+            Trial(
+                evaluator=EVALUATOR,
+                system_key=key,
+                case_key=case.key,
+                trial=0,
+                case_id=case.trace,
+                status=findings.status or "done",
+                log={**findings.model_dump(mode="json"), _ATTEMPT: attempt},
+                started=started,
+                ended=time.time(),
+                usage=found.usage,
+            )
+        )
 
-async def run_finder(
-    store: Store,
-    finder: Finder,
-    work: Sequence[TraceCase],
-    *,
-    concurrency: int = 4,
-    on_progress: Callable[[Progress], None] = lambda _: None,
-    drain: Drain = USUAL,
-) -> Ended:
-    """Examine the traces; each counts when its findings are durable.
-
-    Stops early, with a reason, at the budget and when trace after trace fails for the
-    infrastructure. Raises Unauthorized, StoreError, and InputError for a trace that is not what
-    it was when the case was made; what was stored stays. When it is cancelled, traces under way
-    have the time of `drain` to end and be stored (see `run_jobs`).
-    """
-    tables = Trials(store)
-    key = finder_key(finder)
-    tables.add_cases(EVALUATOR, (_stored_case(c) for c in {c.key: c for c in work}.values()))
-    system = TrialSystem(key=key, name=finder.name, parameters=dict(finder.parameters))
-    begun = tables.begin(EVALUATOR, system, [(case.key, 0) for case in work])
-    tables.add_system(system)
-    attempts = attempts_of(tables, key, [case.key for case in work])
-    jobs = [partial(_examine, finder, key, case, attempts.get(case.key, 0)) for case in work]
-    ended = await run_jobs(
-        tables, jobs, what="trace", concurrency=concurrency, on_progress=on_progress, drain=drain
-    )
-    if not ended.left_out:
-        tables.finish(begun)
-    return ended
-
-
-async def _examine(finder: Finder, key: str, case: TraceCase, attempt: int) -> Trial:
-    """One trace, read again. What the budget broke off is kept as well: it has spent something."""
-    started = time.time()
-    found = await find(finder, await asyncio.to_thread(_same, case), attempt)
-    said = found.findings
-    return Trial(
+    return TrialPlan(
         evaluator=EVALUATOR,
-        system_key=key,
-        case_key=case.key,
-        trial=0,
-        case_id=case.trace,
-        status=said.status or "done",
-        log={**said.model_dump(mode="json"), _ATTEMPT: attempt},
-        started=started,
-        ended=time.time(),
-        usage=found.usage,
+        system=TrialSystem(key=key, name=finder.name, parameters=dict(finder.parameters)),
+        cases=(_stored_case(by_key[case]) for case, _ in missing),
+        units=[(by_key[case], attempts.get(case, 0)) for case, _ in missing],
+        new=missing,
+        act=examine,
+        noun="trace",
     )
 
 
@@ -176,22 +126,6 @@ def attempts_of(tables: Trials, key: str, cases: Sequence[str]) -> dict[str, int
         content = trial.status != "done" and trial.status not in INFRASTRUCTURE
         found[trial.case_key] = (before if isinstance(before, int) else 0) + content
     return found
-
-
-async def find(finder: Finder, run: Run, attempt: int = 0) -> Found:
-    """What the finder says of one trace; an exception becomes Findings with its status.
-
-    Raises Unauthorized, which concerns every further trace alike.
-    """
-    try:
-        return await finder.find(run, attempt)
-    except Unauthorized:
-        raise
-    except Exception as error:  # noqa: BLE001  a finder that crashes has found nothing out
-        status, message = classify(error)
-        spent = getattr(error, "spent", None)
-        failed = Findings(trace=run.id, status=status, message=message[:500])
-        return Found(failed, spent if isinstance(spent, Usage) else Usage())
 
 
 @of_one_state

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from agenteval.agents import AgentFailure, System, Toolbox
-from agenteval.campaign import Rules, load_attempts, open_trials, run_trials
 from agenteval.errors import BudgetExceeded, ModelError, Unauthorized
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.checker import CheckRules
 from agenteval.evaluators.planning.run import as_run
 from agenteval.evaluators.planning.solver.graph import plans
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
+from agenteval.evaluators.planning.trials import Rules, load_attempts, plan_trials
+from agenteval.experiment import Ended, Experiment, Progress
 from agenteval.records import Usage
 from agenteval.store import Store, Trials
-from agenteval.trialling import Progress
 
 CASES = list(Generator(Shape((3, 4)), seed=4).cases(12))
 BY_REQUEST = {case.request: case for case in CASES}
@@ -45,8 +45,18 @@ def system(calls: list[str], name: str = "knowing", **more: object) -> System:
 
 
 def run(store: Store, agent: System, cases: list[Case] = CASES, trials: int = 1) -> Progress:
-    work = open_trials(store, cases, agent, trials)
-    return asyncio.run(run_trials(store, agent, work, Rules(), concurrency=3)).progress
+    return ended(store, agent, cases, trials).progress
+
+
+def ended(
+    store: Store, agent: System, cases: list[Case] = CASES, trials: int = 1, workers: int = 3
+) -> Ended:
+    plan = plan_trials(store, cases, agent, trials, Rules())
+    return asyncio.run(Experiment(plan, store, workers=workers).run())
+
+
+def left(store: Store, agent: System, trials: int = 1) -> int:
+    return len(plan_trials(store, CASES, agent, trials, Rules()).units)
 
 
 def test_everything_is_run_once_and_read_back(tmp_path: Path) -> None:
@@ -55,7 +65,7 @@ def test_everything_is_run_once_and_read_back(tmp_path: Path) -> None:
         progress = run(store, system(calls), trials=2)
         assert progress.outcomes == {"pass": 24}
         assert sorted(calls) == sorted([c.id for c in CASES] * 2)
-        assert open_trials(store, CASES, system(calls), 2) == []
+        assert left(store, system(calls), 2) == 0
         attempts = load_attempts(store)
     assert len(attempts) == 24
     assert {a.outcome for a in attempts} == {"pass"}
@@ -87,11 +97,10 @@ def test_an_endpoint_that_never_answers_ends_the_campaign(tmp_path: Path) -> Non
     calls: list[str] = []
     agent = system(calls, fail={c.id for c in CASES})
     with Store(tmp_path / "s.db") as store:
-        work = open_trials(store, CASES, agent, 1)
-        ended = asyncio.run(run_trials(store, agent, work, Rules(), concurrency=1))
+        end = ended(store, agent, workers=1)
     assert len(calls) == 8
-    assert ended.stopped == "8 trials in a row failed: no answer came"
-    assert ended.left_out == 4
+    assert end.stopped == "8 trials in a row failed: no answer came"
+    assert end.left_out == 4
 
 
 def test_a_refused_key_is_raised(tmp_path: Path) -> None:
@@ -140,13 +149,12 @@ def test_what_the_cap_broke_off_is_counted_and_run_again(tmp_path: Path) -> None
 
     agent = System("spending", Spending, {})
     with Store(tmp_path / "s.db") as store:
-        work = open_trials(store, CASES, agent, 1)
-        ended = asyncio.run(run_trials(store, agent, work, Rules(), concurrency=3))
-        assert (ended.stopped, ended.left_out) == ("the cap is reached", 12)
+        end = ended(store, agent)
+        assert (end.stopped, end.left_out) == ("the cap is reached", 12)
         spent = Trials(store).usage("planning", agent.sha256).requests
         assert spent in (2, 4, 6)  # of as many of the three at work as had begun
         assert {a.outcome for a in load_attempts(store)} == {"error:budget"}
-        assert len(open_trials(store, CASES, agent, 1)) == 12
+        assert left(store, agent) == 12
 
 
 def test_changed_cases_of_one_id_stay_apart(tmp_path: Path) -> None:

@@ -17,22 +17,19 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
-from agenteval.locating import (
+from agenteval.evaluators.traces.finders import Found, find, finder_key
+from agenteval.evaluators.traces.trials import (
     EVALUATOR,
-    Found,
     Stored,
     TraceCase,
     case_of,
-    find,
-    finder_key,
     load_findings,
     load_outlines,
-    open_traces,
-    run_finder,
+    plan_findings,
 )
+from agenteval.experiment import Ended, Experiment
 from agenteval.records import Finding, Findings, Run, Span, Usage
 from agenteval.store import Store, Trials
-from agenteval.trialling import Ended
 
 Answer = Callable[[Run], Found]
 
@@ -97,9 +94,20 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-async def go(store: Store, finder: Scripted, all_of: list[TraceCase], **more: object) -> Ended:
-    work = open_traces(store, all_of, finder, retry_failed=bool(more.pop("retry_failed", False)))
-    return await run_finder(store, finder, work, **more)  # type: ignore[arg-type]
+async def go(
+    store: Store,
+    finder: Scripted,
+    all_of: list[TraceCase],
+    *,
+    retry_failed: bool = False,
+    workers: int = 4,
+) -> Ended:
+    plan = plan_findings(store, all_of, finder, retry_failed=retry_failed)
+    return await Experiment(plan, store, workers=workers).run()
+
+
+def left(store: Store, all_of: list[TraceCase], finder: Scripted) -> int:
+    return len(plan_findings(store, all_of, finder).units)
 
 
 def by_trace(store: Store) -> dict[str, Stored]:
@@ -108,13 +116,13 @@ def by_trace(store: Store) -> dict[str, Stored]:
 
 async def test_each_trace_is_examined_once(store: Store) -> None:
     finder, all_of = Meeting(one_error, together=2), cases(5)
-    ended = await go(store, finder, all_of, concurrency=2)
+    ended = await go(store, finder, all_of, workers=2)
     assert ended.stopped is None
     assert sum(len(one.findings.findings) for one in load_findings(store)) == 5
     assert ended.progress.usage.requests == 10
     assert sorted(finder.asked) == [f"t{i}" for i in range(5)]
     assert finder.most == 2
-    assert open_traces(store, all_of, finder) == []
+    assert left(store, all_of, finder) == 0
     found = by_trace(store)
     assert found["t3"].findings.findings[0].span == "s3"
     assert found["t3"].usage == Usage(requests=2, prompt_tokens=10, completion_tokens=3, cost=0.5)
@@ -132,7 +140,7 @@ async def test_the_store_alone_tells_what_the_spans_were(store: Store) -> None:
 async def test_another_version_of_a_finder_is_another_finder(store: Store) -> None:
     await go(store, Scripted(one_error), cases(1))
     newer = Scripted(one_error, version=2)
-    assert len(open_traces(store, cases(1), newer)) == 1
+    assert left(store, cases(1), newer) == 1
     await go(store, newer, cases(1))
     names = {one.finder for one in load_findings(store)}
     assert len(names) == 2
@@ -190,32 +198,32 @@ async def test_the_budget_stops_everything_and_loses_nothing(store: Store) -> No
             raise BudgetExceeded("2 of 2 requests are used")
         return one_error(run)
 
-    ended = await go(store, Scripted(answer), cases(6), concurrency=1)
+    ended = await go(store, Scripted(answer), cases(6), workers=1)
     assert "2 of 2 requests" in (ended.stopped or "")
     assert ended.left_out == 4
-    left = Scripted(one_error)
-    await go(store, left, cases(6))
-    assert left.asked == ["t2", "t3", "t4", "t5"]
+    later = Scripted(one_error)
+    await go(store, later, cases(6))
+    assert later.asked == ["t2", "t3", "t4", "t5"]
 
 
 async def test_an_outage_stops_early(store: Store) -> None:
     finder = Scripted(raising(Transient("no route")))
-    ended = await go(store, finder, cases(40), concurrency=1)
+    ended = await go(store, finder, cases(40), workers=1)
     assert "8 traces in a row failed: no route" in (ended.stopped or "")
     assert len(finder.asked) == 8
 
 
 async def test_a_refused_key_is_raised_at_once(store: Store) -> None:
     with pytest.raises(Unauthorized):
-        await go(store, Scripted(raising(Unauthorized("401"))), cases(4), concurrency=1)
+        await go(store, Scripted(raising(Unauthorized("401"))), cases(4), workers=1)
     assert load_findings(store) == []
 
 
 async def test_two_traces_of_one_id_are_refused(store: Store) -> None:
     twins = [case_of(run_of(1)), case_of(run_of(2).model_copy(update={"id": "t1"}))]
     with pytest.raises(InputError, match="t1: two different traces have this id"):
-        open_traces(store, twins, Scripted(one_error))
-    assert len(open_traces(store, [twins[0], twins[0]], Scripted(one_error))) == 1
+        left(store, twins, Scripted(one_error))
+    assert left(store, [twins[0], twins[0]], Scripted(one_error)) == 1
 
 
 async def test_a_file_that_changed_meanwhile_is_told(store: Store) -> None:

@@ -9,15 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Protocol
 
 from pydantic import JsonValue
 
 from agenteval.agents import AgentFailure, AgentLimits
 from agenteval.agents.dialogue import AssistantSystem
-from agenteval.draining import USUAL, Drain
 from agenteval.errors import BudgetExceeded, InputError
+from agenteval.evaluators.trials import TrialOutcome, TrialPlan
 from agenteval.evaluators.workflows.cases import OpenRole, SessionCase, TurnCase
 from agenteval.evaluators.workflows.predict import predict
 from agenteval.evaluators.workflows.results import Level, SessionVerdict, TurnJudged
@@ -26,18 +25,11 @@ from agenteval.evaluators.workflows.scenario import Format
 from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
 from agenteval.evaluators.workflows.simulators.nouns import UserSimulator
 from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
+from agenteval.evaluators.workflows.stored import EVALUATORS
 from agenteval.evaluators.workflows.verdicts import Verdicts
-from agenteval.flow_results import EVALUATORS, load_sessions, load_turns
 from agenteval.records import FailureStatus, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
-from agenteval.store.notes import Begun
-from agenteval.trialling import Ended, Finished, Job, Progress, run_jobs
-
-__all__ = [
-    "EVALUATORS", "Act", "Candidate", "Case", "Sessions", "Turns", "Work", "add_cases",
-    "begin_work", "judges_usage", "load_sessions", "load_turns", "open_work", "run_work", "spent",
-]  # fmt: skip
 
 Case = SessionCase | TurnCase
 _MESSAGE = 500
@@ -155,51 +147,47 @@ def open_work(  # noqa: PLR0913  each narrows what is open
     missing = tables.missing(
         name, list(by_key), candidate.sha256, trials, retry_failed=retry_failed
     )
-    stale = [
+    unjudged = [
         Work(by_key[t.case_key], t.trial, t)
         for t in tables.trials(name, by_key, [candidate.sha256])
         if t.status == "done" and t.check_key != check_key and t.trial < trials
     ]
-    return [*(Work(by_key[key], number) for key, number in missing), *stale]
+    return [*(Work(by_key[key], number) for key, number in missing), *unjudged]
 
 
-async def run_work(  # noqa: PLR0913  each is one side of a campaign
+def plan_workflows(  # noqa: PLR0913  each is one side of a campaign
     store: Store,
     level: Level,
+    cases: Sequence[Case],
     candidate: Candidate,
-    work: Sequence[Work],
+    trials: int,
     act: Act,
     verdicts: Verdicts,
     *,
-    concurrency: int = 8,
-    on_progress: Callable[[Progress], None] = lambda _: None,
-    drain: Drain = USUAL,
-) -> Ended:
-    """Do the work; a trial counts when it is durable with its verdict.
+    retry_failed: bool = False,
+) -> TrialPlan[Work]:
+    """What the store lacks of sessions or single turns (see `open_work`), to be done by `act`.
 
-    Stops early, with a reason, at the budget and when trial after trial fails for the
-    infrastructure. Raises Unauthorized, InputError and StoreError; what was stored stays. When it
-    is cancelled, trials under way have the time of `drain` to end and be stored (see `run_jobs`).
+    All `cases` are made known: what is not in their keys (a domain's name) follows the last call.
+    Running it raises Unauthorized, InputError and StoreError; what was stored stays.
     """
-    tables = Trials(store)
-    add_cases(store, level, list({w.case.key: w.case for w in work}.values()))
-    begun = begin_work(store, level, candidate, work)
-    tables.add_system(_stored_system(candidate))
-    trialled = _Trialled(tables, level, candidate, act, verdicts)
-    jobs: list[Job] = [partial(trialled.do, one) for one in work]
-    ended = await run_jobs(
-        tables, jobs, concurrency=concurrency, on_progress=on_progress, drain=drain
+    work = open_work(
+        store, level, cases, candidate, trials,
+        check_key=verdicts.judges.key, retry_failed=retry_failed,
+    )  # fmt: skip
+    return TrialPlan(
+        evaluator=EVALUATORS[level],
+        system=TrialSystem(
+            key=candidate.sha256, name=candidate.name, parameters=candidate.parameters
+        ),
+        cases=[
+            TrialCase(key=case.key, id=case.info.id, body=case.info.model_dump(mode="json"))
+            for case in cases
+        ],
+        units=work,
+        new=[(one.case.key, one.number) for one in work if one.stored is None],
+        act=_Trialled(Trials(store), level, candidate, act, verdicts).do,
     )
-    if not ended.left_out:
-        tables.finish(begun)
-    return ended
-
-
-def begin_work(store: Store, level: Level, candidate: Candidate, work: Sequence[Work]) -> Begun:
-    """Note that this is to be done. Of several candidates all are noted before the first begins:
-    whoever reads the store meanwhile knows that others are to come. Raises StoreError."""
-    new = [(one.case.key, one.number) for one in work if one.stored is None]
-    return Trials(store).begin(EVALUATORS[level], _stored_system(candidate), new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +198,7 @@ class _Trialled:
     act: Act
     verdicts: Verdicts
 
-    async def do(self, work: Work) -> Finished:
+    async def do(self, work: Work) -> TrialOutcome:
         """The trial with its verdict, which is of the stored log where there is one."""
         if work.stored is not None:
             # What it took was counted when it was run.
@@ -219,25 +207,25 @@ class _Trialled:
         try:
             log = await self.act(work.case, self.candidate, work.number)
         except BudgetExceeded as error:
-            return Finished(self._failed(work, error, started))
+            return TrialOutcome(self._failed(work, error, started))
         trial = self._trial(work, log, started)
         if trial.status != "done":
-            return Finished(trial)
+            return TrialOutcome(trial)
         # What was paid for is kept whatever becomes of the verdict: an interrupt, a refused key.
         if self.verdicts.judges.name is not None:
             await self.tables.write_trial(trial)
             return await self._judged(work, trial)
         try:
-            return Finished((await self._with_verdict(work.case, trial))[0])
+            return TrialOutcome((await self._with_verdict(work.case, trial))[0])
         except Exception:
             await self.tables.write_trial(trial)
             raise
 
-    async def _judged(self, work: Work, trial: Trial) -> Finished:
+    async def _judged(self, work: Work, trial: Trial) -> TrialOutcome:
         """The verdict, put where the log is stored."""
         judged, broken = await self._with_verdict(work.case, trial)
         self.tables.write_verdicts([judged])
-        return Finished(judged, stored=True, judge=broken)
+        return TrialOutcome(judged, stored=True, failure=broken)
 
     async def _with_verdict(
         self, case: Case, trial: Trial
@@ -307,16 +295,3 @@ def spent(store: Store, level: Level, systems: Sequence[str]) -> Usage:
     tables, name = Trials(store), EVALUATORS[level]
     total = sum((tables.usage(name, key) for key in systems), Usage())
     return sum((judges_usage(t) for t in tables.trials(name, None, systems)), total)
-
-
-def add_cases(store: Store, level: Level, cases: Sequence[Case]) -> None:
-    """Make cases known; what is not in their keys (a domain's name) follows the last call."""
-    Trials(store).add_cases(EVALUATORS[level], [_stored_case(case.key, case) for case in cases])
-
-
-def _stored_system(candidate: Candidate) -> TrialSystem:
-    return TrialSystem(key=candidate.sha256, name=candidate.name, parameters=candidate.parameters)
-
-
-def _stored_case(key: str, case: Case) -> TrialCase:
-    return TrialCase(key=key, id=case.info.id, body=case.info.model_dump(mode="json"))

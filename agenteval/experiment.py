@@ -1,0 +1,318 @@
+"""The one engine: runs what a plan has left, stores each outcome, stops for good reasons only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from agenteval.errors import StoreError, Unauthorized
+from agenteval.evaluators import base
+from agenteval.evaluators.trials import TrialOutcome
+from agenteval.records import Usage
+from agenteval.store import Store
+from agenteval.store.notes import Begun, finish
+from agenteval.store.relabel import Relabelled
+from agenteval.text import plural
+
+if TYPE_CHECKING:
+    from agenteval.models.client import Client
+
+AT_FIRST = 8  # units that fail in a row before anything has worked: it never will
+LATER = 32  # the same after successes: more than a short outage with many calls in flight
+
+_T = TypeVar("_T")
+_U = TypeVar("_U")
+_U_co = TypeVar("_U_co", covariant=True)
+
+Outcome = base.Outcome | TrialOutcome
+
+
+class Units(Protocol[_U_co]):
+    """The units of a plan: so many, in their order. Going through them twice gives the same."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[_U_co]: ...
+
+
+class Plan(Protocol[_U]):
+    """What an evaluator has left to do, as `Experiment` needs it.
+
+    `make_plan` in `evaluators.utility.plan` makes that of a judge, and `plan_trials`,
+    `plan_dissections`, `plan_findings` and `plan_workflows` in the other evaluators' packages
+    those of trials, each from what the store lacks.
+    """
+
+    @property
+    def units(self) -> Units[_U]:
+        """Plain data, one for each call of `evaluate`."""
+        ...
+
+    @property
+    def noun(self) -> str:
+        """What one unit is called in a sentence: call, trial, trace."""
+        ...
+
+    @property
+    def grace(self) -> float | None:
+        """Seconds that units under way get to end after an interrupt; None: as long as it takes."""
+        ...
+
+    @property
+    def worked(self) -> bool:
+        """Whether some of the plan is stored already: then it is no dead endpoint."""
+        ...
+
+    def begin(self, store: Store) -> tuple[Begun | None, Sequence[Relabelled]]:
+        """Make known what is evaluated, and note that it is begun; both are durable then. No note
+        is made of a plan of nothing."""
+        ...
+
+    async def evaluate(self, unit: _U) -> Outcome:
+        """What comes of one unit. Failures are outcomes; what is raised ends the experiment."""
+        ...
+
+
+@dataclass(slots=True)
+class Progress:
+    """Counts while an experiment runs: units, and what came of them by outcome or status.
+
+    A judge's unit counts once for each of its cells, as `scored` or under the status of its
+    failure; a trial under its outcome or the status of its failure.
+    """
+
+    total: int
+    done: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def failures(self) -> Counter[str]:
+        """What brought no result, by status, which has a colon as nothing else has."""
+        return Counter({k: n for k, n in self.outcomes.items() if ":" in k})
+
+    @property
+    def scored(self) -> int:
+        """How many cells or trials brought a result."""
+        return self.outcomes.total() - self.failures.total()
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an experiment ended. `stopped` says why when units were left out, or all failed.
+
+    `relabelled` tells of stored ratings that a corrected order gave other values.
+    """
+
+    progress: Progress
+    stopped: str | None = None
+    left_out: int = 0
+    relabelled: tuple[Relabelled, ...] = ()
+
+
+class Experiment(Generic[_U]):
+    """A plan that is run into a store: `Experiment(plan, store, workers=8).run(on_progress)`.
+
+    `workers` units are under way at once. A unit counts when its outcome is durable; until all of
+    the plan is stored, the store holds a note that says so (`store.unfinished`). A plan is made
+    from what the store lacks, so the same plan made again goes on where this one ended. Whoever
+    makes and runs a plan holds the experiment's lock meanwhile (`Store.lock`).
+
+    It stops early, with a reason:
+
+    - at the budget. A unit that it broke off is stored with what it took, if it took anything, and
+      is not done;
+    - when the first 8 units fail for the infrastructure, or 32 in a row later, or all of a short
+      plan of which nothing has ever worked.
+
+    Units under way are then finished and stored. Unauthorized, StoreError and whatever else
+    `Plan.evaluate` raises ends it at once; what was stored stays.
+
+    When it is cancelled (Ctrl-C), no further unit is begun; `on_interrupt` gets a sentence for
+    the user, and those under way have `Plan.grace` seconds to end and be stored before
+    CancelledError is raised. What does not end in time, and what is under way at a second
+    cancellation, is not stored, as if it had never been begun, and `on_interrupt` is told.
+    """
+
+    def __init__(
+        self,
+        plan: Plan[_U],
+        store: Store,
+        *,
+        workers: int = 8,
+        on_interrupt: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.plan = plan
+        self.store = store
+        self.workers = workers
+        self.on_interrupt = on_interrupt
+        self.progress = Progress(len(plan.units))
+        self._breaker = Breaker(plan.noun)
+        self._under_way = 0
+
+    async def run(self, on_progress: Callable[[Progress], None] = lambda _: None) -> Ended:
+        """Run it to its end; see the class. `on_progress` is called after every unit."""
+        begun, relabelled = self.plan.begin(self.store)
+        pending = iter(self.plan.units)
+        await drained(
+            run_workers(lambda: self._work(pending, on_progress), min(self.workers, self._left)),
+            self._wind_down,
+            seconds=self.plan.grace,
+            late=lambda: self.on_interrupt(
+                f"{plural(self._under_way, self.plan.noun)} broken off: not stored, to be run again"
+            ),
+        )
+        if begun is not None and not self._left:
+            finish(self.store, begun)
+        stopped = self._breaker.stopped
+        if stopped is None and not self.plan.worked:
+            stopped = self._breaker.nothing_worked()
+        return Ended(self.progress, stopped, self._left, tuple(relabelled))
+
+    @property
+    def _left(self) -> int:
+        return self.progress.total - self.progress.done
+
+    def _wind_down(self) -> None:
+        self._breaker.stopped = self._breaker.stopped or "interrupted"
+        if self._under_way:
+            bound = "" if self.plan.grace is None else f", for at most {self.plan.grace:g} s"
+            self.on_interrupt(
+                f"interrupted: finishing {plural(self._under_way, self.plan.noun)} under way"
+                f"{bound}; once more ends it at once"
+            )
+
+    async def _work(self, pending: Iterator[_U], on_progress: Callable[[Progress], None]) -> None:
+        for unit in pending:
+            if self._breaker.stopped:
+                return
+            self._under_way += 1
+            try:
+                outcome = await self.plan.evaluate(unit)
+                broken = outcome.broken
+                over_budget = broken is not None and broken[0] == "error:budget"
+                if not over_budget or outcome.usage.requests:
+                    await outcome.keep(self.store)
+            finally:
+                self._under_way -= 1
+            self.progress.usage = self.progress.usage + outcome.usage
+            if broken is not None and over_budget:
+                self._breaker.stopped = self._breaker.stopped or broken[1]
+                return
+            self.progress.done += 1
+            self.progress.outcomes.update(outcome.statuses)
+            self._breaker.note(None if broken is None else broken[1])
+            on_progress(self.progress)
+
+
+@dataclass(slots=True)
+class Breaker:
+    """Counts failures in a row; `stopped` is the reason to stop, None as long as there is none."""
+
+    noun: str = "call"
+    stopped: str | None = None
+    in_a_row: int = 0
+    answered: bool = False
+    last: str = ""
+
+    def note(self, failure: str | None) -> None:
+        """One more unit ended: with this failure of the infrastructure, or with none."""
+        self.in_a_row = 0 if failure is None else self.in_a_row + 1
+        self.answered = self.answered or failure is None
+        self.last = failure or ""
+        limit = LATER if self.answered else AT_FIRST
+        if self.in_a_row >= limit and self.stopped is None:
+            self.stopped = f"{limit} {self.noun}s in a row failed: {self.last}"
+
+    def nothing_worked(self) -> str | None:
+        """The reason when every unit failed for the infrastructure; None when one did not."""
+        if self.answered or not self.in_a_row:
+            return None
+        return f"every {self.noun} failed: {self.last}"
+
+
+async def run_workers(work: Callable[[], Coroutine[Any, Any, None]], count: int) -> None:
+    """Run `count` workers at once until all have ended.
+
+    When one raises, the others are cancelled and one exception is raised: a refused key or a full
+    disk says it all, else the first.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(count):
+                group.create_task(work())
+    except BaseExceptionGroup as many:
+        errors = list(_leaves(many))
+        telling = (e for kind in (Unauthorized, StoreError) for e in errors if isinstance(e, kind))
+        raise next(telling, errors[0]) from None
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+async def drained(
+    work: Coroutine[Any, Any, _T],
+    wind_down: Callable[[], None],
+    *,
+    seconds: float | None = None,
+    late: Callable[[], None] = lambda: None,
+) -> _T:
+    """What `work` returns.
+
+    When this task is cancelled (`asyncio.run` makes Ctrl-C one), `wind_down` is called, which has
+    to see to it that `work` begins nothing more; `work` is waited for, and CancelledError raised,
+    or what it raises. After `seconds` (None: no bound) `late` is called and `work` cancelled where
+    it stands; when this task is cancelled again, at once.
+    """
+
+    async def rest() -> None:
+        wind_down()
+        await asyncio.wait({task}, timeout=seconds)
+        if not task.done():
+            late()
+
+    task = asyncio.ensure_future(work)
+    return await _shielded(task, rest)
+
+
+async def answered(
+    work: Coroutine[Any, Any, _T], client: Client, on_cancel: Callable[[], None]
+) -> _T:
+    """What `work` returns, of which nothing is kept but the replies that it has `client` ask for.
+
+    When this task is cancelled, nothing more is asked; if requests are under way, `on_cancel` is
+    called, and their replies go into the client's cache before `work` is cancelled where it stands
+    and CancelledError raised.
+    """
+
+    async def rest() -> None:
+        if client.under_way:
+            on_cancel()
+        await client.hold()
+
+    return await _shielded(asyncio.ensure_future(work), rest)
+
+
+async def _shielded(task: asyncio.Future[_T], rest: Callable[[], Coroutine[Any, Any, None]]) -> _T:
+    """What the task returns. When the task that waits here is cancelled, `rest` is what is still
+    done before the other is cancelled, also when that is cut short by a second cancellation."""
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        try:
+            if not task.done():  # else it was not this task that was cancelled, or both at once
+                await rest()
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+        if not task.cancelled():
+            task.result()  # such as a store that has not kept what came
+        raise
