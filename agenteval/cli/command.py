@@ -24,7 +24,7 @@ def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as typer can take it: a parameter whose type is a dataclass is replaced by the
     fields of that dataclass, and the function gets the dataclass filled in.
 
-    A field that two groups share is one option. -q of an `OutputOptions` is obeyed at once.
+    A field that two groups share is one option. -q (`quiet`) is obeyed at once.
     """
     hints = get_type_hints(function, include_extras=True)
     parameters: dict[str, inspect.Parameter] = {}
@@ -48,9 +48,8 @@ def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
             name: kind(**{own.name: values[own.name] for own in fields(kind)})
             for name, kind in groups.items()
         }
-        for group in filled.values():
-            if isinstance(group, OutputOptions) and group.quiet:
-                Verbosity.level = -1
+        if values.get("quiet"):
+            Verbosity.level = -1
         own_names = inspect.signature(function).parameters
         return function(**{n: filled[n] if n in filled else values[n] for n in own_names})
 
@@ -60,13 +59,17 @@ def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def say(line: str) -> None:
+    """A notice of an experiment, on standard error; -q leaves out what does not matter."""
+    from agenteval.api.running import Warned
+
+    (warn if isinstance(line, Warned) else note)(line)
+
+
 def watched(experiment: Callable[..., R], title: str, what: str) -> R:
     """What the experiment returns, with its notices and progress on standard error; interrupted,
     the report of what is done."""
-    from agenteval.api.running import Interrupted, Warned
-
-    def say(line: str) -> None:
-        (warn if isinstance(line, Warned) else note)(line)
+    from agenteval.api.running import Interrupted
 
     with counting(title, what) as update:
         try:

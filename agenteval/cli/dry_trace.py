@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.cli.dry import LOCAL, planned_store
@@ -12,7 +13,7 @@ from agenteval.cli.dry_bill import Amount, Asked, Bill, repaired
 from agenteval.cli.dry_rehearsal import rehearsal
 
 if TYPE_CHECKING:
-    from agenteval.cli.trace_job import LocateJob
+    from agenteval.api.traces import Location
     from agenteval.evaluators.traces.finders import LocatorFinder
     from agenteval.evaluators.traces.trials import TraceCase
     from agenteval.store import Store
@@ -24,17 +25,16 @@ _WHY = (
 )
 
 
-def bill(job: LocateJob, cases: Sequence[TraceCase]) -> Bill:
+def bill(job: Location) -> Bill:
     """What `trace locate` would ask; nothing is asked, nothing is written."""
-    from agenteval.cli.trace_job import make_finder
     from agenteval.evaluators.traces.finders import LocatorFinder, finder_key
     from agenteval.evaluators.traces.trials import EVALUATOR, plan_findings
     from agenteval.store import Trials
 
-    finder, _ = make_finder(job, None)
+    finder, cases = job.finder, job.cases
     job.limits.budget()  # a cap without a price is told
     key = finder_key(finder)
-    with planned_store(job.store) as store:
+    with planned_store(job.store if isinstance(job.store, Path) else None) as store:
         work = plan_findings(store, cases, finder, retry_failed=job.retry_failed).units
         about = [
             f"finder: {finder.name}",

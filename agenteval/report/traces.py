@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from agenteval.evaluators.traces.forest import DEFAULT, Bounds
+from agenteval.evaluators.traces.tables import Finder
 from agenteval.report.page import policy
 from agenteval.report.template import environment, part, raw
 from agenteval.report.text import shown
-from agenteval.report.traces_material import Finder, Material
+from agenteval.report.traces_material import Material
 from agenteval.report.traces_tables import failures, sheets
 from agenteval.report.traces_trees import tree
 from agenteval.text import plural

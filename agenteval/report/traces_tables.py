@@ -2,62 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
 
-from agenteval.evaluators.traces.score_tables import PlainTable as ScoreTable
+from agenteval.evaluators.traces.tables import Finder
 from agenteval.records import GRADES, slug
+from agenteval.records.table import Table
+from agenteval.records.table import shown as text_of
 from agenteval.report.grid import Cell, Grid, Head, count, number, words
-from agenteval.report.sheet import PlainTable, Sheet, plain_table
+from agenteval.report.sheet import Sheet
 from agenteval.report.text import shown
-from agenteval.report.traces_material import Finder, Material
-
-# As in "0.500 (2 cases: too few for a bootstrap)"; "n/a (constant)" stays.
-_REASON = re.compile(r"(-?[0-9][0-9.]*) \((.+)\)$")
-_NUMBER = re.compile(r"-?[0-9]|-$|n/a")
+from agenteval.report.traces_material import Material
 
 
 def sheets(material: Material) -> list[Sheet]:
     """Coverage, categories, grades, then the scores where there are any."""
     made = [_coverage(material), _categories(material), _grades(material)]
-    return [*(s for s in made if s is not None), *material.scores]
+    return [*(s for s in made if s is not None), *map(sheet_of, material.scores)]
 
 
-def plain_tables(material: Material) -> list[PlainTable]:
-    """The same tables as plain text for a terminal.
-
-    Texts from outside are cleared of control characters, but not of the markup of whoever prints
-    them.
-    """
-    return [plain_table(sheet) for sheet in sheets(material)]
-
-
-def sheet_of(table: ScoreTable, *, notes: Sequence[str] | None = None) -> Sheet:
-    """A table of the scorer; `notes` in place of its own where given.
-
-    Why numbers have no interval is said once below, not in every cell.
-    """
-    reasons = dict.fromkeys(m[2] for row in table.rows for c in row if (m := _REASON.match(c)))
-    table = replace(table, rows=tuple(tuple(_REASON.sub(r"\1", c) for c in r) for r in table.rows))
-    right = [
-        bool(table.rows) and all(_NUMBER.match(row[i]) or not row[i] for row in table.rows)
-        for i in range(len(table.columns))
-    ]
-    heads = tuple(Head(name, "", is_) for name, is_ in zip(table.columns, right, strict=True))
+def sheet_of(table: Table) -> Sheet:
+    """A table as the page shows it."""
+    heads = tuple(Head(shown(c.head.replace("\n", " ")), c.hint, c.number) for c in table.columns)
     rows = tuple(
-        tuple(
-            Cell(shown(text), None, is_, "" if text else "none")
-            for text, is_ in zip(row, right, strict=True)
-        )
+        tuple(Cell(shown(text_of(row.get(c.key), c.form)), None, c.number) for c in table.columns)
         for row in table.rows
     )
-    told = [*(table.notes if notes is None else notes), *(f"no interval: {r}" for r in reasons)]
-    note = shown(". ".join(one[0].upper() + one[1:] for one in told if one))
-    return Sheet(
-        Grid(f"score-{slug(table.title)}", shown(table.title), heads, rows), note and f"{note}."
-    )
+    note = ". ".join(one[0].upper() + one[1:] for one in table.notes if one)
+    return Sheet(Grid(f"score-{slug(table.title)}", shown(table.title), heads, rows), shown(note))
 
 
 def failures(finder: Finder) -> Counter[str]:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from agenteval.evaluators.traces.forest import DEFAULT, Bounds, Drawn, forest
 from agenteval.evaluators.traces.outline import Outline, OutlineSpan
+from agenteval.evaluators.traces.tables import Finder
 from agenteval.records import Finding, content_hash
 from agenteval.report.text import cut, shown
-from agenteval.report.traces_material import Finder, Material
+from agenteval.report.traces_material import Material
 from agenteval.text import plural
 
 MOST_CARDS = 200  # findings shown of one trace

@@ -124,9 +124,9 @@ def _tables(found: Terminal, turn: int, *, as_json: bool) -> None:
     from agenteval.cli import flow_show
     from agenteval.cli.command import show
     from agenteval.cli.options import OutputOptions
-    from agenteval.cli.plan_table import print_table
     from agenteval.evaluators.planning.tables import planning_tables
-    from agenteval.report.traces_tables import plain_tables
+    from agenteval.evaluators.traces.tables import finding_tables
+    from agenteval.report.report import Report
     from benchmarks.pages.worlds import traces_material
 
     attempts, causes = planning_material(Swap(turn, hostile=True))
@@ -147,8 +147,9 @@ def _tables(found: Terminal, turn: int, *, as_json: bool) -> None:
         _read(found, "flow report", more.getvalue())
         return
     with _captured() as (out, err):
-        for table in plain_tables(traces_material(Swap(turn, hostile=True))):
-            print_table(table)
+        material = traces_material(Swap(turn, hostile=True))
+        tables = finding_tables(material.finders, material.taxonomy, len(material.traces))
+        show(Report(title="", tables=(*tables, *material.scores)), OutputOptions(all=True))
     _judge(found, "trace report", out.getvalue(), err.getvalue())
 
 

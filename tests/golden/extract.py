@@ -397,7 +397,7 @@ def found(done: Done) -> Figures:
     rows = {
         row["trace"]: {"marks": _marks(row["findings"]), "rejected": len(row["rejected"]),
                        **pick(row, "status", "grades")}
-        for row in done.json
+        for row in done.json["findings"]
     }  # fmt: skip
     return {"traces": rows, "written": files(done)["written"]}
 
@@ -421,14 +421,14 @@ def trace_scores(done: Done) -> Figures:
 def trace_stats(done: Done) -> Figures:
     names = ("spans", "kinds", "depth", "roots", "errors", "exceptions", "reported", "kept",
              "dropped")  # fmt: skip
-    return by(done.json, "trace", *names)
+    return by(done.json["traces"], "trace", *names)
 
 
 def trace_report(done: Done) -> Figures:
     return {
         one["finder"]: {row["trace"]: {"marks": len(row["findings"]), "status": row["status"]}
                         for row in one["findings"]}
-        for one in done.json
+        for one in done.json["findings"]
     }  # fmt: skip
 
 
