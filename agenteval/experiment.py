@@ -132,7 +132,8 @@ class Experiment(Generic[_U]):
 
     When it is cancelled (Ctrl-C), no further unit is begun; `on_interrupt` gets a sentence for
     the user, and those under way have `Plan.grace` seconds to end and be stored before
-    CancelledError is raised. What does not end in time, and what is under way at a second
+    CancelledError is raised. With the `client` of a judge, units whose request is not sent yet end
+    at once (see `Client.wind_down`). What does not end in time, and what is under way at a second
     cancellation, is not stored, as if it had never been begun, and `on_interrupt` is told.
     """
 
@@ -142,10 +143,12 @@ class Experiment(Generic[_U]):
         store: Store,
         *,
         workers: int = 8,
+        client: Client | None = None,
         on_interrupt: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.plan = plan
         self.store = store
+        self.client = client
         self.workers = workers
         self.on_interrupt = on_interrupt
         self.progress = Progress(len(plan.units))
@@ -156,14 +159,10 @@ class Experiment(Generic[_U]):
         """Run it to its end; see the class. `on_progress` is called after every unit."""
         begun, relabelled = self.plan.begin(self.store)
         pending = iter(self.plan.units)
-        await drained(
-            run_workers(lambda: self._work(pending, on_progress), min(self.workers, self._left)),
-            self._wind_down,
-            seconds=self.plan.grace,
-            late=lambda: self.on_interrupt(
-                f"{plural(self._under_way, self.plan.noun)} broken off: not stored, to be run again"
-            ),
+        work = asyncio.ensure_future(
+            run_workers(lambda: self._work(pending, on_progress), min(self.workers, self._left))
         )
+        await _shielded(work, lambda: self._wind_down(work))
         if begun is not None and not self._left:
             finish(self.store, begun)
         stopped = self._breaker.stopped
@@ -175,13 +174,22 @@ class Experiment(Generic[_U]):
     def _left(self) -> int:
         return self.progress.total - self.progress.done
 
-    def _wind_down(self) -> None:
+    async def _wind_down(self, work: asyncio.Future[None]) -> None:
+        """Begin no further unit, and wait for those under way as long as they may take."""
         self._breaker.stopped = self._breaker.stopped or "interrupted"
-        if self._under_way:
+        under_way = self._under_way if self.client is None else self.client.under_way
+        if under_way:
             bound = "" if self.plan.grace is None else f", for at most {self.plan.grace:g} s"
             self.on_interrupt(
-                f"interrupted: finishing {plural(self._under_way, self.plan.noun)} under way"
+                f"interrupted: finishing {plural(under_way, self.plan.noun)} under way"
                 f"{bound}; once more ends it at once"
+            )
+        if self.client is not None:
+            self.client.wind_down()
+        await asyncio.wait({work}, timeout=self.plan.grace)
+        if not work.done():
+            self.on_interrupt(
+                f"{plural(self._under_way, self.plan.noun)} broken off: not stored, to be run again"
             )
 
     async def _work(self, pending: Iterator[_U], on_progress: Callable[[Progress], None]) -> None:
@@ -257,31 +265,6 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-async def drained(
-    work: Coroutine[Any, Any, _T],
-    wind_down: Callable[[], None],
-    *,
-    seconds: float | None = None,
-    late: Callable[[], None] = lambda: None,
-) -> _T:
-    """What `work` returns.
-
-    When this task is cancelled (`asyncio.run` makes Ctrl-C one), `wind_down` is called, which has
-    to see to it that `work` begins nothing more; `work` is waited for, and CancelledError raised,
-    or what it raises. After `seconds` (None: no bound) `late` is called and `work` cancelled where
-    it stands; when this task is cancelled again, at once.
-    """
-
-    async def rest() -> None:
-        wind_down()
-        await asyncio.wait({task}, timeout=seconds)
-        if not task.done():
-            late()
-
-    task = asyncio.ensure_future(work)
-    return await _shielded(task, rest)
-
-
 async def answered(
     work: Coroutine[Any, Any, _T], client: Client, on_cancel: Callable[[], None]
 ) -> _T:
@@ -295,14 +278,20 @@ async def answered(
     async def rest() -> None:
         if client.under_way:
             on_cancel()
-        await client.hold()
+        client.wind_down(repairs=False)
+        while client.under_way:  # whoever awaited these may have been cancelled already
+            await asyncio.sleep(0.02)
 
     return await _shielded(asyncio.ensure_future(work), rest)
 
 
 async def _shielded(task: asyncio.Future[_T], rest: Callable[[], Coroutine[Any, Any, None]]) -> _T:
-    """What the task returns. When the task that waits here is cancelled, `rest` is what is still
-    done before the other is cancelled, also when that is cut short by a second cancellation."""
+    """What the task returns.
+
+    When the task that waits here is cancelled (`asyncio.run` makes Ctrl-C one), `rest` is done
+    first, or until a second cancellation; then the other is cancelled where it stands, and
+    CancelledError raised, or what it raises.
+    """
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

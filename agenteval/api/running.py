@@ -8,7 +8,8 @@ It takes `limits`, `store`, `notify` and `progress` as the user gave them, and d
     with opened(store) as kept:
         watch.note("90 calls to make")                 # said at once, where somebody listens
         watch.warn("3 runs name no system")            # the same; else a note of the report
-        ended = await execute(..., on_progress=watch.progress, on_cancel=watch.waiting)
+        experiment = Experiment(plan, kept, client=client, on_interrupt=watch.note)
+        ended = await experiment.run(watch.progress)
     return Report(..., notes=(*watch.notes, ...))
 
 Where cancellation leaves something to show, it raises `Stopped(report)`.

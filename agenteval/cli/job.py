@@ -231,7 +231,6 @@ def run_plan(plan: CellPlan, client: Client | None, store: Store, job: Job) -> E
     """Run the plan; None when it was interrupted."""
     import asyncio
 
-    from agenteval.cli.ending import say_waiting
     from agenteval.cli.progress import live
     from agenteval.errors import Unauthorized
     from agenteval.experiment import Experiment
@@ -241,14 +240,9 @@ def run_plan(plan: CellPlan, client: Client | None, store: Store, job: Job) -> E
     # every connection busy (an idle one is polled by the HTTP pool at each request).
     workers = 2 * job.limits.concurrency if client else 1
 
-    def wind_down(_: str) -> None:
-        say_waiting()
-        if client is not None:
-            client.wind_down()
-
     async def work(update: Any) -> Ended:
         try:
-            experiment = Experiment(plan, store, workers=workers, on_interrupt=wind_down)
+            experiment = Experiment(plan, store, workers=workers, client=client, on_interrupt=note)
             return await experiment.run(update)
         finally:
             if client is not None:

@@ -106,7 +106,6 @@ class Client:
         self._sending: set[asyncio.Task[Any] | None] = set()  # whose attempts are under way
         self._idling: set[asyncio.Task[Any]] = set()  # waiting between attempts
         self._last: set[asyncio.Task[Any] | None] | None = None  # who may still ask, None: all
-        self._held: asyncio.Event | None = None  # set when nobody is answered any more
         self._jitter = random.Random(seed)  # noqa: S311  spreads retries, guards nothing
 
     @property
@@ -179,10 +178,11 @@ class Client:
         finally:
             self._idling.discard(task)
 
-    def wind_down(self) -> None:
+    def wind_down(self, *, repairs: bool = True) -> None:
         """Begin nothing more: a task whose request is under way gets its reply, and may have it
-        repaired; every other one that waits here, or comes to ask, is cancelled."""
-        self._last = set(self._sending)
+        repaired where `repairs` says so; every other one that waits here, or comes to ask, is
+        cancelled."""
+        self._last = set(self._sending) if repairs else set()
         for task in self._idling:
             task.cancel()
 
@@ -191,16 +191,6 @@ class Client:
         """How many requests were sent and are not answered."""
         return len(self._sending)
 
-    async def hold(self) -> None:
-        """Send nothing more; returns when all that was sent is answered, and its replies are kept.
-
-        Whoever waits here, or comes to ask, waits until it is cancelled: what depends on several
-        requests would else end at the first one that is not sent, and the others with it.
-        """
-        self._held = self._held or asyncio.Event()
-        if self._sending:
-            await self._held.wait()
-
     async def _attempt(self, request: Request, effort: _Effort, slot: Slot) -> Reply:
         if self._barred is not None:  # whoever waited for a slot meanwhile
             raise Unauthorized(self._barred)
@@ -208,8 +198,6 @@ class Client:
         if self._last is not None and task not in self._last:
             raise asyncio.CancelledError
         held = await self._idle(self.budget.hold(effort.prompt, effort.completion))
-        if self._held is not None:
-            await asyncio.Event().wait()  # for good, with what it has reserved
         self._sending.add(task)
         began = self.clock()
         if effort.started is None:
@@ -231,8 +219,6 @@ class Client:
             raise
         finally:
             self._sending.discard(task)
-            if self._held is not None and not self._sending:
-                self._held.set()
             counted = self.budget.settle(held, usage, charged=charged)
             effort.usage = effort.usage + counted
 

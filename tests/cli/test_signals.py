@@ -92,7 +92,7 @@ def test_what_is_under_way_is_finished_and_kept(
 ) -> None:
     with quantify(project, ignoring=ignoring) as (process, gate):
         process.send_signal(sent)
-        wait_for(process, "waiting for the replies under way")
+        wait_for(process, "under way; once more ends it at once")
         gate.open.set()
         out, err = process.communicate(timeout=30)
     assert process.returncode == code, err

@@ -18,6 +18,7 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
+from agenteval.experiment import answered
 from agenteval.models.client import Client, RetryPolicy, estimate_tokens, max_completion
 from agenteval.models.limits import Budget, Limiter, Price
 from agenteval.models.wire import NONCE, Reply, Request, Simplified
@@ -599,31 +600,43 @@ def test_wound_down_a_reply_may_still_be_repaired() -> None:
     assert asyncio.run(work()) == ["ok", "ok"]
 
 
-def test_held_what_is_sent_is_answered_and_kept_and_whoever_asks_waits() -> None:
+@pytest.mark.parametrize("together", [False, True])
+def test_interrupted_what_is_sent_is_answered_and_kept_and_nothing_else_sent(
+    together: bool,
+) -> None:
+    """Also where work that awaits many ends at the first that is not sent."""
+
     async def work() -> None:
-        release, cache = asyncio.Event(), Cache()
+        release, cache, told = asyncio.Event(), Cache(), []
 
         async def slow() -> Reply:
             await release.wait()
             return Reply("ok", usage=USAGE)
 
+        def tell() -> None:
+            told.append(client.under_way)
+            asyncio.get_running_loop().call_later(0.05, release.set)
+
+        async def repaired(text: str) -> None:
+            await client.complete(ask(text))
+            await client.complete(ask(f"{text} once more"))
+
         script = Script(slow)
         client = Client(script, cache=cache, limiter=Limiter(2))
-        tasks = [asyncio.create_task(client.complete(ask(str(i)))) for i in range(4)]
+
+        async def many() -> None:
+            asks = [repaired(str(i)) for i in range(4)]
+            await asyncio.gather(*asks, return_exceptions=together)
+
+        asking = asyncio.create_task(answered(many(), client, tell))
         while len(script.sent) < 2:
             await asyncio.sleep(0)
-        assert client.under_way == 2
-        held = asyncio.create_task(client.hold())
-        await asyncio.sleep(0)
-        assert not held.done()
-        release.set()
-        await held
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert told == [2]
         assert (client.under_way, len(cache.rows)) == (0, 2)
-        await client.hold()  # nothing is under way: at once
-        for task in tasks:
-            task.cancel()
-        ends = await asyncio.gather(*tasks, return_exceptions=True)
-        assert [isinstance(end, Reply) for end in ends] == [True, True, False, False]
+        await asyncio.sleep(0)
         assert len(script.sent) == client.usage.requests == 2
 
     asyncio.run(work())

@@ -99,6 +99,7 @@ def plan_dissections(
         act=act,
         noun="dissection",
         lock=EVALUATOR,
+        worked=len(missing) < len(by_key),
     )
 
 

@@ -59,6 +59,7 @@ def plan_trials(
         units=[(by_key[key], number) for key, number in missing],
         new=missing,
         act=run,
+        worked=len(missing) < len(by_key) * trials,
     )
 
 

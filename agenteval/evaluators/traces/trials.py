@@ -112,6 +112,7 @@ def plan_findings(
         new=missing,
         act=examine,
         noun="trace",
+        worked=len(missing) < len(by_key),
     )
 
 

@@ -161,13 +161,10 @@ class Critic:
         What goes wrong with one seed is kept as what it is. Raises Unauthorized: a refused key
         would fail every seed alike.
         """
-        tasks = [asyncio.create_task(self._kept(seed)) for seed in seeds]
-        try:
-            return list(await asyncio.gather(*tasks))
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        answers = await asyncio.gather(*map(self._kept, seeds), return_exceptions=True)
+        if failed := [answer for answer in answers if isinstance(answer, BaseException)]:
+            raise failed[0]
+        return [answer for answer in answers if not isinstance(answer, BaseException)]
 
     async def _kept(self, seed: int) -> Proposal | FailedProposal:
         try:

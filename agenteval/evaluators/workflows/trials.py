@@ -175,6 +175,7 @@ def plan_workflows(  # noqa: PLR0913  each is one side of a campaign
         store, level, cases, candidate, trials,
         check_key=verdicts.judges.key, retry_failed=retry_failed,
     )  # fmt: skip
+    new = [(one.case.key, one.number) for one in work if one.stored is None]
     return TrialPlan(
         evaluator=EVALUATORS[level],
         system=TrialSystem(
@@ -185,7 +186,8 @@ def plan_workflows(  # noqa: PLR0913  each is one side of a campaign
             for case in cases
         ],
         units=work,
-        new=[(one.case.key, one.number) for one in work if one.stored is None],
+        new=new,
+        worked=len(new) < len({case.key for case in cases}) * trials,
         act=_Trialled(Trials(store), level, candidate, act, verdicts).do,
     )
 
