@@ -90,7 +90,7 @@ async def aplan_suite(
     notes: list[str] = []
     refused: tuple[str, ...] = ()
     if invent is not None:
-        path, choice = _inventor(lexicon, model, base_url)
+        path, choice = inventor(lexicon, model, base_url)
         with opened(store) as kept:
             try:
                 invention = await _invented(choice, invent, limits, kept, record, watch)
@@ -140,8 +140,12 @@ def words_of(path: str | Path | None) -> tuple[Lexicon | None, tuple[Topic, ...]
     return (None, None) if path is None else read_words(Path(path))
 
 
-def _inventor(
-    lexicon: str | Path | None, model: str | None, base_url: str | None
+def inventor(
+    lexicon: str | Path | None,
+    model: str | None,
+    base_url: str | None,
+    *,
+    need_key: bool = True,
 ) -> tuple[Path, ModelChoice]:
     """The file to be written and the model to be asked. Raises InputError without a new file and
     for a model that does not chat."""
@@ -151,13 +155,22 @@ def _inventor(
         raise InputError(
             f"{lexicon} exists; leave out --invent to use it, or name another file", "--lexicon"
         )
-    choice = choose_model(model, base_url)
+    choice = choose_model(model, base_url, need_key=need_key)
     if choice.kind == "embedded":
         raise InputError(
             "inventing needs a chat model: PROVIDER:MODEL, or --base-url (`agenteval models serve` "
             "serves the embedded one, which is small for this)", "--model",
         )  # fmt: skip
     return Path(lexicon), choice
+
+
+def embedder_for(warn: Notify) -> Embedder | None:
+    """The embedder that checks closeness in meaning; None, told to `warn`, where there is none."""
+    try:
+        return make_embedder(None)
+    except ModelUnavailable as error:
+        warn(f"closeness in meaning is not checked: {error}")
+        return None
 
 
 async def _invented(
@@ -167,11 +180,7 @@ async def _invented(
     ModelError when none can be used."""
     requests = requests_for(count)
     watch.note(f"{choice.name}: {requests} requests, at most {2 * requests} with repairs")
-    embedder: Embedder | None = None
-    try:
-        embedder = make_embedder(None)
-    except ModelUnavailable as error:
-        watch.warn(f"closeness in meaning is not checked: {error}")
+    embedder = embedder_for(watch.warn)
     client = make_client(choice, limits, store, record=record)
     asking = invent_professions(
         client, embedder, count, lambda what: watch.note(f"asking for {what}")

@@ -241,16 +241,20 @@ class Location:
                 raise Stopped(self._report(store, finder_key(self.finder), None)) from None
             return self._report(store, key, ended)
 
+    def asking(self, store: Store) -> tuple[DetectorsFinder | LocatorFinder, Client | None]:
+        """The finder with a client that keeps its replies in the store; None for rules."""
+        if self.client is None or not isinstance(self.finder, LocatorFinder):
+            return self.finder, None
+        client, own = self.client(store), self.finder.locator
+        locator = Locator(client, own.taxonomy, own.options, legend=own.legend)
+        return replace(self.finder, locator=locator), client
+
     async def _run(self, store: Store) -> tuple[str, Ended]:
         key, tables = finder_key(self.finder), Trials(store)
-        finder, client = self.finder, None
         with tables.lock(EVALUATOR, key):
-            if self.client is not None and isinstance(finder, LocatorFinder):
-                client = self.client(store)
+            finder, client = self.asking(store)
+            if client is not None:
                 client.budget = self.limits.budget(tables.usage(EVALUATOR, key))
-                own = finder.locator
-                asking = Locator(client, own.taxonomy, own.options, legend=own.legend)
-                finder = replace(finder, locator=asking)
             plan = plan_findings(store, self.cases, finder, retry_failed=self.retry_failed)
             left = len(plan.units)
             before = f", {len(self.cases) - left} done before" if left < len(self.cases) else ""

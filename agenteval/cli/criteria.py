@@ -103,10 +103,9 @@ def criteria(
     limits = make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout)
     kept = store or default_path()
     if dry_run:
-        from agenteval.cli.dry_criteria import bill
-        from agenteval.cli.dry_show import show
+        from agenteval.cli import bills, dry
 
-        show(bill(choice, wanted, folder.task, limits, kept), as_json=as_json)
+        dry.show(bills.criteria(choice, wanted, folder.task, limits, kept), as_json=as_json)
         return
     try:
         found = _with_title(

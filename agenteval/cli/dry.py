@@ -1,75 +1,45 @@
-"""What `quantify --dry-run` says, and what all dry runs share. Nothing is asked."""
+"""A dry run on the terminal and as JSON: who would be asked how often, and what it would cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from agenteval.cli.dry_bill import Bill
-from agenteval.cli.dry_judge import Asker, judged
+from agenteval.cli.console import clean, out, print_json
+from agenteval.models.limits import Budget, Limits
+from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
 from agenteval.text import plural
 
 if TYPE_CHECKING:
+    from agenteval.cli.grid import Grid, Row
+    from agenteval.models.client import Client
     from agenteval.models.factory import ModelChoice
-    from agenteval.records import Criterion, Run, Task, View
+    from agenteval.models.limits import Price
     from agenteval.store import Store
 
-RECORDED = "the replies come from a recording: no endpoint is asked, nothing is paid"
-EMPTY = "none.db"  # stands for a store that is not there yet
+_ATTEMPTS = 6  # of one request, see RetryPolicy
+_MEANING = (
+    "'at least' is what is asked when every reply can be used as it comes, 'at most' the bound "
+    "however bad replies are. Tokens are estimated. A request that is lost on the way, or refused "
+    f"for its form, is sent again (up to {_ATTEMPTS} times): that is not counted here."
+)
 LOCAL = "all of it is computed on this machine: no requests, no cost"
+UNREADABLE = "one more for a reply that cannot be read"
+_RECORDED = "the replies come from a recording: no endpoint is asked, nothing is paid"
+_NO_PRICE = "unknown; --price-in and --price-out (per million tokens) tell it"
 
 
-def bill(
-    job: Any, items: Sequence[tuple[Run, View]], task: Task, criteria: Sequence[Criterion]
-) -> Bill:
-    """What `quantify` would ask. Raises InputError for a model that cannot be chosen, and for a
-    cap without a price."""
-    from agenteval.evaluators.utility.plan import make_plan
-    from agenteval.models.factory import choose_model
-
-    choice = choose_model(job.model, job.base_url, need_key=False)
-    job.limits.budget()  # a cap without a price is told before anything else
-    cells = len(items) * len(criteria) * job.repeats
-    about = [
-        f"runs: {len(items)} of task {task.name}",
-        f"reference answers: {'shown to the judge' if job.with_reference else 'withheld'}",
-        f"criteria: {len(criteria)} ({', '.join(c.name for c in criteria)})",
-        f"cells: {plural(len(items), 'run')} × {plural(len(criteria), 'criterion')} × "
-        f"{plural(job.repeats, 'repeat')} = {cells:,}",
-    ]
-    if choice.kind == "embedded":
-        calls = f"calls: {len(items) * job.repeats} at most; {LOCAL}"
-        return Bill("quantify", (*about, calls), (), job.limits)
-    with planned_store(job.store) as store:
-        asker = asker_of(job, choice, task, store)
-        judge = asker.judge()
-        plan = make_plan(
-            judge, items, criteria, store, repeats=job.repeats, retry_failed=job.retry_failed
-        )
-        about.append(
-            f"stored already: {plan.done} scored, {plan.failed} failed; calls: {len(plan.units)}"
-        )
-        asked = judged(asker, plan.units)
-        spent = store.usage(judge.source.sha256)
-    return Bill("quantify", tuple(about), (asked,), job.limits, spent, notes(choice))
-
-
-def asker_of(job: Any, choice: ModelChoice, task: Task, store: Store, **change: Any) -> Asker:
-    """The judge of a command, asked in another way by `change`."""
-    from agenteval.evaluators.utility.quantifier import QuantifierOptions
-
-    options = QuantifierOptions(
-        job.one_per_call, job.temperature, seed=job.seed, datamark=job.datamark, **change
-    )
-    return Asker(choice, task, options, store)
-
-
-def notes(choice: ModelChoice) -> tuple[str, ...]:
-    """What is to be said of where the replies come from."""
-    return (RECORDED,) if choice.provider == "replay" else ()
+def uncounted(parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Why nothing can be said of an agent that is no model here; empty for one that is."""
+    adapter = parameters.get("adapter")
+    if adapter == "scripted":
+        return ("the agent is a script: it asks nobody",)
+    if adapter in ("python", "command", "mcp"):
+        return ("the agent spends whatever it spends itself; none of it is counted here",)
+    return ()
 
 
 @contextmanager
@@ -80,8 +50,172 @@ def planned_store(path: Path | None) -> Iterator[Store]:
     chosen = Path(path or default_path())
     with ExitStack() as stack:
         if not chosen.is_file():
-            chosen = Path(stack.enter_context(TemporaryDirectory())) / EMPTY
+            chosen = Path(stack.enter_context(TemporaryDirectory())) / "none.db"
         yield stack.enter_context(Store(chosen))
 
 
-__all__ = ["EMPTY", "LOCAL", "RECORDED", "asker_of", "bill", "notes", "planned_store"]
+def asked_in_turn(
+    command: str, about: str, choice: ModelChoice, questions: int,
+    work: Callable[[Client], Coroutine[Any, Any, object]],
+) -> Bill:  # fmt: skip
+    """The bill of what asks so many questions one after another, each about the replies before."""
+    from agenteval.models.factory import make_client
+
+    part = Part("model", f"{plural(questions, 'question')}, one after another; {UNREADABLE}")
+    with planned_store(None) as store, Rehearsal() as rehearsal:
+        for draft in rehearsal.first(work(make_client(choice, Limits(), store))):
+            begun = sum(not one.role.endswith(":repair") for one in rehearsal.answered)
+            left = questions - begun + draft.repairs
+            part.ask([draft], certain=left, times=left)
+    return Bill(command, (about,), (part,), Budget(), notes_on(choice))
+
+
+def notes_on(choice: ModelChoice) -> tuple[str, ...]:
+    """What is to be said of where the replies come from."""
+    return (_RECORDED,) if choice.provider == "replay" else ()
+
+
+def show(bill: Bill, *, as_json: bool) -> None:
+    """The bill on standard output."""
+    if as_json:
+        print_json(bill_json(bill))
+        return
+    lines = [*bill.about, f"requests: {_range(bill)}"]
+    parts = [part for part in bill.parts if part.most.requests]
+    if parts:
+        lines.append(f"cost: {_cost(bill)}")
+    for line in lines:
+        out().print(clean(line))
+    if parts:
+        from agenteval.cli.grid import print_grids
+
+        print_grids(_grid(bill, parts))
+    for line in (*(f"{p.who}: {p.why}" for p in parts), *_caps(bill), *bill.notes):
+        out().print(clean(line))
+    if parts:
+        out().print(f"[dim]{clean(_MEANING)}[/dim]")
+
+
+def bill_json(bill: Bill) -> dict[str, Any]:
+    """The same figures as fields; null is what nobody can say."""
+    budget = bill.budget
+    (least, most), (low, high) = bill.requests, bill.cost
+    cap = {
+        "max_calls": budget.max_calls, "max_cost": budget.max_cost,
+        "spent_requests": budget.spent.requests, "spent_cost": budget.spent.cost,
+        "reserved_for_one_request": bill.reserved,
+        "uncapped": {"least": bill.least.requests, "most": bill.most.requests},
+    }  # fmt: skip
+    return {
+        "command": bill.command,
+        "dry_run": True,
+        "about": list(bill.about),
+        "requests": {"least": least, "most": most},
+        "exact": all(part.exact for part in bill.parts),
+        "prompt_tokens": {"least": bill.least.prompt, "most": bill.most.prompt},
+        "reply_tokens": {"least": bill.least.reply, "most": bill.most.reply},
+        "cost": None if budget.price is None else {"least": low, "most": high},
+        "cap": cap,
+        "parts": [_part_json(part, budget.price) for part in bill.parts],
+        "notes": list(bill.notes),
+    }
+
+
+def _part_json(part: Part, price: Price | None) -> dict[str, Any]:
+    shown: dict[str, Any] = {"who": part.who, "why": part.why, "exact": part.exact,
+                             "capped": part.budget is not None}  # fmt: skip
+    for name, amount in (("least", part.least), ("likely", part.likely), ("most", part.most)):
+        if amount is not None:
+            cost = amount.cost(price if part.priced else None, known=name == "least")
+            shown[name] = {"requests": amount.requests, "prompt_tokens": amount.prompt,
+                           "reply_tokens": amount.reply, "cost": cost}  # fmt: skip
+    return shown
+
+
+def _range(bill: Bill) -> str:
+    least, most = bill.requests
+    shown = f"{most:,}" if least == most else f"at least {least:,}, at most {most:,}"
+    if all(part.exact for part in bill.parts):
+        return shown
+    return f"{shown} (about: among so many, a sample was looked at)"
+
+
+def _cost(bill: Bill) -> str:
+    if bill.budget.price is None:
+        return _NO_PRICE
+    least, most = bill.cost
+    low = f"at least about {_money(least)}"
+    if most is None:
+        return f"{low}; at most not known, --max-cost would bound it"
+    return f"{low}, at most about {_money(most)}"
+
+
+def _caps(bill: Bill) -> Iterator[str]:
+    budget, (least, most) = bill.budget, bill.requests
+    if budget.max_calls is not None and bill.most.requests:
+        made = f", {budget.spent.requests:,} of them made already" if budget.spent.requests else ""
+        head = f"--max-calls {budget.max_calls:,}{made}: "
+        if least < bill.least.requests:
+            yield f"{head}it stops before all is done ({bill.least.requests:,} at least are needed)"
+        elif most < bill.most.requests:
+            without = f"{bill.most.requests:,}"
+            yield f"{head}it may stop before all is done (without it at most {without})"
+        else:
+            yield f"{head}enough for all of it"
+    if bill.reserved is not None and bill.money_left is not None:
+        left = bill.money_left
+        refused = "; the cap is below it: no such request is made" if bill.reserved > left else ""
+        yield (
+            f"--max-cost {budget.max_cost:g}: up to about {_money(bill.reserved)} is reserved for "
+            f"one request before it is made (its prompt in bytes and the longest reply allowed)"
+            f"{refused}"
+        )
+        if _dear(bill):
+            shown = _money(bill.uncapped_cost)
+            yield f"  it bounds the cost (without it at most: {shown}); it may stop before the end"
+
+
+def _dear(bill: Bill) -> bool:
+    """Whether more money may be wanted than the cap leaves."""
+    most, left = bill.uncapped_cost, bill.money_left
+    return left is not None and (most is None or most > left)
+
+
+def _money(value: float | None) -> str:
+    return "not known" if value is None else f"{value:,.4f}" if value < 100 else f"{value:,.0f}"
+
+
+def _grid(bill: Bill, parts: Sequence[Part]) -> Grid:
+    from agenteval.cli.grid import Column, Grid, Group
+
+    price = bill.budget.price
+    heads = ("requests", "prompt tokens", "reply tokens", *(("cost",) if price else ()))
+    lines: list[Row | Group] = []
+    for part in parts:
+        lines += [Group(part.who), *_rows([part], price)]
+    if len(parts) > 1:
+        lines += [Group("all together"), *_rows(parts, price)]
+    capped = _dear(bill) or bill.requests != (bill.least.requests, bill.most.requests)
+    title = "without the caps" if capped else ""
+    return Grid((Column("", number=False), *map(Column, heads)), tuple(lines), title)
+
+
+def _rows(parts: Sequence[Part], price: Price | None) -> Iterator[Row]:
+    """The rows of some parts taken together."""
+    from agenteval.cli.grid import Row
+
+    rows = {"at least": [part.least for part in parts]}
+    known = all(part.likely is not None or part.least == part.most for part in parts)
+    if known and any(part.likely is not None for part in parts):
+        rows["likely"] = [part.likely or part.least for part in parts]
+    rows["at most"] = [part.most for part in parts]
+    for name, amounts in rows.items():
+        whole = sum(amounts, Amount())
+        tokens = ("not known" if n is None else f"{n:,}" for n in (whole.prompt, whole.reply))
+        cells = [name, f"{whole.requests:,}", *tokens]
+        if price is not None:
+            priced = [a for part, a in zip(parts, amounts, strict=True) if part.priced]
+            costs = [a.cost(price, known=name == "at least") for a in priced]
+            total = None if None in costs else sum(cost or 0.0 for cost in costs)
+            cells.append(_money(total) if priced else "no price")
+        yield Row(tuple(cells))

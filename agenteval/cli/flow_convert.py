@@ -36,6 +36,7 @@ def convert(
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     timeout: options.Timeout = 600.0,
+    dry_run: options.DryRun = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -51,7 +52,20 @@ def convert(
     if scenario not in {s.id for s in found.scenarios}:
         known = ", ".join(s.id for s in found.scenarios)
         raise InputError(f"the role {found.id} has no scenario {scenario!r}; it has {known}")
-    choice = _choice(model, base_url)
+    choice = _choice(model, base_url, need_key=not dry_run)
+    if dry_run:
+        from agenteval.cli import dry
+        from agenteval.evaluators.workflows.convert import convert as converted
+        from agenteval.evaluators.workflows.convert import questions
+
+        procedure = found.scenario(scenario)
+        bill = dry.asked_in_turn(
+            "flow convert", f"{scenario}: {begin} to {target}", choice,
+            questions(procedure, begin, target),
+            lambda client: converted(procedure, begin, target, client),
+        )  # fmt: skip
+        dry.show(bill, as_json=as_json)
+        return
     made = _convert(choice, timeout, found.scenario(scenario), begin, target)
     if as_json:
         print_json(made.model_dump(mode="json"))
@@ -79,10 +93,10 @@ def told(name: str, option: str) -> Told:
     raise InputError(f"{name!r} is none of {', '.join(get_args(Told))}", option)
 
 
-def _choice(model: str | None, base_url: str | None) -> ModelChoice:
+def _choice(model: str | None, base_url: str | None, *, need_key: bool) -> ModelChoice:
     from agenteval.models.factory import choose_model
 
-    choice = choose_model(model, base_url)
+    choice = choose_model(model, base_url, need_key=need_key)
     if choice.kind == "embedded":
         raise InputError(
             "converting needs a chat model: PROVIDER:MODEL, or --base-url (`agenteval models "

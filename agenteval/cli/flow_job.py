@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from agenteval.cli.console import note
@@ -92,18 +91,6 @@ class Campaign:
     act: Callable[[Store, Budget], AbstractAsyncContextManager[Act]]
 
 
-@contextmanager
-def opened_store(job: FlowJob, *, dry: bool) -> Iterator[Store]:
-    """The store; a dry run leaves no file behind and plans against an empty one."""
-    from agenteval.store import Store, default_path
-
-    path = Path(job.store or default_path())
-    with ExitStack() as stack:
-        if dry and not path.is_file():
-            path = Path(stack.enter_context(TemporaryDirectory())) / "empty.db"
-        yield stack.enter_context(Store(path))
-
-
 def chat_choice(
     model: str | None, base_url: str | None, option: str, *, need_key: bool = True
 ) -> ModelChoice:
@@ -153,10 +140,10 @@ def run(
     import asyncio
 
     from agenteval.evaluators.workflows.stored import EVALUATORS
-    from agenteval.store import Trials
+    from agenteval.store import Store, Trials, default_path
 
     keys = [candidate(job, f, campaign.conditions).sha256 for f in job.formats]
-    with opened_store(job, dry=False) as store, ExitStack() as stack:
+    with Store(job.store or default_path()) as store, ExitStack() as stack:
         for key in keys:
             stack.enter_context(Trials(store).lock(EVALUATORS[campaign.level], key))
         try:

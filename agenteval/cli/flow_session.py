@@ -110,11 +110,9 @@ def session(
     stage = Stage(players, opened, job.limits, settings)
     campaign = Campaign("session", cases, stage.conditions(), stage.opened)
     if dry_run:
-        from agenteval.cli.dry_flow import Course, bill
-        from agenteval.cli.dry_show import show as show_bill
+        from agenteval.cli import bills_flow, dry
 
-        course = Course(stage.first_tokens, stage.tokens, stage.replies, stage.calls)
-        show_bill(bill(job, campaign, course, stage.asked), as_json=as_json)
+        dry.show(bills_flow.flow(job, campaign, stage), as_json=as_json)
         return
     keys, ended = flow_job.run(job, campaign, judgements)
     with Store(store or default_path()) as found, found.snapshot():

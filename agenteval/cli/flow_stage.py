@@ -11,12 +11,10 @@ from agenteval.cli.flow_job import chat_choice, chat_client
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from agenteval.cli.dry_bill import Asked
     from agenteval.evaluators.workflows.cases import OpenRole
     from agenteval.evaluators.workflows.run_session import SessionSettings
-    from agenteval.evaluators.workflows.scenario import Format
     from agenteval.evaluators.workflows.simulators.tools import ToolMode, ToolSimulator
-    from agenteval.evaluators.workflows.trials import Sessions, Work
+    from agenteval.evaluators.workflows.trials import Sessions
     from agenteval.models.client import Client
     from agenteval.models.factory import ModelChoice
     from agenteval.models.limits import Budget, Limits
@@ -76,8 +74,8 @@ class Stage:
         self._players = players
         self._limits = limits
         self._settings = settings
-        self._asks_tools = players.asks_tools(roles)
-        self.asks = players.user == "model" or self._asks_tools
+        self.asks_tools = players.asks_tools(roles)
+        self.asks = players.user == "model" or self.asks_tools
 
     def conditions(self) -> dict[str, Any]:
         """What of it can change a session."""
@@ -91,7 +89,7 @@ class Stage:
             client = self._unsent()
             if self._players.user == "model":
                 found["user"] = _user(client).parameters
-            if self._asks_tools:
+            if self.asks_tools:
                 found["tool_model"] = {
                     "model": client.model,
                     "endpoint": client.transport.endpoint,
@@ -110,6 +108,15 @@ class Stage:
     @asynccontextmanager
     async def opened(self, store: Store, budget: Budget) -> AsyncIterator[Sessions]:
         """The act of a session; the simulators' connections end with it."""
+        sessions, client = self.sessions(store, budget)
+        try:
+            yield sessions
+        finally:
+            if client is not None:
+                await client.close()
+
+    def sessions(self, store: Store, budget: Budget | None) -> tuple[Sessions, Client | None]:
+        """The act of a session, and the simulators' client, None where no model plays."""
         from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
         from agenteval.evaluators.workflows.trials import Sessions
 
@@ -119,11 +126,7 @@ class Stage:
             client = chat_client(self._players.choice, self._limits, store, budget)
         by_model = client is not None and self._players.user == "model"
         user: Any = _user(client) if client is not None and by_model else ScriptedUser()
-        try:
-            yield Sessions(user, self._tools(client), self._settings)
-        finally:
-            if client is not None:
-                await client.close()
+        return Sessions(user, self._tools(client), self._settings), client
 
     def _tools(self, client: Client | None) -> Callable[[OpenRole], ToolSimulator]:
         """Simulators by role, each made once."""
@@ -138,25 +141,11 @@ class Stage:
                     self._players.tools,
                     backend=of.backend,
                     backend_sha256=of.backend_sha256,
-                    client=client if self._asks_tools else None,
+                    client=client if self.asks_tools else None,
                 )
             return made[key]
 
         return tools
-
-    def asked(self, work: Sequence[Work], store: Store) -> list[Asked]:
-        """What the simulators' model is asked in these sessions."""
-        from agenteval.cli.dry_session import tools_asked, user_asked
-
-        found = []
-        settings = self._settings
-        if self.asks and self._players.user == "model":
-            pairs = [(w, settings.turn_limit(w.case.profile)) for w in work]
-            found.append(user_asked(self._unsent(), pairs, settings.seed, store))
-        bare = [w.case for w in work if w.case.of.backend is None]
-        if self._asks_tools and bare:
-            found.append(tools_asked(self._unsent(), bare, self.calls))
-        return found
 
     @property
     def calls(self) -> int:
@@ -169,23 +158,6 @@ class Stage:
         is answered with words or with a call."""
         most = self._settings.turn_limit(case.profile) + self.calls
         return min(_usual(case.profile), most), most
-
-    def first_tokens(self, case: Any, format: Format) -> int:
-        """Prompt tokens of the agent's first request: instructions and tools; three characters a
-        token."""
-        from agenteval.evaluators.workflows.instructions import instructions, tools_given
-
-        role = case.of.role
-        given = role.given(case.profile.scenarios)
-        size = len(instructions(role, given, format))
-        return (size + sum(len(t.model_dump_json()) for t in tools_given(role, given, format))) // 3
-
-    def tokens(self, case: Any, format: Format) -> int:
-        """Prompt tokens of the agent in a usual session: the first again at every request, and the
-        talk that grows by 400 characters."""
-        requests = self.replies(case)[0]
-        first = self.first_tokens(case, format)
-        return requests * first + 400 * requests * (requests + 1) // 2 // 3
 
 
 def _user(client: Client) -> Any:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from agenteval.agents import AgentLimits
-    from agenteval.evaluators.workflows.scenario import Format
     from agenteval.evaluators.workflows.trials import Turns
     from agenteval.models.limits import Budget
     from agenteval.store import Store
@@ -86,10 +85,9 @@ def turn(
         raise InputError("no recorded turn is left by these choices", "ROLE")
     campaign = Campaign("turn", cases, {"seconds": seconds}, _act(AgentLimits(seconds=seconds)))
     if dry_run:
-        from agenteval.cli.dry_flow import Course, bill
-        from agenteval.cli.dry_show import show as show_bill
+        from agenteval.cli import bills_flow, dry
 
-        show_bill(bill(job, campaign, Course(_tokens, _tokens)), as_json=as_json)
+        dry.show(bills_flow.flow(job, campaign), as_json=as_json)
         return
     keys, ended = flow_job.run(job, campaign, judgements)
     with Store(store or default_path()) as found, found.snapshot():
@@ -118,15 +116,3 @@ def _act(limits: AgentLimits) -> Callable[[Store, Budget], AbstractAsyncContextM
         yield Turns(limits)
 
     return opened
-
-
-def _tokens(case: Any, format: Format) -> int:
-    """Prompt tokens of one request; three characters a token."""
-    from agenteval.evaluators.workflows.instructions import instructions, tools_given
-    from agenteval.evaluators.workflows.predict import scenarios_of
-
-    role, scenarios = case.of.role, scenarios_of(case.of.role, case.session)
-    size = len(instructions(role, scenarios, format))
-    size += sum(len(t.model_dump_json()) for t in tools_given(role, scenarios, format))
-    talk = case.session.turns[: case.index]
-    return (size + sum(len(t.model_dump_json()) for t in talk)) // 3

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.command import finish, grouped, watched
+from agenteval.cli.command import finish, grouped, say, watched
 from agenteval.cli.console import clean, clean_lines, json_text, note, out, warn
 from agenteval.cli.options import LimitOptions, OutputOptions, RunOptions
 from agenteval.cli.outputs import check_record, refuse_input
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from agenteval.api.planning import How, PlanReport
     from agenteval.api.running import Prepared
-    from agenteval.cli.dry_bill import Bill
     from agenteval.evaluators.planning.case import Case
+    from agenteval.models.rehearsal import Bill
     from agenteval.report.report import Report
 
 R = TypeVar("R", bound="Report")
@@ -162,6 +162,9 @@ def synth(
     if invent is not None and lexicon is not None and not lexicon.exists():
         refuse_input(lexicon, store=run.store)
     check_record(run.record, [lexicon, output], model=model, store=run.store)
+    if run.dry_run:
+        _show_asked(count, invent, lexicon, model, base_url)
+        return
     report = watched(
         partial(
             plan_suite, count, n=n, seed=seed, constraints=constraints, words=words,
@@ -182,6 +185,27 @@ def synth(
     report.print(console=out())
     for case in report.cases[:show]:
         _print_case(case)
+
+
+def _show_asked(
+    count: int, professions: int | None, lexicon: Path | None, model: str | None,
+    base_url: str | None,
+) -> None:  # fmt: skip
+    """What `--invent` would ask."""
+    from agenteval.api.suites import embedder_for, inventor
+    from agenteval.cli import dry
+    from agenteval.evaluators.planning.invent import invent, requests_for
+
+    if professions is None:
+        out().print(f"{count} cases; {dry.LOCAL}")
+        return
+    _, choice = inventor(lexicon, model, base_url, need_key=False)
+    embedder = embedder_for(say)
+    bill = dry.asked_in_turn(
+        "plan synth", f"new professions: {professions}", choice, requests_for(professions),
+        lambda client: invent(client, embedder, professions),
+    )  # fmt: skip
+    dry.show(bill, as_json=False)
 
 
 def _print_case(case: Case) -> None:
@@ -216,7 +240,7 @@ def run_agent(
 ) -> None:
     """Run an agent on every case. Stop it at any time; the same command goes on."""
     from agenteval.api.planning import prepare_test
-    from agenteval.cli.dry_plan import test_bill
+    from agenteval.cli.bills_plan import plan_test
 
     refuse_input(runs, [suite, lexicon], store=run.store)
     check_record(run.record, [suite, lexicon, runs], model=agent.model, store=run.store)
@@ -225,7 +249,7 @@ def run_agent(
         trials=trials, limit=limit, lexicon=lexicon,
         gate=gate, max_unscored=max_unscored, store=run.store, retry_failed=run.retry_failed,
     )  # fmt: skip
-    report = _carried_out(prepare, test_bill, run, output, "planning", "trials")
+    report = _carried_out(prepare, plan_test, run, output, "planning", "trials")
     _write_runs(runs, report)
     finish(report, output)
 
@@ -241,9 +265,9 @@ def _carried_out(
     from agenteval.api.running import run_sync
 
     if run.dry_run:
-        from agenteval.cli.dry_show import show
+        from agenteval.cli import dry
 
-        show(bill(prepare()), as_json=output.as_json)
+        dry.show(bill(prepare(notify=say)), as_json=output.as_json)
         raise typer.Exit
     return watched(lambda **hears: run_sync(prepare(**hears).run()), *named)
 
@@ -271,7 +295,7 @@ def dissect(
 ) -> None:
     """Find the causes of the failures that `plan test` has stored for this agent and suite."""
     from agenteval.api.planning import prepare_dissect
-    from agenteval.cli.dry_plan import dissect_bill
+    from agenteval.cli.bills_plan import dissect as bill
 
     check_record(run.record, [suite, lexicon], model=agent.model, store=run.store)
     prepare = partial(
@@ -279,7 +303,7 @@ def dissect(
         tries=tries, full=full, literal=literal,
         limit=limit, seed=seed, lexicon=lexicon, store=run.store,
     )  # fmt: skip
-    finish(_carried_out(prepare, dissect_bill, run, output, "dissecting", "cases"), output)
+    finish(_carried_out(prepare, bill, run, output, "dissecting", "cases"), output)
 
 
 @app.command("capability")
@@ -309,7 +333,7 @@ def capability(
 ) -> None:
     """Raise the number of actions until success falls below the threshold."""
     from agenteval.api.planning import prepare_capability
-    from agenteval.cli.dry_plan import capability_bill
+    from agenteval.cli.bills_plan import plan_test
 
     check_record(run.record, [], model=agent.model, store=run.store)
     prepare = partial(
@@ -318,7 +342,7 @@ def capability(
         seed=seed, extended=extended, topics=topic or (), trials=trials, store=run.store,
         retry_failed=run.retry_failed,
     )  # fmt: skip
-    finish(_carried_out(prepare, capability_bill, run, output, "planning", "trials"), output)
+    finish(_carried_out(prepare, plan_test, run, output, "planning", "trials"), output)
 
 
 @app.command("report")

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from agenteval.evaluators.base import Evaluator
     from agenteval.evaluators.utility.plan import CellPlan
     from agenteval.experiment import Ended
-    from agenteval.records import Criterion, Run, Task, View
     from agenteval.store import Store
 
 
@@ -100,7 +99,10 @@ def run_job(job: Job, *, dry_run: bool, as_json: bool) -> int:
     note(f"criteria: {path} ({len(loaded.criteria.criteria)})")
     warn_list("about the criteria:", loaded.notes)
     if dry_run:
-        return _dry(job, items, task, loaded.criteria.criteria, as_json=as_json)
+        from agenteval.cli import bills, dry
+
+        dry.show(bills.quantify(job, items, task, loaded.criteria.criteria), as_json=as_json)
+        return 0
     from agenteval.evaluators.utility.plan import experiment_of, make_plan
     from agenteval.store import Store, default_path
 
@@ -158,16 +160,4 @@ def _gate(job: Job, plan: CellPlan, failures: Any) -> int:
             f"{job.max_unscored:g} allows"
         )
         return 3
-    return 0
-
-
-def _dry(
-    job: Job, items: list[tuple[Run, View]], task: Task, criteria: tuple[Criterion, ...],
-    *, as_json: bool,
-) -> int:  # fmt: skip
-    """Say what would be done, from what is stored; no model is loaded or asked."""
-    from agenteval.cli.dry import bill
-    from agenteval.cli.dry_show import show
-
-    show(bill(job, items, task, criteria), as_json=as_json)
     return 0

@@ -110,10 +110,9 @@ def locate(
         max_unscored=max_unscored, limits=limits.limits(), rehearsal=run.dry_run,
     )  # fmt: skip
     if run.dry_run:
-        from agenteval.cli.dry_show import show as show_bill
-        from agenteval.cli.dry_trace import bill
+        from agenteval.cli import bills_trace, dry
 
-        show_bill(bill(prepare(notify=say)), as_json=output.as_json)
+        dry.show(bills_trace.locate(prepare(notify=say)), as_json=output.as_json)
         return
     report = watched(lambda **hears: run_sync(prepare(**hears).run()), "locating", "traces")
     if folder is not None:

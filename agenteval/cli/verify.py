@@ -212,7 +212,12 @@ def _judge_and_verify(job: Job, how: _How, *, dry_run: bool) -> int:
     note(f"criteria: {path} ({len(criteria)})")
     warn_list("about the criteria:", loaded.notes)
     if dry_run:
-        return _dry(job, task, _material(job, how, items, criteria), how)
+        from agenteval.cli import bills, dry
+
+        material = _material(job, how, items, criteria)
+        probing = how.probing if how.probes else None
+        dry.show(bills.verify(job, task, material, probing, how.rounds), as_json=how.as_json)
+        return 0
     seen: list[Criterion] = []
     for number in range(1, how.rounds + 1):
         code, result, probed = _round(job, how, task, _material(job, how, items, criteria))
@@ -302,16 +307,6 @@ def warn_unchanged(copies: list[Copies], runs: int) -> None:
                 f"{one.variant}: {len(one.unchanged)} of {runs} copies equal their original "
                 f"and are left out (e.g. {reason})"
             )
-
-
-def _dry(job: Job, task: Task, material: Material, how: _How) -> int:
-    """Say what would be done, from what is stored; no model is loaded or asked."""
-    from agenteval.cli.dry_show import show
-    from agenteval.cli.dry_verify import bill
-
-    probing = how.probing if how.probes else None
-    show(bill(job, task, material, probing, how.rounds), as_json=how.as_json)
-    return 0
 
 
 def _show(

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from agenteval.errors import AgentevalError, BadRequest, Filtered, ReplyError
-from agenteval.models.client import Client
 from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Usage
 
+if TYPE_CHECKING:
+    from agenteval.models.client import Client
+
 T = TypeVar("T")
+MOST_REQUESTS = 2  # of a question: one, and one to repair a reply that cannot be read
 _SHOWN = 8000  # characters of a reply that are shown back to the model
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 from agenteval.errors import AgentevalError, BadRequest, RequestTimeout, Transient, Unauthorized
 from agenteval.models.ceiling import Slot
 from agenteval.models.limits import Budget, Limiter
+from agenteval.models.rehearsal import Draft, rehearsing
 from agenteval.models.wire import Reply, Request, Simplified, Transport
 from agenteval.records import Usage, canonical_json
 
@@ -119,11 +120,20 @@ class Client:
         return self.budget.spent
 
     async def complete(self, request: Request) -> Reply:
-        """Answer one request. See the class for what it raises."""
+        """Answer one request. See the class for what it raises.
+
+        In a `Rehearsal` only stored replies are answered; Unsent is raised for every other one.
+        """
         key, size = request.identify(self.transport.endpoint, self.transport.model)
+        rehearsal = rehearsing()
         if (reply := self._cached(key)) is not None:
-            self._record(request, reply)
+            if rehearsal is None:
+                self._record(request, reply)
+            else:
+                rehearsal.answered.append(request)
             return reply
+        if rehearsal is not None:
+            rehearsal.refuse(self.draft(request))
         effort = _Effort(size, max_completion(request))
         try:
             # a recording knows requests without the nonce, which differs from store to store
@@ -142,6 +152,11 @@ class Client:
         )
         self._keep(request, key, reply)
         return reply
+
+    def draft(self, request: Request) -> Draft:
+        """The request as it would be sent, and what it may take."""
+        key, size = request.identify(self.transport.endpoint, self.transport.model)
+        return Draft(request, key, estimate_tokens(request), max_completion(request), size)
 
     def _cached(self, key: str) -> Reply | None:
         if self.cache is None or (stored := self.cache.get_reply(key)) is None:

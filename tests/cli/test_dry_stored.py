@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agenteval.cli.dry_bill import Amount, Asked, Bill
-from agenteval.cli.dry_show import bill_json
-from agenteval.models.limits import Limits, Price
+from agenteval.cli.dry import bill_json
+from agenteval.models.limits import Budget, Price
+from agenteval.models.rehearsal import Amount, Bill, Part
 from agenteval.records import Usage
 from agenteval.testing import serve
 from tests.cli import dry_worlds as worlds
@@ -139,15 +139,15 @@ def test_capability_goes_on_from_what_is_stored(cli: Cli, tmp_path: Path) -> Non
         assert server.count == 2
 
 
-def bill(*asked: Asked, **limits: Any) -> Bill:
-    return Bill("c", (), asked, Limits(**limits), Usage(requests=2, cost=0.5))
+def bill(*parts: Part, **limits: Any) -> Bill:
+    return Bill("c", (), parts, Budget(**limits, spent=Usage(requests=2, cost=0.5)))
 
 
 def test_sums_caps_and_prices_by_hand() -> None:
     price = Price(1_000_000, 2_000_000)  # 1 and 2 for a token
-    own = Asked("a", Amount(3, 30, None), Amount(6, 60, 12), "", largest=(10, 5))
-    other = Asked("b", Amount(1, 10, 0), Amount(9, None, 0), "", budget="round 2")
-    free = Asked("c", Amount(4, 40, 0), Amount(4, 40, 0), "", budget=None, priced=False)
+    own = Part("a", "", Amount(3, 30, None), Amount(6, 60, 12), largest=(10, 5))
+    other = Part("b", "", Amount(1, 10, 0), Amount(9, None, 0), budget="round 2")
+    free = Part("c", "", Amount(4, 40, 0), Amount(4, 40, 0), budget=None, priced=False)
     plain = bill_json(bill(own, other, free))
     assert plain["requests"] == {"least": 8, "most": 19}
     assert plain["prompt_tokens"] == {"least": 80, "most": None}

@@ -94,3 +94,21 @@ def test_what_is_rejected_replaces_no_file(convert: Convert, tmp_path: Path) -> 
     done = convert("def nothing():\n    pass", "return_book", "--to", "code", "-o", "new.code")
     assert done.exit_code == 1
     assert (tmp_path / "new.code").read_text() == "mine"
+
+
+@pytest.mark.parametrize(("target", "least"), [("code", 1), ("text", 2)])
+def test_a_dry_run_asks_nothing(convert: Convert, tmp_path: Path, target: str, least: int) -> None:
+    """A text is made into a flowchart again, so it takes two questions."""
+    done = convert(CODE, "return_book", "--to", target, "--dry-run", "--json")
+    assert done.exit_code == 0, (done.output, done.exception)
+    told = json.loads(done.stdout)
+    assert told["requests"] == {"least": least, "most": 2 * least}
+    assert told["prompt_tokens"]["least"] > 300
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_counts_what_is_stored(convert: Convert) -> None:
+    asked = ("return_book", "--to", "code")
+    assert convert(CODE, *asked, "-o", "new.code").exit_code == 0
+    done = convert(CODE, *asked, "--dry-run", "--json")
+    assert json.loads(done.stdout)["requests"] == {"least": 1, "most": 2}  # of another endpoint

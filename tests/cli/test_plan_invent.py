@@ -140,3 +140,21 @@ def test_a_missing_embedder_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         report = invented(1, server.base_url)
     assert "closeness in meaning is not checked" in "\n".join(report.notes)
     assert DEFAULT_MODEL not in json.loads(FILE.read_text())["meaning"]
+
+
+def test_a_dry_run_asks_nothing_and_knows_what_is_stored(cli: Cli, folder: Path) -> None:
+    with serve(answer=replies(GOOD, GOOD)) as server:
+        asked = ("plan", "synth", "--invent", 6, "--lexicon", FILE, "--model", "parrot",
+                 "--base-url", server.base_url)  # fmt: skip
+        fresh = cli(*asked, "--dry-run")
+        assert (fresh.code, server.count) == (0, 0)
+        assert not list(folder.iterdir())
+        assert cli(*asked, "-o", "suite.jsonl").code == 0
+        assert 2 <= server.count <= 4
+        FILE.unlink()
+        again = cli(*asked, "--dry-run")
+    # four professions in a request, each of which may be repaired once
+    assert "requests: at least 2, at most 4" in fresh.out
+    assert "requests: 0" in again.out
+    alone = cli("plan", "synth", "--dry-run")
+    assert (alone.code, "no requests, no cost" in alone.out) == (0, True)

@@ -74,6 +74,14 @@ class DissectOptions:
         if self.full and self.paper_literal:
             raise InputError("full and paper_literal exclude each other")
 
+    @property
+    def runs(self) -> tuple[int, int, int]:
+        """Runs of the agent for one case: at least, where no stage before the last succeeds, and
+        at most, when every try lacks a verdict as often as it may."""
+        every = self.original + 2 * self.tries + (1 if self.paper_literal else self.tries)
+        least = every if self.full else 1 if self.paper_literal else self.original
+        return least, every, every * (1 + self.retries)
+
 
 class Try(Record):
     """One run of a stage. `passed` is None without a verdict; `runs` counts the retries too.

@@ -17,6 +17,8 @@ from agenteval.evaluators.base import classify
 from agenteval.evaluators.traces.condense import Options, condense
 from agenteval.evaluators.traces.detectors import detect
 from agenteval.evaluators.traces.locator import Located, Locator
+from agenteval.evaluators.traces.locator_prompt import Plan
+from agenteval.evaluators.traces.pieces import Condensed
 from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.records import Finding, Findings, Run, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
@@ -127,6 +129,12 @@ class LocatorFinder:
             "condense": code_sha256("condense"),
             "hints": code_sha256("detectors") if self.hints else None,
         }
+
+    def planned(self, run: Run) -> tuple[Condensed, Plan]:
+        """The trace as the judge is shown it, and what it takes to ask about all of it."""
+        condensed = condense(run, self.condensing)
+        hints = detect(run, self.locator.taxonomy) if self.hints else ()
+        return condensed, self.locator.plan(run, condensed, hints)
 
     async def find(self, run: Run, attempt: int = 0) -> Found:
         """What the judge said; with another `attempt` no reply comes from an earlier one's cache.

@@ -134,10 +134,9 @@ class Locator:
         parts = tuple(len(rows) for rows in layout.rows)
         grades = self.options.grades and bool(condensed.pieces)
         requests = self.options.repeats * sum(parts) + grades
-        asked *= self.options.repeats
-        if grades:
-            asked += self.options.context - self.options.reply_tokens  # at most
-        return Plan(requests, asked, requests * self.options.reply_tokens, parts)
+        most = self.options.context - self.options.reply_tokens if grades else 0
+        asked = asked * self.options.repeats + most
+        return Plan(requests, asked, requests * self.options.reply_tokens, parts, most)
 
     async def locate(
         self, run: Run, condensed: Condensed, hints: Sequence[Finding] = ()

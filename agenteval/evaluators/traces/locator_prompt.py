@@ -70,12 +70,14 @@ class Plan:
 
     `prompt_tokens` is estimated (UTF-8 bytes / 3) with summaries of full length, `reply_tokens`
     the most that the replies may have. `parts` is the number of parts for each question.
+    `grades_tokens` are those of the prompt for the grades, told as many as the context takes.
     """
 
     requests: int
     prompt_tokens: int
     reply_tokens: int
     parts: tuple[int, ...]
+    grades_tokens: int = 0
 
 
 _PACKAGE = "agenteval.evaluators.traces"

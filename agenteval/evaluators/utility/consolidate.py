@@ -185,6 +185,12 @@ class Consolidation:
         }
 
 
+def most_questions(names: int) -> int:
+    """Questions that `Consolidator.consolidate` asks of so many names at most: there are at most
+    as many pieces as any two of them exceed ENTRIES, and one more question for their groups."""
+    return 1 if names <= ENTRIES else 2 * names // ENTRIES + 2
+
+
 class Consolidator:
     """Asks a chat model which criteria are the same idea.
 

@@ -85,6 +85,12 @@ class _Source:
         return []
 
 
+def questions(scenario: Scenario, source: Told, target: Told) -> int:
+    """How many questions `convert` asks where every answer can be used."""
+    unread = source == "text" and not scenario.flowchart.strip()
+    return 1 + unread + (target == "text")
+
+
 async def convert(scenario: Scenario, source: Told, target: Told, client: Client) -> Converted:
     """The procedure in the target's format, with the verdict on it. Nothing is written anywhere.
 

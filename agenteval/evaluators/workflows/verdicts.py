@@ -241,6 +241,27 @@ class Verdicts:
         )
 
 
+def most_pairs(case: SessionCase | TurnCase) -> int:
+    """Pairs of texts that the judge of values can be asked about for one call of the agent: those
+    of the due calls of one tool."""
+    if isinstance(case, TurnCase):
+        return len(_texts(case.turn.arguments)) if case.turn.kind == "call" else 0
+    by_tool: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+    for action in case.profile.actions:
+        by_tool[action.tool.strip()] |= _texts(action.arguments)
+    return max(map(len, by_tool.values()), default=0)
+
+
+def _texts(value: JsonValue, path: str = "") -> set[tuple[str, str]]:
+    """(path, text) of every text in arguments."""
+    if isinstance(value, str):
+        return {(path, value)} if value.strip() else set()
+    items: Iterable[tuple[Any, JsonValue]] = ()
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+    return {text for key, inner in items for text in _texts(inner, f"{path}.{key}")}
+
+
 def schemas_of(role: Role) -> Mapping[str, Schema]:
     """The schemas of parameters by tool."""
     tools = role.tools_of(tuple(s.id for s in role.scenarios))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from agenteval.evaluators.renamed import Renamed
 from agenteval.evaluators.utility.perturb import rng_for
 from agenteval.evaluators.utility.probes.attacks import KINDS, attack_text, control_text
 from agenteval.evaluators.utility.probes.result import ProbeOptions
+from agenteval.models.prompts import neutralise
 from agenteval.readers import degenerate
 from agenteval.records import Criterion, Run, View
 from agenteval.stats.scores import ORIGINAL, ScoreTable
@@ -146,6 +148,24 @@ def add_texts(
             view = target.view.model_copy(update={"trajectory": work, "origin": target.view.sha256})
             copies.setdefault(f"{side}:{target.kind}:{seed}", []).append((target.run, view))
     return tuple(AddedText(variant, tuple(items)) for variant, items in copies.items())
+
+
+def longest_copies(
+    items: Sequence[tuple[Run, View]], criteria: Sequence[Criterion], options: ProbeOptions
+) -> Iterator[tuple[Run, View]]:
+    """The longest runs that may be chosen, as many as are chosen at most, each with the longest
+    text that may be added to it: what no choice of targets exceeds."""
+    low = [item for item in items if may_be_low(item[0])]
+    for run, view in nlargest(options.attacked, low, key=lambda item: _size(item[1])):
+        targets = [Target(run, view, kind, (), 0.0, labelled=True) for kind in KINDS]
+        copies = (copy for one in add_texts(targets, criteria, options.seed) for copy in one.items)
+        yield max(copies, key=lambda copy: _size(copy[1]))
+
+
+def _size(view: View) -> int:
+    """Bytes of what a judge is shown of a run; hidden characters are written out there."""
+    shown = (view.problem, view.trajectory, view.reference or "")
+    return sum(len(neutralise(text).encode("utf-8", "replace")) for text in shown)
 
 
 class Probing(Renamed):

@@ -20,7 +20,7 @@ from agenteval.evaluators.workflows.simulators.nouns import (
     without_mark,
 )
 from agenteval.evaluators.workflows.simulators.user_scripted import says_goodbye
-from agenteval.models.asking import ask
+from agenteval.models.asking import MOST_REQUESTS, ask
 from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt
 from agenteval.models.wire import NONCE, Request, printable
@@ -77,6 +77,11 @@ class UserOnModel:
             "tries": self._tries,
             "max_tokens": self._max_tokens,
         }
+
+    @property
+    def most_requests(self) -> int:
+        """Requests that one turn of the user can take."""
+        return self._tries * MOST_REQUESTS
 
     async def speak(self, heard: Heard) -> Said:
         """The next words. Raises UserStuck after the last try, and what the client raises.

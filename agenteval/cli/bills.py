@@ -1,0 +1,354 @@
+"""What `quantify`, `verify` and `criteria` would ask with --dry-run.
+
+The units are those of the real run, rehearsed; nobody is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agenteval.cli.dry import LOCAL, UNREADABLE, notes_on, planned_store
+from agenteval.cli.job import Job
+from agenteval.cli.probe_asking import OTHER_WAYS, Asking, attack_plan
+from agenteval.cli.verify_rounds import SEEDS
+from agenteval.evaluators import base
+from agenteval.evaluators.base import Evaluator
+from agenteval.evaluators.utility.bank import load_bank
+from agenteval.evaluators.utility.consolidate import ENTRIES, Consolidator, most_questions
+from agenteval.evaluators.utility.critic import Critic, sampling
+from agenteval.evaluators.utility.plan import CellPlan, Item, make_plan
+from agenteval.evaluators.utility.probes.result import ProbeOptions
+from agenteval.evaluators.utility.probes.targets import (
+    Probing,
+    choose_targets,
+    longest_copies,
+    most_targets,
+)
+from agenteval.evaluators.utility.proposed import DESCRIPTION, MOST, NAME
+from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+from agenteval.models.asking import MOST_REQUESTS
+from agenteval.models.embeddings import BATCH
+from agenteval.models.factory import ModelChoice, choose_model, make_client
+from agenteval.models.limits import Limits
+from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
+from agenteval.proposals import CriticOptions
+from agenteval.readers import degenerate
+from agenteval.records import Criterion, Task
+from agenteval.store import Store
+from agenteval.text import plural
+from agenteval.verification import Material, plan_verification
+
+_FROM_BANK = 12  # entries that a critic is shown
+_REPLY_TO_CRITERION = 60  # tokens: an explanation of one or two sentences and a label
+
+
+def quantify(job: Job, items: Sequence[Item], task: Task, criteria: Sequence[Criterion]) -> Bill:
+    """What `quantify` would ask. Raises InputError for a model that cannot be chosen, and for a
+    cap without a price."""
+    choice = choose_model(job.model, job.base_url, need_key=False)
+    budget = job.limits.budget()
+    cells = len(items) * len(criteria) * job.repeats
+    about = [
+        f"runs: {len(items)} of task {task.name}",
+        f"reference answers: {'shown to the judge' if job.with_reference else 'withheld'}",
+        f"criteria: {len(criteria)} ({', '.join(c.name for c in criteria)})",
+        f"cells: {plural(len(items), 'run')} × {plural(len(criteria), 'criterion')} × "
+        f"{plural(job.repeats, 'repeat')} = {cells:,}",
+    ]
+    if choice.kind == "embedded":
+        about.append(f"calls: {len(items) * job.repeats} at most; {LOCAL}")
+        return Bill("quantify", about, (), budget)
+    with planned_store(job.store) as store:
+        judge = _judge(job, choice, task, store)
+        plan = make_plan(
+            judge, items, criteria, store, repeats=job.repeats, retry_failed=job.retry_failed
+        )
+        about.append(_stored(plan))
+        part = _judged([plan])
+        budget = job.limits.budget(store.usage(judge.source.sha256))
+    return Bill("quantify", about, (part,), budget, notes_on(choice))
+
+
+def _judge(
+    job: Job, choice: ModelChoice, task: Task, store: Store | None, **change: Any
+) -> Evaluator:
+    """The judge of a command, asked in another way by `change`."""
+    options = QuantifierOptions(
+        job.one_per_call, job.temperature, seed=job.seed, datamark=job.datamark, **change
+    )
+    return chat_judge(make_client(choice, job.limits, store), task, options)
+
+
+def _judged(plans: Sequence[CellPlan], who: str = "judge", why: str = "") -> Part:
+    part = Part(who, why or (
+        "one request for each call that is not stored; a reply that cannot be read is asked for "
+        "once more"
+    ))  # fmt: skip
+    return part.rehearse(
+        plans,
+        lambda unit, drafts: part.ask(drafts, reply=_REPLY_TO_CRITERION * len(unit.criteria)),
+    )
+
+
+def _stored(plan: CellPlan) -> str:
+    return f"stored already: {plan.done} scored, {plan.failed} failed; calls: {len(plan.units)}"
+
+
+# -- verify ----------------------------------------------------------------------------------------
+
+
+def verify(
+    job: Job, task: Task, material: Material, options: ProbeOptions | None, rounds: int = 1
+) -> Bill:
+    """What `verify` would ask; without `options` nothing is probed. Raises InputError for a model
+    that cannot be chosen."""
+    choice = choose_model(job.model, job.base_url, need_key=False)
+    budget = job.limits.budget()
+    texts, originals = material.texts, len(material.items)
+    about = [
+        f"texts: {originals} originals and {texts - originals} perturbed copies",
+        f"cells: {plural(texts, 'text')} × {plural(len(material.criteria), 'criterion')} × "
+        f"{plural(job.repeats, 'repeat')} = {texts * len(material.criteria) * job.repeats:,}",
+    ]
+    attacked = most_targets([run for run, _ in material.items], options) if options else 0
+    if choice.kind == "embedded":
+        about.append(f"calls: {texts * job.repeats} at most; {LOCAL}")
+        if options is not None:
+            added = 2 * attacked * material.repeats
+            about += [
+                f"probes: {added} calls more at most, on this machine",
+                "  scale order and wording do not apply to this judge",
+                f"  {added} with text added: {_added(attacked, material.repeats)}",
+            ]
+        if rounds > 1:
+            about.append(f"rounds: {rounds}, each on all texts; the critic retrieves from the bank")
+        return Bill("verify", about, (), budget)
+    notes = notes_on(choice)
+    with planned_store(job.store) as store:
+        dry = _Verification(job, choice, task, store, material)
+        judge = dry.judge()
+        plan = plan_verification(judge, material, store, retry_failed=job.retry_failed)
+        about.append(_stored(plan))
+        parts = [_judged([plan])]
+        if options is not None:
+            parts += [dry.other_ways(), dry.attacks(options, None if len(plan.units) else judge)]
+        if rounds > 1:
+            parts += dry.further_rounds(rounds, attacked)
+            notes += (
+                "each further round asks with caps as given: that on calls and that on cost hold "
+                "for the judge in all rounds together, and for the critics of each round anew",
+                "the embedder that compares their proposals is computed on this machine",
+            )
+        budget = job.limits.budget(store.usage(judge.source.sha256))
+    return Bill("verify", about, parts, budget, notes)
+
+
+def _added(runs: int, repeats: int) -> str:
+    return f"an attack and a control in {plural(runs, 'run')} × {plural(repeats, 'repeat')}"
+
+
+@dataclass(frozen=True)
+class _Verification:
+    """A verification that is only planned."""
+
+    job: Job
+    choice: ModelChoice
+    task: Task
+    store: Store
+    material: Material
+
+    def judge(self, **change: Any) -> Evaluator:
+        return _judge(self.job, self.choice, self.task, self.store, **change)
+
+    def other_ways(self) -> Part:
+        """What is missing of the originals asked in every other way."""
+
+        judges = [self.judge(**change) for change in OTHER_WAYS.values()]
+        return _judged(
+            [Asking(self.job, self.task, self.store, one, self.material).way_plan(one)
+             for one in judges],
+            "probes, other ways",
+            f"{plural(len(self.material.items), 'original')} × "
+            f"{plural(self.material.repeats, 'repeat')} × {len(judges)} ways, less what is stored; "
+            f"{UNREADABLE}",
+        )  # fmt: skip
+
+    def attacks(self, options: ProbeOptions, rated: Evaluator | None) -> Part:
+        """Calls with an attack or a control. The plain ratings of the judge `rated` choose the
+        runs: while some are missing (None), the longest that could be chosen count, and nothing is
+        certain."""
+
+        who, material = "probes, text added", self.material
+        if rated is not None:
+            asking = Asking(self.job, self.task, self.store, rated, material)
+            table = asking.table(rated.source.sha256, copies=True)
+            targets = choose_targets(material.items, material.criteria, table, options)
+            why = f"{_added(len(targets), material.repeats)}, less what is stored; {UNREADABLE}"
+            if not targets:
+                return Part(who, why)
+            return _judged([attack_plan(asking, Probing(rated), targets, options)[0]], who, why)
+        copies = list(longest_copies(material.items, material.criteria, options))
+        part = Part(
+            who,
+            f"{_added(len(copies), material.repeats)} at most: the ratings of the originals choose "
+            f"the runs; {UNREADABLE}",
+        )
+        # a run that is rated already may be chosen as well: replies are not looked for
+        fresh = _judge(self.job, self.choice, self.task, None)
+        with Rehearsal() as rehearsal:
+            for run, view in copies:
+                for batch in fresh.batches(material.criteria):
+                    drafts = rehearsal.first(base.judge(fresh, base.Unit(run, view, batch)))
+                    part.ask(drafts, certain=0, times=2 * material.repeats)
+        return part
+
+    def further_rounds(self, rounds: int, attacked: int) -> Iterator[Part]:
+        """What further rounds ask: critics, and the judge on what they propose; `attacked` runs
+        are probed at most, 0 where nothing is.
+
+        Only the critics of the second round are certain: where they say nothing new, that is the
+        end. No round has more new criteria than critics can propose.
+        """
+
+        job, material, calls = self.job, self.material, 0
+        items = [*material.items, *(item for one in material.copies for item in one.items)]
+        texts = sum(degenerate(run) is None for run, _ in items)
+        for number in range(1, rounds):
+            seeds = tuple(range(number * SEEDS, (number + 1) * SEEDS))
+            use = bool(self.task.examples)
+            wanted = CriticOptions(seeds, use_examples=use, consolidate=False)
+            for part in _critics(self.choice, wanted, self.task, self.store)[0]:
+                part.who += f" for round {number + 1}"
+                part.why += "; they end the rounds where they propose nothing new"
+                part.budget = f"round {number}"
+                yield part if number == 1 else replace(part, least=Amount())
+            new, known = SEEDS * MOST, len(material.criteria) + SEEDS * MOST * (number - 1)
+            # what failed before is asked again, in calls of their own for each number of attempts
+            again = (known if job.one_per_call else number) if job.retry_failed else 0
+            each = (new if job.one_per_call else 1) + again
+            ways = len(OTHER_WAYS) * len(material.items) if attacked else 0
+            added = 2 * attacked * (known + new if job.one_per_call else 1)
+            calls += ((texts + ways) * each + added) * material.repeats
+        yield Part(
+            "judge, further rounds",
+            "all texts on the criteria that are new, and probes where asked for; none where "
+            f"nothing new is proposed; {UNREADABLE}",
+            most=Amount(2 * calls, None, None),
+        )
+
+
+# -- criteria --------------------------------------------------------------------------------------
+
+
+def criteria(
+    choice: ModelChoice, wanted: CriticOptions, task: Task, limits: Limits, path: Path
+) -> Bill:
+    """What `criteria` would ask. Raises InputError for a cap without a price."""
+    mode = "solution-based" if wanted.use_examples else "task-based"
+    about = f"task: {task.name}, {mode}; seeds: {len(wanted.seeds)}"
+    if choice.kind == "embedded":
+        how = f"the embedded critic retrieves from the bank; {LOCAL}"
+        return Bill("criteria", (about, how), (), limits.budget())
+    with planned_store(path) as store:
+        parts, stored = _critics(choice, wanted, task, None if wanted.bank else store)
+    if wanted.bank and path.is_file():
+        parts = [replace(part, least=Amount()) for part in parts]
+        parts[
+            0
+        ].why += (
+            "; none where all are stored: what is shown of the bank is known only when it is ranked"
+        )
+    if stored:
+        about += f"; replies of {stored} critics are stored already"
+    notes = notes_on(choice)
+    if wanted.asks_the_same:
+        parts.append(_consolidation(choice, wanted, task, limits))
+    if (wanted.embedder or "").startswith("endpoint:"):
+        parts += _embeddings(wanted, task)
+        notes += (
+            "embeddings are asked beside the budget: no cap holds for them, and no price is known",
+        )
+    return Bill("criteria", (about,), parts, limits.budget(), notes)
+
+
+def _critics(
+    choice: ModelChoice, wanted: CriticOptions, task: Task, store: Store | None
+) -> tuple[list[Part], int]:
+    """What critics and sub-critics are asked, and how many critics' replies are stored.
+
+    The list of criteria that a sub-critic is shown counts as long as a critic's reply may be; of
+    the bank its longest entries count.
+    """
+    client = make_client(choice, Limits(), store)
+    entries = (concept.criterion(0) for concept in load_bank())
+    longest = sorted(entries, key=lambda c: -len(c.model_dump_json()))[:_FROM_BANK]
+    critic = Critic(
+        client, task, use_examples=wanted.use_examples, temperature=wanted.temperature,
+        bank=longest if wanted.bank else (), sub_criteria=wanted.sub_criteria,
+    )  # fmt: skip
+    critics = Part(
+        "critics", "one request for each seed; a reply that cannot be read is asked for once more"
+    )
+    divided = Part(
+        "sub-critics",
+        "one for each seed whose criteria could be read, and one more if it cannot be read",
+    )
+    orders = Part(
+        "orders of levels", "one for each seed whose criteria leave open which level is the best"
+    )
+    stored = 0
+    with Rehearsal() as rehearsal:
+        for seed in wanted.seeds:
+            drafts = rehearsal.first(critic.propose(seed))
+            role = drafts[0].request.role.removesuffix(":repair") if drafts else ""
+            stored += not drafts or drafts[0].request.role != "critic"
+            listed = client.draft(critic.request(seed)).reply
+            {"critic": critics, "subcritic": divided}.get(role, orders).ask(
+                drafts, most=1 if role == "critic:order" else MOST_REQUESTS
+            )
+            if role == "critic" and critic.subcritic is not None:
+                # the shortest list is one criterion: the prompt without any counts
+                divide = client.draft(critic.subcritic.request((), seed))
+                divided.ask([divide], longer=listed)
+            if role in ("critic", "subcritic"):
+                order = client.draft(critic.order_request((), seed))
+                orders.ask([order], certain=0, most=1, longer=listed)
+    return [critics, *([divided] if wanted.sub_criteria else []), orders], stored
+
+
+def _consolidation(choice: ModelChoice, wanted: CriticOptions, task: Task, limits: Limits) -> Part:
+    """The requests that ask which names are the same, of which none is certain: there may be one
+    name only, or a stored reply. All that is shown is no longer than the critics' replies."""
+    client = make_client(choice, limits, None)
+    draft = client.draft(Consolidator(client, task, temperature=wanted.temperature).request(()))
+    part = Part(
+        "consolidation",
+        f"one request for up to {ENTRIES} names, which says which are the same; none for a single "
+        "name or a stored reply; one more if it cannot be read",
+    )
+    shown = len(wanted.seeds) * int(sampling(0, None)["max_tokens"])
+    questions = most_questions(len(wanted.seeds) * MOST)
+    part.ask([draft], certain=0, times=questions, longer=shown)
+    return part
+
+
+def _embeddings(wanted: CriticOptions, task: Task) -> Iterator[Part]:
+    """Requests for embeddings: of the names and descriptions, and to rank the bank."""
+    if wanted.tau == 1 and not wanted.bank:
+        return
+    proposed = 0 if wanted.tau == 1 else len(wanted.seeds) * MOST
+    bank = {f"{name}: {text}" for c in load_bank() for name, text in c.phrasings}
+    ranked = {f"{task.name}: {task.description}", *bank} if wanted.bank else set()
+    requests, tokens = -(-len(ranked) // BATCH), sum(len(text.encode()) for text in ranked) // 3
+    yield Part(
+        "embeddings",
+        f"names and descriptions of the criteria, up to {BATCH} in a request"
+        + ("; and the bank, to be ranked" if ranked else ""),
+        Amount(requests + bool(proposed), tokens),
+        Amount(requests + -(-2 * proposed // BATCH), tokens + proposed * (NAME + DESCRIPTION)),
+        budget=None,
+        priced=False,
+    )
