@@ -9,6 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agenteval.api.planning import adissect as adissect
+    from agenteval.api.planning import aplan_test as aplan_test
+    from agenteval.api.planning import dissect as dissect
+    from agenteval.api.planning import plan_test as plan_test
+    from agenteval.api.suites import aplan_suite as aplan_suite
+    from agenteval.api.suites import plan_suite as plan_suite
+    from agenteval.api.trace_scores import score_findings as score_findings
+    from agenteval.api.traces import alocate as alocate
+    from agenteval.api.traces import detect as detect
+    from agenteval.api.traces import locate as locate
     from agenteval.errors import AgentevalError as AgentevalError
     from agenteval.evaluators.utility.critic import Critic as Critic
     from agenteval.evaluators.utility.merge import merge_criteria as merge_criteria
@@ -40,6 +50,16 @@ _HOME = {
     "Source": "agenteval.records",
     "Store": "agenteval.store",
     "Task": "agenteval.records",
+    "adissect": "agenteval.api.planning",
+    "alocate": "agenteval.api.traces",
+    "aplan_suite": "agenteval.api.suites",
+    "aplan_test": "agenteval.api.planning",
+    "detect": "agenteval.api.traces",
+    "dissect": "agenteval.api.planning",
+    "locate": "agenteval.api.traces",
+    "plan_suite": "agenteval.api.suites",
+    "plan_test": "agenteval.api.planning",
+    "score_findings": "agenteval.api.trace_scores",
     "make_view": "agenteval.readers",
     "merge_criteria": "agenteval.evaluators.utility.merge",
     "read_runs": "agenteval.readers",
