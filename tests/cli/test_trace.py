@@ -628,7 +628,12 @@ def test_quantify_shows_the_judge_what_was_found(cli: Cli, folder: Path, gold: P
 def test_planting_around_an_agent_of_ones_own(cli: Cli, tmp_path: Path) -> None:
     docs = Path(__file__).parents[2] / "docs" / "traces.md"
     (tmp_path / "my_plants.py").write_text(
-        docs.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0], encoding="utf-8"
+        next(
+            block.split("```")[0]
+            for block in docs.read_text(encoding="utf-8").split("```python\n")
+            if "OwnSystem" in block.split("```")[0]
+        ),
+        encoding="utf-8",
     )
     done = cli("trace", "plant", "--own", "my_plants:shop", "--count", 4, "-o", "own", "--json")
     assert done.code == 0, done.err
