@@ -9,7 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agenteval.api.planning import adissect as adissect
+    from agenteval.api.planning import aplan_test as aplan_test
+    from agenteval.api.planning import dissect as dissect
+    from agenteval.api.planning import plan_test as plan_test
     from agenteval.api.procedures import conform as conform
+    from agenteval.api.suites import aplan_suite as aplan_suite
+    from agenteval.api.suites import plan_suite as plan_suite
+    from agenteval.api.trace_scores import score_findings as score_findings
+    from agenteval.api.traces import alocate as alocate
+    from agenteval.api.traces import detect as detect
+    from agenteval.api.traces import locate as locate
     from agenteval.api.workflows import aflow_sessions as aflow_sessions
     from agenteval.api.workflows import aflow_turns as aflow_turns
     from agenteval.api.workflows import flow_sessions as flow_sessions
@@ -50,6 +60,16 @@ _HOME = {
     "conform": "agenteval.api.procedures",
     "flow_sessions": "agenteval.api.workflows",
     "flow_turns": "agenteval.api.workflows",
+    "adissect": "agenteval.api.planning",
+    "alocate": "agenteval.api.traces",
+    "aplan_suite": "agenteval.api.suites",
+    "aplan_test": "agenteval.api.planning",
+    "detect": "agenteval.api.traces",
+    "dissect": "agenteval.api.planning",
+    "locate": "agenteval.api.traces",
+    "plan_suite": "agenteval.api.suites",
+    "plan_test": "agenteval.api.planning",
+    "score_findings": "agenteval.api.trace_scores",
     "make_view": "agenteval.readers",
     "merge_criteria": "agenteval.evaluators.utility.merge",
     "read_runs": "agenteval.readers",

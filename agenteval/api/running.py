@@ -26,7 +26,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from agenteval.report.report import Report
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
 
 Notify = Callable[[str], None]
 Progress = Callable[[Any], None]  # gets the engine's counts (total, done, failures, usage)
@@ -81,6 +82,28 @@ def synchronous(
     sync.__qualname__ = sync.__name__
     sync.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return sync
+
+
+class Prepared(Protocol[_T_co]):
+    """An experiment whose input is read and checked."""
+
+    async def run(self) -> _T_co:
+        """Do what is missing. Cancelled, it raises Stopped with what is there."""
+        ...
+
+
+def twins(
+    name: str, prepare: Callable[_P, Prepared[_T]]
+) -> tuple[Callable[_P, _T], Callable[_P, Coroutine[Any, Any, _T]]]:
+    """The experiment as a function `name` and as an async one, of the same parameters."""
+
+    @functools.wraps(prepare)
+    async def run(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return await prepare(*args, **kwargs).run()
+
+    run.__name__ = run.__qualname__ = f"a{name}"
+    run.__signature__ = inspect.signature(prepare)  # type: ignore[attr-defined]
+    return synchronous(run), run
 
 
 def run_sync(work: Coroutine[Any, Any, _T]) -> _T:

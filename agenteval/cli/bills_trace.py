@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from pathlib import Path
 
+from agenteval.api.traces import Location
 from agenteval.cli.dry import LOCAL, planned_store
-from agenteval.cli.trace_job import LocateJob, make_finder
 from agenteval.evaluators.traces.finders import LocatorFinder, finder_key
-from agenteval.evaluators.traces.trials import EVALUATOR, TraceCase, plan_findings
+from agenteval.evaluators.traces.trials import EVALUATOR, plan_findings
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.rehearsal import REPAIR, Amount, Bill, Part, Rehearsal
 from agenteval.store import Trials
 
 
-def locate(job: LocateJob, cases: Sequence[TraceCase]) -> Bill:
+def locate(asked: Location) -> Bill:
     """What `trace locate` would ask; nothing is asked, nothing is written."""
-    with planned_store(job.store) as store:
-        finder, _ = make_finder(job, store)
-        plan = plan_findings(store, cases, finder, retry_failed=job.retry_failed)
+    cases = asked.cases
+    with planned_store(asked.store if isinstance(asked.store, Path) else None) as store:
+        finder, _ = asked.asking(store)
+        plan = plan_findings(store, cases, finder, retry_failed=asked.retry_failed)
         about = [
             f"finder: {finder.name}",
             f"traces: {len(cases)}, of them to examine: {len(plan.units)}",
         ]
-        budget = job.limits.budget(Trials(store).usage(EVALUATOR, finder_key(finder)))
+        budget = asked.limits.budget(Trials(store).usage(EVALUATOR, finder_key(finder)))
         if not isinstance(finder, LocatorFinder):
             return Bill("trace locate", (*about, f"rules; {LOCAL}"), (), budget)
         options = finder.locator.options

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agenteval.cli.console import Verbosity, err, note
 
@@ -22,6 +22,22 @@ class Counts(Protocol):
     def usage(self) -> Usage: ...
     @property
     def failures(self) -> Counter[str]: ...
+
+
+@contextmanager
+def counting(title: str, what: str) -> Iterator[Callable[[Any], None]]:
+    """As `live`, for counts that hold their own `total`; another total begins another line."""
+    with ExitStack() as stack:
+        shown: dict[int, Callable[[Counts], None]] = {}
+
+        def update(counts: Any) -> None:
+            if counts.total not in shown:
+                stack.close()
+                shown.clear()
+                shown[counts.total] = stack.enter_context(live(counts.total, title, what))
+            shown[counts.total](counts)
+
+        yield update
 
 
 @contextmanager

@@ -64,7 +64,7 @@ class Report:
         if self.title:
             console.print(Text(visible_line(self.title), "bold"))
         for line in dict.fromkeys((*self.unfinished, *self.notes)):
-            console.print(Text(visible_line(line), "yellow"))
+            console.print(Text(visible_line(line), "yellow"), soft_wrap=True)
         left = 0
         for table in self.tables:
             if table.detail and not all:

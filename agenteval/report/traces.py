@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from agenteval.evaluators.traces.forest import DEFAULT, Bounds, Drawn, forest
 from agenteval.evaluators.traces.outline import Outline, OutlineSpan
+from agenteval.evaluators.traces.tables import Finder, finding_tables
 from agenteval.records import Finding, content_hash
 from agenteval.report.page import (
     Block,
@@ -27,8 +28,7 @@ from agenteval.report.page import (
     signs_text,
 )
 from agenteval.report.text import cut
-from agenteval.report.traces_material import Finder, Material
-from agenteval.report.traces_tables import failures, finding_tables
+from agenteval.report.traces_material import Material
 from agenteval.text import plural
 
 MOST_TRACES = 100
@@ -57,7 +57,8 @@ def traces_page(
             for i, trace in enumerate(ordered[:most_traces])]  # fmt: skip
     finders = ", ".join(f.name for f in material.finders) or "nobody yet"
     lines = headlines(material) or ["No finder has examined these traces."]
-    tables = finding_tables(material)
+    found = finding_tables(material.finders, material.taxonomy, len(material.traces))
+    tables = [*found, *material.scores]
     count = f"All {plural(len(ordered), 'trace')}, most findings first."
     if len(some) < len(ordered):
         count = f"{len(some):,} of {plural(len(ordered), 'trace')}, those with most findings."
@@ -92,8 +93,8 @@ def headlines(material: Material) -> list[str]:
 
 def _headline(finder: Finder, total: int) -> str:
     known = list(finder.known())
-    name = finder.name + (" (gold)" if finder.gold else "")
-    failed, untried = failures(finder).total(), total - len(finder.findings)
+    name = finder.title
+    failed, untried = finder.failures().total(), total - len(finder.findings)
     gaps = [f"could not examine {failed:,}" if failed else "",
             f"has not tried {untried:,}" if untried else ""]  # fmt: skip
     rest = "".join(f"; {gap}" for gap in gaps if gap)
@@ -115,7 +116,7 @@ def _tiles(material: Material) -> list[tuple[str, str]]:
         ("finders", len(material.finders)),
         ("findings", sum(len(f.findings) for f in known)),
         ("categories", len(material.categories())),
-        ("failures", sum(failures(finder).total() for finder in material.finders)),
+        ("failures", sum(finder.failures().total() for finder in material.finders)),
     ]
     tiles = [(f"{n:,}", name) for name, n in numbers]
     return [*tiles, *([material.flags.tile] if material.flags.examined else [])]
@@ -221,7 +222,7 @@ def _hidden(kinds: Counter[str], beyond: int) -> str:
 
 
 def _card(material: Material, finder: Finder, finding: Finding) -> Card:
-    parts = [finder.name + (" (gold)" if finder.gold else "")]
+    parts = [finder.title]
     parts += [] if finding.source in ("", finder.name) else [finding.source]
     if finding.confidence is not None:
         parts.append(f"confidence {finding.confidence:.2f}")

@@ -122,15 +122,16 @@ def _tables(found: Terminal, turn: int, *, as_json: bool) -> None:
     """What `plan report`, `flow report` and `trace report` print of the material of their pages."""
     from agenteval.cli.console import out, print_json
     from agenteval.evaluators.planning.tables import planning_tables
+    from agenteval.evaluators.traces.tables import finding_tables
     from agenteval.evaluators.workflows.tables import result_tables
     from agenteval.report.report import Report
-    from agenteval.report.traces_tables import finding_tables
     from benchmarks.pages.worlds import traces_material
 
+    traces = traces_material(Swap(turn, hostile=True))
     tables = {
         "plan report": planning_tables(*planning_material(Swap(turn, hostile=True))),
         "flow report": result_tables(*flows_material(Swap(turn, hostile=True))),
-        "trace report": tuple(finding_tables(traces_material(Swap(turn, hostile=True)))),
+        "trace report": finding_tables(traces.finders, traces.taxonomy, len(traces.traces)),
     }
     for name, some in tables.items():
         report = Report(title=name, tables=some)

@@ -9,12 +9,11 @@ import pytest
 
 from agenteval.evaluators.traces.forest import Bounds
 from agenteval.evaluators.traces.outline import Outline, OutlineSpan
-from agenteval.evaluators.traces.score_tables import PlainTable as ScoreTable
+from agenteval.evaluators.traces.tables import Finder, finding_tables
 from agenteval.evaluators.traces.taxonomy import built_in
 from agenteval.records import Finding, Findings, Grade, Rejected
 from agenteval.report.traces import traces_page, worth_reading
-from agenteval.report.traces_material import Finder, Material
-from agenteval.report.traces_tables import finding_tables, table_of
+from agenteval.report.traces_material import Material
 from tests.report.conftest import Open
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m'\"&amp;{{ 7*7 }}"
@@ -76,21 +75,27 @@ def small() -> Material:
 
 
 def test_the_tables_count_by_hand() -> None:
-    coverage, categories, grades = finding_tables(small())
+    made = small()
+    coverage, categories, grades = finding_tables(made.finders, made.taxonomy, len(made.traces))
     assert coverage.title == "Finders on 3 traces"
-    assert [tuple(row.values()) for row in coverage.rows] == [
-        # examined, failed, not tried, errors, per trace, without errors, rejected, why
-        ("rules", 2, 0, 1, 2, 1.0, 1, 0, None),
+    names = ("finder", "examined", "failed", "not_tried", "errors", "per_trace", "clean",
+             "rejected", "why")  # fmt: skip
+    assert [tuple(row[name] for name in names) for row in coverage.rows] == [
+        ("rules", 2, 0, 1, 2, 1.0, 1, 0, ""),
         ("judge", 2, 1, 0, 2, 1.0, 0, 1, "error:timeout 1"),
-        ("person (gold)", 1, 0, 2, 1, 1.0, 0, 0, None),
+        ("person (gold)", 1, 0, 2, 1, 1.0, 0, 0, ""),
     ]
+    heads = [column.head for column in categories.columns]
+    assert heads == ["category", "area", "rules", "traces", "judge", "traces", "person (gold)",
+                     "traces"]  # fmt: skip
     area = built_in().find("Rate Limiting").area  # type: ignore[union-attr]
     rows = [tuple(row.values()) for row in categories.rows]
-    # errors and traces of rules, judge, person
     assert ("Rate Limiting", area, 2, 1, 0, 0, 1, 1) in rows
     assert ("Odd", "not in the taxonomy", 0, 0, 1, 1, 0, 0) in rows
-    assert rows[-1] == ("all", 2, 1, 2, 2, 1, 1)
-    assert grades.rows == ({"finder": "judge", "overall": 2.0, "overall_n": 1},)
+    assert rows[-1] == ("all", "", 2, 1, 2, 2, 1, 1)
+    assert grades.records() == [
+        {**{c.key: None for c in grades.columns}, "finder": "judge", "overall": 2.0, "overall_n": 1}
+    ]
 
 
 def test_a_failure_is_said_and_is_no_trace_without_errors() -> None:
@@ -167,14 +172,6 @@ def test_spans_left_out_of_a_stored_outline_are_counted() -> None:
 def test_nobody_has_looked_yet() -> None:
     words = Seen(traces_page(material(outlines=[outline("t", span("a"))]))).words
     assert "No finder has examined these traces." in words
-
-
-def test_reasons_without_interval_stand_once_below() -> None:
-    rows = (("a", "0.5 (2 cases: too few)"), ("b", "n/a (constant)"))
-    table = table_of(ScoreTable("F1", ("who", "F1"), rows, ("note",)))
-    assert [tuple(row.values()) for row in table.rows] == [("a", "0.5"), ("b", "n/a (constant)")]
-    assert table.notes == ("Note.", "No interval: 2 cases: too few.")
-    assert [column.number for column in table.columns] == [False, True]
 
 
 @pytest.mark.xdist_group("browser")

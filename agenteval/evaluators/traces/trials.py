@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from agenteval.errors import InputError, StoreError
 from agenteval.evaluators.traces.finders import Finder, find, finder_key
@@ -135,13 +135,11 @@ def load_findings(
 ) -> list[Stored]:
     """Stored findings (of these trace and finder keys), by finder, then trace key.
 
-    Two finders of one name get a piece of their key behind it. Raises StoreError for a damaged
-    row.
+    Two finders of one name get what differs between them behind it (see `distinct_names`). Raises
+    StoreError for a damaged row.
     """
     tables = Trials(store)
-    known = {system.key: system.name for system in tables.systems(EVALUATOR)}
-    often = Counter(known.values())
-    names = {k: n if often[n] == 1 else f"{n} [{k[:6]}]" for k, n in known.items()}
+    names = distinct_names(tables.systems(EVALUATOR))
     rows = [
         Stored(
             names[t.system_key], t.system_key, t.case_key, _findings(t), t.usage,
@@ -150,6 +148,46 @@ def load_findings(
         for t in tables.trials(EVALUATOR, traces, finders)
     ]  # fmt: skip
     return sorted(rows, key=lambda r: (r.finder, r.trace_key))
+
+
+def distinct_names(systems: Iterable[TrialSystem]) -> dict[str, str]:
+    """Names of finders by key. Those of one name are told apart by the options in which they
+    differ, at most three, and by a piece of their key where that does not do."""
+    alike: dict[str, list[TrialSystem]] = {}
+    for system in systems:
+        alike.setdefault(system.name, []).append(system)
+    names = {}
+    for name, group in alike.items():
+        options = [dict(_leaves(system.parameters)) for system in group]
+        differing = [
+            key
+            for key in dict.fromkeys(key for one in options for key in one)
+            if len({str(one.get(key)) for one in options}) > 1
+        ]
+        told = [
+            ", ".join(f"{key} {_brief(one.get(key))}" for key in differing[:3]) for one in options
+        ]
+        often = Counter(told)
+        for system, text in zip(group, told, strict=True):
+            piece = [system.key[:6]] if often[text] > 1 and len(group) > 1 else []
+            more = ", ".join(filter(None, [text, *piece]))
+            names[system.key] = f"{name} [{more}]" if more else name
+    return names
+
+
+def _leaves(value: JsonValue, name: str = "") -> Iterator[tuple[str, str]]:
+    """The single options in a finder's parameters, each by the last part of its name."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, key)
+    else:
+        yield name.removesuffix("_sha256"), str(value)
+
+
+def _brief(value: str | None) -> str:
+    """Of a hash its beginning."""
+    text = "none" if value is None else value
+    return text[:6] if len(text) in (40, 64) and text.isalnum() else text[:30]
 
 
 def load_outlines(store: Store, traces: Iterable[str] | None = None) -> dict[str, Outline]:

@@ -1,0 +1,559 @@
+"""Errors in traces: read traces, find errors by rules or by a judge, show what is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, twins
+from agenteval.errors import InputError
+from agenteval.evaluators.traces.annotation_files import read_folder, write_folder
+from agenteval.evaluators.traces.annotations import Annotation, official_text, read_annotation
+from agenteval.evaluators.traces.condense import LEGEND, Options
+from agenteval.evaluators.traces.detectors import detect as detected
+from agenteval.evaluators.traces.finders import DetectorsFinder, LocatorFinder, finder_key
+from agenteval.evaluators.traces.locator import Locator
+from agenteval.evaluators.traces.locator_prompt import LocatorOptions
+from agenteval.evaluators.traces.outline import Outline, outline, trace_key
+from agenteval.evaluators.traces.score_tables import score_tables
+from agenteval.evaluators.traces.scorer import Scoring
+from agenteval.evaluators.traces.scoring import evaluate
+from agenteval.evaluators.traces.tables import (
+    Finder,
+    TraceStats,
+    finding_tables,
+    stats_tables,
+    trace_stats,
+)
+from agenteval.evaluators.traces.taxonomy import Taxonomy, built_in, load_taxonomy
+from agenteval.evaluators.traces.trials import (
+    EVALUATOR,
+    Stored,
+    TraceCase,
+    case_of,
+    load_findings,
+    load_outlines,
+    plan_findings,
+)
+from agenteval.experiment import Ended, Experiment
+from agenteval.models.client import Client
+from agenteval.models.factory import choose_model, make_client
+from agenteval.models.limits import Limits
+from agenteval.readers import make_view
+from agenteval.readers.injection import texts_signs, view_signs
+from agenteval.readers.sources import find
+from agenteval.readers.tracing import read_traces
+from agenteval.readers.tracing.files import looks_like_traces
+from agenteval.records import Findings, Run, Span
+from agenteval.records.table import Table
+from agenteval.report.report import Report
+from agenteval.store import Store, Trials
+from agenteval.store.unfinished import Unfinished, unfinished_trials
+from agenteval.text import plural
+from agenteval.trust.flagged import Flag, Flags
+from agenteval.trust.gates import unscored_gate
+
+Traces = str | Path | Sequence[str | Path | Run]
+TaxonomyLike = str | Path | Taxonomy | None
+StorePath = str | Path | Store | None
+_MANY = 1000  # spans from which a trace is read anew rather than kept
+_AT_ONCE = 8  # traces in memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingsReport(Report):
+    """What finders found, and the traces whose text seems to talk to the judge (`flags`)."""
+
+    finders: tuple[Finder, ...] = ()
+    taxonomy: Taxonomy | None = None
+    outlines: tuple[Outline, ...] = ()
+    flags: Flags = Flags()  # noqa: RUF009  frozen
+    scores: tuple[Table, ...] = ()
+    excerpts: bool = False  # the flags are of stored excerpts alone
+
+    @property
+    def findings(self) -> tuple[Findings, ...]:
+        """What was found in each trace, by finder; with a status where it could not be examined."""
+        return tuple(one for finder in self.finders for one in finder.findings.values())
+
+    @property
+    def failures(self) -> tuple[Findings, ...]:
+        """Those of traces that could not be examined."""
+        return tuple(one for one in self.findings if one.status is not None)
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row per error."""
+        return [
+            {"finder": finder.name, "trace": findings.trace,
+             **one.model_dump(mode="json", include=set(_FIELDS))}
+            for finder in self.finders
+            for findings in finder.findings.values()
+            for one in findings.findings
+        ]  # fmt: skip
+
+    def page(self, *, most_traces: int = 100, spans: int = 200) -> str:
+        """A self-contained HTML page that shows the errors at their spans, of so many traces and
+        spans at most."""
+        from agenteval.evaluators.traces.forest import Bounds
+        from agenteval.report.traces import traces_page
+        from agenteval.report.traces_material import Material
+
+        labels = self.taxonomy or built_in()
+        outlines = {one.trace: one for one in self.outlines}
+        material = Material(outlines, self.finders, labels, self.scores, self.flags)
+        facts = [("taxonomy", f"{labels.name}, version {labels.version}")]
+        if self.excerpts:
+            facts.append(("signs of talk to the judge", _EXCERPTS))
+        return traces_page(
+            material, facts=facts, most_traces=most_traces, bounds=Bounds(spans=spans),
+            unfinished=self.unfinished,
+        )  # fmt: skip
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write the findings as annotations in the official layout, one file per trace."""
+        return write_folder(Path(folder), self.findings, extra=True)
+
+
+_EXCERPTS = (
+    "looked for in the stored excerpts; name the files of the traces to have all of their text "
+    "looked through"
+)
+_FIELDS = ("span", "category", "impact", "description", "evidence", "confidence", "source")
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def read_each(traces: Traces, watch: Watch) -> Iterator[tuple[Run, Callable[[], Run]]]:
+    """Every trace, one file in memory at a time, with a way to read it again.
+
+    `traces` are files, folders, globs or runs. `watch` hears what was passed over and put right.
+    Raises InputError for what cannot be read, for an id used twice, and when there is none at all.
+    """
+    given = [traces] if isinstance(traces, str | Path) else traces
+    seen: dict[str, str] = {}
+
+    def once(run: Run, where: str) -> Run:
+        if run.id in seen:
+            raise InputError(f"the trace id {run.id!r} was already used in {seen[run.id]}", where)
+        seen[run.id] = where
+        return run
+
+    for source in given:
+        if isinstance(source, Run):
+            yield once(source, "the runs given"), lambda run=source: run  # type: ignore[misc]
+            continue
+        files = find(str(source))
+        for file in files.files:
+            if not files.single and not looks_like_traces(file.path):
+                watch.note(f"skipped {file.path}: no trace")
+                continue
+            result = read_traces(file.path)
+            watch.warn_list("warnings while reading:", result.warnings, most=5)
+            for run in result.runs:
+                yield once(run, str(file.path)), _reader(file.path, run)
+    if not seen:
+        raise InputError("no trace found", ", ".join(map(str, given)))
+
+
+def _reader(path: Path, run: Run) -> Callable[[], Run]:
+    if len(run.spans) < _MANY and path.stat().st_size < 1 << 20:
+        return lambda: run
+    name = run.id
+
+    def again() -> Run:
+        for one in read_traces(path).runs:
+            if one.id == name:
+                return one
+        raise InputError(f"trace {name!r} is gone; start again", str(path))
+
+    return again
+
+
+def read_taxonomy(taxonomy: TaxonomyLike) -> Taxonomy:
+    """The taxonomy of a file, or the built-in one."""
+    if isinstance(taxonomy, Taxonomy):
+        return taxonomy
+    return built_in() if taxonomy is None else load_taxonomy(Path(taxonomy))
+
+
+def read_findings(
+    folder: str | Path, taxonomy: Taxonomy, watch: Watch, what: str = ""
+) -> list[Annotation]:
+    """Annotations of a folder or file; `watch` hears what was put right, named as `what`."""
+    annotations = read_folder(Path(folder), taxonomy)
+    lines = [f"{one.name}: {text}" for one in annotations for text in one.warnings]
+    watch.warn_list(f"{what or folder}, read with changes:", lines, most=5)
+    return annotations
+
+
+def stats(traces: Traces, *, budget: int | None = None, notify: Notify | None = None) -> Report:
+    """Spans by kind, depth, errors, tokens, and what condensing (within `budget` tokens) leaves."""
+    watch = Watch(notify)
+    every: list[TraceStats] = [trace_stats(run, budget) for run, _ in read_each(traces, watch)]
+    return Report(
+        title="",
+        tables=stats_tables(every),
+        notes=tuple(watch.notes),
+        data={"traces": [asdict(one) for one in every]},
+    )
+
+
+# -- finding ---------------------------------------------------------------------------------------
+
+
+def detect(
+    traces: Traces, *, taxonomy: TaxonomyLike = None, notify: Notify | None = None
+) -> FindingsReport:
+    """Find errors by rules alone: nothing is asked or stored."""
+    watch, labels = Watch(notify), read_taxonomy(taxonomy)
+    findings: dict[str, Findings] = {}
+    flags: list[Flags] = []
+    for run, _ in read_each(traces, watch):
+        findings[run.id] = Findings(trace=run.id, findings=tuple(detected(run, labels)))
+        flags.append(flags_of([run]))
+    return _report([Finder("detectors", findings)], labels, watch, flags=_together(flags))
+
+
+@dataclass
+class Location:
+    """A finder over traces."""
+
+    cases: list[TraceCase]
+    finder: DetectorsFinder | LocatorFinder
+    taxonomy: Taxonomy
+    client: Callable[[Store | None], Client] | None
+    limits: Limits
+    store: StorePath
+    retry_failed: bool
+    max_unscored: float
+    watch: Watch
+
+    async def run(self) -> FindingsReport:
+        """Examine what is missing. Raises Stopped with what is there when it is cancelled."""
+        with opened(self.store) as store:
+            try:
+                key, ended = await self._run(store)
+            except asyncio.CancelledError:
+                raise Stopped(self._report(store, finder_key(self.finder), None)) from None
+            return self._report(store, key, ended)
+
+    def asking(self, store: Store) -> tuple[DetectorsFinder | LocatorFinder, Client | None]:
+        """The finder with a client that keeps its replies in the store; None for rules."""
+        if self.client is None or not isinstance(self.finder, LocatorFinder):
+            return self.finder, None
+        client, own = self.client(store), self.finder.locator
+        locator = Locator(client, own.taxonomy, own.options, legend=own.legend)
+        return replace(self.finder, locator=locator), client
+
+    async def _run(self, store: Store) -> tuple[str, Ended]:
+        key, tables = finder_key(self.finder), Trials(store)
+        with tables.lock(EVALUATOR, key):
+            finder, client = self.asking(store)
+            if client is not None:
+                client.budget = self.limits.budget(tables.usage(EVALUATOR, key))
+            plan = plan_findings(store, self.cases, finder, retry_failed=self.retry_failed)
+            left = len(plan.units)
+            before = f", {len(self.cases) - left} done before" if left < len(self.cases) else ""
+            self.watch.note(f"{finder.name}: {plural(left, 'trace')} to examine{before}")
+            # rules compute: more at once would only hold more traces in memory
+            workers = min(self.limits.concurrency, _AT_ONCE) if client else 1
+            experiment = Experiment(plan, store, workers=workers, on_interrupt=self.watch.note)
+            try:
+                return key, await experiment.run(self.watch.progress)
+            finally:
+                if client is not None:
+                    await client.close()
+
+    def _report(self, store: Store, key: str, ended: Ended | None) -> FindingsReport:
+        with store.snapshot():
+            stored = load_findings(store, traces=[c.key for c in self.cases], finders=[key])
+        order = {case.key: i for i, case in enumerate(self.cases)}
+        stored = sorted(stored, key=lambda one: order[one.trace_key])
+        flags = _together(flags_of([case.load()]) for case in self.cases)
+        lost = len(self.cases) - sum(one.findings.status is None for one in stored)
+        gate = unscored_gate(len(self.cases), lost, self.max_unscored, "traces were not examined")
+        report = _report(_finders(stored), self.taxonomy, self.watch, flags=flags)
+        signs = {flag.run: list(flag.signs) for flag in flags.found}
+        unfinished, code = _ended(ended)
+        notes = [] if stored else ["no trace has been examined"]
+        for one in stored:
+            why = ": ".join(filter(None, (one.findings.status, one.findings.message)))
+            notes += [f"{one.findings.trace}: {why}"] if why else []
+        return replace(
+            report,
+            title=f"Errors found by {self.finder.name}",
+            notes=(*report.notes, *notes),
+            unfinished=unfinished,
+            data={"findings": [
+                {"finder": one.finder, "signs": signs.get(one.findings.trace, []),
+                 **one.findings.model_dump(mode="json")} for one in stored
+            ]},
+            exit_code=code,
+        ).gated(gate)  # fmt: skip
+
+
+def prepare_locate(
+    traces: Traces,
+    *,
+    model: str | None = None,
+    base_url: str | None = None,
+    detectors_only: bool = False,
+    taxonomy: TaxonomyLike = None,
+    mode: Literal["areas", "broad"] = "broad",
+    context: int = 8192,
+    reply_tokens: int = 1536,
+    repeats: int = 1,
+    budget: int = 100_000,
+    hints: bool = True,
+    temperature: float | None = 1.0,
+    seed: int = 0,
+    limit: int | None = None,
+    output: str | Path | None = None,
+    store: StorePath = None,
+    record: Path | None = None,
+    retry_failed: bool = False,
+    max_unscored: float = 0.1,
+    limits: Limits = Limits(),  # noqa: B008  frozen
+    rehearsal: bool = False,
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+) -> Location:
+    """Find errors in traces by asking a model; `detectors_only` stores what rules find instead.
+
+    `mode`: one question for each area of errors, or a broad one for all. `context` and
+    `reply_tokens` are those of the model, `budget` the tokens of a condensed trace; each part is
+    judged `repeats` times. With `hints` the judge is told what rules have found. `limit`: only the
+    first traces. `output` is a folder that findings are to be written to later. Only what `store`
+    lacks is examined; `max_unscored` is the share that may stay without.
+
+    Raises InputError for the embedded model, which cannot be asked, and for options that cannot
+    work.
+    """
+    watch, labels = Watch(notify, progress), read_taxonomy(taxonomy)
+    finder: DetectorsFinder | LocatorFinder = DetectorsFinder(labels)
+    client: Callable[[Store | None], Client] | None = None
+    if not detectors_only:
+        choice = choose_model(model, base_url, need_key=not rehearsal)
+        if choice.kind == "embedded":
+            raise InputError(
+                "locating needs a chat model: PROVIDER:MODEL, or --base-url; --detectors-only "
+                "finds what rules can, without a model", "--model",
+            )  # fmt: skip
+
+        def connect(store: Store | None) -> Client:
+            return make_client(choice, limits, store, record=record if store else None)
+
+        options = LocatorOptions(
+            mode=mode, context=context, reply_tokens=reply_tokens, repeats=repeats,
+            temperature=temperature, seed=seed,
+        )  # fmt: skip
+        locator = Locator(connect(None), labels, options, legend=LEGEND)
+        locator.check()
+        finder, client = LocatorFinder(locator, Options(budget=budget), hints), connect
+    cases = []
+    for run, again in read_each(traces, watch):
+        cases.append(case_of(run, again))
+        if len(cases) == limit:
+            break
+    for name in (case.trace for case in cases) if output is not None else ():
+        if Path(name).name != name or "\\" in name or name[0] == ".":
+            raise InputError(f"the trace id {name!r} cannot name a file", str(output))
+    return Location(cases, finder, labels, client, limits, store, retry_failed, max_unscored, watch)
+
+
+locate, alocate = twins("locate", prepare_locate)
+
+
+def _ended(ended: Ended | None) -> tuple[tuple[str, ...], int]:
+    """What is to be said of work that was interrupted (None) or stopped early; the exit code."""
+    if ended is None:
+        return ("interrupted: what is done is stored; the same command goes on from here",), 130
+    if ended.stopped:
+        left = f"stopped, traces not examined: {ended.left_out}: " if ended.left_out else ""
+        return (f"{left}{ended.stopped}",), 3
+    return (), 0
+
+
+def _finders(stored: Iterable[Stored]) -> list[Finder]:
+    by_name: dict[str, dict[str, Findings]] = {}
+    for one in stored:
+        by_name.setdefault(one.finder, {})[one.findings.trace] = one.findings
+    return [Finder(name, findings) for name, findings in by_name.items()]
+
+
+def _report(
+    finders: Sequence[Finder],
+    taxonomy: Taxonomy,
+    watch: Watch,
+    *,
+    flags: Flags,
+    outlines: Sequence[Outline] = (),
+    scores: Sequence[Table] = (),
+) -> FindingsReport:
+    traces = dict.fromkeys(one.trace for one in outlines)
+    traces |= dict.fromkeys(name for finder in finders for name in finder.findings)
+    return FindingsReport(
+        title="Errors in traces",
+        tables=(*finding_tables(finders, taxonomy, len(traces)), *scores),
+        notes=(*watch.notes, *([flags.line] if flags.line else [])),
+        finders=tuple(finders),
+        taxonomy=taxonomy,
+        outlines=tuple(outlines),
+        flags=flags,
+        scores=tuple(scores),
+    )
+
+
+def flags_of(runs: Iterable[Run]) -> Flags:
+    """The flags of traces, from all that a judge would see of them."""
+    flags, examined = [], 0
+    for run in runs:
+        examined += 1
+        if signs := tuple(sign.name for sign in view_signs(make_view(run))):
+            flags.append(Flag(run.id, None, signs))
+    return Flags(tuple(flags), examined)
+
+
+def _flags_of_outlines(outlines: Iterable[Outline]) -> Flags:
+    """The flags of stored traces, as far as their excerpts tell: of inputs those of tools."""
+    flags, examined = [], 0
+    for one in outlines:
+        examined += 1
+        texts = [one.task]
+        for span in one.spans:
+            texts += [span.input if span.kind == "tool" else "", span.output, span.note]
+        if signs := texts_signs(dict.fromkeys(filter(None, texts))):
+            flags.append(Flag(one.trace, None, tuple(s.name for s in signs)))
+    return Flags(tuple(flags), examined)
+
+
+def _together(several: Iterable[Flags]) -> Flags:
+    every = list(several)
+    return Flags(tuple(f for one in every for f in one.found), sum(one.examined for one in every))
+
+
+# -- what is stored --------------------------------------------------------------------------------
+
+
+def findings_report(
+    traces: Traces | None = None,
+    *,
+    findings: Sequence[str | Path] = (),
+    gold: str | Path | None = None,
+    taxonomy: TaxonomyLike = None,
+    store: StorePath = None,
+    notify: Notify | None = None,
+) -> FindingsReport:
+    """What all finders have stored (of the `traces`, by default of all), beside folders of
+    `findings`; with `gold`, annotations of people, they are scored against it.
+
+    Raises InputError when nothing is there.
+    """
+    watch, labels = Watch(notify), read_taxonomy(taxonomy)
+    keys: set[str] | None = None
+    outlines: dict[str, Outline] = {}
+    read: list[Flags] = []
+    if traces:
+        keys = set()
+        for run, _ in read_each(traces, watch):
+            keys.add(trace_key(run))
+            outlines[run.id] = outline(run)
+            read.append(flags_of([run]))
+    stored, more, unfinished = _stored(store, keys, needed=not (findings or gold))
+    outlines = {**{one.trace: one for one in more}, **outlines}
+    finders = _finders(stored)
+    for folder in findings:
+        said = read_findings(folder, labels, watch, f"findings {folder}")
+        finders.append(Finder(name_of(folder), {one.trace: one.findings for one in said}))
+    scores: list[Table] = []
+    if gold is not None:
+        truth = read_findings(gold, labels, watch, "gold")
+        for finder in finders:
+            scores += _scores(finder, truth, outlines.values(), labels)
+        people = {one.trace: one.findings for one in truth}
+        finders.append(Finder(name_of(gold), people, gold=True))
+    if keys is not None:
+        finders = [
+            replace(f, findings={t: one for t, one in f.findings.items() if t in outlines})
+            for f in finders
+        ]
+    flags = _together(read) if keys is not None else _flags_of_outlines(outlines.values())
+    report = _report(
+        finders, labels, watch, flags=flags, outlines=list(outlines.values()), scores=scores
+    )
+    signs = {flag.run: list(flag.signs) for flag in flags.found}
+    excerpts = keys is None and flags.examined > 0
+    about = (f"signs of talk to the judge: {_EXCERPTS}",) if excerpts else ()
+    return replace(
+        report,
+        notes=(*report.notes, *about),
+        excerpts=excerpts,
+        unfinished=tuple(one.line for one in unfinished),
+        data={
+            "findings": [
+                {"finder": finder.name, "gold": finder.gold, "findings": [
+                    {"signs": signs.get(one.trace, []), **one.model_dump(mode="json")}
+                    for one in finder.findings.values()
+                ]}
+                for finder in finders
+            ],
+            "unfinished": [one.json() for one in unfinished],
+        },
+    )  # fmt: skip
+
+
+def _stored(
+    store: StorePath, keys: set[str] | None, *, needed: bool
+) -> tuple[list[Stored], list[Outline], list[Unfinished]]:
+    from agenteval.store import default_path
+
+    path = default_path() if store is None else store
+    if not isinstance(path, Store) and not Path(path).is_file() and not needed:
+        return [], [], []
+    with opened(path, create=False) as kept, kept.snapshot():
+        unfinished = unfinished_trials(kept, [EVALUATOR], keys)
+        stored = load_findings(kept, traces=keys)
+        outlines = list(load_outlines(kept, {one.trace_key for one in stored}).values())
+    if not stored and needed:
+        told = "".join(f"; {one.line}" for one in unfinished)
+        raise InputError(
+            f"nothing is stored of these traces; run `agenteval trace locate` first{told}"
+        )
+    seen: set[str] = set()
+    for one in outlines:
+        if one.trace in seen:
+            raise InputError(
+                "the store holds different traces of this id; name the files you mean", one.trace
+            )
+        seen.add(one.trace)
+    return stored, outlines, unfinished
+
+
+def _scores(
+    finder: Finder, truth: Sequence[Annotation], outlines: Iterable[Outline], labels: Taxonomy
+) -> list[Table]:
+    """The first tables of a finder against gold, its name in their titles."""
+    said = [read_annotation(official_text(f, extra=True), t, labels)
+            for t, f in finder.findings.items()]  # fmt: skip
+    spans = {
+        one.trace: tuple(Span(id=s.id, parent_id=s.parent_id, kind=s.kind) for s in one.spans)
+        for one in outlines
+        if one.total == len(one.spans)
+    }
+    try:
+        result = evaluate(truth, said, Scoring(taxonomy=labels), spans)
+    except ValueError as error:
+        raise InputError(str(error), "--gold") from error
+    return [
+        replace(t, key=f"{t.key} {finder.name}", title=f"{finder.name}: {t.title}")
+        for t in score_tables(result)[:2]
+    ]
+
+
+def name_of(folder: str | Path) -> str:
+    """What a folder of findings is called in tables."""
+    return Path(folder).resolve().name or str(folder)
