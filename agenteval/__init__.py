@@ -9,11 +9,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agenteval.api.agreement import agree as agree
+    from agenteval.api.comparison import compare as compare
     from agenteval.api.planning import adissect as adissect
     from agenteval.api.planning import aplan_test as aplan_test
     from agenteval.api.planning import dissect as dissect
     from agenteval.api.planning import plan_test as plan_test
     from agenteval.api.procedures import conform as conform
+    from agenteval.api.stored import export as export
+    from agenteval.api.stored import page as page
+    from agenteval.api.stored import results as results
+    from agenteval.api.stored import scores as scores
+    from agenteval.api.stored import sources as sources
     from agenteval.api.suites import aplan_suite as aplan_suite
     from agenteval.api.suites import plan_suite as plan_suite
     from agenteval.api.trace_scores import score_findings as score_findings
@@ -70,9 +77,16 @@ _HOME = {
     "plan_suite": "agenteval.api.suites",
     "plan_test": "agenteval.api.planning",
     "score_findings": "agenteval.api.trace_scores",
+    "agree": "agenteval.api.agreement",
+    "compare": "agenteval.api.comparison",
+    "export": "agenteval.api.stored",
     "make_view": "agenteval.readers",
     "merge_criteria": "agenteval.evaluators.utility.merge",
+    "page": "agenteval.api.stored",
     "read_runs": "agenteval.readers",
+    "results": "agenteval.api.stored",
+    "scores": "agenteval.api.stored",
+    "sources": "agenteval.api.stored",
 }
 
 __all__ = sorted(_HOME)

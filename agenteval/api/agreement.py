@@ -245,10 +245,10 @@ def _rated_alike(
 
     With `fixed` criteria that are not known are left out.
     """
-    newest = {c.id: (key, c) for key, c in judge.store.criteria_of(judge.key).items()}
     kept: dict[str, Criterion] = {}
     other_levels = []
-    for name, (key, criterion) in newest.items():
+    for key, criterion in judge.store.newest_criteria(judge.key).items():
+        name = criterion.id
         if name not in criteria:
             if not fixed:
                 kept[key] = criterion

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agenteval.api.running import opened
 from agenteval.errors import InputError
 from agenteval.files import same_file
-from agenteval.records.table import Column, Estimate, Table, shown
+from agenteval.records.table import Column, Estimate, Table, cells_of
 from agenteval.report.report import Report
 from agenteval.stats.scores import ScoreTable
 from agenteval.trust.comparison import CompareOptions, Comparison, Row
@@ -274,35 +274,30 @@ def _tables(sides: Sides, comparison: Comparison) -> tuple[Table, ...]:
         "system": "per system, repeats averaged; then the mean over systems",
         "run": "the same runs, repeats averaged",
     }[comparison.pair_by]
-    verdicts = Table(
-        "rows",
-        f"{len(comparison.common)} common cases, one pair each ({within})",
-        (
-            Column("criterion", "criterion"),
-            Column("a", "A", "number", "mean of A, 0 worst, 1 best"),
-            Column("b", "B", "number", "mean of B"),
-            Column("difference", "B − A [95 %]", "signed", "share of the scale, paired by case"),
-            Column("n", "pairs", "count", "cases with a value on both sides"),
-            Column("verdict", "verdict\non B"),
-        ),
-        tuple(
-            {
-                "criterion": row.criterion,
-                "a": row.first.mean,
-                "b": row.second.mean,
-                "difference": Estimate.of(row.difference),
-                "n": row.n,
-                "verdict": _verdict(comparison, row),
-            }
-            for row in comparison.rows
-        ),
-        notes=(
-            *(f"{_verdict(comparison, r)} {r.criterion}: {r.reason}" for r in comparison.rows),
-            *_missing(comparison),
-            *sides.about,
-        ),
+    columns = (
+        Column("criterion", "criterion"),
+        Column("a", "A", "number", "mean of A, 0 worst, 1 best"),
+        Column("b", "B", "number", "mean of B"),
+        Column("difference", "B − A [95 %]", "signed", "share of the scale, paired by case"),
+        Column("n", "pairs", "count", "cases with a value on both sides"),
+        Column("verdict", "verdict\non B"),
     )
-    return verdicts, _tests(comparison), _sides_table(comparison)
+    rows = [
+        cells_of(
+            row, columns, a=row.first.mean, b=row.second.mean, verdict=_verdict(comparison, row)
+        )
+        for row in comparison.rows
+    ]
+    notes = [
+        f"{_verdict(comparison, row)} {row.criterion}: {row.reason}" for row in comparison.rows
+    ]
+    title = f"{len(comparison.common)} common cases, one pair each ({within})"
+    notes += [*_missing(comparison), *sides.about]
+    return (
+        Table("rows", title, columns, tuple(rows), tuple(notes)),
+        _tests(comparison),
+        _sides_table(comparison),
+    )
 
 
 def _missing(comparison: Comparison) -> list[str]:
@@ -340,43 +335,29 @@ def _tests(comparison: Comparison) -> Table:
         Column("test", "test"),
         Column("reason", "reason"),
     )
-    names = [column.key for column in columns]
-    return Table(
-        "tests",
-        "Tests",
-        columns,
-        tuple({name: getattr(row, name) for name in names} for row in comparison.rows),
-        detail=True,
-    )
+    rows = tuple(cells_of(row, columns) for row in comparison.rows)
+    return Table("tests", "Tests", columns, rows, detail=True)
 
 
 def _sides_table(comparison: Comparison) -> Table:
-    return Table(
-        "sides",
-        "Both sides on the common cases",
-        (
-            Column("criterion", "criterion"),
-            Column("side", "side"),
-            Column("mean", "mean [95 %]", "number"),
-            Column("ratings", "ratings", "count"),
-            Column("rated", "rated", "count"),
-            Column("not_applicable", "not\napplicable", "count"),
-            Column("failures", "failures"),
-            Column("labels", "labels"),
-        ),
-        tuple(
-            {
-                "criterion": row.criterion,
-                "side": side,
-                "mean": Estimate.of(mean),
-                "ratings": counts.ratings,
-                "rated": counts.rated,
-                "not_applicable": counts.not_applicable,
-                "failures": ", ".join(f"{s} {n}" for s, n in counts.failures.items()),
-                "labels": ", ".join(f"{label} {shown(n)}" for label, n in counts.labels.items()),
-            }
-            for row in comparison.rows
-            for side, mean, counts in zip("AB", (row.first, row.second), row.counts, strict=True)
-        ),
-        detail=True,
+    columns = (
+        Column("criterion", "criterion"),
+        Column("side", "side"),
+        Column("mean", "mean [95 %]", "number"),
+        Column("ratings", "ratings", "count"),
+        Column("rated", "rated", "count"),
+        Column("not_applicable", "not\napplicable", "count"),
+        Column("failures", "failures"),
+        Column("labels", "labels"),
     )
+    rows = [
+        cells_of(
+            counts, columns, criterion=row.criterion, side=side, mean=Estimate.of(mean),
+            failures=", ".join(f"{s} {n}" for s, n in counts.failures.items()),
+            labels=", ".join(f"{label} {n}" for label, n in counts.labels.items()),
+        )
+        for row in comparison.rows
+        for side, mean, counts in zip("AB", (row.first, row.second), row.counts, strict=True)
+    ]  # fmt: skip
+    title = "Both sides on the common cases"
+    return Table("sides", title, columns, tuple(rows), detail=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -49,13 +49,11 @@ class Estimate:
 
     @classmethod
     def of(cls, interval: _Interval, *, mark: Mark = "") -> Estimate:
-        """An interval of `stats`. One without width is no certainty and is shown without it."""
-        low, high = interval.low, interval.high
-        if low == high:
-            low = high = None
+        """An interval of `stats`."""
         return cls(
-            interval.mean, low, high, interval.n, interval.reason or "", mark, interval.n_clusters
-        )
+            interval.mean, interval.low, interval.high, interval.n, interval.reason or "", mark,
+            interval.n_clusters,
+        )  # fmt: skip
 
 
 Cell = str | int | float | bool | None | Estimate
@@ -151,13 +149,25 @@ class Table:
         return made
 
 
+def cells_of(value: object, columns: Iterable[Column], **more: Cell) -> dict[str, Cell]:
+    """A row: the attributes of `value` that go by the keys of columns, and `more` cells. An
+    interval becomes an estimate."""
+    row: dict[str, Cell] = {}
+    for column in columns:
+        if column.key not in more and hasattr(value, column.key):
+            cell = getattr(value, column.key)
+            row[column.key] = Estimate.of(cell) if hasattr(cell, "n_clusters") else cell
+    return row | more
+
+
 def shown(cell: Cell, form: Form = "text") -> str:
-    """The cell as people read it; a dash for what is not known."""
+    """The cell as people read it; a dash for what is not known. An interval without width is no
+    certainty and is left out."""
     if isinstance(cell, Estimate):
         if cell.value is None:
             return MISSING + MARKS[cell.mark]
         text = _figure(cell.value, form)
-        if cell.low is not None and cell.high is not None:
+        if cell.low is not None and cell.high is not None and cell.low != cell.high:
             text += f" [{_figure(cell.low, form)}, {_figure(cell.high, form)}]"
         return text + MARKS[cell.mark]
     if cell is None:

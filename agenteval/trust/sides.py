@@ -12,14 +12,15 @@ from agenteval.errors import InputError
 from agenteval.records import Criterion, Source
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
-from agenteval.store.unfinished import unfinished_cells
+from agenteval.store.experiments import unfinished_of
 from agenteval.trust.pairing import PairBy
 from agenteval.trust.scores import scores_from_store
 
 
-def pick_source(store: Store, start: str | None) -> tuple[str, Source]:
-    """Key and record of the source whose hash starts so, or of the latest. Raises InputError."""
-    known = store.sources()
+def pick_source(store: Store, start: str | None, *, trials: bool = True) -> tuple[str, Source]:
+    """Key and record of the source whose hash starts so, or of the latest; without `trials` of a
+    judge. Raises InputError."""
+    known = store.sources(trials=trials)
     if not known:
         raise InputError("the store holds no scores yet; run `agenteval quantify`", "--store")
     hits = [k for k in known if k[0].startswith(start or "")]
@@ -32,9 +33,13 @@ def pick_source(store: Store, start: str | None) -> tuple[str, Source]:
 
 
 def find_source(store: Store, name: str | None) -> tuple[str, Source]:
-    """As `pick_source`, or the only one whose model is called so. Raises InputError when none or
-    several fit."""
-    known = store.sources()
+    """The judge, agent or finder of this name, or whose hash starts so; when nothing is asked the
+    latest judge, in a store without one the latest of all. Raises InputError when none or several
+    fit."""
+    judges = store.sources()
+    if name is None and judges:
+        return judges[-1]
+    known = store.sources(trials=True)
     named = [k for k in known if k[1].model == name]
     if len(named) == 1:
         return named[0]
@@ -50,11 +55,16 @@ def find_source(store: Store, name: str | None) -> tuple[str, Source]:
 @dataclass(frozen=True)
 class StoredJudge:
     """A judge in a store, and what it rated of one task: the versions of every run and of every
-    criterion by id, as content hashes, oldest first."""
+    criterion by id, as content hashes, oldest first.
+
+    An agent under test or a finder is one as well, which `tries`: its cases are the runs, the
+    measures of its evaluator the criteria.
+    """
 
     store: Store
     key: str
     source: Source
+    tries: bool
     runs: Mapping[str, Sequence[str]]
     criteria: Mapping[str, Sequence[str]]
 
@@ -63,8 +73,8 @@ class StoredJudge:
         """The judge of this name (see `find_source`) on this task, which may be left out where
         there is one. Raises InputError."""
         key, source = find_source(store, name)
-        judged = {cell[0] for cell in store.cells(key) if cell[1] == ORIGINAL}
-        known = {run_key: run for run_key, run in store.runs().items() if run_key in judged}
+        judged = store.judged(key, variant=ORIGINAL)
+        known = {run_key: run for run_key, run in store.items().items() if run_key in judged}
         tasks = sorted({str(run["task"]) for run in known.values()})
         if task is None and len(tasks) > 1:
             raise InputError(
@@ -79,7 +89,8 @@ class StoredJudge:
         criteria: dict[str, list[str]] = {}
         for criterion_key, criterion in store.criteria_of(key).items():
             criteria.setdefault(criterion.id, []).append(criterion_key)
-        return cls(store, key, source, runs, criteria)
+        tries = all(judge != key for judge, _ in store.sources())
+        return cls(store, key, source, tries, runs, criteria)
 
     @property
     def name(self) -> str:
@@ -89,7 +100,7 @@ class StoredJudge:
     @property
     def unfinished(self) -> list[str]:
         """A line for each experiment of this judge that is not all there."""
-        return [open_.line for open_ in unfinished_cells(self.store, [self.key])]
+        return [open_.line for open_ in unfinished_of(self.store, [self.key])]
 
     @property
     def newest_runs(self) -> set[str]:
@@ -221,27 +232,35 @@ def sides_of_tables(
 
 def sides_of_stores(wanted: Wanted, stores: Sequence[Store]) -> Sides:
     """Both sides from what is stored. Raises InputError for what cannot be compared."""
-    a, b = (StoredJudge.find(store, wanted.judge(i), wanted.task) for i, store in enumerate(stores))
+    agents = _agents(wanted, stores)
+    a, b = (
+        StoredJudge.find(store, name, wanted.task)
+        for store, name in zip(stores, agents or (wanted.judge(0), wanted.judge(1)), strict=True)
+    )
     same_judge = a.key == b.key
     if not wanted.two_places and same_judge and len(wanted.judges) == 2:
         raise InputError("both name the same judge", "--source")
-    if len(set(wanted.systems)) == 2 and not same_judge:
+    if len(set(wanted.systems)) == 2 and not same_judge and not agents:
         raise InputError(
             f"the systems were judged by different judges ({a.name} and {b.name}); "
             "choose one with --source"
         )
     criteria, left_out = _same_criteria(a, b)
+    # two agents have trials of the same cases, two judges ratings of the same runs
+    pair_by = "case" if wanted.pair_by == "run" and a.tries and b.tries else wanted.pair_by
     tables = []
     for side, (judge, other) in enumerate(((a, b), (b, a))):
         runs = judge.newest_runs
-        if wanted.pair_by == "run":
+        if pair_by == "run":
             runs = _same_texts(judge, other)
         tables.append(wanted.system_of(judge.table(criteria, runs), side))
     first, second = (_without(table, left_out) for table in tables)
     if not len(first) or not len(second):
         why = "; ".join(f"{k}: {v}" for k, v in left_out.items()) or "nothing is rated"
         raise InputError(f"no criterion can be compared ({why})", "compare")
-    if same_judge:
+    if a.tries and b.tries:
+        about = [f"trials of {a.name} and {b.name}, {a.source.evaluator}"]
+    elif same_judge:
         about = [f"judge: {a.name}, {a.source.evaluator}"]
     else:
         about = [f"judges: {a.name}, {b.name}"]
@@ -249,9 +268,33 @@ def sides_of_stores(wanted: Wanted, stores: Sequence[Store]) -> Sides:
             about.append("the judges differ too: a difference may be theirs")
     unfinished = [f"{judge.name}: {line}" for judge in (a, b) for line in judge.unfinished]
     return Sides(
-        first, second, (wanted.name(0, a.name), wanted.name(1, b.name)), wanted.pair_by,
+        first, second, (wanted.name(0, a.name), wanted.name(1, b.name)), pair_by,
         (wanted.about, *about), left_out, tuple(dict.fromkeys(unfinished)),
     )  # fmt: skip
+
+
+def _agents(wanted: Wanted, stores: Sequence[Store]) -> tuple[str, str] | None:
+    """The sources of the systems on both sides, where these are agents or finders whose trials are
+    stored; None where they are named by runs that a judge rates. Raises InputError where the two
+    were never tried by the same evaluator."""
+    if not wanted.systems or wanted.judges:
+        return None
+    tried: list[dict[str, str]] = []
+    for side, store in enumerate(stores):
+        name = wanted.systems[min(side, len(wanted.systems) - 1)]
+        if any(run["system"] == name for run in store.runs().values()):
+            return None
+        judges = {key for key, _ in store.sources()}
+        sources = [(k, s) for k, s in store.sources(trials=True) if k not in judges]
+        tried.append({s.evaluator: k for k, s in sources if s.model == name})
+    if not all(tried):
+        return None
+    common = [evaluator for evaluator in tried[0] if evaluator in tried[1]]
+    if not common:
+        raise InputError(
+            f"no evaluator tried both ({', '.join(tried[0])}; {', '.join(tried[1])})", "compare"
+        )
+    return tried[0][common[-1]], tried[1][common[-1]]
 
 
 def _same_criteria(a: StoredJudge, b: StoredJudge) -> tuple[set[str], dict[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from agenteval.records import Criterion, Source, Usage
 from agenteval.records.table import Cell, Column, Estimate, Table
@@ -22,7 +23,11 @@ _EMBEDDED_NOTE = (
     "Any other criterion is unsupported, never scored"
 )
 
-_NAMES = Column("criterion", "criterion"), Column("system", "system")
+_NAMES = (
+    Column("criterion_id", "criterion id", hidden=True),
+    Column("criterion", "criterion"),
+    Column("system", "system"),
+)
 _MEAN_OF_RUNS = "over runs that ended so"
 
 
@@ -129,8 +134,7 @@ def _means(
                 continue
             factor = factors[criterion.id]
             line: dict[str, Cell] = {
-                "criterion": criterion.name,
-                "system": row.system,
+                **_key(row, {criterion.id: criterion.name}),
                 "mean": _estimate(row.overall, factor),
                 "ratings": row.overall.n,
                 "cases": row.overall.n_clusters or 0,
@@ -151,6 +155,14 @@ def _means(
     )  # fmt: skip
 
 
+def _key(row: Row, names: dict[str, str]) -> dict[str, Cell]:
+    return {
+        "criterion_id": row.criterion_id,
+        "criterion": names[row.criterion_id],
+        "system": row.system,
+    }
+
+
 def _some(names: Sequence[str], most: int = 4) -> str:
     names = list(dict.fromkeys(names))
     more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -160,7 +172,7 @@ def _some(names: Sequence[str], most: int = 4) -> str:
 def _estimate(interval: Interval, factor: float = 1) -> Estimate:
     own = Estimate.of(interval)
     value, low, high = (None if x is None else x * factor for x in (own.value, own.low, own.high))
-    return Estimate(value, low, high, own.n, own.reason)
+    return replace(own, value=value, low=low, high=high)
 
 
 def _only_empty(row: Row) -> int:
@@ -228,8 +240,7 @@ def _by_outcome(rows: Sequence[Row], names: dict[str, str], factors: dict[str, i
     )
     lines: tuple[dict[str, Cell], ...] = tuple(
         {
-            "criterion": names[row.criterion_id],
-            "system": row.system,
+            **_key(row, names),
             "success": _estimate(row.success, factors[row.criterion_id]),
             "success_ratings": row.success.n,
             "success_cases": row.success.n_clusters or 0,
@@ -247,7 +258,11 @@ def _by_outcome(rows: Sequence[Row], names: dict[str, str], factors: dict[str, i
 
 def _levels(rows: Sequence[Row], names: dict[str, str]) -> Table:
     lines: tuple[dict[str, Cell], ...] = tuple(
-        {"criterion": names[row.criterion_id], "system": row.system, "level": level, "ratings": n}
+        {
+            **_key(row, names),
+            "level": level,
+            "ratings": n,
+        }
         for row in rows
         for level, n in sorted(row.labels.items())
     )
@@ -257,7 +272,11 @@ def _levels(rows: Sequence[Row], names: dict[str, str]) -> Table:
 
 def _missing(rows: Sequence[Row], names: dict[str, str]) -> Table:
     lines: tuple[dict[str, Cell], ...] = tuple(
-        {"criterion": names[row.criterion_id], "system": row.system, "status": status, "cells": n}
+        {
+            **_key(row, names),
+            "status": status,
+            "cells": n,
+        }
         for row in rows
         for status, n in (
             *sorted(row.failures.items()),
@@ -294,7 +313,12 @@ def _bounds(rows: Sequence[Row], names: dict[str, str], factors: dict[str, int])
                 "without_cases": row.without_degenerate.n_clusters or 0,
             }
         if line:
-            lines.append({"criterion": names[row.criterion_id], "system": row.system, **line})
+            lines.append(
+                {
+                    **_key(row, names),
+                    **line,
+                }
+            )
     title = "what missing ratings could do to a mean, and what empty replies did"
     return Table("bounds", title, columns, tuple(lines), group="criterion", detail=True)
 

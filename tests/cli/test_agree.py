@@ -58,7 +58,7 @@ def test_two_raters_of_one_file(cli: Cli, project: Path) -> None:
     # without --source every rater of the file that is not the label is a judge
     assert cli(*ask, "--json").json["tables"] == result.json["tables"]
     shown = cli(*ask, "--confusion")
-    assert "judge B against labels of A" in shown.out
+    assert "B against labels of A" in shown.out
     assert "80 % [38 %, 96 %]" in shown.out  # Wilson interval of 4 of 5
     assert "5 runs rated by both, fewer than 30" in shown.out
     assert "2 partly clear" in shown.out

@@ -129,14 +129,45 @@ def criteria_file(done: Done) -> Figures:
 def scores(done: Done) -> Figures:
     """The table of `quantify` and `show`: means by criterion and system, and what is missing."""
     told = done.json
-    names = ("overall", "success", "failed", "without_degenerate", "bounds", "labels", "failures",
-             "degenerate", "not_applicable")  # fmt: skip
+    if "rows" in told:
+        names = ("overall", "success", "failed", "without_degenerate", "bounds", "labels",
+                 "failures", "degenerate", "not_applicable")  # fmt: skip
+        rows = by(told["rows"], "criterion system", *names)
+    else:
+        rows = _score_rows({key: table["rows"] for key, table in told["tables"].items()})
     return {
-        "rows": by(told["rows"], "criterion system", *names),
+        "rows": rows,
         "unfinished": sum(one.get("left", 0) for one in told.get("unfinished", ())),
         **pick(told, "runs", "ratings", "failures"),
         "flagged": sorted(str(one.get("run", one)) for one in told["flagged"]),
     }
+
+
+def _score_rows(tables: Mapping[str, list[Mapping[str, Any]]]) -> dict[str, Any]:
+    """One entry for each criterion and system, from all tables that tell of it."""
+    rows: dict[str, Any] = {}
+    for name in ("scores", "outcomes", "levels", "missing", "bounds"):
+        for row in tables.get(name, ()):
+            key = f"{row['criterion_id']}/{row['system']}"
+            own = rows.setdefault(key, {"labels": {}, "failures": {}, "bounds": None,
+                                        "not_applicable": 0, "degenerate": 0})  # fmt: skip
+            if name == "scores":
+                own["overall"] = _estimate(row["mean"])
+            elif name == "outcomes":
+                own |= {side: _estimate(row[side]) for side in ("success", "failed")}
+            elif name == "levels":
+                own["labels"][row["level"]] = row["ratings"]
+            elif name == "missing" and ":" in row["status"]:
+                own["failures"][row["status"]] = row["cells"]
+            elif name == "missing":
+                own[row["status"]] = row["cells"]
+            else:
+                own["bounds"] = None if row["worst"] is None else [row["worst"], row["best"]]
+                if row["without"] is not None:
+                    own["without_degenerate"] = _estimate(row["without"])
+    for own in rows.values():
+        own.setdefault("without_degenerate", own.get("overall"))
+    return rows
 
 
 def asked(done: Done) -> Figures:
@@ -145,12 +176,17 @@ def asked(done: Done) -> Figures:
 
 
 def sources(done: Done) -> Figures:
-    return {"judges": [pick(one, "evaluator", "seed", "way", "requests") for one in done.json]}
+    rows = done.json["tables"]["sources"]["rows"]
+    return {"judges": [pick(one, "evaluator", "seed", "way", "requests") for one in rows]}
 
 
 def one_run(done: Done) -> Figures:
-    rows = (row | row["key"] for row in done.json)
-    return by(rows, "criterion_id variant repeat", "status", "label", "value")
+    rows = done.json["tables"]["results"]["rows"]
+    return {
+        f"{row['criterion_id']}/original/{row['repeat']}": pick(row, "status", "value")
+        | {"label": row["level"]}
+        for row in rows
+    }
 
 
 def exported(done: Done) -> Figures:
@@ -256,7 +292,7 @@ def agreement(done: Done) -> Figures:
         levels = [r["level"].partition(" ")[2] for t in crossed for r in t]
         pairs.setdefault(f"{row['judge']}/{row['rater']}", {})[row["criterion_id"]] = {
             "measure": more["measure"],
-            "n": more["both"],
+            "n": more["n"],
             "cases": more["cases"],
             "exact": _estimate(row["exact"]),
             **{name: _estimate(more[name], drawn=True) for name in ("kappa", "weighted")},

@@ -16,6 +16,7 @@ from pydantic import JsonValue, ValidationError
 
 from agenteval.errors import InputError, StoreError
 from agenteval.evaluators.traces.finders import Finder, find, finder_key
+from agenteval.evaluators.traces.measures import of_findings
 from agenteval.evaluators.traces.outline import Outline, outline, trace_key
 from agenteval.evaluators.trials import TrialOutcome, TrialPlan
 from agenteval.records import Findings, Run, Usage
@@ -98,6 +99,7 @@ def plan_findings(
                 case_id=case.trace,
                 status=findings.status or "done",
                 log={**findings.model_dump(mode="json"), _ATTEMPT: attempt},
+                results=of_findings(findings),
                 started=started,
                 ended=time.time(),
                 usage=found.usage,
