@@ -40,7 +40,7 @@ def report(
     from agenteval.evaluators.planning.suite import read_suite
     from agenteval.evaluators.planning.trials import EVALUATOR, load_attempts
     from agenteval.store import Store, default_path
-    from agenteval.store.unfinished import unfinished_trials
+    from agenteval.store.experiments import unfinished_trials
 
     Verbosity.level = -1 if quiet else Verbosity.level
     for path in (output, runs):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agenteval.records import Findings, Span
     from agenteval.report.sheet import Sheet
     from agenteval.report.traces_material import Finder, Material
-    from agenteval.store.unfinished import Unfinished
+    from agenteval.store.experiments import Unfinished
 
 _EXCERPTS = ("signs of talk to the judge", "looked for in the stored excerpts; name the files of "
              "the traces to have all of their text looked through")  # fmt: skip
@@ -144,7 +144,7 @@ def _stored(
     from agenteval.evaluators.traces.trials import EVALUATOR, load_findings, load_outlines
     from agenteval.report.traces_material import Finder
     from agenteval.store import Store, default_path
-    from agenteval.store.unfinished import unfinished_trials
+    from agenteval.store.experiments import unfinished_trials
 
     path = store or default_path()
     if not Path(str(path)).is_file() and not needed:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -16,11 +15,12 @@ from pydantic import ValidationError
 
 from agenteval.errors import InputError, StoreError
 from agenteval.evaluators.traces.finders import Finder, find, finder_key
+from agenteval.evaluators.traces.measures import of_findings
 from agenteval.evaluators.traces.outline import Outline, outline, trace_key
 from agenteval.evaluators.trials import TrialOutcome, TrialPlan
 from agenteval.records import Findings, Run, Usage
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, of_one_state
+from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, distinct, of_one_state
 
 EVALUATOR = "traces"
 _ATTEMPT = "attempt"  # in a log, beside the fields of Findings
@@ -98,6 +98,7 @@ def plan_findings(
                 case_id=case.trace,
                 status=findings.status or "done",
                 log={**findings.model_dump(mode="json"), _ATTEMPT: attempt},
+                results=of_findings(findings),
                 started=started,
                 ended=time.time(),
                 usage=found.usage,
@@ -139,9 +140,7 @@ def load_findings(
     row.
     """
     tables = Trials(store)
-    known = {system.key: system.name for system in tables.systems(EVALUATOR)}
-    often = Counter(known.values())
-    names = {k: n if often[n] == 1 else f"{n} [{k[:6]}]" for k, n in known.items()}
+    names = distinct({system.key: system.name for system in tables.systems(EVALUATOR)})
     rows = [
         Stored(
             names[t.system_key], t.system_key, t.case_key, _findings(t), t.usage,
