@@ -197,7 +197,7 @@ def flow_results(
     and is not finished. Raises InputError where there are none."""
     from agenteval.store import Store, default_path
     from agenteval.store.connect import store_path
-    from agenteval.store.unfinished import unfinished_trials
+    from agenteval.store.experiments import unfinished_trials
 
     if not isinstance(store, Store):
         path = store_path(Path(store) if store else default_path())

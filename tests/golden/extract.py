@@ -586,12 +586,13 @@ def workflow_tables(done: Done) -> Figures:
         sessions, turns = list(load_sessions(store)), list(load_turns(store))
     names = ("tasks", "success", "progress", "tool", "sequence", "conforms", "fitness", "turns",
              "calls", "undecided", "failures", "simulators", "unjudged")  # fmt: skip
-    whole = {one.system: pick(asdict(one), *names) for one in tallies.session_tallies(sessions)}
+    known = tallies.Tallies(sessions, turns)
+    whole = {one.system: pick(asdict(one), *names) for one in known.sessions_by()}
     causes = {one.system: pick(asdict(one), "failed", "counts") for one in tallies.causes(sessions)}
     single = {
         f"{system}/{group}": pick(asdict(table), "turns", "sessions", "tool", "parameters",
                                   "unreadable", "failures")
-        for system, group, table in tallies.turn_tallies(turns)
+        for system, group, table in known.turns_by()
     }  # fmt: skip
     formats = [
         pick(asdict(one), "agent", "first", "second", "tasks", "left_out", "difference")

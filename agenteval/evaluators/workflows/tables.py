@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from agenteval.evaluators.workflows.caveats import (
+    bare,
+    losses_of_session,
+    losses_of_turn,
+    lost_table,
+    suffixes,
+    unequal,
+)
 from agenteval.evaluators.workflows.conformance import CAUSES
-from agenteval.evaluators.workflows.losses import losses_of_session, losses_of_turn, lost_table
 from agenteval.evaluators.workflows.rates import Rates
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.tallies import GROUPS, FormatPair, SessionTally, Tallies
 from agenteval.evaluators.workflows.turn_score import TurnTable
 from agenteval.records import Usage
 from agenteval.records.table import Cell, Column, Estimate, Table
-from agenteval.stats import Interval
 
 _AGENT = Column("agent", "agent")
 _FORMAT = Column("format", "format", hint="how the procedure is told")
@@ -37,7 +42,6 @@ _OPEN = (
     "Calls are undecided for want of a judge's word. Values that agree are decided by rule and "
     "those that differ wait for it, so the F1 of decided calls is optimistic: believe the bounds."
 )
-_SUFFIX = re.compile(r" \[[0-9a-f]{6}\]")
 
 _Row = Mapping[str, Cell]
 
@@ -71,8 +75,8 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
             for t in whole
         ),
         _notes("Tasks are the units of all intervals: repeated sessions of a user add none.",
-               _bare(i for t in whole for i in (t.success, t.progress)),
-               _unequal(known.sessions, "tasks"), _suffixes(who)),
+               bare(i for t in whole for i in (t.success, t.progress)),
+               unequal(known.sessions, "tasks"), suffixes(who)),
         "agent",
     )  # fmt: skip
     lost = [one for r in known.sessions for one in losses_of_session(r)]
@@ -94,7 +98,7 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
             for t in whole
         ),
         _notes("A beginning of a walk follows the chart too; what is missing is told by the "
-               "causes.", _bare(t.conforms for t in whole)),
+               "causes.", bare(t.conforms for t in whole)),
         "agent", detail=True,
     )  # fmt: skip
     yield _calls(whole, who)
@@ -147,7 +151,7 @@ def _turn_tables(known: Tallies) -> Iterator[Table]:
     whole, who = known.turns_by(), _who(known.turns)
     yield _turns("turns", "Single turns of recorded sessions", whole, who, _notes(
         "Intervals resample recorded sessions. Lost: no prediction; in no rate.",
-        _unequal(known.turns, "turns"), _suffixes(who),
+        unequal(known.turns, "turns"), suffixes(who),
     ))  # fmt: skip
     lost = [one for r in known.turns for one in losses_of_turn(r)]
     yield lost_table("turns_lost", "What brought no prediction or grade", lost)
@@ -241,7 +245,7 @@ def _calls(whole: Sequence[SessionTally], who: Mapping[str, _Row]) -> Table:
             for t in whole
         ),
         _notes("A call is right when tool and parameters equal a gold call's, each gold call once.",
-               _OPEN if some else "", _bare(t.tool.f1.known for t in whole)),
+               _OPEN if some else "", bare(t.tool.f1.known for t in whole)),
         "agent", detail=True,
     )  # fmt: skip
 
@@ -293,7 +297,7 @@ def _session_group(name: str, known: Tallies) -> Table:
             for t in rows
         ),
         _notes(_OPEN if some else "",
-               _bare(i for t in rows for i in (t.success, t.tool.f1.known))),
+               bare(i for t in rows for i in (t.success, t.tool.f1.known))),
         name, detail=True,
     )  # fmt: skip
 
@@ -372,7 +376,7 @@ def _turns(
              "undecided": table.tool.undecided, "lost": sum(table.failures.values())}
             for system, group, table in rows
         ),
-        _notes(*notes, _OPEN if some else "", _bare(table.tool.f1.known for _, _, table in rows)),
+        _notes(*notes, _OPEN if some else "", bare(table.tool.f1.known for _, _, table in rows)),
         by or "agent", detail=bool(by),
     )  # fmt: skip
 
@@ -391,48 +395,3 @@ def _responses(table: TurnTable) -> dict[str, Cell]:
 
 def _notes(*notes: str) -> tuple[str, ...]:
     return tuple(note for note in notes if note)
-
-
-def _suffixes(names: Iterable[str]) -> str:
-    """What a piece of a hash behind a name means; nothing where no name has one."""
-    if not any(_SUFFIX.search(name) for name in names):
-        return ""
-    return (
-        "[…] behind a name: same name, other settings, source or procedure; the suffix tells them "
-        "apart."
-    )
-
-
-def _unequal(results: Sequence[SessionResult] | Sequence[TurnResult], what: str) -> str:
-    """That the systems did not all get the same `what`; nothing where they did."""
-    given: dict[str, set[str]] = {}
-    for r in results:
-        given.setdefault(r.system, set()).add(r.case.id)
-    sets = list(given.values())
-    if all(own == sets[0] for own in sets):
-        return ""
-    common, sizes = len(set.intersection(*sets)), sorted(map(len, sets))
-    each = f"{sizes[0]:,}" if sizes[0] == sizes[-1] else f"{sizes[0]:,} to {sizes[-1]:,}"
-    shared = f"{common:,} of them common to all" if common else "none of them common to all"
-    formats = {(r.agent, r.format) for r in results}
-    paired = len({agent for agent, _ in formats}) < len(formats)
-    return (
-        f"Systems were not tried on the same {what} ({each} each, {shared}): differences between "
-        "rows may be those of the tasks. Compare only systems tried on the same ones"
-        + ("; formats of one agent are paired below." if paired else ".")
-    )
-
-
-def _bare(rates: Iterable[Interval]) -> str:
-    """Why some rates have no interval beside them; nothing where all have one."""
-    reasons = set()
-    for rate in rates:
-        if rate.mean is None or (rate.low is not None and rate.low != rate.high):
-            continue
-        if (rate.n_clusters or rate.n) < 2:
-            reasons.add("a single task")
-        elif rate.reason is None or rate.reason.startswith("no variation"):
-            reasons.add("no variation between tasks")
-        else:  # of however many there are
-            reasons.add("too few tasks" if "too few" in rate.reason else rate.reason)
-    return f"No interval: {' or '.join(sorted(reasons))}." if reasons else ""

@@ -156,13 +156,6 @@ def groups_of(
     return [(system, name, own[name]) for system, own in systems.items() for name in sorted(own)]
 
 
-def session_tallies(
-    results: Iterable[SessionResult], group: Group | None = None
-) -> list[SessionTally]:
-    """One tally for each system, or for each system and group, groups by name."""
-    return [session_tally(*found) for found in groups_of(results, group)]
-
-
 def session_tally(system: str, group: str, own: Sequence[SessionResult]) -> SessionTally:
     """The tally of these sessions, all of one system."""
     judged = [(r, r.verdict) for r in own if r.verdict is not None]
@@ -260,13 +253,6 @@ def causes(results: Iterable[SessionResult]) -> list[CauseShare]:
     return found
 
 
-def turn_tallies(
-    results: Iterable[TurnResult], group: Group | None = None
-) -> list[tuple[str, str, TurnTable]]:
-    """(system, group, table) for each system and group, groups by name."""
-    return [(system, name, turn_tally(own)) for system, name, own in groups_of(results, group)]
-
-
 def turn_tally(own: Sequence[TurnResult]) -> TurnTable:
     """The table of these turns; grades are in it where any of them was graded."""
     verdicts = [v for r in own if (v := _turn(r)) is not None]
@@ -349,7 +335,8 @@ class Tallies:
         self._turns: dict[tuple[int, ...], TurnTable] = {}
 
     def sessions_by(self, name: str = "") -> list[SessionTally]:
-        """As `session_tallies`, by the group of this name (one of GROUPS), or over all."""
+        """One tally for each system, or for each system and group of this name (one of GROUPS),
+        groups by name."""
         tallies = []
         for system, group, own in groups_of(self.sessions, GROUPS[name] if name else None):
             key = tuple(map(id, own))
@@ -359,7 +346,7 @@ class Tallies:
         return tallies
 
     def turns_by(self, name: str = "") -> list[tuple[str, str, TurnTable]]:
-        """As `turn_tallies`, by the group of this name (one of GROUPS), or over all."""
+        """(system, group, table), as `sessions_by`."""
         tables = []
         for system, group, own in groups_of(self.turns, GROUPS[name] if name else None):
             key = tuple(map(id, own))

@@ -21,8 +21,6 @@ from agenteval.evaluators.workflows.tallies import (
     Tallies,
     causes,
     format_pairs,
-    session_tallies,
-    turn_tallies,
 )
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
 
@@ -60,9 +58,8 @@ def test_what_is_kept_is_what_would_be_worked_out_anew() -> None:
     known = Tallies(SESSIONS, TURNS)
     for _ in range(2):  # the second time from what is kept
         for name in ("", *GROUPS):
-            group = GROUPS[name] if name else None
-            assert known.sessions_by(name) == session_tallies(SESSIONS, group)
-            assert known.turns_by(name) == turn_tallies(TURNS, group)
+            assert known.sessions_by(name) == Tallies(SESSIONS).sessions_by(name)
+            assert known.turns_by(name) == Tallies(turns=TURNS).turns_by(name)
     assert known.causes == causes(SESSIONS)
     assert known.session_pairs == format_pairs(SESSIONS)
     assert known.turn_pairs == []
@@ -88,7 +85,7 @@ def test_endings_are_of_sessions_and_their_calls() -> None:
         session("3", None, SessionFailure(status="error:timeout", log=log("calls", "malformed"))),
         session("4", None, SessionFailure(status="error:timeout"), format="code"),
     ]
-    found = session_tallies(own)[0]
+    found = Tallies(own).sessions_by()[0]
     assert found.system == "a · text"
     assert found.ended == {"user": 1, "turns": 1}
     assert found.statuses == {"ok": 1, "malformed": 1, "unknown_tool": 1}

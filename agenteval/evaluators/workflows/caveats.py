@@ -1,18 +1,21 @@
-"""What brought no verdict, prediction or grade, and what simulators did wrong, as a table."""
+"""What must be known beside the rates: what was lost and why, and what may not be compared."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.results import SessionResult, SessionVerdict, TurnResult
 from agenteval.evaluators.workflows.session import Prediction, SessionFailure
 from agenteval.evaluators.workflows.session_judge import GoalsFailure
 from agenteval.records.table import Column, Table
+from agenteval.stats import Interval
 
 Loss = tuple[str, str, str]  # system, what happened, the message
 _MOST_TEXT = 80
+_SUFFIX = re.compile(r" \[[0-9a-f]{6}\]")
 
 
 def lost_table(key: str, title: str, found: Sequence[Loss], *notes: str) -> Table:
@@ -73,3 +76,48 @@ def losses_of_turn(r: TurnResult) -> Iterator[Loss]:
 def _beginning(message: str) -> str:
     line = " ".join(message.split())
     return line if len(line) <= _MOST_TEXT else f"{line[: _MOST_TEXT - 1]}…"
+
+
+def suffixes(names: Iterable[str]) -> str:
+    """What a piece of a hash behind a name means; nothing where no name has one."""
+    if not any(_SUFFIX.search(name) for name in names):
+        return ""
+    return (
+        "[…] behind a name: same name, other settings, source or procedure; the suffix tells them "
+        "apart."
+    )
+
+
+def unequal(results: Sequence[SessionResult] | Sequence[TurnResult], what: str) -> str:
+    """That the systems did not all get the same `what`; nothing where they did."""
+    given: dict[str, set[str]] = {}
+    for r in results:
+        given.setdefault(r.system, set()).add(r.case.id)
+    sets = list(given.values())
+    if all(own == sets[0] for own in sets):
+        return ""
+    common, sizes = len(set.intersection(*sets)), sorted(map(len, sets))
+    each = f"{sizes[0]:,}" if sizes[0] == sizes[-1] else f"{sizes[0]:,} to {sizes[-1]:,}"
+    shared = f"{common:,} of them common to all" if common else "none of them common to all"
+    formats = {(r.agent, r.format) for r in results}
+    paired = len({agent for agent, _ in formats}) < len(formats)
+    return (
+        f"Systems were not tried on the same {what} ({each} each, {shared}): differences between "
+        "rows may be those of the tasks. Compare only systems tried on the same ones"
+        + ("; formats of one agent are paired below." if paired else ".")
+    )
+
+
+def bare(rates: Iterable[Interval]) -> str:
+    """Why some rates have no interval beside them; nothing where all have one."""
+    reasons = set()
+    for rate in rates:
+        if rate.mean is None or (rate.low is not None and rate.low != rate.high):
+            continue
+        if (rate.n_clusters or rate.n) < 2:
+            reasons.add("a single task")
+        elif rate.reason is None or rate.reason.startswith("no variation"):
+            reasons.add("no variation between tasks")
+        else:  # of however many there are
+            reasons.add("too few tasks" if "too few" in rate.reason else rate.reason)
+    return f"No interval: {' or '.join(sorted(reasons))}." if reasons else ""
