@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agenteval.api.planning import adissect as adissect
+    from agenteval.api.dissections import adissect as adissect
+    from agenteval.api.dissections import dissect as dissect
     from agenteval.api.planning import aplan_test as aplan_test
-    from agenteval.api.planning import dissect as dissect
     from agenteval.api.planning import plan_test as plan_test
     from agenteval.api.suites import aplan_suite as aplan_suite
     from agenteval.api.suites import plan_suite as plan_suite
@@ -50,12 +50,12 @@ _HOME = {
     "Source": "agenteval.records",
     "Store": "agenteval.store",
     "Task": "agenteval.records",
-    "adissect": "agenteval.api.planning",
+    "adissect": "agenteval.api.dissections",
     "alocate": "agenteval.api.traces",
     "aplan_suite": "agenteval.api.suites",
     "aplan_test": "agenteval.api.planning",
     "detect": "agenteval.api.traces",
-    "dissect": "agenteval.api.planning",
+    "dissect": "agenteval.api.dissections",
     "locate": "agenteval.api.traces",
     "plan_suite": "agenteval.api.suites",
     "plan_test": "agenteval.api.planning",
