@@ -13,7 +13,7 @@ from agenteval.evaluators import base
 from agenteval.evaluators.trials import TrialOutcome
 from agenteval.records import Usage
 from agenteval.store import Store
-from agenteval.store.notes import Begun, finish
+from agenteval.store.experiments import Begun, finish
 from agenteval.store.relabel import Relabelled
 from agenteval.text import plural
 
@@ -116,7 +116,7 @@ class Experiment(Generic[_U]):
     """A plan that is run into a store: `Experiment(plan, store, workers=8).run(on_progress)`.
 
     `workers` units are under way at once. A unit counts when its outcome is durable; until all of
-    the plan is stored, the store holds a note that says so (`store.unfinished`). A plan is made
+    the plan is stored, the store says so (`store.experiments`). A plan is made
     from what the store lacks, so the same plan made again goes on where this one ended. Whoever
     makes and runs a plan holds the experiment's lock meanwhile (`Store.lock`).
 

@@ -69,7 +69,7 @@ def judge_all(path: Path, runs: int, *, answer: bool, profile: bool = False) -> 
 def forget_results(path: Path) -> None:
     """Take cells and calls out of the store; replies stay."""
     with Store(path, create=False) as store, store.engine.begin() as connection:
-        for table in ("cells", "calls"):
+        for table in ("results", "calls"):
             connection.exec_driver_sql(f"DELETE FROM {table}")
 
 

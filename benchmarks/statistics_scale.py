@@ -33,7 +33,7 @@ def fill(path: Path, scores: int) -> None:
     """Write a store with about `scores` scores, through its own tables."""
     from agenteval.records import Criterion, Run, Source, View
     from agenteval.store import Store
-    from agenteval.store.schema import calls, cells
+    from agenteval.store.schema import calls, results
 
     rng = np.random.default_rng(0)
     runs = scores // (CRITERIA * REPEATS * 2)
@@ -56,25 +56,25 @@ def fill(path: Path, scores: int) -> None:
         store.register(items, criteria, source)
         with store.engine.begin() as connection:
             for start in range(0, len(items), 2000):
-                call_rows, cell_rows = [], []
+                call_rows, result_rows = [], []
                 for number, (run, view) in enumerate(items[start : start + 2000], start):
                     level = rng.integers(0, 4, CRITERIA) + bool(run.success)
                     level = np.maximum(level - (view.origin is not None), 0)
                     for repeat in range(REPEATS):
                         call_id = f"{number}-{repeat}"
-                        key = {"run_key": view.sha256, "source_key": source.sha256,
+                        key = {"item_key": view.sha256, "source_key": source.sha256,
                                "variant": VARIANT if view.origin else "original",
                                "repeat": repeat, "call_id": call_id}  # fmt: skip
                         call_rows.append({**key, "record": "{}", "requests": 1})
                         noise = np.clip(level + rng.integers(-1, 2, CRITERIA), 0, 4)
-                        cell_rows += [
+                        result_rows += [
                             {**key, "criterion_key": c.sha256, "status": "scored",
                              "label": str(n), "value": int(n) / 4, "detail": "{}",
                              "tries": 1, "attempt": 0}
                             for c, n in zip(criteria, noise, strict=True)
                         ]  # fmt: skip
                 connection.execute(calls.insert(), call_rows)
-                connection.execute(cells.insert(), cell_rows)
+                connection.execute(results.insert(), result_rows)
 
 
 def compute(path: Path) -> dict[str, float]:

@@ -24,7 +24,7 @@ def tables(tmp_path: Path) -> Iterator[Trials]:
         found.add_cases(
             NAME, [TrialCase(key=f"{i:064x}", id=f"case {i}", body={}) for i in range(40)]
         )
-        found.add_system(TrialSystem(key=SYSTEM, name="one", parameters={}))
+        found.add_system(NAME, TrialSystem(key=SYSTEM, name="one", parameters={}))
         yield found
 
 

@@ -36,7 +36,7 @@ from agenteval.experiment import Ended, Experiment
 from agenteval.records import Run
 from agenteval.report.report import Report
 from agenteval.store import Store, Trials
-from agenteval.store.unfinished import unfinished_trials
+from agenteval.store.experiments import unfinished_trials
 from agenteval.trust.gates import Gate, least_gate, unscored_gate
 
 

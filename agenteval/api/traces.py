@@ -57,7 +57,7 @@ from agenteval.records import Findings, Span
 from agenteval.records.table import Table
 from agenteval.report.report import Report
 from agenteval.store import Store, Trials
-from agenteval.store.unfinished import Unfinished, unfinished_trials
+from agenteval.store.experiments import Unfinished, unfinished_trials
 from agenteval.text import plural
 from agenteval.trust.flagged import Flags
 from agenteval.trust.gates import unscored_gate

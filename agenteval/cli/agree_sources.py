@@ -133,7 +133,7 @@ def _from_store(
     from agenteval.cli.compare_sides import find_source
     from agenteval.cli.job import relabel
     from agenteval.store import Store, default_path
-    from agenteval.store.unfinished import unfinished_cells
+    from agenteval.store.experiments import unfinished_of
 
     found: dict[str, ScoreTable] = {}
     criteria = {c.id: c for c in known}
@@ -149,7 +149,7 @@ def _from_store(
             for criterion in own.values():
                 criteria.setdefault(criterion.id, criterion)
             found[name] = _stored(store, key, set(own), asked.task)
-            for one in unfinished_cells(store, [key]):
+            for one in unfinished_of(store, [key]):
                 warn(f"{name}: {one.line}")
     return found, known or tuple(criteria.values())
 
@@ -161,9 +161,9 @@ def _rated_alike(
 
     With `fixed` criteria that are not known are left out.
     """
-    newest = {c.id: (sha, c) for sha, c in store.criteria_of(key).items()}
     kept: dict[str, Criterion] = {}
-    for name, (sha, criterion) in newest.items():
+    for sha, criterion in store.newest_criteria(key).items():
+        name = criterion.id
         if name not in criteria:
             if not fixed:
                 kept[sha] = criterion
@@ -180,8 +180,7 @@ def _stored(store: Store, key: str, criteria: set[str], task: str | None) -> Sco
     from agenteval.stats.scores import ORIGINAL
     from agenteval.trust.scores import scores_from_store
 
-    known = store.runs()
-    judged = {cell[0] for cell in store.cells(key) if cell[1] == ORIGINAL}
+    known, judged = store.items(), store.judged(key, variant=ORIGINAL)
     runs = {k: r for k, r in known.items() if k in judged and (task is None or r["task"] == task)}
     tasks = sorted({str(known[k]["task"]) for k in judged})
     if not runs:

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 from agenteval.cli.console import clean, out, warn
 
 if TYPE_CHECKING:
-    from agenteval.store.unfinished import Unfinished
+    from agenteval.store.experiments import Unfinished
 
 
 def say(found: Sequence[Unfinished], *, aside: bool) -> None:
     """A line for each above the results, or on standard error where these are `aside`, as in a
     file or in JSON. Of several judges each is named."""
-    several = len({one.note.owner for one in found}) > 1
+    several = len({one.experiment.source for one in found}) > 1
     for one in found:
-        named = several and one.note.what == "cells"
-        line = f"{one.note.name} ({one.note.owner[:12]}): {one.line}" if named else one.line
+        about = one.experiment
+        named = several and about.what == "cells"
+        line = f"{about.name} ({about.source[:12]}): {one.line}" if named else one.line
         if aside:
             warn(line)
         else:

@@ -172,9 +172,8 @@ def _from_stores(wanted: Wanted) -> Sides:
 def _place(store: Store, wanted: Wanted, side: int) -> _Place:
     start = wanted.sources[min(side, len(wanted.sources) - 1)] if wanted.sources else None
     key, source = find_source(store, start)
-    known = store.runs()
-    judged = {cell[0] for cell in store.cells(key) if cell[1] == "original"}
-    runs = {k: r for k, r in known.items() if k in judged}
+    judged = store.judged(key, variant="original")
+    runs = {k: r for k, r in store.items().items() if k in judged}
     tasks = sorted({str(r["task"]) for r in runs.values()})
     if wanted.task is None and len(tasks) > 1:
         raise InputError(
@@ -194,13 +193,14 @@ def _place(store: Store, wanted: Wanted, side: int) -> _Place:
 
 
 def find_source(store: Store, start: str | None) -> tuple[str, Source]:
-    """The judge with this model name, or whose hash starts so; the latest when nothing is asked.
+    """The judge, agent or finder of this name, or whose hash starts so; when nothing is asked, the
+    latest judge, in a store without one the latest of all.
 
     Raises InputError when none or several fit.
     """
     from agenteval.cli.show import pick_source
 
-    known = store.sources()
+    known = (store.sources() if start is None else []) or store.sources(trials=True)
     named = [k for k in known if k[1].model == start]
     if len(named) == 1:
         return named[0]
@@ -246,12 +246,12 @@ def _stored_sides(wanted: Wanted, places: list[_Place], paths: Sequence[Path]) -
 
 def _open(places: Sequence[_Place]) -> list[str]:
     """What of the two sides is not all there, each said once."""
-    from agenteval.store.unfinished import unfinished_cells
+    from agenteval.store.experiments import unfinished_of
 
     lines = [
         f"{_judge(place)}: {one.line}"
         for place in places
-        for one in unfinished_cells(place.store, [place.key])
+        for one in unfinished_of(place.store, [place.key])
     ]
     return list(dict.fromkeys(lines))
 

@@ -39,16 +39,16 @@ def export(
     from agenteval.cli import begun
     from agenteval.cli.show import pick_source
     from agenteval.store import Store, default_path
+    from agenteval.store.experiments import unfinished_of
     from agenteval.store.export import export_cells, results_on_copies
-    from agenteval.store.unfinished import unfinished_cells
     from agenteval.store.ways import is_probe, way_of
     from agenteval.text import plural
 
     with Store(store or default_path(), create=False) as opened, opened.snapshot():
-        known = opened.sources()
+        known = opened.sources(trials=True)
         key = None if source is None else pick_source(known, source)[0]
         own = [k for k, one in known if key in (None, k) and (key or all_ways or not is_probe(one))]
-        unfinished = unfinished_cells(opened, own)
+        unfinished = unfinished_of(opened, own)
         rows = export_cells(opened, file, source_key=key, probes=all_ways, copies=with_copies)
         copies = 0 if with_copies else results_on_copies(opened, own)
     begun.say(unfinished, aside=True)

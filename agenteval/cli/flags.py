@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from agenteval.cli.console import clean, out
 from agenteval.trust.flagged import Examined, Flag, Flags, flags_among
@@ -49,34 +49,19 @@ def row_flags(rows: Rows) -> Flags:
 
 def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Flags:
     """The flags of original runs by their ids, from the texts that the source judged last."""
-    from sqlalchemy import select
-
     from agenteval.readers.injection import texts_signs
-    from agenteval.store import schema
-    from agenteval.store.connect import reading
 
-    c, cells = schema.runs.c, schema.cells.c
-    judged = select(cells.run_key).where(
-        cells.source_key == source_key, cells.variant == "original"
-    )
-    with reading(store.engine) as connection:
-        rows = connection.execute(
-            select(c.run_id, c.run_key).where(c.run_key.in_(judged)).order_by(c.used)
-        ).all()
-        newest = {row.run_id: row.run_key for row in rows if row.run_id in run_ids}
-        keys = sorted(newest.values())
+    judged, known = store.judged(source_key, variant="original"), store.runs()
+    newest = {row["run_id"]: key for key, row in known.items() if key in judged}
+    keys = {key: run for run, key in sorted(newest.items()) if run in run_ids}
 
-        def examined() -> Iterator[Examined]:
-            for start in range(0, len(keys), _CHUNK):
-                query = select(c.run_id, c.system, c.problem, c.trajectory)
-                part: Sequence[Any] = connection.execute(
-                    query.where(c.run_key.in_(keys[start : start + _CHUNK]))
-                ).all()
-                for run, system, problem, trajectory in part:
-                    signs = tuple(s.name for s in texts_signs((problem, trajectory)))
-                    yield Examined(run, system, problem, trajectory, signs)
+    def examined() -> Iterator[Examined]:
+        for key, body in store.bodies(keys):
+            problem, trajectory = body["problem"], body["trajectory"]
+            signs = tuple(s.name for s in texts_signs((problem, trajectory)))
+            yield Examined(keys[key], known[key]["system"], problem, trajectory, signs)
 
-        flags = flags_among(examined())
+    flags = flags_among(examined())
     return Flags(tuple(sorted(flags.found, key=lambda flag: flag.run)), flags.examined)
 
 

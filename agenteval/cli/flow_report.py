@@ -17,7 +17,7 @@ from agenteval.errors import InputError
 
 if TYPE_CHECKING:
     from agenteval.evaluators.workflows.results import SessionResult, TurnResult
-    from agenteval.store.unfinished import Unfinished
+    from agenteval.store.experiments import Unfinished
 
 
 def report(
@@ -102,7 +102,7 @@ def _stored(
     from agenteval.evaluators.workflows.stored import EVALUATORS, load_sessions, load_turns
     from agenteval.store import Store, default_path
     from agenteval.store.connect import store_path
-    from agenteval.store.unfinished import unfinished_trials
+    from agenteval.store.experiments import unfinished_trials
 
     path = store_path(store or default_path())
     first = "run `agenteval flow session` or `agenteval flow turn` first"

@@ -21,7 +21,7 @@ def show(
         str | None, typer.Option(help="Start of a source's hash; default: the latest.")
     ] = None,
     sources: Annotated[
-        bool, typer.Option("--sources", help="List the judges in the store.")
+        bool, typer.Option("--sources", help="List who gave results: judges, agents, finders.")
     ] = False,
     levels: Annotated[
         bool, typer.Option("--levels", help="Means in levels (0 = worst) instead of 0 to 1.")
@@ -29,18 +29,19 @@ def show(
     store: options.StorePath = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Print the stored scores: the table, the judges, or one run with its explanations."""
+    """Print what is stored of a judge, an agent under test or a finder: the table, all of them,
+    or one run with its explanations."""
     from agenteval.cli import begun
     from agenteval.store import Store, default_path
-    from agenteval.store.unfinished import unfinished_cells
+    from agenteval.store.experiments import unfinished_of
 
     with Store(store or default_path(), create=False) as opened, opened.snapshot():
-        known = opened.sources()
+        known = opened.sources(trials=True)
         if sources:
             _list_sources(opened, known, as_json)
             return
         key, record = pick_source(known, source)
-        unfinished = unfinished_cells(opened, [key])
+        unfinished = unfinished_of(opened, [key])
         begun.say(unfinished, aside=as_json)
         if run is not None:
             _show_run(opened, key, run, as_json)
@@ -109,10 +110,10 @@ def pick_source(known: list[tuple[str, Source]], start: str | None) -> tuple[str
 
 def _list_sources(opened: Any, known: list[tuple[str, Source]], as_json: bool) -> None:
     from agenteval.cli import begun
-    from agenteval.store.unfinished import unfinished_cells
+    from agenteval.store.experiments import unfinished_of
     from agenteval.store.ways import way_of
 
-    open_ = {k: unfinished_cells(opened, [k]) for k, _ in known}
+    open_ = {k: unfinished_of(opened, [k]) for k, _ in known}
     rows = [
         {"source": k, "model": s.model, "evaluator": s.evaluator, "seed": s.seed,
          "way": way_of(s), "requests": opened.usage(k).requests,
@@ -138,7 +139,7 @@ def _show_run(opened: Any, key: str, run: str, as_json: bool) -> None:
     ratings = [r for r in load_ratings(opened, key) if r.run_id == run]
     if not ratings:
         raise InputError(f"no scores of run {run!r} by this judge", "--run")
-    runs = opened.runs()
+    runs = opened.items()
     found = [r for r in opened.results(key, variant="original") if runs[r.key.run]["run_id"] == run]
     newest = {r.key.run for r in found} and next(
         k for k in reversed(runs) if k in {r.key.run for r in found}

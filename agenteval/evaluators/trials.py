@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from agenteval.records import FailureStatus, Usage
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
-from agenteval.store.notes import Begun
+from agenteval.store.experiments import Begun
 
 GRACE = 30.0  # seconds that trials under way get to end after an interrupt
 
@@ -81,7 +81,7 @@ class TrialPlan(Generic[_U]):
         tables = Trials(store)
         tables.add_cases(self.evaluator, self.cases)
         begun = tables.begin(self.evaluator, self.system, self.new, lock=self.lock)
-        tables.add_system(self.system)
+        tables.add_system(self.evaluator, self.system)
         return begun, ()
 
     async def evaluate(self, unit: _U) -> TrialOutcome:

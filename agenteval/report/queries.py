@@ -34,13 +34,13 @@ class Judged:
 
 def judged_texts(store: Store, source_key: str) -> list[Judged]:
     """Every text of a source, the one registered last at the end."""
-    r, c = schema.runs.c, schema.cells.c
-    pairs = select(c.run_key, c.variant).where(c.source_key == source_key).distinct().subquery()
+    r, c = schema.items.c, schema.results.c
+    pairs = select(c.item_key, c.variant).where(c.source_key == source_key).distinct().subquery()
     query = (
-        select(r.run_key, r.run_id, r.task, pairs.c.variant, r.origin,
-               r.system, func.length(r.trajectory), r.used)
-        .join(pairs, pairs.c.run_key == r.run_key)
-        .order_by(r.used, r.run_key, pairs.c.variant)
+        select(r.item_key, r.id, r.task, pairs.c.variant, r.origin,
+               r.system, func.length(func.json_extract(r.body, "$.trajectory")), r.used)
+        .join(pairs, pairs.c.item_key == r.item_key)
+        .order_by(r.used, r.item_key, pairs.c.variant)
     )  # fmt: skip
     with reading(store.engine) as connection:
         return [Judged(*row) for row in connection.execute(query)]
@@ -61,48 +61,41 @@ class StoredTexts:
         wanted = [r for r in runs if r in self.originals]
         keys = {self.originals[r]: r for r in wanted}
         keys |= {key: r for r in wanted for key in self.copies.get(r, {}).values()}
-        texts = {row.run_key: row for row in self._texts(list(keys))}
+        texts = dict(self.store.bodies(keys))
         said: dict[str, dict[CellName, Said]] = {r: {} for r in wanted}
         for run_key, name, words in self._said(list(keys)):
             said[keys[run_key]][name] = words
         found = {}
         for run in wanted:
             own = texts[self.originals[run]]
-            copies = {v: texts[k].trajectory for v, k in self.copies.get(run, {}).items()}
+            copies = {v: texts[k]["trajectory"] for v, k in self.copies.get(run, {}).items()}
             found[run] = RunTexts(
-                own.problem, own.trajectory, bool(own.reference_shown), copies, said[run]
+                own["problem"], own["trajectory"], own["reference_shown"], copies, said[run]
             )
         return found
 
     def judged(self) -> Iterator[tuple[str, tuple[str, str]]]:
         """Run id, problem and trajectory of every original. Raises StoreError as `of`."""
         runs = {key: run for run, key in self.originals.items()}
-        for row in self._texts(list(runs)):
-            yield runs[row.run_key], (row.problem, row.trajectory)
-
-    def _texts(self, keys: Sequence[str]) -> Iterator[Any]:
-        r = schema.runs.c
-        with reading(self.store.engine) as connection:
-            for part in _chunks(keys):
-                query = select(r.run_key, r.problem, r.trajectory, r.reference_shown)
-                yield from connection.execute(query.where(r.run_key.in_(part)))
+        for key, body in self.store.bodies(runs):
+            yield runs[key], (body["problem"], body["trajectory"])
 
     def _said(self, keys: Sequence[str]) -> Iterator[tuple[str, CellName, Said]]:
-        c, calls = schema.cells.c, schema.calls.c
+        c, calls = schema.results.c, schema.calls.c
         query = select(
-            c.run_key, c.variant, c.criterion_key, c.repeat, c.status, c.detail, calls.record
+            c.item_key, c.variant, c.criterion_key, c.repeat, c.status, c.detail, calls.record
         ).join(schema.calls, calls.call_id == c.call_id)
         with reading(self.store.engine) as connection:
             for part in _chunks(keys):
-                rows = query.where(c.source_key == self.source_key, c.run_key.in_(part))
+                rows = query.where(c.source_key == self.source_key, c.item_key.in_(part))
                 for row in connection.execute(rows):
                     if row.criterion_key in self.criteria:
                         name = (row.variant, self.criteria[row.criterion_key], row.repeat)
-                        yield row.run_key, name, _words(row)
+                        yield row.item_key, name, _words(row)
 
 
 def _words(row: Any) -> Said:
-    detail = decode(row.detail, f"the result of run {row.run_key[:12]}")
+    detail = decode(row.detail, f"the result of run {row.item_key[:12]}")
     explanation = detail.get("explanation") or detail.get("message") or ""
     evidence = detail.get("evidence") or {}
     raw = ""

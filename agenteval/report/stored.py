@@ -16,7 +16,7 @@ from agenteval.report.queries import Judged, StoredTexts, judged_texts
 from agenteval.report.text import shown
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store, of_one_state
-from agenteval.store.unfinished import unfinished_cells
+from agenteval.store.experiments import unfinished_of
 from agenteval.trust.scores import scores_from_store
 from agenteval.verification import verify_keys
 
@@ -43,7 +43,7 @@ def from_store(
 
     Raises InputError when nothing fits, or when the judge knows several tasks and none is chosen.
     """
-    open_ = unfinished_cells(store, [source_key], wanted.runs)
+    open_ = unfinished_of(store, [source_key], wanted.runs)
     texts = judged_texts(store, source_key)
     task = _task(texts, wanted)
     originals, copies = _newest([t for t in texts if t.task == task], wanted.runs)
@@ -119,10 +119,9 @@ def _newest(
 
 def _criteria(store: Store, source_key: str, wanted: Wanted) -> dict[str, Criterion]:
     """Criteria by content hash, in the order of the file, else of the store."""
-    stored = store.criteria_of(source_key)
     if wanted.criteria is None:
-        newest = {c.id: key for key, c in stored.items()}
-        return {key: stored[key] for key in stored if newest[stored[key].id] == key}
+        return store.newest_criteria(source_key)
+    stored = store.criteria_of(source_key)
     chosen = {c.sha256: c for c in wanted.criteria if c.sha256 in stored}
     if not chosen:
         raise InputError(

@@ -2,16 +2,18 @@
 
 from agenteval.store.connect import of_one_state
 from agenteval.store.store import CellState, Store, default_path
-from agenteval.store.trial import Trial, TrialCase, TrialSystem
-from agenteval.store.trials import Trials
+from agenteval.store.trial import Measured, Trial, TrialCase, TrialSystem
+from agenteval.store.trials import Trials, distinct
 
 __all__ = [
     "CellState",
+    "Measured",
     "Store",
     "Trial",
     "TrialCase",
     "TrialSystem",
     "Trials",
     "default_path",
+    "distinct",
     "of_one_state",
 ]

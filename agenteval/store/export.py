@@ -65,7 +65,7 @@ def export_cells(
         raise InputError("write to a file ending in .jsonl, .csv or .parquet", str(path))
     keys = None if source_key is None else {source_key}
     if keys is None and not probes:
-        keys = {key for key, source in store.sources() if not is_probe(source)}
+        keys = {key for key, source in store.sources(trials=True) if not is_probe(source)}
     count = 0
 
     def counted() -> Iterator[dict[str, Any]]:
@@ -81,10 +81,10 @@ def export_cells(
 
 def results_on_copies(store: Store, source_keys: Iterable[str]) -> int:
     """How many results of these judges are on perturbed copies."""
-    c = schema.cells.c
+    c = schema.results.c
     query = (
         select(func.count())
-        .select_from(schema.cells)
+        .select_from(schema.results)
         .where(c.source_key.in_(list(source_keys)), c.variant != "original")
     )
     with reading(store.engine) as connection:
@@ -92,26 +92,29 @@ def results_on_copies(store: Store, source_keys: Iterable[str]) -> int:
 
 
 def _rows(store: Store, source_keys: set[str] | None, *, copies: bool) -> Iterator[dict[str, Any]]:
-    cells, runs, sources = schema.cells, schema.runs, schema.sources
+    r, items, criteria = schema.results.c, schema.items.alias(), schema.items.alias()
+    sources = schema.sources
     query = (
         select(
-            cells,
-            runs.c.run_id, runs.c.task, runs.c.system, runs.c.case_key, runs.c.success,
-            schema.criteria.c.criterion_id, sources.c.record, sources.c.evaluator, sources.c.model,
+            r.item_key.label("run_key"), r.variant, r.criterion_key, r.source_key, r.repeat,
+            r.status, r.label, r.value, r.tries, r.detail, items.c.id.label("run_id"),
+            items.c.task, func.coalesce(items.c.system, sources.c.name).label("system"),
+            items.c.case_key, items.c.success, criteria.c.id.label("criterion_id"),
+            sources.c.record, sources.c.evaluator, sources.c.name.label("model"),
         )
-        .join(runs, runs.c.run_key == cells.c.run_key)
-        .join(sources, sources.c.source_key == cells.c.source_key)
-        .join(schema.criteria, schema.criteria.c.criterion_key == cells.c.criterion_key)
+        .join(items, items.c.item_key == r.item_key)
+        .join(sources, sources.c.source_key == r.source_key)
+        .join(criteria, criteria.c.item_key == r.criterion_key)
         .order_by(
-            cells.c.source_key, runs.c.run_id, cells.c.run_key, cells.c.variant,
-            schema.criteria.c.criterion_id, cells.c.criterion_key, cells.c.repeat,
+            r.source_key, items.c.id, r.item_key, r.variant,
+            criteria.c.id, r.criterion_key, r.repeat,
         )
     )  # fmt: skip
     ways: dict[str, str] = {}
     if source_keys is not None:
-        query = query.where(cells.c.source_key.in_(sorted(source_keys)))
+        query = query.where(r.source_key.in_(sorted(source_keys)))
     if not copies:
-        query = query.where(cells.c.variant == "original")
+        query = query.where(r.variant == "original")
     with reading(store.engine) as connection:
         for row in connection.execution_options(yield_per=_CHUNK).execute(query):
             detail = decode(row.detail, f"the result of run {row.run_key[:12]}")

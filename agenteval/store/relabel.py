@@ -20,7 +20,7 @@ from agenteval.records import Criterion
 from agenteval.store import rows, schema
 
 _CHUNK = 1000
-_CELL = ("source_key", "run_key", "variant", "criterion_key", "repeat")
+_CELL = ("source_key", "item_key", "variant", "criterion_key", "repeat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ def relabel(connection: Connection, old: Criterion, new: Criterion, key: str) ->
     Ratings that cannot be made anew are taken out, so that they are judged again: parts whose
     probabilities were not stored, values of a judge that took the order for unknown.
     """
-    c = schema.cells.c
-    query = select(schema.cells).where(c.criterion_key == key)
+    c = schema.results.c
+    query = select(schema.results).where(c.criterion_key == key)
     same_cell = [c[name] == bindparam(f"of_{name}") for name in _CELL]
-    change = update(schema.cells).where(*same_cell)
-    take_out = delete(schema.cells).where(*same_cell)
+    change = update(schema.results).where(*same_cell)
+    take_out = delete(schema.results).where(*same_cell)
     changed: list[dict[str, Any]] = []
     dropped: list[dict[str, Any]] = []
     for row in connection.execute(query).all():
@@ -97,7 +97,7 @@ def _remade(row: Any, old: Criterion, new: Criterion) -> tuple[str | None, float
         return worst, 0.0 if new.ordered else None
     if row.status != "scored":
         return None
-    detail = rows.decode(row.detail, f"the result of run {row.run_key[:12]}")
+    detail = rows.decode(row.detail, f"the result of run {row.item_key[:12]}")
     parts = detail.get("evidence", {}).get("parts")
     if isinstance(parts, dict):
         masses = detail["evidence"].get("probabilities", {})
@@ -145,8 +145,8 @@ def corrected(
 ) -> Sequence[tuple[Criterion, Criterion]]:
     """(stored, given) of the criteria that are stored with another order."""
     wanted = {criterion.sha256: criterion for criterion in criteria}
-    c = schema.criteria.c
-    query = select(c.criterion_key, c.record).where(c.criterion_key.in_(wanted))
+    c = schema.items.c
+    query = select(c.item_key, c.body).where(c.item_key.in_(wanted))
     stored = [
         (Criterion.model_validate(rows.decode(record, f"the criterion {key[:12]}")), wanted[key])
         for key, record in connection.execute(query)

@@ -30,7 +30,7 @@ from agenteval.records.score import FailureStatus, ScoreStatus
 from agenteval.store import schema
 
 # ASCII: a lone surrogate in a reply would otherwise stop the driver.
-encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
+encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 
 # Fields kept in `detail`, with the default that is left out.
 _SCORE_DETAIL: dict[str, Any] = {
@@ -58,88 +58,93 @@ def case_key(run: Run) -> str:
 
 
 def run_row(run: Run, view: View, used: float) -> dict[str, Any]:
-    """Row of the table runs. `used` is the time of registering, in seconds since the epoch."""
+    """Item of a run as a judge sees it. `used`: time of registering, seconds since the epoch."""
+    body = {
+        "problem": text(view.problem),
+        "trajectory": text(view.trajectory),
+        "reference_shown": view.reference is not None,
+    }
     return {
-        "run_key": view.sha256,
-        "run_id": text(run.id),
+        "item_key": view.sha256,
+        "kind": "run",
+        "id": text(run.id),
         "task": text(run.task),
         "system": text(run.system),
         "case_key": case_key(run),
         "success": None if run.success is None else int(run.success),
-        "problem": text(view.problem),
-        "trajectory": text(view.trajectory),
-        "reference_shown": int(view.reference is not None),
-        "used": used,
         "origin": view.origin,
+        "used": used,
+        "body": encode(body),
     }
 
 
 def criterion_row(criterion: Criterion, used: float) -> dict[str, Any]:
-    """Row of the table criteria."""
+    """Item of a criterion, or of a measure."""
     return {
-        "criterion_key": criterion.sha256,
-        "criterion_id": text(criterion.id),
-        "record": encode(criterion.model_dump(mode="json")),
+        "item_key": criterion.sha256,
+        "kind": "criterion",
+        "id": text(criterion.id),
         "used": used,
+        "body": encode(criterion.model_dump(mode="json")),
     }
 
 
 def source_row(source: Source, used: float) -> dict[str, Any]:
-    """Row of the table sources."""
+    """Source that is a judge."""
     return {
         "source_key": source.sha256,
         "evaluator": text(source.evaluator),
-        "model": text(source.model),
+        "name": text(source.model),
         "record": encode(source.model_dump(mode="json")),
         "used": used,
     }
 
 
 def call_row(call_id: str, key: CellKey, call: CallRecord) -> dict[str, Any]:
-    """Row of the table calls; run, variant, source and repeat are those of `key`."""
+    """Call of a judge; item, variant, source and repeat are those of `key`."""
     usage = call.usage
     return {
         "call_id": call_id,
-        "run_key": key.run,
-        "variant": key.variant,
         "source_key": key.source,
+        "item_key": key.run,
+        "variant": key.variant,
         "repeat": key.repeat,
-        "record": encode(call.model_dump(mode="json")),
         "requests": usage.requests,
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
         "cost": usage.cost,
+        "record": encode(call.model_dump(mode="json")),
     }
 
 
-def cell_row(call_id: str, result: Result, attempt: int) -> dict[str, Any]:
-    """Row of the table cells."""
+def result_row(call_id: str, result: Result, attempt: int) -> dict[str, Any]:
+    """Row of the table results."""
     key = result.key
     score = result if isinstance(result, Score) else None
     own = vars(result)
     fields = _SCORE_DETAIL if score else _FAILURE_DETAIL
     detail = {n: v for n, default in fields.items() if (v := own[n]) != default}
     return {
-        "run_key": key.run,
+        "source_key": key.source,
+        "item_key": key.run,
         "variant": key.variant,
         "criterion_key": key.criterion,
-        "source_key": key.source,
         "repeat": key.repeat,
         "status": result.status,
         "label": text(score.label) if score and score.label is not None else None,
         "value": score.value if score else None,
-        "detail": encode(detail),
         "tries": 1,
         "attempt": attempt,
         "call_id": call_id,
+        "detail": encode(detail),
     }
 
 
 def to_result(row: Any) -> Result:
-    """Score or Failure of a row of cells with its criterion_id; StoreError for a damaged row."""
+    """Score or Failure of a row of results with its criterion_id; StoreError for a damaged row."""
     fields = {
         "key": {
-            "run": row.run_key,
+            "run": row.item_key,
             "variant": row.variant,
             "criterion": row.criterion_key,
             "source": row.source_key,
@@ -147,14 +152,14 @@ def to_result(row: Any) -> Result:
         },
         "criterion_id": row.criterion_id,
         "status": row.status,
-        **decode(row.detail, f"the result of run {row.run_key[:12]}"),
+        **decode(row.detail, what := f"the result of run {row.item_key[:12]}"),
     }
     try:
         if ":" in row.status:
             return Failure.model_validate(fields)
         return Score.model_validate({**fields, "label": row.label, "value": row.value})
     except ValidationError as error:
-        raise StoreError(f"the result of run {row.run_key[:12]} is damaged in the store") from error
+        raise StoreError(f"{what} is damaged in the store") from error
 
 
 _SCORES, _FAILURES = frozenset(get_args(ScoreStatus)), frozenset(get_args(FailureStatus))
@@ -193,34 +198,34 @@ def decode(record: str, what: str) -> dict[str, Any]:
 
 # ---- what is written, and what happens to a row that is there already ----------------------------
 
-ADD_RUN = insert(schema.runs)
+ADD_RUN = insert(schema.items)
 ADD_RUN = ADD_RUN.on_conflict_do_update(
-    index_elements=["run_key"],
+    index_elements=["item_key"],
     # Labels may be mended later without asking a judge again.
     set_={c: ADD_RUN.excluded[c] for c in ("task", "system", "success", "used")},
 )
-ADD_CRITERION = insert(schema.criteria)
-ADD_CRITERION = ADD_CRITERION.on_conflict_do_update(
-    index_elements=["criterion_key"],
-    # What does not reach the judge (provenance, expected directions) follows the last file used.
-    set_={c: ADD_CRITERION.excluded[c] for c in ("record", "used")},
+ADD_ITEM = insert(schema.items)
+ADD_ITEM = ADD_ITEM.on_conflict_do_update(
+    index_elements=["item_key"],
+    # What is outside the hash (names, provenance, expected directions) follows the last file used.
+    set_={c: ADD_ITEM.excluded[c] for c in ("id", "used", "body")},
 )
 ADD_SOURCE = insert(schema.sources)
 ADD_SOURCE = ADD_SOURCE.on_conflict_do_update(
     index_elements=["source_key"], set_={"used": ADD_SOURCE.excluded.used}
 )
 ADD_CALL = insert(schema.calls)
-ADD_CELL = insert(schema.cells)
-ADD_CELL = ADD_CELL.on_conflict_do_update(
-    index_elements=["source_key", "run_key", "variant", "criterion_key", "repeat"],
+ADD_RESULT = insert(schema.results)
+ADD_RESULT = ADD_RESULT.on_conflict_do_update(
+    index_elements=["source_key", "item_key", "variant", "criterion_key", "repeat"],
     set_={
         **{
-            c: ADD_CELL.excluded[c]
-            for c in ("status", "label", "value", "detail", "attempt", "call_id")
+            c: ADD_RESULT.excluded[c]
+            for c in ("status", "label", "value", "attempt", "call_id", "detail")
         },
-        "tries": schema.cells.c.tries + 1,
+        "tries": schema.results.c.tries + 1,
     },
-    where=schema.cells.c.status.contains(":"),  # a Failure may be replaced, a Score never
+    where=schema.results.c.status.contains(":"),  # a Failure may be replaced, a Score never
 )
 ADD_REPLY = insert(schema.replies)
 ADD_REPLY = ADD_REPLY.on_conflict_do_update(

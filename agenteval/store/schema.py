@@ -6,7 +6,6 @@ from sqlalchemy import (
     Column,
     Float,
     ForeignKey,
-    ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
@@ -15,11 +14,12 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    text,
 )
 
 # What the file is, told by its header: PRAGMA application_id and user_version.
 APPLICATION_ID = 0x61676576  # "agev"
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 metadata = MetaData()
 
@@ -30,76 +30,100 @@ meta = Table(
     Column("value", LargeBinary, nullable=False),
 )
 
-# One row per view of a run: what a judge saw, and what analysis needs to know of the run.
-runs = Table(
-    "runs",
+# What was begun, from before its first result on; `finished` when all of it is stored.
+experiments = Table(
+    "experiments",
     metadata,
-    Column("run_key", String, primary_key=True),  # sha256 of the view
-    Column("run_id", String, nullable=False),
-    Column("task", String, nullable=False),
-    Column("system", String, nullable=False),
-    Column("case_key", String, nullable=False),  # sha256 of the input: runs on one case share it
-    Column("success", Integer),  # 1, 0 or NULL
-    Column("problem", Text, nullable=False),
-    Column("trajectory", Text, nullable=False),
-    Column("reference_shown", Integer, nullable=False),
-    Column("used", Float, nullable=False),  # last registered, seconds since 1970: tells versions
-    Column("origin", String),  # run_key of the original, for a perturbed copy
+    Column("experiment_key", String, primary_key=True),  # hash of source and plan
+    Column("source_key", String, nullable=False),  # registered a moment later
+    Column("evaluator", String, nullable=False),
+    Column("name", String, nullable=False),  # of the source
+    Column("lock", String, nullable=False),  # what its worker holds, see Store.lock
+    Column("plan", Text, nullable=False),  # JSON: what is planned, as products
+    Column("begun", Float, nullable=False),  # seconds since 1970, as all times here
+    Column("finished", Float),
 )
+Index("experiments_by_source", experiments.c.source_key)
 
-criteria = Table(
-    "criteria",
-    metadata,
-    Column("criterion_key", String, primary_key=True),
-    Column("criterion_id", String, nullable=False),
-    Column("record", Text, nullable=False),  # Criterion as JSON
-    Column("used", Float, nullable=False),
-)
-
+# Who gives results: a judge, a finder of errors, an agent under test by one evaluator.
 sources = Table(
     "sources",
     metadata,
     Column("source_key", String, primary_key=True),
     Column("evaluator", String, nullable=False),
-    Column("model", String, nullable=False),
+    Column("name", String, nullable=False),  # of the model or agent
+    Column("system_key", String),  # sha256 of an agent under test or finder; NULL for a judge
     Column("record", Text, nullable=False),  # Source as JSON
     Column("used", Float, nullable=False),
 )
 
-# One request (or one embedded computation) and what it took; it covers several cells.
+# What results are about and what they say: runs (one row for each view: what a judge saw), cases,
+# traces, and criteria. The long text stands last: SQLite reads a row from the left and leaves a
+# long end on its own pages.
+items = Table(
+    "items",
+    metadata,
+    Column("item_key", String, primary_key=True),  # sha256 of the content
+    Column("kind", String, nullable=False),  # "run", "case" or "criterion"
+    Column("id", String, nullable=False),
+    Column("task", String),
+    Column("system", String),  # that made a run; of a case, the source did the work
+    Column("case_key", String),  # what stands on one input shares it: the unit of intervals
+    Column("success", Integer),  # 1, 0 or NULL
+    Column("origin", String),  # item_key of the original, for a perturbed copy
+    Column("used", Float, nullable=False),  # last registered: tells versions apart
+    Column("body", Text, nullable=False),  # JSON
+)
+
+# One request of a judge, which covers several results, or one attempt of an agent, repeated ones
+# in one row. An attempt has a status, a request has none. The record of an attempt is its log, for
+# good; the verdict beside it can be made again from the log.
 calls = Table(
     "calls",
     metadata,
     Column("call_id", String, primary_key=True),
-    Column("run_key", String, ForeignKey("runs.run_key"), nullable=False),
-    Column("variant", String, nullable=False),
     Column("source_key", String, ForeignKey("sources.source_key"), nullable=False),
+    Column("item_key", String, ForeignKey("items.item_key"), nullable=False),
+    Column("variant", String, nullable=False),
     Column("repeat", Integer, nullable=False),
-    Column("record", Text, nullable=False),  # CallRecord as JSON
-    Column("requests", Integer, nullable=False),
+    Column("status", String),  # "done", or a Failure's status with a colon
+    Column("outcome", String),  # a word of the checker
+    Column("tries", Integer),  # attempts so far, failed ones included
+    Column("started", Float),
+    Column("ended", Float),
+    Column("requests", Integer),  # these four: sums over all attempts
     Column("prompt_tokens", Integer),
     Column("completion_tokens", Integer),
     Column("cost", Float),
+    Column("check_key", String),  # sha256 of the checker that gave outcome and verdict
+    Column("verdict", Text),  # JSON
+    Column("record", Text, nullable=False),  # CallRecord, or the log of an attempt, as JSON
 )
 Index("calls_by_source", calls.c.source_key)
+Index(
+    "attempts", calls.c.source_key, calls.c.item_key, calls.c.repeat,
+    unique=True, sqlite_where=text("status IS NOT NULL"),
+    postgresql_where=text("status IS NOT NULL"),
+)  # fmt: skip
 
-# One result. A Score has a value or says why it has none; a Failure has a status with a colon.
-cells = Table(
-    "cells",
+# One rating: a Score has a value or says why it has none, a Failure has a status with a colon. Of
+# an attempt there is one for each measure of its evaluator.
+results = Table(
+    "results",
     metadata,
-    Column("run_key", String, ForeignKey("runs.run_key"), nullable=False),
-    Column("variant", String, nullable=False),
-    Column("criterion_key", String, ForeignKey("criteria.criterion_key"), nullable=False),
     Column("source_key", String, ForeignKey("sources.source_key"), nullable=False),
+    Column("item_key", String, ForeignKey("items.item_key"), nullable=False),
+    Column("variant", String, nullable=False),
+    Column("criterion_key", String, ForeignKey("items.item_key"), nullable=False),
     Column("repeat", Integer, nullable=False),
     Column("status", String, nullable=False),
     Column("label", String),
-    Column("value", Float),
-    Column("detail", Text, nullable=False),  # the rest of the Score or Failure as JSON
+    Column("value", Float),  # 0 (worst) to 1 (best)
     Column("tries", Integer, nullable=False, default=1),  # calls so far, this result included
     Column("attempt", Integer, nullable=False, default=0),  # content failures asked anew before
     Column("call_id", String, ForeignKey("calls.call_id"), nullable=False),
-    PrimaryKeyConstraint("source_key", "run_key", "variant", "criterion_key", "repeat"),
+    Column("detail", Text, nullable=False),  # the rest of the Score or Failure as JSON
+    PrimaryKeyConstraint("source_key", "item_key", "variant", "criterion_key", "repeat"),
 )
 
 # Paid replies by the hash of their request, so that nothing is paid for twice.
@@ -108,50 +132,4 @@ replies = Table(
     metadata,
     Column("key", String, primary_key=True),
     Column("reply", Text, nullable=False),  # JSON
-)
-
-# A test case of an evaluator that puts agents to work (planning, workflows).
-cases = Table(
-    "cases",
-    metadata,
-    Column("evaluator", String, nullable=False),
-    Column("case_key", String, nullable=False),  # sha256 of the case, whatever suite it stands in
-    Column("case_id", String, nullable=False),
-    Column("body", Text, nullable=False),  # the case as JSON
-    PrimaryKeyConstraint("evaluator", "case_key"),
-)
-
-systems = Table(
-    "systems",
-    metadata,
-    Column("system_key", String, primary_key=True),  # sha256 of the agent under test
-    Column("name", String, nullable=False),
-    Column("parameters", Text, nullable=False),  # JSON
-)
-
-# One attempt of one agent at one case. The log is what happened, for good; the verdict beside it
-# can be made again from the log. What is small stands before the log: SQLite reads a row from the
-# left and leaves a long log on its own pages.
-trials = Table(
-    "trials",
-    metadata,
-    Column("evaluator", String, nullable=False),
-    Column("system_key", String, ForeignKey("systems.system_key"), nullable=False),
-    Column("case_key", String, nullable=False),
-    Column("trial", Integer, nullable=False),
-    Column("case_id", String, nullable=False),
-    Column("status", String, nullable=False),  # "done", or a Failure's status with a colon
-    Column("outcome", String),
-    Column("check_key", String),  # sha256 of the checker that gave outcome and verdict
-    Column("tries", Integer, nullable=False),  # attempts so far, failed ones included
-    Column("started", Float),  # seconds since 1970, of the last attempt
-    Column("ended", Float),
-    Column("requests", Integer),  # these four: sums over all attempts
-    Column("prompt_tokens", Integer),
-    Column("completion_tokens", Integer),
-    Column("cost", Float),
-    Column("verdict", Text),  # JSON
-    Column("log", Text, nullable=False),  # JSON
-    PrimaryKeyConstraint("evaluator", "system_key", "case_key", "trial"),
-    ForeignKeyConstraint(["evaluator", "case_key"], ["cases.evaluator", "cases.case_key"]),
 )

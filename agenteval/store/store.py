@@ -34,12 +34,13 @@ from agenteval.store.connect import (
     writing,
 )
 from agenteval.store.lock import experiment_lock
-from agenteval.store.migrations import prepare
+from agenteval.store.prepare import prepare
 from agenteval.store.relabel import Relabelled, corrected, relabel
 from agenteval.store.replies import Replies
 from agenteval.store.writer import GroupWriter, Waiter, Writes
 
 _CHUNK = 1000  # runs registered in one transaction, so that memory stays bounded
+_TEXTS = 400  # long texts read at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class CellState:
 class Store:
     """Open with a path (created when absent). Close it, or use it as a context manager.
 
-    Raises StoreRefused for a file that is no store, damaged, of a newer version or (unless
+    Raises StoreRefused for a file that is no store, damaged, of another version or (unless
     `create=False`) not to be written, StoreError when it cannot be opened, InputError for a URL,
     NoStoreYet with `create=False` when there is none, or nothing in it.
     """
@@ -149,7 +150,7 @@ class Store:
         relabelled = self.relabel(criteria)
         now = time.time()
         known: Writes = [
-            (rows.ADD_CRITERION, [rows.criterion_row(c, now) for c in criteria]),
+            (rows.ADD_ITEM, [rows.criterion_row(c, now) for c in criteria]),
             (rows.ADD_SOURCE, [rows.source_row(source, now)]),
         ]
         self.submit(known).result()
@@ -174,7 +175,7 @@ class Store:
                 changed = []
                 for old, new in corrected(connection, criteria):
                     changed.append(relabel(connection, old, new, new.sha256))
-                    connection.execute(rows.ADD_CRITERION, rows.criterion_row(new, time.time()))
+                    connection.execute(rows.ADD_ITEM, rows.criterion_row(new, time.time()))
                 return changed
         except SQLAlchemyError as error:
             raise store_error(error, self.engine) from error
@@ -196,9 +197,9 @@ class Store:
     def _states(
         self, source: Source, variant: str | None
     ) -> Iterator[tuple[str, str, str, int, CellState]]:
-        c = schema.cells.c
+        c = schema.results.c
         query = select(
-            c.run_key, c.variant, c.criterion_key, c.repeat, c.status, c.tries, c.attempt
+            c.item_key, c.variant, c.criterion_key, c.repeat, c.status, c.tries, c.attempt
         ).where(c.source_key == source.sha256)
         if variant is not None:
             query = query.where(c.variant == variant)
@@ -248,7 +249,7 @@ class Store:
         call_id = uuid.uuid4().hex
         writes: Writes = [
             (rows.ADD_CALL, [rows.call_row(call_id, key, call)]),
-            (rows.ADD_CELL, [rows.cell_row(call_id, r, attempt) for r in results]),
+            (rows.ADD_RESULT, [rows.result_row(call_id, r, attempt) for r in results]),
         ]
         fresh = self._replies.take(call.replies)
         if not fresh:
@@ -258,13 +259,13 @@ class Store:
         return unit
 
     def results(self, source_key: str, *, variant: str | None = None) -> Iterator[Result]:
-        """Stored results of a source, ordered by run, variant, criterion, repeat."""
-        c = schema.cells.c
+        """Stored results of a source, ordered by item, variant, criterion, repeat."""
+        c, criteria = schema.results.c, schema.items
         query = (
-            select(schema.cells, schema.criteria.c.criterion_id)
-            .join(schema.criteria, schema.criteria.c.criterion_key == c.criterion_key)
+            select(schema.results, criteria.c.id.label("criterion_id"))
+            .join(criteria, criteria.c.item_key == c.criterion_key)
             .where(c.source_key == source_key)
-            .order_by(c.run_key, c.variant, c.criterion_key, c.repeat)
+            .order_by(c.item_key, c.variant, c.criterion_key, c.repeat)
         )
         if variant is not None:
             query = query.where(c.variant == variant)
@@ -273,17 +274,17 @@ class Store:
                 yield rows.to_result(row)
 
     def cells(self, source_key: str, *, variant: str | None = None) -> Iterator[tuple[Any, ...]]:
-        """Plain columns of every cell of a source: run key, variant, criterion key, repeat,
+        """Plain columns of every result of a source: item key, variant, criterion key, repeat,
         status, label, value, detail (JSON text); `rows.cell_detail` checks and reads one. Ordered
         by the first four; for large tables."""
-        c = schema.cells.c
+        c = schema.results.c
         query = (
             select(
-                c.run_key, c.variant, c.criterion_key, c.repeat,
+                c.item_key, c.variant, c.criterion_key, c.repeat,
                 c.status, c.label, c.value, c.detail,
             )
             .where(c.source_key == source_key)
-            .order_by(c.run_key, c.variant, c.criterion_key, c.repeat)
+            .order_by(c.item_key, c.variant, c.criterion_key, c.repeat)
         )  # fmt: skip
         if variant is not None:
             query = query.where(c.variant == variant)
@@ -291,33 +292,92 @@ class Store:
             for row in connection.execution_options(yield_per=10_000).execute(query):
                 yield tuple(row)
 
-    def sources(self) -> list[tuple[str, Source]]:
-        """(key, Source) of everything in the store, the one used last at the end."""
+    def sources(self, *, trials: bool = False) -> list[tuple[str, Source]]:
+        """(key, Source) of every judge, the one used last at the end; with `trials` of every agent
+        under test and finder as well, each under its evaluator."""
         c = schema.sources.c
         query = select(c.source_key, c.record).order_by(c.used, c.source_key)
+        if not trials:
+            query = query.where(c.system_key.is_(None))
         with reading(self.engine) as connection:
-            return [(k, _source(k, r)) for k, r in connection.execute(query)]
+            return [
+                (k, Source.model_validate(rows.decode(r, f"the source {k[:12]}")))
+                for k, r in connection.execute(query)
+            ]
+
+    def name_of(self, source_key: str) -> str:
+        """Name of a source: that of the judge's model, of the agent or finder; "" if unknown."""
+        c = schema.sources.c
+        query = select(c.name).where(c.source_key == source_key)
+        with reading(self.engine) as connection:
+            return connection.execute(query).scalar_one_or_none() or ""
 
     def criteria_of(self, source_key: str) -> dict[str, Criterion]:
-        """Criteria that a source has judged, by content hash, the ones used last at the end."""
-        used = select(schema.cells.c.criterion_key).where(schema.cells.c.source_key == source_key)
-        c = schema.criteria.c
+        """Criteria that a source has results on, by content hash, the ones used last at the end.
+
+        Those of a trial are the measures of its evaluator.
+        """
+        r, c = schema.results.c, schema.items.c
+        used = select(r.criterion_key).where(r.source_key == source_key)
         query = (
-            select(c.criterion_key, c.record)
-            .where(c.criterion_key.in_(used))
-            .order_by(c.used, literal_column("criteria.rowid"))
+            select(c.item_key, c.body)
+            .where(c.item_key.in_(used))
+            .order_by(c.used, literal_column("items.rowid"))
         )
         with reading(self.engine) as connection:
-            return {k: _criterion(k, r) for k, r in connection.execute(query)}
+            return {
+                k: Criterion.model_validate(rows.decode(body, f"the criterion {k[:12]}"))
+                for k, body in connection.execute(query)
+            }
 
     def runs(self) -> dict[str, dict[str, Any]]:
-        """Rows of the table runs, without the long texts, by run key; used last at the end."""
-        c = schema.runs.c
-        query = select(
-            c.run_key, c.run_id, c.task, c.system, c.case_key, c.success, c.origin
-        ).order_by(c.used, literal_column("runs.rowid"))
+        """Runs by key, used last at the end: run_id, task, system, case_key, success, origin."""
+        return self._items(("run",))
+
+    def items(self) -> dict[str, dict[str, Any]]:
+        """What results are about, as `runs`. Of a case run_id is its id, task is "", and system is
+        None: the source did the work."""
+        return self._items(("run", "case"))
+
+    def newest_criteria(self, source_key: str) -> dict[str, Criterion]:
+        """Of the criteria that a source has results on, the version used last of each id, by
+        content hash: old and new never mix."""
+        known = self.criteria_of(source_key)
+        newest = {criterion.id: key for key, criterion in known.items()}
+        return {key: c for key, c in known.items() if newest[c.id] == key}
+
+    def _items(self, kinds: Sequence[str]) -> dict[str, dict[str, Any]]:
+        c = schema.items.c
+        query = (
+            select(
+                c.item_key, c.id.label("run_id"), c.task, c.system, c.case_key, c.success, c.origin
+            )
+            .where(c.kind.in_(kinds))
+            .order_by(c.used, literal_column("items.rowid"))
+        )
         with reading(self.engine) as connection:
-            return {row.run_key: dict(row._mapping) for row in connection.execute(query)}
+            return {row.item_key: dict(row._mapping) for row in connection.execute(query)}
+
+    def judged(self, source_key: str, *, variant: str | None = None) -> set[str]:
+        """Keys of the items that a source has results on."""
+        c = schema.results.c
+        query = select(c.item_key).where(c.source_key == source_key).distinct()
+        if variant is not None:
+            query = query.where(c.variant == variant)
+        with reading(self.engine) as connection:
+            return set(connection.execute(query).scalars())
+
+    def bodies(self, keys: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Key and body of items, in the order of the keys, some hundreds at a time: of a run its
+        problem, trajectory and reference_shown. Raises StoreError for a damaged one."""
+        c = schema.items.c
+        left = iter(keys)
+        while part := list(islice(left, _TEXTS)):
+            query = select(c.item_key, c.body).where(c.item_key.in_(part))
+            with reading(self.engine) as connection:
+                bodies = {row.item_key: row.body for row in connection.execute(query)}
+            for key in part:
+                yield key, rows.decode(bodies[key], f"the item {key[:12]}")
 
     def models(self, source_key: str) -> dict[str, int]:
         """How many calls of a source were answered by which model, as endpoints name themselves.
@@ -368,14 +428,6 @@ class Store:
         cannot hold (NaN or infinity in its numbers) is not kept.
         """
         self._replies.put(key, reply)
-
-
-def _source(key: str, record: str) -> Source:
-    return Source.model_validate(rows.decode(record, f"the source {key[:12]}"))
-
-
-def _criterion(key: str, record: str) -> Criterion:
-    return Criterion.model_validate(rows.decode(record, f"the criterion {key[:12]}"))
 
 
 def _call_of(result: Result) -> tuple[str, str, str, int]:

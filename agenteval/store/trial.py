@@ -1,17 +1,30 @@
 """Trials, their cases and systems as records, and as rows of the store.
 
-The store knows no evaluator: a case, a system, a log and a verdict are JSON objects with a key.
+The store knows no evaluator: a case, a system, a log and a verdict are JSON objects with a key. A
+trial is a call, its log, and one result for each measure of its evaluator.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, JsonValue, ValidationError, model_validator
 
 from agenteval.errors import StoreError
-from agenteval.records import FailureStatus, Record, Usage
+from agenteval.records import (
+    CellKey,
+    Criterion,
+    Failure,
+    FailureStatus,
+    Record,
+    Result,
+    Score,
+    Source,
+    Usage,
+    content_hash,
+)
+from agenteval.records.score import ScoreStatus
 from agenteval.store import rows
 
 Key = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # a sha256
@@ -21,18 +34,20 @@ Outcome = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
 Json = dict[str, JsonValue]
 _R = TypeVar("_R", bound=Record)
 
-KEY = ("evaluator", "system_key", "case_key", "trial")  # of a trial
 _USAGE = ("requests", "prompt_tokens", "completion_tokens", "cost")
-# ASCII, as everywhere in the store: half a character in a log would stop the driver.
-encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 
 
 class TrialCase(Record):
-    """A test case: `key` is its content hash; `body` is enough to make a report from."""
+    """A test case: `key` is its content hash; `body` is enough to make a report from.
+
+    `unit` is what several cases share that stand on one input, such as the turns of a session: the
+    unit of intervals. By default every case is one.
+    """
 
     key: Key
     id: str
     body: Json
+    unit: str | None = None
 
 
 class TrialSystem(Record):
@@ -43,13 +58,38 @@ class TrialSystem(Record):
     parameters: Json
 
 
+class Measured(Record):
+    """What a trial came to on one measure: a rating, or the status that says why there is none.
+
+    A measure is a criterion that its evaluator defines. `message` explains it.
+    """
+
+    criterion: Criterion
+    status: ScoreStatus | FailureStatus = "scored"
+    label: str | None = None
+    value: float | None = Field(default=None, ge=0, le=1)
+    message: str = ""
+
+    def result(self, key: CellKey) -> Result:
+        """As any other result. Raises ValidationError for a failure with a label or value."""
+        known: dict[str, Any] = {"key": key, "criterion_id": self.criterion.id}
+        known["status"] = self.status
+        if ":" in self.status:
+            if self.label is not None or self.value is not None:
+                raise ValueError(f"a failure ({self.status}) has no value")
+            return Failure.model_validate({**known, "message": self.message})
+        known |= {"label": self.label, "value": self.value}
+        return Score.model_validate({**known, "explanation": self.message or None})
+
+
 class Trial(Record):
     """One attempt of one system at one case.
 
     `status` is "done" when the agent's work came to an end that can be judged (also a bad one), or
     says why there is none. `outcome`, a word such as "pass", and `verdict` are those of the checker
-    `check_key`; a failure has none. `started` and `ended` are seconds since 1970, None when
-    unknown, as is `usage`. As read, `usage` and `tries` cover failed attempts before as well.
+    `check_key`; a failure has none. `results` holds one entry for each measure of the evaluator.
+    `started` and `ended` are seconds since 1970, None when unknown, as is `usage`. As read, `usage`
+    and `tries` cover failed attempts before as well, and `results` are left to `Store.results`.
     """
 
     evaluator: Name
@@ -62,6 +102,7 @@ class Trial(Record):
     outcome: Outcome | None = None
     check_key: Key | None = None
     verdict: Json | None = None
+    results: tuple[Measured, ...] = ()
     started: float | None = None
     ended: float | None = None
     usage: Usage | None = None
@@ -79,45 +120,85 @@ class Trial(Record):
             raise ValueError(f"a failure ({self.status}) has no outcome")
         return self
 
-    def judged(self, check_key: str, outcome: str, verdict: Json | None = None) -> Trial:
+    def judged(
+        self,
+        check_key: str,
+        outcome: str,
+        verdict: Json | None = None,
+        results: Iterable[Measured] = (),
+    ) -> Trial:
         """The same trial with the verdict of a checker. Raises ValidationError for a failure."""
         changed = {"check_key": check_key, "outcome": outcome, "verdict": verdict}
-        return Trial.model_validate({**dict(self), **changed})
+        return Trial.model_validate({**dict(self), **changed, "results": tuple(results)})
+
+    @property
+    def source_key(self) -> str:
+        """Key of its source."""
+        return source_key(self.evaluator, self.system_key)
+
+    @property
+    def call_id(self) -> str:
+        """Key of its row in the table calls."""
+        return content_hash(["trial", self.source_key, self.case_key, self.trial])[:32]
 
 
-def case_row(evaluator: str, case: TrialCase) -> dict[str, Any]:
-    """Row of the table cases. Raises ValueError for NaN or infinity, as all rows do."""
+def source_key(evaluator: str, system_key: str) -> str:
+    """Key (hash) of a system under an evaluator, and of the lock that its worker holds."""
+    return content_hash(["trials", evaluator, system_key])
+
+
+def case_row(case: TrialCase, used: float) -> dict[str, Any]:
+    """Item of a case. Raises ValueError for NaN or infinity, as all rows do."""
     return {
-        "evaluator": evaluator,
-        "case_key": case.key,
-        "case_id": rows.text(case.id),
-        "body": encode(case.body),
+        "item_key": case.key,
+        "kind": "case",
+        "id": rows.text(case.id),
+        "task": "",
+        "case_key": case.key if case.unit is None else content_hash(case.unit),
+        "used": used,
+        "body": rows.encode(case.body),
     }
 
 
-def system_row(system: TrialSystem) -> dict[str, Any]:
-    """Row of the table systems."""
+def system_row(evaluator: str, system: TrialSystem, used: float) -> dict[str, Any]:
+    """Source that is a system under an evaluator."""
+    source = Source(evaluator=evaluator, version=1, model=system.name, parameters=system.parameters)
     return {
+        **rows.source_row(source, used),
+        "source_key": source_key(evaluator, system.key),
         "system_key": system.key,
-        "name": rows.text(system.name),
-        "parameters": encode(system.parameters),
     }
 
 
 def trial_row(trial: Trial) -> dict[str, Any]:
-    """Row of the table trials."""
-    row = dict(trial)
-    usage = row.pop("usage")
-    row.update({name: getattr(usage, name, None) for name in _USAGE})
-    row["case_id"] = rows.text(trial.case_id)
-    row["log"] = encode(trial.log)
-    row["verdict"] = None if trial.verdict is None else encode(trial.verdict)
-    return row
+    """Its row of the table calls."""
+    return {
+        "call_id": trial.call_id,
+        "source_key": trial.source_key,
+        "item_key": trial.case_key,
+        "variant": "original",
+        "repeat": trial.trial,
+        "status": trial.status,
+        "outcome": trial.outcome,
+        "tries": trial.tries,
+        "started": trial.started,
+        "ended": trial.ended,
+        **{name: getattr(trial.usage, name, None) for name in _USAGE},
+        "check_key": trial.check_key,
+        "verdict": None if trial.verdict is None else rows.encode(trial.verdict),
+        "record": rows.encode(trial.log),
+    }
 
 
-def bound(trial: Trial) -> dict[str, Any]:
-    """The trial's key, as the parameters `its_…` of a statement."""
-    return {f"its_{name}": getattr(trial, name) for name in KEY}
+def result_rows(trial: Trial) -> list[dict[str, Any]]:
+    """Its rows of the table results."""
+    call_id, source = trial.call_id, trial.source_key
+    found = []
+    for measured in trial.results:
+        key = CellKey(run=trial.case_key, criterion=measured.criterion.sha256, source=source,
+                      repeat=trial.trial)  # fmt: skip
+        found.append(rows.result_row(call_id, measured.result(key), 0))
+    return found
 
 
 def verdict_row(trial: Trial) -> dict[str, Any]:
@@ -125,35 +206,48 @@ def verdict_row(trial: Trial) -> dict[str, Any]:
     if trial.outcome is None:
         raise ValueError("a trial without an outcome has no verdict to store")
     return {
-        **bound(trial),
+        "its_call_id": trial.call_id,
         "new_outcome": trial.outcome,
         "new_check_key": trial.check_key,
-        "new_verdict": None if trial.verdict is None else encode(trial.verdict),
+        "new_verdict": None if trial.verdict is None else rows.encode(trial.verdict),
     }
 
 
-def to_trial(row: Any) -> Trial:
-    """Trial of a row of trials. Raises StoreError for a damaged row."""
-    what = f"trial {row.trial} of case {row.case_key[:12]}"
-    fields = dict(row._mapping)
-    usage = {name: fields.pop(name) for name in _USAGE}
-    fields["usage"] = None if usage["requests"] is None else usage
-    fields["log"] = rows.decode(row.log, what)
-    fields["verdict"] = None if row.verdict is None else rows.decode(row.verdict, what)
+def to_trial(row: Any, evaluator: str) -> Trial:
+    """Trial of a row of calls with its system_key and the id of its case. Raises StoreError for a
+    damaged row."""
+    what = f"trial {row.repeat} of case {row.item_key[:12]}"
+    usage = {name: getattr(row, name) for name in _USAGE}
+    fields = {
+        "evaluator": evaluator,
+        "system_key": row.system_key,
+        "case_key": row.item_key,
+        "trial": row.repeat,
+        "case_id": row.id,
+        "status": row.status,
+        "log": rows.decode(row.record, what),
+        "outcome": row.outcome,
+        "check_key": row.check_key,
+        "verdict": None if row.verdict is None else rows.decode(row.verdict, what),
+        "started": row.started,
+        "ended": row.ended,
+        "usage": None if usage["requests"] is None else usage,
+        "tries": row.tries,
+    }
     return _valid(Trial, fields, what)
 
 
 def to_case(row: Any) -> TrialCase:
-    """TrialCase of a row of cases. Raises StoreError for a damaged row."""
-    what = f"the case {row.case_key[:12]}"
-    fields = {"key": row.case_key, "id": row.case_id, "body": rows.decode(row.body, what)}
+    """TrialCase of an item. Raises StoreError for a damaged row."""
+    what = f"the case {row.item_key[:12]}"
+    fields = {"key": row.item_key, "id": row.id, "body": rows.decode(row.body, what)}
     return _valid(TrialCase, fields, what)
 
 
 def to_system(row: Any) -> TrialSystem:
-    """TrialSystem of a row of systems. Raises StoreError for a damaged row."""
+    """TrialSystem of a source. Raises StoreError for a damaged row."""
     what = f"the system {row.system_key[:12]}"
-    parameters = rows.decode(row.parameters, what)
+    parameters = rows.decode(row.record, what).get("parameters")
     return _valid(
         TrialSystem, {"key": row.system_key, "name": row.name, "parameters": parameters}, what
     )

@@ -1,31 +1,32 @@
-"""The tables of trials: what agents under test did, and what a checker said of it."""
+"""Trials in the store: what agents under test did, and what a checker said of it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Select, bindparam, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agenteval.errors import StoreError
-from agenteval.records import Usage, content_hash
+from agenteval.records import Usage
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.store import schema
+from agenteval.store import rows, schema
 from agenteval.store.connect import reading
-from agenteval.store.notes import Begun, Grid, Note, begin, finish, short
+from agenteval.store.experiments import Begun, Grid, StoredExperiment, begin, finish, short
 from agenteval.store.trial import (
-    KEY,
     Trial,
     TrialCase,
     TrialSystem,
-    bound,
     case_row,
-    encode,
+    result_rows,
+    source_key,
     system_row,
     to_case,
     to_system,
@@ -33,49 +34,64 @@ from agenteval.store.trial import (
     trial_row,
     verdict_row,
 )
+from agenteval.store.writer import Writes
 
 if TYPE_CHECKING:
     from agenteval.store.store import Store
 
 _CHUNK = 1000  # rows in one transaction or fetched at a time, so that memory stays bounded
 
-_ADD_CASE = insert(schema.cases)
-_ADD_CASE = _ADD_CASE.on_conflict_do_update(
-    index_elements=["evaluator", "case_key"],
-    # What is outside the hash (its name, where it comes from) follows the last suite used.
-    set_={c: _ADD_CASE.excluded[c] for c in ("case_id", "body")},
-)
-_ADD_SYSTEM = insert(schema.systems).on_conflict_do_nothing(index_elements=["system_key"])
-_ADD_TRIAL = insert(schema.trials)
+_calls, _results = schema.calls.c, schema.results.c
+_ADD_TRIAL = insert(schema.calls)
 _NEW = _ADD_TRIAL.excluded
 
 
 def _sum(name: str) -> ColumnElement[Any]:
     """Old plus new, where one that is not known counts as the other (as in Usage)."""
-    old, new = schema.trials.c[name], _NEW[name]
+    old, new = _calls[name], _NEW[name]
     return func.coalesce(old + new, old, new)
 
 
 _ADD_TRIAL = _ADD_TRIAL.on_conflict_do_update(
-    index_elements=list(KEY),
+    index_elements=["call_id"],
     set_={
         **{
             c: _NEW[c]
-            for c in (
-                "case_id", "status", "outcome", "check_key", "started", "ended", "verdict", "log",
-            )
+            for c in ("status", "outcome", "check_key", "started", "ended", "verdict", "record")
         },
         **{c: _sum(c)
            for c in ("tries", "requests", "prompt_tokens", "completion_tokens", "cost")},
     },
-    where=schema.trials.c.status.contains(":"),  # a failure may be replaced, work done never
+    where=_calls.status.contains(":"),  # a failure may be replaced, work done never
 )  # fmt: skip
+_ITS_RESULTS = (
+    _results.source_key == bindparam("its_source"),
+    _results.item_key == bindparam("its_item"),
+    _results.variant == "original",
+    _results.repeat == bindparam("its_repeat"),
+)
+_DROP_RESULTS = delete(schema.results).where(*_ITS_RESULTS)
+_DROP_FAILED = _DROP_RESULTS.where(
+    select(_calls.status)
+    .where(_calls.call_id == bindparam("its_call_id"))
+    .scalar_subquery()
+    .contains(":")
+)
+_ADD_RESULT = insert(schema.results).values(
+    tries=select(_calls.tries).where(_calls.call_id == bindparam("its_call_id")).scalar_subquery()
+)
+_ADD_RESULT = _ADD_RESULT.on_conflict_do_update(
+    index_elements=["source_key", "item_key", "variant", "criterion_key", "repeat"],
+    set_={c: _ADD_RESULT.excluded[c] for c in ("status", "label", "value", "tries", "detail")},
+    where=_results.status.contains(":"),
+)
 
-_IS = [schema.trials.c[name] == bindparam(f"its_{name}") for name in KEY]
-_STATUS = select(schema.trials.c.status).where(*_IS)
-_SET_VERDICT = update(schema.trials).where(*_IS)
-_SET_VERDICT = _SET_VERDICT.values(
-    {name: bindparam(f"new_{name}") for name in ("outcome", "check_key", "verdict")}
+_IS = _calls.call_id == bindparam("its_call_id")
+_STATUS = select(_calls.status).where(_IS)
+_SET_VERDICT = (
+    update(schema.calls)
+    .where(_IS)
+    .values({name: bindparam(f"new_{name}") for name in ("outcome", "check_key", "verdict")})
 )
 
 
@@ -90,7 +106,7 @@ class Trials:
 
         Raises StoreLocked, naming process and host, when another holds it.
         """
-        return self._store.lock(_experiment(evaluator, system_key))
+        return self._store.lock(source_key(evaluator, system_key))
 
     def begin(
         self,
@@ -107,11 +123,12 @@ class Trials:
         """
         pairs = list(work)
         most = max((number for _, number in pairs), default=-1) + 1
-        note = Note(
-            "trials", system.key, system.name, _experiment(lock or evaluator, system.key),
-            (Grid(short(key for key, _ in pairs), most),), evaluator,
+        plan = StoredExperiment(
+            source_key(evaluator, system.key), evaluator, system.name,
+            source_key(lock or evaluator, system.key),
+            (Grid(short(key for key, _ in pairs), most),), system.key,
         )  # fmt: skip
-        begun = begin(self._store, note, idle=not pairs)
+        begun = begin(self._store, plan, idle=not pairs)
         begun.wait()
         return begun
 
@@ -122,14 +139,15 @@ class Trials:
     # -- writing ---------------------------------------------------------------------------------
 
     def add_cases(self, evaluator: str, cases: Iterable[TrialCase]) -> None:
-        """Make cases known; waits until that is durable. Raises StoreError."""
-        left = iter(cases)
-        while chunk := [case_row(evaluator, case) for case in islice(left, _CHUNK)]:
-            self._store.submit([(_ADD_CASE, chunk)]).result()
+        """Make cases of an evaluator known; waits until that is durable. Raises StoreError."""
+        left, now = iter(cases), time.time()
+        while chunk := [case_row(case, now) for case in islice(left, _CHUNK)]:
+            self._store.submit([(rows.ADD_ITEM, chunk)]).result()
 
-    def add_system(self, system: TrialSystem) -> None:
-        """Make a system known; waits until that is durable. Raises StoreError."""
-        self._store.submit([(_ADD_SYSTEM, [system_row(system)])]).result()
+    def add_system(self, evaluator: str, system: TrialSystem) -> None:
+        """Make a system known under an evaluator; waits until it is durable. Raises StoreError."""
+        row = system_row(evaluator, system, time.time())
+        self._store.submit([(rows.ADD_SOURCE, [row])]).result()
 
     async def write_trial(self, trial: Trial) -> None:
         """Store a trial; returns when it is durable.
@@ -142,10 +160,13 @@ class Trials:
 
     def write_trial_soon(self, trial: Trial) -> Future[None]:
         """Queue a trial, as `write_trial`; the future resolves when it is durable."""
-        return self._store.submit([(_ADD_TRIAL, [trial_row(trial)])])
+        return self._store.submit(
+            [(_DROP_FAILED, [_its(trial)]), (_ADD_TRIAL, [trial_row(trial)]), *_measured([trial])]
+        )
 
     def write_verdicts(self, trials: Iterable[Trial]) -> int:
-        """Replace outcome, verdict and check_key of trials that are done; returns their number.
+        """Replace outcome, verdict, check_key and results of trials that are done; returns their
+        number.
 
         The log and all else stay as stored. Each thousand is durable together, so that what the
         iterable computes holds up no other writer. Raises StoreError for a trial that is not
@@ -155,7 +176,12 @@ class Trials:
         left = iter(trials)
         while chunk := list(islice(left, _CHUNK)):
             self._check_done(chunk)
-            self._store.submit([(_SET_VERDICT, [verdict_row(t) for t in chunk])]).result()
+            writes: Writes = [
+                (_SET_VERDICT, [verdict_row(t) for t in chunk]),
+                (_DROP_RESULTS, [_its(t, call=False) for t in chunk]),
+                *_measured(chunk),
+            ]
+            self._store.submit(writes).result()
             count += len(chunk)
         return count
 
@@ -163,7 +189,7 @@ class Trials:
         """What is done stays so: asked before the update, the answer holds during it."""
         with reading(self._store.engine) as connection:
             for trial in trials:
-                if connection.execute(_STATUS, bound(trial)).scalar() != "done":
+                if connection.execute(_STATUS, {"its_call_id": trial.call_id}).scalar() != "done":
                     raise StoreError(
                         f"trial {trial.trial} of case {trial.case_id} by system "
                         f"{trial.system_key[:12]} is not stored as done: it cannot be judged"
@@ -179,12 +205,16 @@ class Trials:
     ) -> Iterator[Trial]:
         """Stored trials, of all cases and systems unless told, ordered by system key, case key and
         number. Raises StoreError for a damaged row."""
-        c = schema.trials.c
-        query = _chosen(select(schema.trials), evaluator, case_keys, system_keys)
-        query = query.order_by(c.evaluator, c.system_key, c.case_key, c.trial)
+        c, sources, items = _calls, schema.sources.c, schema.items.c
+        query = (
+            _chosen(select(schema.calls, sources.system_key, items.id), evaluator, case_keys,
+                    system_keys)
+            .join(schema.items, items.item_key == c.item_key)
+            .order_by(sources.system_key, c.item_key, c.repeat)
+        )  # fmt: skip
         with reading(self._store.engine) as connection:
             for row in connection.execution_options(yield_per=_CHUNK).execute(query):
-                yield to_trial(row)
+                yield to_trial(row, evaluator)
 
     def missing(
         self,
@@ -201,9 +231,9 @@ class Trials:
         every failure. Every case comes once, in the order given, before any comes twice: what is
         stopped early has treated all alike.
         """
-        c = schema.trials.c
-        query = select(c.case_key, c.trial, c.status).where(
-            c.evaluator == evaluator, c.system_key == system_key
+        c = _calls
+        query = select(c.item_key, c.repeat, c.status).where(
+            c.source_key == source_key(evaluator, system_key), c.status.is_not(None)
         )
         with reading(self._store.engine) as connection:
             settled = {
@@ -225,12 +255,10 @@ class Trials:
         A failure counts under its status, which has a colon; work that no checker has seen yet
         under "done".
         """
-        c = schema.trials.c
-        label = func.coalesce(c.outcome, c.status)
-        query = _chosen(
-            select(c.system_key, label, func.count()), evaluator, case_keys, system_keys
-        )
-        query = query.group_by(c.system_key, label).order_by(c.system_key, label)
+        system = schema.sources.c.system_key
+        label = func.coalesce(_calls.outcome, _calls.status)
+        query = _chosen(select(system, label, func.count()), evaluator, case_keys, system_keys)
+        query = query.group_by(system, label).order_by(system, label)
         counts: dict[str, dict[str, int]] = {}
         with reading(self._store.engine) as connection:
             for system, outcome, number in connection.execute(query):
@@ -239,44 +267,62 @@ class Trials:
 
     def usage(self, evaluator: str, system_key: str) -> Usage:
         """Requests, tokens and money of all trials of a system, failed attempts included."""
-        c = schema.trials.c
-        sums = [func.sum(c[name]) for name in ("prompt_tokens", "completion_tokens", "cost")]
-        query = select(func.coalesce(func.sum(c.requests), 0), *sums).where(
-            c.evaluator == evaluator, c.system_key == system_key
-        )
-        with reading(self._store.engine) as connection:
-            requests, prompt, completion, cost = connection.execute(query).one()
-        return Usage(
-            requests=requests, prompt_tokens=prompt, completion_tokens=completion, cost=cost
-        )
+        return self._store.usage(source_key(evaluator, system_key))
 
     def evaluators(self) -> list[str]:
         """Names under which trials are stored, sorted."""
-        c = schema.trials.c
-        query = select(c.evaluator).distinct().order_by(c.evaluator)
+        tried = select(_calls.source_key).where(_calls.status.is_not(None))
+        c = schema.sources.c
+        query = select(c.evaluator).where(c.source_key.in_(tried)).distinct().order_by(c.evaluator)
         with reading(self._store.engine) as connection:
             return list(connection.execute(query).scalars())
 
     def cases(self, evaluator: str) -> Iterator[TrialCase]:
-        """Cases of an evaluator, ordered by key. Raises StoreError for a damaged row."""
-        c = schema.cases.c
-        query = select(schema.cases).where(c.evaluator == evaluator).order_by(c.case_key)
+        """Cases on which there is a trial of an evaluator, ordered by key. Raises StoreError for a
+        damaged row."""
+        tried = _chosen(select(_calls.item_key), evaluator, None, None)
+        c = schema.items.c
+        query = select(schema.items).where(c.item_key.in_(tried)).order_by(c.item_key)
         with reading(self._store.engine) as connection:
             for row in connection.execution_options(yield_per=_CHUNK).execute(query):
                 yield to_case(row)
 
     def systems(self, evaluator: str) -> list[TrialSystem]:
         """Systems that have a trial under an evaluator, ordered by name and key."""
-        c = schema.systems.c
-        tried = select(schema.trials.c.system_key).where(schema.trials.c.evaluator == evaluator)
-        query = select(schema.systems).where(c.system_key.in_(tried)).order_by(c.name, c.system_key)
+        c = schema.sources.c
+        tried = select(_calls.source_key).where(_calls.status.is_not(None))
+        query = (
+            select(schema.sources)
+            .where(c.evaluator == evaluator, c.system_key.is_not(None), c.source_key.in_(tried))
+            .order_by(c.name, c.system_key)
+        )
         with reading(self._store.engine) as connection:
             return [to_system(row) for row in connection.execute(query)]
 
 
-def _experiment(evaluator: str, system_key: str) -> str:
-    """Name (hash) of what a second process must not work on meanwhile."""
-    return content_hash(["trials", evaluator, system_key])
+def distinct(names: Mapping[str, str]) -> dict[str, str]:
+    """Names by key; one that belongs to several keys gets a piece of the key behind it."""
+    often = Counter(names.values())
+    return {k: n if often[n] == 1 else f"{n} [{k[:6]}]" for k, n in names.items()}
+
+
+def _its(trial: Trial, *, call: bool = True) -> dict[str, Any]:
+    """What names a trial's results, and its call, as parameters of a statement."""
+    named = {"its_source": trial.source_key, "its_item": trial.case_key, "its_repeat": trial.trial}
+    return {**named, "its_call_id": trial.call_id} if call else named
+
+
+def _measured(trials: Sequence[Trial]) -> Writes:
+    """The results of trials, and the measures they are on."""
+    now = time.time()
+    measures = {m.criterion.sha256: m.criterion for t in trials for m in t.results}
+    own = [{**row, "its_call_id": t.call_id} for t in trials for row in result_rows(t)]
+    for row in own:
+        del row["tries"]
+    return [
+        (rows.ADD_ITEM, [rows.criterion_row(one, now) for one in measures.values()]),
+        (_ADD_RESULT, own),
+    ]
 
 
 def _chosen(
@@ -285,11 +331,16 @@ def _chosen(
     case_keys: Iterable[str] | None,
     system_keys: Iterable[str] | None,
 ) -> Select[Any]:
-    c = schema.trials.c
-    query = query.where(c.evaluator == evaluator)
-    for column, keys in ((c.case_key, case_keys), (c.system_key, system_keys)):
+    """Of the calls that are trials of an evaluator, with their sources."""
+    sources = schema.sources
+    query = query.join_from(schema.calls, sources, sources.c.source_key == _calls.source_key)
+    query = query.where(
+        sources.c.evaluator == evaluator, sources.c.system_key.is_not(None),
+        _calls.status.is_not(None),
+    )  # fmt: skip
+    for column, keys in ((_calls.item_key, case_keys), (sources.c.system_key, system_keys)):
         if keys is not None:
             # One parameter however many keys there are; SQLite bounds the number of parameters.
-            each = func.json_each(encode(list(keys))).table_valued("value")
+            each = func.json_each(rows.encode(list(keys))).table_valued("value")
             query = query.where(column.in_(select(each.c.value)))
     return query

@@ -102,10 +102,11 @@ def load_ratings(
     scale, a run shown with its reference), only the version used last is taken: old and new never
     mix.
     """
-    runs = store.runs()
+    runs, name = store.items(), store.name_of(source_key)
     wanted_runs = None if run_keys is None else set(run_keys)
     wanted_criteria = None if criterion_keys is None else set(criterion_keys)
-    ids = _criterion_ids(store, source_key, wanted_criteria)
+    known = (store.newest_criteria if criterion_keys is None else store.criteria_of)(source_key)
+    ids = {k: c.id for k, c in known.items() if wanted_criteria is None or k in wanted_criteria}
     one = dict[str | None, str | None]().setdefault  # a label stands in many cells: held once
     by_run: dict[str, list[Rating]] = {}
     for cell in store.cells(source_key, variant="original"):
@@ -120,7 +121,7 @@ def load_ratings(
             run = runs[run_key]
             rating = Rating(
                 run_id=run["run_id"],
-                system=run["system"],
+                system=name if run["system"] is None else run["system"],
                 case=run["case_key"],
                 success=None if run["success"] is None else bool(run["success"]),
                 criterion_id=ids[criterion_key],
@@ -134,14 +135,6 @@ def load_ratings(
             own.append(rating)
     kept = _newest_runs(runs, by_run) if wanted_runs is None else by_run.keys()
     return [r for key, own in by_run.items() if key in kept for r in own]
-
-
-def _criterion_ids(store: Store, source_key: str, wanted: set[str] | None) -> dict[str, str]:
-    """Ids by key of the criteria that are wanted, or of the version used last of every one."""
-    known = {key: criterion.id for key, criterion in store.criteria_of(source_key).items()}
-    if wanted is None:
-        wanted = set({own_id: key for key, own_id in known.items()}.values())
-    return {key: own_id for key, own_id in known.items() if key in wanted}
 
 
 def _newest_runs(runs: Mapping[str, Mapping[str, Any]], judged: Container[str]) -> set[str]:

@@ -29,7 +29,7 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
 
     A copy goes by the id of its original. Raises StoreError for a damaged store.
     """
-    known = store.runs()
+    known, name = store.items(), store.name_of(source_key)
     sources = [source_key] if copies_by is None else [source_key, copies_by]
     judged = {k: c.id for source in sources for k, c in store.criteria_of(source).items()}
     ids = {key: name for key, name in judged.items() if key in criteria}
@@ -51,7 +51,7 @@ def scores_from_store(  # noqa: PLR0913  each narrows the choice
         texts = {
             "run": run["run_id"],
             "case": run["case_key"],
-            "system": run["system"],
+            "system": name if run["system"] is None else run["system"],
             "criterion": ids[criterion_key],
             "variant": variant,
             "status": status,

@@ -25,10 +25,10 @@ both finish; one of two such is killed at work, the other ends, the killed one i
 have everything; of the same experiment one works, and the other ends with 2 and one line that names
 process and host; a killed holder's lock is taken over.
 
-**Files.** Newer versions (with and without a log), texts, other databases, folders, truncated and
-damaged databases, empty and write-protected files: each command ends with 2 and one line, and every
-file is as it was. Stores of older versions, and new ones, are killed at every write of their
-upgrade or making, and made good by the next command.
+**Files.** Newer (with and without a log) and older versions, texts, other databases, folders,
+truncated and damaged databases, empty and write-protected files: each command ends with 2 and one
+line, and every file is as it was. New stores are killed at every write of their making, and made
+good by the next command.
 
 Targets: at least 300 kills, 30 for each of the first five commands, 20 for each of flow and trace,
 60 in commits, 80 in company; nothing corrupt, lost, half or differing; extra calls at most
@@ -183,8 +183,6 @@ def rows_of(measured: Measured, *, quick: bool) -> list[Row]:
         Row("longest refusal, s", f"{pairs.longest_refusal:.2f}"),
         Row("unusable stores refused, unchanged", str(files.refused), "all", not files.wrong),
         Row("write-protected stores read", str(files.read), "all", not files.wrong),
-        Row("upgrades killed and made good", f"{files.upgrades} of {files.upgrade_kills}",
-            "all", files.upgrades == files.upgrade_kills > 0),
         Row("makings of a store killed and made good", str(files.creation_kills),
             "all", files.creation_kills > 0 and not files.wrong),
     ]  # fmt: skip

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 TABLES = {
-    "meta", "runs", "criteria", "sources", "calls", "cells", "replies", "cases", "systems",
-    "trials",
+    "meta", "experiments", "sources", "items", "calls", "results", "replies",
 }  # fmt: skip
 Key = tuple[str, tuple[tuple[str, Any], ...]]  # a table, and columns with values that tell a row
 
@@ -106,7 +105,8 @@ def _examine(
 def _half_calls(db: sqlite3.Connection) -> list[str]:
     """Calls that have another number of results than criteria they were asked for."""
     counted = """SELECT k.call_id, json_array_length(k.record, '$.shown'), count(c.call_id)
-        FROM calls AS k LEFT JOIN cells AS c USING (call_id) GROUP BY k.call_id"""
+        FROM calls AS k LEFT JOIN results AS c USING (call_id) WHERE k.status IS NULL
+        GROUP BY k.call_id"""
     return [
         f"call {call}: {cells} of {shown} results"
         for call, shown, cells in db.execute(counted)
@@ -116,10 +116,10 @@ def _half_calls(db: sqlite3.Connection) -> list[str]:
 
 def _half_verdicts(db: sqlite3.Connection) -> list[str]:
     """Trials of which only a part of the verdict is there, and failures with a verdict."""
-    query = """SELECT case_id, trial FROM trials WHERE
-        (outcome IS NULL) != (check_key IS NULL) OR (outcome IS NULL AND verdict IS NOT NULL)
-        OR (status != 'done' AND outcome IS NOT NULL) OR NOT json_valid(log)
-        OR NOT json_valid(coalesce(verdict, '{}'))"""
+    query = """SELECT id, repeat FROM calls JOIN items USING (item_key) WHERE status IS NOT NULL
+        AND ((outcome IS NULL) != (check_key IS NULL) OR (outcome IS NULL AND verdict IS NOT NULL)
+        OR (status != 'done' AND outcome IS NOT NULL) OR NOT json_valid(record)
+        OR NOT json_valid(coalesce(verdict, '{}')))"""
     return [f"trial {trial} of {case}: half a verdict" for case, trial in db.execute(query)]
 
 

@@ -16,11 +16,7 @@ from benchmarks.crash.checks import TABLES, copied
 from benchmarks.crash.watch import Kill
 from benchmarks.crash.work import Kitchen, works
 from benchmarks.crash.zygote import Ended, Job
-from benchmarks.folders import ROOT
 
-OLD_VERSIONS = (1, 2)
-KEPT = ("cells", "calls", "replies")
-NEWEST = str(SCHEMA_VERSION).encode()
 Content = dict[str, bytes]
 
 
@@ -30,8 +26,6 @@ class Files:
 
     refused: int = 0
     read: int = 0  # a store that may only be read, read
-    upgrades: int = 0
-    upgrade_kills: int = 0
     creation_kills: int = 0
     wrong: list[str] = field(default_factory=list)
 
@@ -57,8 +51,6 @@ def run_files(kitchen: Kitchen, *, quick: bool) -> Files:
         else:
             _refuse(kitchen, files, command, "a file that may not be written", folder, bound=True)
     _without_log(kitchen, files)
-    for version in OLD_VERSIONS[: 1 if quick else None]:
-        _upgrade(kitchen, files, version, every=11 if quick else 1)
     _create(kitchen, files, every=30 if quick else 1)
     return files
 
@@ -68,6 +60,10 @@ def run_files(kitchen: Kitchen, *, quick: bool) -> Files:
 
 def _newer(store: Path) -> None:
     _execute(store, "PRAGMA user_version = 9")
+
+
+def _older(store: Path) -> None:
+    _execute(store, f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
 
 
 def _newer_with_log(store: Path) -> None:
@@ -117,6 +113,7 @@ def _empty(store: Path) -> None:
 
 CASES: dict[str, Callable[[Path], None]] = {
     "a newer version": _newer,
+    "an older version": _older,
     "a newer version with a log": _newer_with_log,
     "a text": _text,
     "another program's database": _foreign,
@@ -224,55 +221,9 @@ def _without_log(kitchen: Kitchen, files: Files) -> None:
         whole = db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     kitchen.finish(work, folder)
     with closing(sqlite3.connect(folder / "s.db")) as db:
-        cells = db.execute("SELECT count(*) FROM cells WHERE status = 'scored'").fetchone()[0]
+        cells = db.execute("SELECT count(*) FROM results WHERE status = 'scored'").fetchone()[0]
     if not whole or cells != kitchen.sizes.judged_cells:
         files.wrong.append(f"a store without its log: whole {whole}, {cells} cells at the end")
-
-
-def _upgrade(kitchen: Kitchen, files: Files, version: int, *, every: int) -> None:
-    """Killed at its n-th write, n = 1, 2, 3 … until it ends: old or new, and made good."""
-    dump = (ROOT / "tests" / "store" / f"version{version}.sql").read_text("utf-8")
-
-    def old() -> Path:
-        folder = kitchen.folder()
-        with closing(sqlite3.connect(folder / "s.db")) as db:
-            db.executescript(dump)
-        return folder
-
-    words = ("show", "--sources", "--json", "--store", "s.db")
-    folder = old()
-    before = _rows(folder / "s.db")
-    done = kitchen.zygote.run(Job(words, str(folder)))
-    want = _rows(folder / "s.db")
-    if done.code != 0 or want["meta"]["version"] != NEWEST:
-        files.wrong.append(f"upgrade of version {version}: {done.err[-300:]}")
-        return
-    steps = done.state["writes"]
-    for at in range(1, steps + 1, every):
-        folder = old()
-        ended = kitchen.zygote.run(Job(words, str(folder), kill=Kill("any_write", at, share=0.5)))
-        about = f"upgrade of version {version}, write {at} of {steps}"
-        if not ended.killed:
-            files.wrong.append(f"{about}: ended with {ended.code}")
-            continue
-        files.upgrade_kills += 1
-        with copied(folder / "s.db") as copy:
-            left = _rows(copy)
-        between = int(left["meta"]["version"]) in range(version, SCHEMA_VERSION + 1)
-        if not between or {k: v for k, v in left.items() if k not in want}:
-            files.wrong.append(f"{about}: left {left['meta']['version']!r} {sorted(left)}")
-        kept = all(_as_stored(left, name) == _as_stored(before, name) for name in KEPT)
-        again = kitchen.zygote.run(Job(words, str(folder)))
-        if not kept or again.code != 0 or again.out != done.out or _rows(folder / "s.db") != want:
-            files.wrong.append(f"{about}: not made good: {again.err[-300:]}")
-        else:
-            files.upgrades += 1
-
-
-def _as_stored(tables: dict[str, dict[Any, Any]], name: str) -> list[Any]:
-    """Rows of a table; of cells without the key of the criterion, which a step makes anew."""
-    rows = tables[name].values()
-    return [(*row[:2], *row[3:]) if name == "cells" else row for row in rows]
 
 
 def _rows(store: Path) -> dict[str, dict[Any, Any]]:

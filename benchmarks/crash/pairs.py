@@ -54,7 +54,7 @@ def _job(kitchen: Kitchen, work: Work, folder: Path, seed: int) -> Job:
 def _cells(folder: Path) -> dict[str, int]:
     """Number of scored cells by judge."""
     with closing(sqlite3.connect(folder / "s.db")) as db:
-        rows = db.execute("SELECT source_key, status FROM cells").fetchall()
+        rows = db.execute("SELECT source_key, status FROM results").fetchall()
     return dict(Counter(source for source, status in rows if status == "scored"))
 
 

@@ -273,7 +273,7 @@ def _watch_units(log: Path) -> None:
             [table, told]
             for statement, many in writes
             for table in [_table_of(statement)]
-            if table != "meta"  # the note of an open experiment goes when all of it is there
+            if table != "experiments"  # one that is open gives way to a larger one
             for row in many
             if (told := _told(row, keys[table]))
         ]

@@ -33,8 +33,8 @@ OLD = b"the file as it was before\n"
 _CHANGES = re.compile(
     rb'("(?:seconds|started|ended|at|requests|prompt_tokens|completion_tokens|cost)": ?)[^,}\s]+'
 )
-_TRIALS = """SELECT evaluator, system_key, case_key, trial, case_id, status, outcome, check_key,
-    tries, log, verdict FROM trials ORDER BY 1, 2, 3, 4"""
+_TRIALS = """SELECT source_key, item_key, repeat, status, outcome, check_key, tries, record, verdict
+    FROM calls WHERE status IS NOT NULL ORDER BY 1, 2, 3"""
 
 
 def answer(body: Mapping[str, Any], n: int) -> str | Default:

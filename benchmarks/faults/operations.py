@@ -32,9 +32,10 @@ _SCALES = {
     "clarity": ["unclear", "partly clear", "clear"],
     "accuracy": ["incorrect", "partially correct", "correct"],
 }
-_TRIALS = """SELECT case_id, trial, status, outcome, check_key, tries, verdict FROM trials
-    ORDER BY case_key, trial"""
-_LOGS = "SELECT case_id, trial, status, log FROM trials ORDER BY case_key, trial"
+_TRIALS = """SELECT id, repeat, status, outcome, check_key, tries, verdict
+    FROM calls JOIN items USING (item_key) WHERE status IS NOT NULL ORDER BY item_key, repeat"""
+_LOGS = """SELECT id, repeat, status, record
+    FROM calls JOIN items USING (item_key) WHERE status IS NOT NULL ORDER BY item_key, repeat"""
 _TRACE = f"{1:032x}"  # the id of the trace that is searched
 _ROLE = str(ROOT / "tasks" / "flows" / "hotel_reception")
 
@@ -255,9 +256,9 @@ def noting() -> Iterator[Acknowledged]:
 
     class Noting(Store):
         def submit(self, writes: Any, *rest: Any) -> Future[None]:
-            # The note of an open experiment, in meta, goes when all of it is there.
+            # An experiment that is open gives way to a larger one.
             rows = [(str(s.table.name), dict(row)) for s, many in writes for row in many
-                    if s.is_insert and s.table.name != "meta"]  # fmt: skip
+                    if s.is_insert and s.table.name != "experiments"]  # fmt: skip
             done = super().submit(writes, *rest)
             done.add_done_callback(lambda f: None if f.exception() else said.extend(rows))
             return done

@@ -212,7 +212,7 @@ def unsaid(path: Path, said: Acknowledged, operation: Operation) -> list[str]:
         return []
     blind = []
     with contextlib.closing(sqlite3.connect(path)) as db:
-        for table in ("cells", "calls", "trials", "replies"):
+        for table in ("results", "calls", "replies"):
             (count,) = db.execute(f"SELECT count(*) FROM {table}").fetchone()
             if count != sum(name == table for name, _ in said):
                 blind.append(table)
@@ -246,8 +246,8 @@ def store_halves(store: Path, cells: int) -> list[str]:
     with contextlib.closing(sqlite3.connect(store)) as db:
         if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'calls'").fetchall():
             return []
-        query = """SELECT call_id, count(cells.run_key) FROM calls LEFT JOIN cells USING (call_id)
-            GROUP BY call_id HAVING count(cells.run_key) != ?"""
+        query = """SELECT call_id, count(r.item_key) FROM calls LEFT JOIN results r USING (call_id)
+            WHERE calls.status IS NULL GROUP BY call_id HAVING count(r.item_key) != ?"""
         return [f"call {c} has {n} results" for c, n in db.execute(query, (cells,))]
 
 

@@ -80,31 +80,36 @@ def examined(store: Path, units: list[list[object]]) -> checks.Findings:
 
 def runs_of(store: Path) -> list[list[object]]:
     with closing(sqlite3.connect(store)) as db:
-        return [["runs", {"run_key": key}] for (key,) in db.execute("SELECT run_key FROM runs")]
+        query = "SELECT item_key FROM items WHERE kind = 'run'"
+        return [["items", {"item_key": key}] for (key,) in db.execute(query)]
 
 
 def test_a_whole_store_is_whole(store: Path) -> None:
     there = runs_of(store)
     assert examined(store, [["S", "1", there], ["A", "1", None]]).all() == []
-    absent = [["runs", {"run_key": "absent"}]]
+    absent = [["items", {"item_key": "absent"}]]
     assert examined(store, [["S", "1", absent]]).all() == []  # nobody was told that it is there
 
 
 def test_what_was_acknowledged_and_is_not_there_is_lost(store: Path) -> None:
-    absent = [["runs", {"run_key": "absent"}]]
+    absent = [["items", {"item_key": "absent"}]]
     found = examined(store, [["S", "1", absent], ["A", "1", None]])
     assert (len(found.lost), len(found.all())) == (1, 1)
 
 
 def test_a_part_of_a_unit_is_half_a_unit(store: Path) -> None:
-    found = examined(store, [["S", "1", [runs_of(store)[0], ["runs", {"run_key": "absent"}]]]])
+    found = examined(store, [["S", "1", [runs_of(store)[0], ["items", {"item_key": "absent"}]]]])
     assert found.half_units == ["here: 1 of 2 rows of a unit"]
     with closing(sqlite3.connect(store)) as db, db:
-        db.execute("DELETE FROM cells WHERE rowid = (SELECT min(rowid) FROM cells)")
+        db.execute("DELETE FROM results WHERE rowid = (SELECT min(rowid) FROM results)")
     assert [line[-14:] for line in examined(store, []).half_units] == ["1 of 2 results"]
 
 
 KEY = {"evaluator": "traces", "system_key": "b" * 64, "case_key": "a" * 64, "trial": 0}
+TRIAL = {
+    **KEY, "case_id": "one", "status": "done", "log": {}, "outcome": "pass", "check_key": "c" * 64,
+    "verdict": {},
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -113,25 +118,26 @@ def judged(store: Path) -> Path:
     with Store(store) as opened:
         trials = Trials(opened)
         trials.add_cases("traces", [TrialCase(key="a" * 64, id="one", body={})])
-        trials.add_system(TrialSystem(key="b" * 64, name="finder", parameters={}))
-        said = {"outcome": "pass", "check_key": "c" * 64, "verdict": {}}
-        trial = Trial.model_validate({**KEY, "case_id": "one", "status": "done", "log": {}, **said})
-        trials.write_trial_soon(trial).result(20)
+        trials.add_system("traces", TrialSystem(key="b" * 64, name="finder", parameters={}))
+        trials.write_trial_soon(Trial.model_validate(TRIAL)).result(20)
     return store
 
 
 def test_a_verdict_that_was_acknowledged_and_is_not_there_is_lost(judged: Path) -> None:
     for judge, lost in (("c", 0), ("d", 1)):
-        verdict = ["trials", {**KEY, "check_key": judge * 64}]
+        verdict = [
+            "calls",
+            {"call_id": Trial.model_validate(TRIAL).call_id, "check_key": judge * 64},
+        ]
         found = examined(judged, [["S", "1", [verdict]], ["A", "1", None]])
         assert (len(found.lost), len(found.all())) == (lost, lost)
 
 
-@pytest.mark.parametrize("change", ["check_key = NULL", "outcome = NULL", "log = '{\"a\": '"])
+@pytest.mark.parametrize("change", ["check_key = NULL", "outcome = NULL", "record = '{\"a\": '"])
 def test_a_part_of_a_verdict_is_half_a_unit(judged: Path, change: str) -> None:
     with closing(sqlite3.connect(judged)) as db, db:
         db.execute("PRAGMA ignore_check_constraints = 1")
-        db.execute(f"UPDATE trials SET {change}")
+        db.execute(f"UPDATE calls SET {change} WHERE status IS NOT NULL")
     assert examined(judged, []).half_units == ["here: trial 0 of one: half a verdict"]
 
 
@@ -168,12 +174,12 @@ def _garble(store: Path) -> None:
 
 def _drop(store: Path) -> None:
     with closing(sqlite3.connect(store)) as db:
-        db.execute("DROP TABLE trials")
+        db.execute("DROP TABLE results")
 
 
 def _orphan(store: Path) -> None:
     with closing(sqlite3.connect(store)) as db, db:
-        db.execute("DELETE FROM runs")
+        db.execute("DELETE FROM items")
 
 
 @pytest.mark.parametrize("spoil", [_garble, _drop, _orphan])

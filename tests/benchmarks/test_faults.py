@@ -120,11 +120,11 @@ def test_damage_loss_and_halves_are_seen(template: Path, tmp_path: Path) -> None
     (folder / "cells.csv").write_text("ne")
     (folder / "recorded.jsonl").write_text('{"torn\n{}\n')
     with closing(sqlite3.connect(store)) as db, db:
-        db.execute("DELETE FROM cells WHERE rowid = (SELECT min(rowid) FROM cells)")
+        db.execute("DELETE FROM results WHERE rowid = (SELECT min(rowid) FROM results)")
     found = faults_tries.half(folder, EXPORT, expected)
     assert [text.split(" ")[0] for text in found] == ["call", "cells.csv", "recorded.jsonl:"]
     with closing(sqlite3.connect(store)) as db, db:
-        db.execute("DELETE FROM runs")
+        db.execute("DELETE FROM items")
     assert faults_tries.damage(store)
     data = bytearray(store.read_bytes())
     data[4096:8192] = b"\xff" * 4096
@@ -152,8 +152,8 @@ def test_what_is_acknowledged_is_noted(template: Path, tmp_path: Path) -> None:
     with noting() as said:
         assert call(folder, *QUANTIFY.command).code == 0
     names = [name for name, _ in said]
-    assert {"cells", "calls", "replies", "runs"} <= set(names)
-    assert names.count("cells") == 2 * names.count("calls") == 12
+    assert {"results", "calls", "replies", "items"} <= set(names)
+    assert names.count("results") == 2 * names.count("calls") == 12
     assert faults_tries.lost(folder / STORE, said) == []
     assert len(faults_tries.unsaid(folder / STORE, said[:-1], QUANTIFY)) <= 1
     (folder / STORE).unlink()

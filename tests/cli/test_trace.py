@@ -548,7 +548,7 @@ def test_truncated_cyclic_and_nameless_spans_are_read_with_a_warning(
 def test_a_damaged_store_is_one_line(cli: Cli, folder: Path) -> None:
     cli("trace", "locate", "traces", "--detectors-only", "-q")
     with Store(folder / "agenteval.db") as store, store.engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE trials SET log = '{}'")
+        connection.exec_driver_sql("UPDATE calls SET record = '{}'")
     done = cli("trace", "report")
     assert done.code == 3
     assert done.err.count("\n") == 1

@@ -116,8 +116,7 @@ def failures(unit: Unit, source: Source, status: FailureStatus, message: str = "
 
 
 TABLES = {
-    "meta", "runs", "criteria", "sources", "calls", "cells", "replies", "cases",
-    "systems", "trials",
+    "meta", "experiments", "sources", "items", "calls", "results", "replies",
 }  # fmt: skip
 
 
@@ -130,7 +129,8 @@ def check_file(path: Path) -> None:
         assert names in (set(), TABLES)
         if names:
             assert db.execute("PRAGMA foreign_key_check").fetchall() == []
-            empty = "SELECT count(*) FROM calls WHERE call_id NOT IN (SELECT call_id FROM cells)"
+            empty = """SELECT count(*) FROM calls WHERE status IS NULL
+                AND call_id NOT IN (SELECT call_id FROM results)"""
             assert db.execute(empty).fetchone() == (0,)
     finally:
         db.close()

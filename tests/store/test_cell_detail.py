@@ -13,7 +13,7 @@ from agenteval.errors import StoreError
 from agenteval.evaluators.base import Outcome, Unit, cell_key
 from agenteval.records import CallRecord, CellKey, Failure, Score
 from agenteval.store import Store
-from agenteval.store.rows import cell_detail, cell_row
+from agenteval.store.rows import cell_detail, result_row
 from tests.store.making import ScriptedJudge, criteria, items
 
 KEY = CellKey(run="r" * 64, criterion="c" * 64, source="s" * 64, repeat=0)
@@ -38,8 +38,8 @@ FAILURES = st.builds(
 
 
 def columns(result: Score | Failure, **changed: Any) -> tuple[Any, ...]:
-    row = {**cell_row("call", result, 0), **changed}
-    names = ("run_key", "variant", "criterion_key", "repeat", "status", "label", "value", "detail")
+    row = {**result_row("call", result, 0), **changed}
+    names = ("item_key", "variant", "criterion_key", "repeat", "status", "label", "value", "detail")
     return tuple(row[name] for name in names)
 
 

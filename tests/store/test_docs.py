@@ -14,6 +14,7 @@ from agenteval.store import Store, TrialSystem, schema
 from tests.store.making import ScriptedJudge, criteria, failures, items, rank_of, scores
 from tests.store.trial_making import SYSTEM, failed, key, known, trial
 
+EVALUATOR = ScriptedJudge().source.evaluator
 TEXT = (Path(__file__).parents[2] / "docs" / "store.md").read_text(encoding="utf-8")
 
 
@@ -46,11 +47,11 @@ def test_the_queries_run_and_agree_with_a_count_by_hand(tmp_path: Path) -> None:
     first, second, _ = re.findall(r"```sql\n(.*?)```", TEXT, re.S)
     db = sqlite3.connect(tmp_path / "s.db")
     assert db.execute(first).fetchall() == [
-        ("scripted", c, s, round(sum(v) / len(v), 3), len(v), 1 if s == "style-1" else 0)
+        (EVALUATOR, "scripted", c, s, round(sum(v) / len(v), 3), len(v), int(s == "style-1"))
         for (c, s), v in sorted(values.items())
     ]
     # five calls of 100 and 10 tokens, and one that failed without a report
-    assert db.execute(second).fetchall() == [("scripted", 6, 6, 500, 50, None)]
+    assert db.execute(second).fetchall() == [(EVALUATOR, "scripted", 6, 6, 500, 50, None)]
     db.close()
 
 
@@ -69,8 +70,11 @@ def test_the_query_on_trials_agrees_with_a_count_by_hand(tmp_path: Path) -> None
             trials.write_trial_soon(t).result(5)
     db = sqlite3.connect(tmp_path / "s.db")
     assert db.execute(re.findall(r"```sql\n(.*?)```", TEXT, re.S)[2]).fetchall() == [
-        ("planning", "another", 1, 0, 0.0, 0),
-        ("planning", "scripted", 4, 1, 0.75, 1),
+        ("planning", "another", "action_lost", 1),
+        ("planning", "scripted", "done", 1),
+        ("planning", "scripted", "error:infrastructure", 1),
+        ("planning", "scripted", "order_error", 1),
+        ("planning", "scripted", "pass", 3),
     ]
     db.close()
 

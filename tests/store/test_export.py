@@ -196,8 +196,8 @@ def test_a_wrong_suffix_and_a_failure_in_the_middle(store: Store, tmp_path: Path
 
     with sqlite3.connect(store.path) as db:  # the last row in the order of the file is damaged
         db.execute(
-            "UPDATE cells SET detail = '{' WHERE rowid = (SELECT cells.rowid FROM cells JOIN runs"
-            " USING (run_key) ORDER BY run_id DESC, criterion_key DESC LIMIT 1)"
+            "UPDATE results SET detail = '{' WHERE rowid = (SELECT r.rowid FROM results r"
+            " JOIN items USING (item_key) ORDER BY id DESC, criterion_key DESC LIMIT 1)"
         )
     db.close()
     for name in ("old.jsonl", "old.csv", "old.parquet"):

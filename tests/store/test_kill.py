@@ -35,7 +35,7 @@ def round_of(path: Path, wait: float, *, heard: int) -> list[object]:
 
 def cells_by_unit(path: Path) -> dict[tuple[str, int], int]:
     db = sqlite3.connect(path)
-    rows = db.execute("SELECT run_key, repeat, count(*) FROM cells GROUP BY run_key, repeat")
+    rows = db.execute("SELECT item_key, repeat, count(*) FROM results GROUP BY item_key, repeat")
     found = {(run, repeat): n for run, repeat, n in rows}
     db.close()
     return found

@@ -40,9 +40,8 @@ def test_a_foreign_database_is_refused_and_not_touched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("marked", [APPLICATION_ID, 0, 1])
-@pytest.mark.parametrize("version", [SCHEMA_VERSION, SCHEMA_VERSION + 1, 0])
+@pytest.mark.parametrize("version", [SCHEMA_VERSION, SCHEMA_VERSION + 1, SCHEMA_VERSION - 1, 0])
 def test_the_header_tells_what_the_file_is(tmp_path: Path, marked: int, version: int) -> None:
-    """The mark and the version in it; the tables only where nobody has marked the file."""
     path = tmp_path / "s.db"
     Store(path).close()
     with sqlite3.connect(path) as db:
@@ -52,22 +51,35 @@ def test_the_header_tells_what_the_file_is(tmp_path: Path, marked: int, version:
         db.execute(f"PRAGMA user_version = {version}")
     db.close()
     before = files_of(tmp_path)
-    why = {1: "not an agenteval store", APPLICATION_ID: "newer" if version else "its version"}
-    if marked == 0 or (marked == APPLICATION_ID and version == SCHEMA_VERSION):
-        Store(path, create=False).close()  # who only reads does not mark it
+    why = "not an agenteval store"
+    if marked == APPLICATION_ID and version == SCHEMA_VERSION:
+        Store(path, create=False).close()
         assert files_of(tmp_path) == before
         Store(path).close()
-    else:
-        for create in (True, False):
-            with pytest.raises(StoreRefused, match=why[marked]) as caught:
-                Store(path, create=create)
-            one_line(caught.value, path)
-            assert files_of(tmp_path) == before
         return
+    if marked == APPLICATION_ID:
+        why = {0: "its version", 4: r"older agenteval \(format 4\); export it"}.get(
+            version, "newer"
+        )
+    for create in (True, False):
+        with pytest.raises(StoreRefused, match=why) as caught:
+            Store(path, create=create)
+        one_line(caught.value, path)
+        assert files_of(tmp_path) == before
+
+
+def test_a_store_of_the_first_versions_which_had_no_mark_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
     with sqlite3.connect(path) as db:
-        assert db.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
-        assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+        db.executescript(
+            "CREATE TABLE meta (key TEXT, value BLOB); CREATE TABLE cells (x TEXT);"
+            "CREATE TABLE runs (x TEXT); CREATE TABLE criteria (x TEXT);"
+            "INSERT INTO meta VALUES ('version', x'33');"
+        )
     db.close()
+    with pytest.raises(StoreRefused, match=r"older agenteval \(format 3\)") as caught:
+        Store(path)
+    assert one_line(caught.value, path).endswith("then start a new one")
 
 
 @pytest.mark.parametrize(
@@ -189,9 +201,8 @@ def test_a_log_may_hold_what_the_file_lacks(tmp_path: Path) -> None:
     """A writer killed while it brings its log into the file leaves the file short, not damaged."""
     path = filled(tmp_path / "s.db", 200)
     with sqlite3.connect(path) as db:
-        want = db.execute("SELECT count(*) FROM runs").fetchone()
-        db.execute("UPDATE runs SET used = used + 1")
-        db.execute("UPDATE criteria SET used = used + 1")
+        want = db.execute("SELECT count(*) FROM items WHERE kind = 'run'").fetchone()
+        db.execute("UPDATE items SET used = used + 1")
         db.execute("UPDATE sources SET used = used + 1")
         db.commit()
         shutil.copyfile(f"{path}-wal", tmp_path / "log")

@@ -158,15 +158,9 @@ def test_the_lock_stays_while_the_process_opens_the_file_again(
     assert state_of_the_lock(path) == "free"
 
 
-def test_a_new_store_and_one_brought_up_to_date_hold_it(tmp_path: Path) -> None:
-    for number, layout in enumerate((None, "version1.sql", "version2.sql")):
-        path = tmp_path / f"{number}.db"
-        if layout is not None:
-            db = sqlite3.connect(path)
-            db.executescript((Path(__file__).parent / layout).read_text())
-            db.close()
-        with Store(path):
-            assert state_of_the_lock(path) == "held"
+def test_a_new_store_holds_it(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.db"):
+        assert state_of_the_lock(tmp_path / "s.db") == "held"
 
 
 def test_a_connection_of_the_user_keeps_its_lock_too(path: Path) -> None:

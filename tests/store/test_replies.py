@@ -52,7 +52,7 @@ async def test_a_reply_waits_for_the_results_made_of_it(tmp_path: Path) -> None:
     with store:
         store.put_reply("a", REPLY)
         await commit("a")
-        assert store.units == [["calls", "cells", "replies"]]
+        assert store.units == [["calls", "replies", "results"]]
         assert store.get_reply("a") == REPLY
         await asyncio.sleep(0)
         assert len(store.units) == 1  # and is not queued a second time
@@ -66,7 +66,7 @@ async def test_a_reply_of_which_no_results_are_made_is_queued_at_once(tmp_path: 
         assert store.units == [["replies"]]
         store.put_reply("b", REPLY)
         await commit("c")  # of another reply
-        assert store.units == [["replies"], ["calls", "cells"], ["replies"]]
+        assert store.units == [["replies"], ["calls", "results"], ["replies"]]
     with Store(tmp_path / "s.db") as again:
         assert again.get_reply("a") == again.get_reply("b") == REPLY
 

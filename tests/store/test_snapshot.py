@@ -80,7 +80,7 @@ def path(tmp_path: Path) -> Path:
 
 def rows(path: Path) -> int:
     with closing(sqlite3.connect(path)) as db:
-        return int(db.execute("SELECT count(*) FROM cells").fetchone()[0])
+        return int(db.execute("SELECT count(*) FROM results").fetchone()[0])
 
 
 def cells(store: Store) -> int:
@@ -201,10 +201,10 @@ def test_after_an_error_inside_it_is_over(path: Path) -> None:
 def test_what_cannot_be_read_is_a_store_error_inside_as_outside(path: Path) -> None:
     with Store(path) as store:
         with closing(sqlite3.connect(path)) as db:
-            db.execute("ALTER TABLE cells RENAME TO gone")
-        with pytest.raises(StoreError, match="cells"), store.snapshot():
+            db.execute("ALTER TABLE results RENAME TO gone")
+        with pytest.raises(StoreError, match="results"), store.snapshot():
             cells(store)
-        with store.snapshot(), pytest.raises(StoreError, match="cells"):
+        with store.snapshot(), pytest.raises(StoreError, match="results"):
             cells(store)
         assert in_use(store) == 1
 

@@ -225,7 +225,7 @@ def test_commit_waits_until_another_connection_sees_it(store: Store) -> None:
             done = scores(unit(0, repeat), JUDGE.source)
             await store.commit(done.results, done.call)
             db = sqlite3.connect(store.path)
-            seen.append(db.execute("SELECT count(*) FROM cells").fetchone()[0])
+            seen.append(db.execute("SELECT count(*) FROM results").fetchone()[0])
             db.close()
         return seen
 

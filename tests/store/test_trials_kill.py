@@ -48,17 +48,18 @@ SPENT = ("tries", "requests", "prompt_tokens", "completion_tokens", "cost")
 
 
 def content(path: Path, without: tuple[str, ...] = ()) -> bytes:
-    """The three tables as text, ordered by their keys, every column but those named."""
+    """The tables as text, ordered by their keys, every column but those named and times of use."""
     db = sqlite3.connect(path)
     db.row_factory = sqlite3.Row
     lines = []
     for table, order in (
-        ("cases", "evaluator, case_key"),
-        ("systems", "system_key"),
-        ("trials", "evaluator, system_key, case_key, trial"),
+        ("items", "item_key"),
+        ("sources", "source_key"),
+        ("calls", "call_id"),
+        ("results", "source_key, item_key, criterion_key, repeat"),
     ):
         for row in db.execute(f"SELECT * FROM {table} ORDER BY {order}"):
-            lines.append(json.dumps({k: row[k] for k in row.keys() if k not in without}))  # noqa: SIM118
+            lines.append(json.dumps({k: row[k] for k in row.keys() if k not in (*without, "used")}))  # noqa: SIM118
     db.close()
     return "\n".join(lines).encode()
 
@@ -76,7 +77,7 @@ def test_kills_lose_no_trial_and_leave_the_same_bytes(tmp_path: Path) -> None:
             check_file(path)
         if acknowledged:
             db = sqlite3.connect(path)
-            found = set(db.execute("SELECT case_key, trial FROM trials").fetchall())
+            found = set(db.execute("SELECT item_key, repeat FROM calls").fetchall())
             db.close()
             assert acknowledged <= found, "an acknowledged trial is lost"
     assert 2 * ROUNDS < len(acknowledged) < CASES * TRIALS

@@ -17,9 +17,8 @@ from agenteval.evaluators.utility.plan import experiment_of, joined, make_plan
 from agenteval.experiment import Experiment
 from agenteval.records import FailureStatus
 from agenteval.store import Store, TrialSystem
+from agenteval.store.experiments import Grid, Unfinished, short, unfinished_of, unfinished_trials
 from agenteval.store.lock import holder
-from agenteval.store.notes import Grid, short
-from agenteval.store.unfinished import Unfinished, unfinished_cells, unfinished_trials
 from tests.store.making import ScriptedJudge, criteria, failures, items
 from tests.store.test_kill import CRITERIA, REPEATS, RUNS, finish, round_of
 from tests.store.trial_making import SYSTEM, case, failed, key, known, trial
@@ -45,7 +44,7 @@ def judge_all(
 
 
 def open_in(store: Store) -> list[Unfinished]:
-    return unfinished_cells(store, [ScriptedJudge().source.sha256])
+    return unfinished_of(store, [ScriptedJudge().source.sha256])
 
 
 def far(store: Store) -> list[tuple[int, int]]:
@@ -53,12 +52,13 @@ def far(store: Store) -> list[tuple[int, int]]:
 
 
 def notes_in(path: Path) -> set[str]:
-    """Keys of the table `meta`, and nothing else may stand in it at rest."""
+    """Keys of the experiments that are open: none at rest."""
     with closing(sqlite3.connect(path)) as db:
-        return {name for (name,) in db.execute("SELECT key FROM meta")}
+        query = "SELECT experiment_key FROM experiments WHERE finished IS NULL"
+        return {name for (name,) in db.execute(query)}
 
 
-AT_REST = {"version", "secret"}
+AT_REST: set[str] = set()
 
 
 def test_a_cap_leaves_it_open_and_the_same_command_closes_it(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_cap_leaves_it_open_and_the_same_command_closes_it(tmp_path: Path) -> 
         )
         assert one.json() == {
             "source": ScriptedJudge().source.sha256, "what": "cells", "planned": 24, "done": 10,
-            "in_progress": False, "note": one.note.key,
+            "in_progress": False, "experiment": one.experiment.key,
         }  # fmt: skip
         judge_all(store, capped(3), repeats=2)
         assert far(store) == [(16, 24)]
@@ -128,9 +128,9 @@ def test_experiments_of_one_judge_are_told_apart(tmp_path: Path) -> None:
             asyncio.run(Experiment(plan, store, workers=1).run())
         assert sorted(far(store)) == [(2, 12), (8, 12)]
         first = [view.sha256 for _, view in items(6, "one")]
-        (one,) = unfinished_cells(store, [judge.source.sha256], first)
+        (one,) = unfinished_of(store, [judge.source.sha256], first)
         assert one.stored == 8
-        assert unfinished_cells(store, ["0" * 64]) == []
+        assert unfinished_of(store, ["0" * 64]) == []
         plan = make_plan(judge, items(6, "one"), criteria(2), store, repeats=1)
         asyncio.run(Experiment(plan, store, workers=1).run())
         assert far(store) == [(2, 12)]
@@ -200,11 +200,11 @@ def test_a_process_that_is_killed_leaves_the_note(tmp_path: Path) -> None:
     path = tmp_path / "killed.db"
     round_of(path, 0.0, heard=9)
     with closing(sqlite3.connect(path)) as db:
-        (stored,) = db.execute("SELECT count(*) FROM cells").fetchone()
+        (stored,) = db.execute("SELECT count(*) FROM results").fetchone()
     assert stored >= 8 * CRITERIA
     with Store(path) as store:
         (source,) = [k for k, _ in store.sources()]
-        (one,) = unfinished_cells(store, [source])
+        (one,) = unfinished_of(store, [source])
         assert (one.stored, one.planned, one.at_work) == (stored, RUNS * REPEATS * CRITERIA, None)
     finish(path)
     assert notes_in(path) == AT_REST
@@ -214,7 +214,7 @@ def test_a_damaged_note_is_told(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         judge_all(store, capped(2))
     with closing(sqlite3.connect(tmp_path / "s.db")) as db, db:
-        db.execute("UPDATE meta SET value = x'5b5d' WHERE key LIKE 'open:%'")
+        db.execute("UPDATE experiments SET plan = '[]'")
     with Store(tmp_path / "s.db") as store, pytest.raises(StoreError, match="open experiment"):
         open_in(store)
 
@@ -258,7 +258,7 @@ def test_trials_are_open_until_all_of_them_are_stored(tmp_path: Path) -> None:
         )
         assert one.json() == {
             "system": SYSTEM.key, "name": "scripted", "evaluator": "planning", "what": "trials",
-            "planned": 8, "done": 2, "in_progress": False, "note": one.note.key,
+            "planned": 8, "done": 2, "in_progress": False, "experiment": one.experiment.key,
         }  # fmt: skip
         # Resumed: what is missing is a part of what is open, and the failure is tried again.
         left = book.missing("planning", keys, SYSTEM.key, 2)
@@ -278,7 +278,7 @@ def test_trials_of_others_are_not_counted(tmp_path: Path) -> None:
     other = TrialSystem(key=key("other"), name="another", parameters={})
     with Store(tmp_path / "s.db") as store:
         book = known(store, 4, SYSTEM, other)
-        book.add_cases("planning.dissect-x", [case(0)])
+        book.add_system("planning.dissect-x", SYSTEM)
         book.begin("planning", SYSTEM, [(case(0).key, 0), (case(1).key, 0)])
         for one in (
             trial(0), trial(0, 1), trial(2), trial(1, system=other.key),

@@ -89,7 +89,7 @@ def test_numbers_come_back_as_they_went(store: Store, value: float | None) -> No
     judge = ScriptedJudge()
     store.register(items(1), criteria(1), judge.source)
     row = {
-        "call_id": "ours", "run_key": items(1)[0][1].sha256, "variant": "ä\U0001f600", "repeat": 3,
+        "call_id": "ours", "item_key": items(1)[0][1].sha256, "variant": "ä\U0001f600", "repeat": 3,
         "source_key": judge.source.sha256, "record": "{}", "requests": 2,
         "prompt_tokens": value if isinstance(value, int) else None, "completion_tokens": 7,
         "cost": value,
@@ -106,18 +106,18 @@ def test_rows_of_several_forms_and_an_update(store: Store) -> None:
     """Defaults fill what a row leaves out; a second form is another statement for the driver."""
     judge, (run, view), criterion = ScriptedJudge(), items(1)[0], criteria(1)[0]
     store.register([(run, view)], [criterion], judge.source)
-    key = {"run_key": view.sha256, "source_key": judge.source.sha256, "repeat": 0}
+    key = {"item_key": view.sha256, "source_key": judge.source.sha256, "repeat": 0}
     call = {**key, "variant": "original", "record": "{}", "requests": 1}
     store.submit([(rows.ADD_CALL, [{**call, "call_id": "a"}])]).result(5)
     cell = {
         **key, "criterion_key": criterion.sha256, "status": "scored", "detail": "{}",
         "call_id": "a",
     }  # fmt: skip
-    adding = insert(schema.cells)
+    adding = insert(schema.results)
     store.submit([(adding, [{**cell, "variant": "x"}])]).result(5)
     store.submit([(adding, [{**cell, "variant": "y", "tries": 4, "attempt": 2}])]).result(5)
-    c = schema.cells.c
-    changing = update(schema.cells).where(c.variant == bindparam("which")).values(label="new")
+    c = schema.results.c
+    changing = update(schema.results).where(c.variant == bindparam("which")).values(label="new")
     store.submit([(changing, [{"which": "y"}])]).result(5)
     with store.engine.connect() as connection:
         query = select(c.variant, c.tries, c.attempt, c.label).order_by(c.variant)

@@ -54,7 +54,7 @@ def failed(i: int, number: int = 0, status: str = "error:infrastructure", **fiel
 def known(store: Store, cases: int, *systems: TrialSystem) -> Trials:
     trials = Trials(store)
     for system in systems or (SYSTEM,):
-        trials.add_system(system)
+        trials.add_system("planning", system)
     trials.add_cases("planning", [case(i) for i in range(cases)])
     return trials
 

@@ -13,6 +13,7 @@ from agenteval.errors import BudgetExceeded
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.checker import CheckRules
 from agenteval.evaluators.planning.dissect import Dissection, DissectOptions, dissect
+from agenteval.evaluators.planning.measures import of_dissection
 from agenteval.evaluators.planning.run import check_key
 from agenteval.evaluators.planning.trials import EVALUATOR, stored_case, stored_system
 from agenteval.evaluators.trials import TrialOutcome, TrialPlan
@@ -60,14 +61,21 @@ def plan_dissections(
         except BudgetExceeded as error:  # no dissection, and made anew
             spent = error.spent if isinstance(error.spent, Usage) else Usage()
             log: Record = AgentFailure(status=_BROKEN_OFF, message=str(error)[:500], usage=spent)
-            return TrialOutcome(trial(case, log, started, spent, status=_BROKEN_OFF))
+            return TrialOutcome(
+                trial(case, log, started, spent, status=_BROKEN_OFF, why=str(error)[:500])
+            )
         if dissection.label != "undecided":
             done = trial(case, dissection, started, dissection.usage, status="done")
             return TrialOutcome(
-                done.judged(check_key(options.rules or CheckRules()), dissection.label.lower())
+                done.judged(
+                    check_key(options.rules or CheckRules()),
+                    dissection.label.lower(),
+                    results=of_dissection(dissection.label),
+                )
             )
-        failed = trial(case, dissection, started, dissection.usage, status=_UNDECIDED)
-        return TrialOutcome(failed, failure=(_UNDECIDED, _why(dissection)))
+        why = _why(dissection)
+        failed = trial(case, dissection, started, dissection.usage, status=_UNDECIDED, why=why)
+        return TrialOutcome(failed, failure=(_UNDECIDED, why))
 
     def trial(
         case: Case,
@@ -76,6 +84,7 @@ def plan_dissections(
         usage: Usage,
         *,
         status: Literal["done"] | FailureStatus,
+        why: str = "",
     ) -> Trial:
         return Trial(
             evaluator=name,
@@ -85,6 +94,7 @@ def plan_dissections(
             case_id=case.id,
             status=status,
             log=log.model_dump(mode="json"),
+            results=() if status == "done" else of_dissection("", status, why),
             started=started,
             ended=time.time(),
             usage=usage,

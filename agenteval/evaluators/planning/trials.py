@@ -7,7 +7,6 @@ verdict by other rules, or by an older checker, is made anew from the log when i
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -15,10 +14,11 @@ from agenteval.agents import AgentFailure, AgentLimits, AgentLog, System
 from agenteval.errors import BudgetExceeded
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.checker import CheckRules, Verdict, check
+from agenteval.evaluators.planning.measures import of_failure, of_verdict
 from agenteval.evaluators.planning.run import Attempt, check_key, run_case
 from agenteval.evaluators.trials import TrialOutcome, TrialPlan
 from agenteval.records import Usage
-from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, of_one_state
+from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, distinct, of_one_state
 
 EVALUATOR = "planning"
 
@@ -88,6 +88,13 @@ async def _run(system: System, case: Case, number: int, rules: Rules) -> Trial:
         outcome=verdict.outcome if verdict else None,
         check_key=check_key(rules.check) if verdict else None,
         verdict=verdict.model_dump(mode="json") if verdict else None,
+        results=(
+            of_failure(log)
+            if isinstance(log, AgentFailure)
+            else of_verdict(verdict)
+            if verdict
+            else ()
+        ),
         started=started,
         ended=started + log.seconds,
         usage=log.usage,
@@ -115,12 +122,12 @@ def load_attempts(
         for c in tables.cases(EVALUATOR)
         if chosen is None or c.key in chosen
     }
-    ids = _distinct({key: case.id for key, case in known.items()})
+    ids = distinct({key: case.id for key, case in known.items()})
     known = {
         key: case if case.id == ids[key] else case.model_copy(update={"id": ids[key]})
         for key, case in known.items()
     }
-    names = _distinct({s.key: s.name for s in tables.systems(EVALUATOR)})
+    names = distinct({s.key: s.name for s in tables.systems(EVALUATOR)})
     return [
         _attempt(trial, known[trial.case_key], names[trial.system_key], rules)
         for trial in tables.trials(EVALUATOR, chosen, systems)
@@ -137,12 +144,6 @@ def _attempt(trial: Trial, case: Case, name: str, rules: CheckRules) -> Attempt:
     else:
         verdict = check(case, log, rules)
     return Attempt(case, name, trial.trial, log, verdict)
-
-
-def _distinct(names: dict[str, str]) -> dict[str, str]:
-    """Names by key; a name that belongs to several keys gets a piece of the key behind it."""
-    often = Counter(names.values())
-    return {k: n if often[n] == 1 else f"{n} [{k[:6]}]" for k, n in names.items()}
 
 
 def stored_case(case: Case) -> TrialCase:

@@ -12,7 +12,7 @@ from typing import ClassVar
 from agenteval.evaluators.base import Evaluator, Outcome, Unit, judge
 from agenteval.records import Criterion, Run, View, content_hash
 from agenteval.store import CellState, Store
-from agenteval.store.notes import Begun, Grid, Note, begin, short
+from agenteval.store.experiments import Begun, Grid, StoredExperiment, begin, short
 from agenteval.store.relabel import Relabelled
 
 Item = tuple[Run, View]
@@ -58,8 +58,10 @@ class CellPlan:
         source, begun = self.evaluator.source, None
         if self.cells:
             lock = experiment_of(self.evaluator, self.items[0][0].task)
-            note = Note("cells", source.sha256, source.model, lock, self.units.planned())
-            begun = begin(store, note, idle=not len(self.units))
+            known = StoredExperiment(
+                source.sha256, source.evaluator, source.model, lock, self.units.planned()
+            )
+            begun = begin(store, known, idle=not len(self.units))
         relabelled = store.register(self.items, self.criteria, source)
         if begun is not None:
             begun.wait()

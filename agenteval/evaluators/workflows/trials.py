@@ -18,6 +18,7 @@ from agenteval.agents.dialogue import AssistantSystem
 from agenteval.errors import BudgetExceeded, InputError
 from agenteval.evaluators.trials import TrialOutcome, TrialPlan
 from agenteval.evaluators.workflows.cases import OpenRole, SessionCase, TurnCase
+from agenteval.evaluators.workflows.measures import of_failure, of_session, of_turn
 from agenteval.evaluators.workflows.predict import predict
 from agenteval.evaluators.workflows.results import Level, SessionVerdict, TurnJudged
 from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
@@ -182,7 +183,12 @@ def plan_workflows(  # noqa: PLR0913  each is one side of a campaign
             key=candidate.sha256, name=candidate.name, parameters=candidate.parameters
         ),
         cases=[
-            TrialCase(key=case.key, id=case.info.id, body=case.info.model_dump(mode="json"))
+            TrialCase(
+                key=case.key,
+                id=case.info.id,
+                body=case.info.model_dump(mode="json"),
+                unit=f"{case.info.task} {case.info.version}",
+            )
             for case in cases
         ],
         units=work,
@@ -235,7 +241,9 @@ class _Trialled:
         """The trial with its verdict, and how the infrastructure failed a judge."""
         said = await self._verdict(case, trial)
         key = self.verdicts.judges.key_with(said.failures)
-        return trial.judged(key, said.outcome, said.model_dump(mode="json")), _broken(said)
+        results = of_session(said) if isinstance(said, SessionVerdict) else of_turn(said)
+        judged = trial.judged(key, said.outcome, said.model_dump(mode="json"), results)
+        return judged, _broken(said)
 
     async def _verdict(self, case: Case, trial: Trial) -> SessionVerdict | TurnJudged:
         """A new verdict; its usage is that of earlier ones on the same log as well."""
@@ -259,6 +267,7 @@ class _Trialled:
         log: SessionLog | SessionFailure | Prediction | AgentFailure,
         started: float,
     ) -> Trial:
+        failure = log if isinstance(log, SessionFailure | AgentFailure) else None
         more = log.simulator_usage if isinstance(log, SessionLog | SessionFailure) else Usage()
         return Trial(
             evaluator=EVALUATORS[self.level],
@@ -266,8 +275,9 @@ class _Trialled:
             case_key=work.case.key,
             trial=work.number,
             case_id=work.case.info.id,
-            status=log.status if isinstance(log, SessionFailure | AgentFailure) else "done",
+            status="done" if failure is None else failure.status,
             log=log.model_dump(mode="json"),
+            results=() if failure is None else of_failure(failure),
             started=started,
             ended=time.time(),
             usage=log.usage + more,

@@ -383,7 +383,8 @@ def test_cases_of_other_campaigns_are_left_alone(store: Store) -> None:
 def test_a_damaged_system_is_said(store: Store) -> None:
     run(store, Acts(), cases=CASES[:1])
     (trial,) = Trials(store).trials("workflows.session")
-    Trials(store).add_system(TrialSystem(key="b" * 64, name="odd", parameters={"format": "x"}))
+    odd = TrialSystem(key="b" * 64, name="odd", parameters={"format": "x"})
+    Trials(store).add_system("workflows.session", odd)
     asyncio.run(Trials(store).write_trial(trial.model_copy(update={"system_key": "b" * 64})))
     with pytest.raises(StoreError, match="the system 'odd' is damaged"):
         load_sessions(store)

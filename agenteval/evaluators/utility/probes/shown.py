@@ -47,18 +47,19 @@ def placed_ratings(
     The place is the one in the call that gave the rating. A criterion that was shown through its
     parts has no place of its own and is left out. Raises StoreError for a damaged store.
     """
-    cell, call = schema.cells.c, schema.calls.c
+    result, call = schema.results.c, schema.calls.c
+    items, shown_as = schema.items.alias(), schema.items.alias()
     query = (
         select(
-            cell.run_key, cell.criterion_key, cell.value, call.record,
-            schema.criteria.c.criterion_id, schema.runs.c.case_key,
+            result.item_key, result.criterion_key, result.value, call.record,
+            shown_as.c.id, items.c.case_key,
         )
-        .join(schema.calls, call.call_id == cell.call_id)
-        .join(schema.criteria, schema.criteria.c.criterion_key == cell.criterion_key)
-        .join(schema.runs, schema.runs.c.run_key == cell.run_key)
-        .where(cell.source_key == source_key, cell.variant == ORIGINAL, cell.status == "scored")
-        .where(cell.value.is_not(None), cell.repeat < repeats)
-        .order_by(cell.run_key, cell.criterion_key, cell.repeat)
+        .join(schema.calls, call.call_id == result.call_id)
+        .join(shown_as, shown_as.c.item_key == result.criterion_key)
+        .join(items, items.c.item_key == result.item_key)
+        .where(result.source_key == source_key, result.variant == ORIGINAL)
+        .where(result.status == "scored", result.value.is_not(None), result.repeat < repeats)
+        .order_by(result.item_key, result.criterion_key, result.repeat)
     )  # fmt: skip
     codes: dict[tuple[str, ...], int] = {}
     rows: list[tuple[float, int, int, int, int, int]] = []

@@ -1,0 +1,28 @@
+"""What a finder's work on a trace says of the trace."""
+
+from __future__ import annotations
+
+from agenteval.evaluators.measures import failed, level, levels, number, place
+from agenteval.evaluators.traces.annotations import OVERALL
+from agenteval.records import GRADES, Criterion, Findings
+from agenteval.store import Measured
+
+CLEAN = levels("clean", "Whether nothing was found in the trace.", "no", "yes")
+NO_HIGH_IMPACT = levels(
+    "no_high_impact", "Whether no error of high impact was found in the trace.", "no", "yes"
+)
+MEASURES: tuple[Criterion, ...] = (CLEAN, NO_HIGH_IMPACT)
+_GRADES = {name: number(name, "A grade of the whole trace.", 1, 5) for name in (*GRADES, OVERALL)}
+
+
+def of_findings(findings: Findings) -> tuple[Measured, ...]:
+    """The results of a trace: what was found, and the grades that were given."""
+    if findings.status is not None:
+        return failed(MEASURES, findings.status, findings.message)
+    high = any(one.impact == "HIGH" for one in findings.findings)
+    grades = [
+        place(_GRADES[name], grade.value)
+        for name, grade in findings.grades.items()
+        if name in _GRADES and grade.value is not None
+    ]
+    return (level(CLEAN, not findings.findings), level(NO_HIGH_IMPACT, not high), *grades)

@@ -1,0 +1,96 @@
+"""What a session and a predicted turn are rated on."""
+
+from __future__ import annotations
+
+from agenteval.agents import AgentFailure
+from agenteval.evaluators.measures import (
+    UNDECIDED,
+    failed,
+    level,
+    levels,
+    not_applicable,
+    number,
+    place,
+)
+from agenteval.evaluators.workflows.results import SessionVerdict, TurnJudged
+from agenteval.evaluators.workflows.session import SessionFailure
+from agenteval.records import Criterion
+from agenteval.store import Measured
+
+SUCCESS = levels("success", "Whether the session reached what the user wanted.", "no", "yes")
+PROGRESS = number("progress", "Share of the goals that were achieved.")
+CONFORMS = levels("conforms", "Whether the calls keep to the procedure's chart.", "no", "yes")
+FITNESS = number("fitness", "How far the calls can be replayed on the procedure's chart.")
+SEQUENCE = number("sequence", "F1 of the order of tool names with the gold calls.")
+SESSION: tuple[Criterion, ...] = (SUCCESS, PROGRESS, CONFORMS, FITNESS, SEQUENCE)
+
+CALL = levels("call", "Whether a due call was right: tool and all parameters.", "wrong", "right")
+TOOL = levels("tool", "Whether a due call names the right tool.", "wrong", "right")
+PARAMETERS = number(
+    "parameters", "Share of the gold parameters that a due call to the right tool states right."
+)
+RESPONSE = number("response", "A judge's grade of a due reply.", 0, 10)
+TURN: tuple[Criterion, ...] = (CALL, TOOL, PARAMETERS)
+
+
+def of_failure(failure: SessionFailure | AgentFailure) -> tuple[Measured, ...]:
+    """The results of a trial that brought no session or prediction."""
+    measures = SESSION if isinstance(failure, SessionFailure) else TURN
+    return failed(measures, failure.status, failure.message)
+
+
+def of_session(verdict: SessionVerdict) -> tuple[Measured, ...]:
+    """The results of a session that was judged."""
+    status = next(iter(verdict.failures), UNDECIDED)
+    unknown = "nobody could decide it"
+    success = (
+        failed((SUCCESS,), status, unknown)[0]
+        if verdict.success is None
+        else level(SUCCESS, verdict.success)
+    )
+    progress = (
+        failed((PROGRESS,), status, unknown)[0]
+        if verdict.progress is None
+        else place(PROGRESS, verdict.progress)
+    )
+    return (
+        success,
+        progress,
+        not_applicable(CONFORMS, "no call")
+        if verdict.conforms is None
+        else level(CONFORMS, verdict.conforms),
+        *(
+            not_applicable(measure, "no call") if value is None else place(measure, value)
+            for measure, value in ((FITNESS, verdict.fitness), (SEQUENCE, verdict.sequence))
+        ),
+    )
+
+
+def of_turn(judged: TurnJudged) -> tuple[Measured, ...]:
+    """The results of a predicted turn; `response` only where a judge was asked for a grade."""
+    turn = judged.turn
+    grades: list[Measured] = []
+    if judged.grade is not None:
+        grade = judged.grade
+        grades = [
+            place(RESPONSE, grade.score)
+            if grade.score is not None
+            else failed((RESPONSE,), grade.status or UNDECIDED, grade.message)[0]
+        ]
+    if not turn.gold_call:
+        return (*(not_applicable(measure, "a reply was due") for measure in TURN), *grades)
+    status = next(iter(judged.failures), UNDECIDED)
+    # What is stated to a wrong tool is not credited.
+    stated = [one.verdict for one in turn.parameters if turn.name_right]
+    undecided = failed((CALL, PARAMETERS), status, "nobody has compared the texts")
+    parameters = not_applicable(PARAMETERS, "the gold call has none")
+    if "unjudged" in stated:
+        parameters = undecided[1]
+    elif turn.gold_parameters:
+        parameters = place(PARAMETERS, stated.count("equal") / turn.gold_parameters)
+    return (
+        undecided[0] if turn.call == "undecided" else level(CALL, turn.call == "right"),
+        level(TOOL, turn.name_right is True),
+        parameters,
+        *grades,
+    )

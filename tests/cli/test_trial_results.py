@@ -1,0 +1,54 @@
+"""Trials of agents in the commands that show ratings."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+
+
+@pytest.fixture
+def tried(cli: Cli, tmp_path: Path) -> Cli:
+    """A store with two agents on the same three planning cases."""
+    assert cli("plan", "synth", "--count", 3, "--seed", 1, "-o", "suite.jsonl").code == 0
+    for agent in ("perfect", "random"):
+        assert cli("plan", "test", "suite.jsonl", "--agent", f"scripted:{agent}", "-q").code == 0
+    return cli
+
+
+def test_show_lists_agents_and_makes_their_table(tried: Cli) -> None:
+    listed = tried("show", "--sources", "--json").json
+    assert {(row["model"], row["evaluator"]) for row in listed} == {
+        ("scripted:perfect", "planning"), ("scripted:random", "planning"),
+    }  # fmt: skip
+    (key,) = [row["source"] for row in listed if row["model"] == "scripted:perfect"]
+    (row,) = [r for r in tried("show", "--source", key, "--json").json["rows"]
+              if r["criterion"] == "plan"]  # fmt: skip
+    assert (row["system"], row["overall"]["mean"], row["overall"]["n"]) == (
+        "scripted:perfect", 1.0, 3,
+    )  # fmt: skip
+
+
+def test_two_agents_are_compared_on_their_common_cases(tried: Cli) -> None:
+    done = tried("compare", "--source", "scripted:random", "--source", "scripted:perfect", "--json")
+    rows = {row["criterion"]: row for row in done.json["rows"]}
+    assert rows["plan"]["second"]["mean"] == 1.0
+
+
+def test_export_and_agree_take_them(tried: Cli, tmp_path: Path) -> None:
+    assert tried("export", "all.csv").code == 0
+    with (tmp_path / "all.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 3 * 2  # agents, cases, measures
+    assert {row["evaluator"] for row in rows} == {"planning"}
+    labels = "\n".join(
+        f'{{"run": "{row["run_id"]}", "criterion": "plan", "label": "pass"}}'
+        for row in rows
+        if row["system"] == "scripted:perfect" and row["criterion_id"] == "plan"
+    )
+    (tmp_path / "labels.jsonl").write_text(labels)
+    done = tried("agree", "--labels", "labels.jsonl", "--source", "scripted:perfect", "--json")
+    assert done.code == 0, done.err

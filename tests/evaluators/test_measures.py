@@ -1,0 +1,107 @@
+"""What trials are rated on: the values follow from the verdicts by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from agenteval.agents import AgentFailure
+from agenteval.evaluators.planning import measures as planning
+from agenteval.evaluators.planning.checker import Verdict
+from agenteval.evaluators.traces import measures as traces
+from agenteval.evaluators.workflows import measures as workflows
+from agenteval.evaluators.workflows.equality import Judgement, Same
+from agenteval.evaluators.workflows.response_judge import ResponseVerdict
+from agenteval.evaluators.workflows.results import SessionVerdict, TurnJudged
+from agenteval.evaluators.workflows.session import SessionFailure
+from agenteval.evaluators.workflows.turn_score import TurnVerdict
+from agenteval.records import Finding, Findings, Grade
+from agenteval.store import Measured
+
+
+def told(results: tuple[Measured, ...]) -> dict[str, object]:
+    """By measure its value, else its label, else its status."""
+    return {
+        r.criterion.id: r.value
+        if r.value is not None
+        else (r.label if r.status == "scored" else r.status)
+        for r in results
+    }
+
+
+def test_a_plan() -> None:
+    assert told(planning.of_verdict(Verdict(outcome="pass"))) == {"plan": 1.0, "outcome": "pass"}
+    wrong = planning.of_verdict(Verdict(outcome="order_error"))
+    assert told(wrong) == {"plan": 0.0, "outcome": "order_error"}
+    lost = planning.of_failure(AgentFailure(status="error:timeout", message="late"))
+    assert told(lost) == {"plan": "error:timeout", "outcome": "error:timeout"}
+    assert told(planning.of_dissection("Topic")) == {"cause": "Topic"}
+    assert told(planning.of_dissection("", "error:budget", "cap")) == {"cause": "error:budget"}
+
+
+def test_findings_of_a_trace() -> None:
+    low = Finding(span="s", category="c", impact="LOW")
+    high = low.model_copy(update={"impact": "HIGH"})
+    for found, clean, no_high in (((), 1.0, 1.0), ((low,), 0.0, 1.0), ((low, high), 0.0, 0.0)):
+        said = told(traces.of_findings(Findings(trace="t", findings=found)))
+        assert said == {"clean": clean, "no_high_impact": no_high}
+    grades = {"security": Grade(value=4), "overall": Grade(value=9), "plan_opt": Grade()}
+    graded = told(traces.of_findings(Findings(trace="t", grades=grades)))
+    assert (graded["security"], graded["overall"]) == (0.75, "unscored:off_scale")
+    assert "plan_opt" not in graded
+    refused = Findings(trace="t", status="unscored:refusal", message="no")
+    assert set(told(traces.of_findings(refused)).values()) == {"unscored:refusal"}
+
+
+def judgement(verdict: Same) -> Judgement:
+    return Judgement(tool="t", parameter="p", gold=1, given=1, verdict=verdict, by="exact")
+
+
+@pytest.mark.parametrize(
+    ("fields", "call", "tool", "parameters"),
+    [
+        ({"call": "right", "name_right": True, "parameters": ("equal", "equal")}, 1.0, 1.0, 1.0),
+        ({"call": "wrong", "name_right": True, "parameters": ("equal", "different")}, 0, 1, 0.5),
+        ({"call": "wrong", "name_right": True, "parameters": ("equal",)}, 0.0, 1.0, 0.5),
+        ({"call": "wrong", "name_right": False, "parameters": ("equal", "equal")}, 0.0, 0.0, 0.0),
+        ({"form": "reply"}, 0.0, 0.0, 0.0),
+        ({"call": "undecided", "name_right": True, "parameters": ("equal", "unjudged")},
+         "unscored:unsupported", 1.0, "unscored:unsupported"),
+    ],
+)  # fmt: skip
+def test_a_turn_where_a_call_is_due(
+    fields: dict[str, object], call: object, tool: object, parameters: object
+) -> None:
+    named = [judgement(v) for v in fields.get("parameters", ())]  # type: ignore[attr-defined]
+    turn = TurnVerdict.model_validate(
+        {"session": "s", "turn": 1, "form": "call", "gold_call": True, "gold_parameters": 2,
+         **fields, "parameters": named}
+    )  # fmt: skip
+    said = told(workflows.of_turn(TurnJudged(turn=turn)))
+    assert said == {"call": call, "tool": tool, "parameters": parameters}
+
+
+def test_a_turn_where_a_reply_is_due() -> None:
+    turn = TurnVerdict(session="s", turn=1, form="reply", gold_call=False)
+    none = dict.fromkeys(("call", "tool", "parameters"), "not_applicable")
+    assert told(workflows.of_turn(TurnJudged(turn=turn))) == none
+    graded = TurnJudged(turn=turn, grade=ResponseVerdict(score=7))
+    assert told(workflows.of_turn(graded)) == {**none, "response": 0.7}
+    failed = TurnJudged(turn=turn, grade=ResponseVerdict(status="unscored:parse"))
+    assert told(workflows.of_turn(failed))["response"] == "unscored:parse"
+
+
+def test_a_session() -> None:
+    verdict = SessionVerdict(success=True, decided_by="state", progress=0.5, right=1, gold=2,
+                             generated=2, sequence=0.8, conforms=False, fitness=0.9)  # fmt: skip
+    assert told(workflows.of_session(verdict)) == {
+        "success": 1.0, "progress": 0.5, "conforms": 0.0, "fitness": 0.9, "sequence": 0.8,
+    }  # fmt: skip
+    open_ = SessionVerdict(success=None, decided_by=None, right=0, gold=0, generated=0,
+                           conforms=None, failures=("error:timeout",))  # fmt: skip
+    assert told(workflows.of_session(open_)) == {
+        "success": "error:timeout", "progress": "error:timeout", "conforms": "not_applicable",
+        "fitness": "not_applicable", "sequence": "not_applicable",
+    }  # fmt: skip
+    lost = told(workflows.of_failure(SessionFailure(status="error:budget")))
+    assert set(lost) == {m.id for m in workflows.SESSION}
+    assert set(lost.values()) == {"error:budget"}
