@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agenteval.api.agreement import agree as agree
     from agenteval.api.comparison import compare as compare
-    from agenteval.api.planning import adissect as adissect
+    from agenteval.api.dissections import adissect as adissect
+    from agenteval.api.dissections import dissect as dissect
     from agenteval.api.planning import aplan_test as aplan_test
-    from agenteval.api.planning import dissect as dissect
     from agenteval.api.planning import plan_test as plan_test
     from agenteval.api.procedures import conform as conform
     from agenteval.api.stored import export as export
@@ -67,12 +67,12 @@ _HOME = {
     "conform": "agenteval.api.procedures",
     "flow_sessions": "agenteval.api.workflows",
     "flow_turns": "agenteval.api.workflows",
-    "adissect": "agenteval.api.planning",
+    "adissect": "agenteval.api.dissections",
     "alocate": "agenteval.api.traces",
     "aplan_suite": "agenteval.api.suites",
     "aplan_test": "agenteval.api.planning",
     "detect": "agenteval.api.traces",
-    "dissect": "agenteval.api.planning",
+    "dissect": "agenteval.api.dissections",
     "locate": "agenteval.api.traces",
     "plan_suite": "agenteval.api.suites",
     "plan_test": "agenteval.api.planning",

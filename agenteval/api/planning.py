@@ -3,133 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, Unpack
 
-from agenteval.agents import AgentFailure, AgentLimits, System, spec
-from agenteval.agents.spec import AgentSettings
+from agenteval.agents import AgentFailure, System
+from agenteval.api.agent_setup import (
+    Agent,
+    AgentSetup,
+    How,
+    StorePath,
+    Suite,
+    how_it_ended,
+    read_cases,
+)
 from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, twins
 from agenteval.api.suites import Range, generator, span, words_of
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.capability import THRESHOLD, cases_for, goes_on
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.checker import CheckRules
-from agenteval.evaluators.planning.dissect import Dissection, DissectOptions
 from agenteval.evaluators.planning.dissections import (
-    evaluator_name,
     load_dissections,
-    plan_dissections,
 )
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon
 from agenteval.evaluators.planning.run import Attempt, as_run
-from agenteval.evaluators.planning.scripted import SCRIPTED
-from agenteval.evaluators.planning.substitute import Choices, base_of
-from agenteval.evaluators.planning.suite import read_suite
 from agenteval.evaluators.planning.synthesis.generate import Shape
-from agenteval.evaluators.planning.tables import dissection_tables, planning_tables
-from agenteval.evaluators.planning.trials import EVALUATOR, Rules, load_attempts, plan_trials
+from agenteval.evaluators.planning.tables import planning_tables
+from agenteval.evaluators.planning.trials import EVALUATOR, load_attempts, plan_trials
 from agenteval.experiment import Ended, Experiment
-from agenteval.models.limits import Limits
-from agenteval.records import Run, Usage
+from agenteval.records import Run
 from agenteval.report.report import Report
 from agenteval.store import Store, Trials
-from agenteval.store.unfinished import unfinished_trials
+from agenteval.store.experiments import unfinished_trials
 from agenteval.trust.gates import Gate, least_gate, unscored_gate
-
-if TYPE_CHECKING:
-    from pydantic import JsonValue
-
-Agent = str | Callable[..., Any]
-Suite = str | Path | Sequence[Case]
-StorePath = str | Path | Store | None
-
-
-class How(TypedDict, total=False):
-    """How an agent is run; see `AgentSetup`."""
-
-    model: str | None
-    base_url: str | None
-    temperature: float | None
-    max_tokens: int | None
-    seconds: float
-    turns: int
-    strict: bool
-    limits: Limits
-    record: Path | None
-    rehearsal: bool
-
-
-@dataclass(frozen=True)
-class AgentSetup:
-    """The agent under test, and how each case is run.
-
-    `agent` is what `--agent` takes (openai, responses, react, autogen, python:MODULE:FUNCTION,
-    command:CMD, mcp:CMD, scripted:NAME) or a function (request, tools), plain or async. The first
-    four run on `model`. `seconds` and `turns` bound one case. `strict`: any call that could not be
-    carried out fails the case, and attempts before a restart count as well. `record` is a file to
-    which every reply of the agent's model is appended. A `rehearsal` needs no key.
-    """
-
-    agent: Agent
-    model: str | None = None
-    base_url: str | None = None
-    temperature: float | None = 0.0
-    max_tokens: int | None = None
-    seconds: float = 180.0
-    turns: int = 50
-    strict: bool = False
-    limits: Limits = Limits(concurrency=4)  # noqa: RUF009  frozen
-    record: Path | None = None
-    rehearsal: bool = False
-
-    @property
-    def rules(self) -> Rules:
-        """Limits of a case and rules of the oracle."""
-        return Rules(AgentLimits(self.seconds, self.turns), CheckRules(strict=self.strict))
-
-    def system(self) -> System:
-        """The system alone, to know its name and key; nothing is opened or sent."""
-        return self._limited(spec.system(self.agent, self._settings(None), SCRIPTED))
-
-    @asynccontextmanager
-    async def opened(self, store: Store) -> AsyncIterator[System]:
-        """The system; its endpoint's connections end with the block.
-
-        What its earlier trials and dissections have spent counts towards the caps.
-        """
-        settings = self._settings(self.spent(store))
-        async with spec.opened(self.agent, settings, SCRIPTED) as system:
-            yield self._limited(system)
-
-    def spent(self, store: Store) -> Usage:
-        """What trials and dissections of the system have taken so far."""
-        tables, key = Trials(store), self.system().sha256
-        names = [n for n in tables.evaluators() if n == EVALUATOR or n.startswith(f"{EVALUATOR}.")]
-        return sum((tables.usage(name, key) for name in names), Usage())
-
-    def _settings(self, spent: Usage | None) -> AgentSettings:
-        return AgentSettings(
-            model=self.model,
-            base_url=self.base_url,
-            temperature=self.temperature,
-            max_tokens=self.max_tokens,
-            concurrency=self.limits.concurrency,
-            budget=None if spent is None else self.limits.budget(spent),
-            need_key=not self.rehearsal,
-            record=self.record,
-        )
-
-    def _limited(self, system: System) -> System:
-        """Limits other than the usual ones make it another system: what was stopped after 3 turns
-        must not stand for what 50 would have allowed."""
-        limits = self.rules.limits
-        if limits == AgentLimits():
-            return system
-        named: dict[str, JsonValue] = {"seconds": limits.seconds, "turns": limits.turns}
-        return replace(system, parameters={**system.parameters, "limits": named})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,18 +73,6 @@ class PlanReport(Report):
         return planning_page(
             self.attempts, self.causes, lexicon=self.lexicon, unfinished=self.unfinished
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class DissectReport(Report):
-    """Why an agent's plans failed, case by case."""
-
-    dissections: tuple[Dissection, ...] = ()
-
-    @property
-    def failures(self) -> tuple[Dissection, ...]:
-        """Those whose cause is undecided: too many tries had no verdict."""
-        return tuple(d for d in self.dissections if d.label == "undecided")
 
 
 def trial_rows(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
@@ -267,7 +163,7 @@ class Test:
     def _report(self, store: Store, sizes: Sequence[int], ended: Ended | None) -> PlanReport:
         attempts = tuple(self._attempts(store, sizes))
         tables = planning_tables(attempts, (), self.lexicon, threshold=self.threshold)
-        unfinished, code = _ended(ended, "trials not run")
+        unfinished, code = how_it_ended(ended, "trials not run")
         report = PlanReport(
             title=f"Planning tests of {self.setup.system().name}",
             tables=tables if attempts else (),
@@ -306,7 +202,7 @@ def prepare_test(
     Raises InputError for a suite or agent that cannot be used, Unauthorized, StoreError.
     """
     words = words_of(lexicon)[0]
-    cases = _cases(suite, words)[:limit]
+    cases = read_cases(suite, words)[:limit]
     different: dict[str, Case] = {}
     for case in cases:
         different.setdefault(case.sha256, case)
@@ -377,7 +273,7 @@ def plan_report(
     Raises InputError when there is no trial.
     """
     words = words_of(lexicon)[0]
-    keys = None if suite is None else [case.sha256 for case in _cases(suite, words)]
+    keys = None if suite is None else [case.sha256 for case in read_cases(suite, words)]
     with opened(store, create=False) as stored, stored.snapshot():
         unfinished = unfinished_trials(stored, [EVALUATOR], keys)
         attempts = tuple(load_attempts(stored, CheckRules(strict=strict), cases=keys))
@@ -407,131 +303,5 @@ def plan_report(
     )
 
 
-@dataclass
-class Dissect:
-    """Dissections of the cases that a system failed."""
-
-    setup: AgentSetup
-    cases: Sequence[Case]
-    options: DissectOptions
-    limit: int | None
-    store: StorePath
-    watch: Watch
-
-    def failed(self, store: Store) -> list[Case]:
-        """Cases with a stored trial that did not pass, in the suite's order, as far as they can be
-        dissected. Raises InputError when no trial is stored, or none of them can be."""
-        keys, key = [case.sha256 for case in self.cases], self.setup.system().sha256
-        with store.snapshot():
-            attempts = load_attempts(store, self.setup.rules.check, cases=keys, systems=[key])
-        if not attempts:
-            raise InputError(
-                "no trial of this agent and suite is stored (--timeout, --turns and what the agent "
-                "is given must be the same); run `agenteval plan test` first"
-            )
-        wrong = {a.case.sha256 for a in attempts if a.verdict is not None and not a.verdict.passed}
-        cases: list[Case] = []
-        refused: list[InputError] = []
-        for case in self.cases:
-            if case.sha256 in wrong:
-                try:
-                    cases.append(base_of(case, self.options.choices.lexicon).case)
-                except InputError as error:  # written by hand: it must not hold up the others
-                    refused.append(error)
-        if refused and not cases:
-            raise refused[0]
-        self.watch.warn_list(f"{len(refused)} failed cases are left out", map(str, refused))
-        return cases[: self.limit]
-
-    async def run(self) -> DissectReport:
-        """Make those that are missing. Raises Stopped with what is there when it is cancelled."""
-        self.setup.system()  # an agent that is none is told before anything else
-        with opened(self.store, create=False) as store:
-            failed = self.failed(store)
-            if not failed:
-                return self._report(store, failed, (), 0)
-            try:
-                ended = await self._run(store, failed)
-            except asyncio.CancelledError:
-                raise Stopped(self._report(store, failed, *_ended(None, ""))) from None
-            return self._report(store, failed, *_ended(ended, "dissections not made"))
-
-    async def _run(self, store: Store, failed: Sequence[Case]) -> Ended:
-        workers = self.setup.limits.concurrency
-        with Trials(store).lock(EVALUATOR, self.setup.system().sha256):
-            async with self.setup.opened(store) as system:
-                plan = plan_dissections(store, failed, system, self.options, concurrency=workers)
-                left = len(plan.units)
-                before = f", {len(failed) - left} done before" if left < len(failed) else ""
-                self.watch.note(f"{left} failed cases to dissect{before}")
-                experiment = Experiment(plan, store, workers=workers, on_interrupt=self.watch.note)
-                return await experiment.run(self.watch.progress)
-
-    def _report(
-        self, store: Store, failed: Sequence[Case], unfinished: tuple[str, ...], code: int
-    ) -> DissectReport:
-        keys, system = [case.sha256 for case in failed], self.setup.system()
-        with store.snapshot():
-            everything = load_dissections(store, cases=keys, systems=[system.sha256])
-        stored = tuple(everything.get(evaluator_name(self.options), ()))
-        none = "no failed case of this agent and suite is stored; nothing to dissect"
-        return DissectReport(
-            title=f"Causes of failed plans of {system.name}",
-            tables=dissection_tables(stored),
-            notes=(*self.watch.notes, *(() if failed else (none,))),
-            unfinished=unfinished,
-            data={"dissections": [d.model_dump(mode="json") for d in stored]},
-            exit_code=code,
-            dissections=stored,
-        )
-
-
-def prepare_dissect(
-    suite: Suite,
-    agent: Agent,
-    *,
-    tries: int = 3,
-    full: bool = False,
-    literal: bool = False,
-    limit: int | None = 100,
-    seed: int = 0,
-    lexicon: str | Path | None = None,
-    store: StorePath = None,
-    notify: Notify | None = None,
-    progress: Progress | None = None,
-    **how: Unpack[How],
-) -> Dissect:
-    """Find the causes of the failures that `plan_test` has stored for this agent and suite
-    (algorithm 2 of arXiv 2404.17833).
-
-    `tries` of a stage; `full` runs all stages, also after a success; `literal` is the algorithm as
-    printed. `how` as for `plan_test`. Raises InputError without such trials.
-    """
-    setup = AgentSetup(agent, **how)
-    words, topics = words_of(lexicon)
-    options = DissectOptions(
-        tries=tries, full=full, paper_literal=literal, seed=seed,
-        choices=Choices(topics=topics, lexicon=words),
-        limits=setup.rules.limits, rules=setup.rules.check,
-    )  # fmt: skip
-    return Dissect(setup, _cases(suite, words), options, limit, store, Watch(notify, progress))
-
-
-def _cases(suite: Suite, lexicon: Lexicon | None) -> list[Case]:
-    return list(read_suite(Path(suite), lexicon) if isinstance(suite, str | Path) else suite)
-
-
-def _ended(ended: Ended | None, left: str) -> tuple[tuple[str, ...], int]:
-    """What is to be said of an experiment that was interrupted (None) or stopped early, and the
-    exit code."""
-    if ended is None:
-        return ("interrupted: what is done is stored; the same command goes on from here",), 130
-    if ended.stopped:
-        not_run = f"stopped, {ended.left_out} {left}: " if ended.left_out else ""
-        return (not_run + ended.stopped,), 3
-    return (), 0
-
-
 plan_test, aplan_test = twins("plan_test", prepare_test)
 plan_capability, aplan_capability = twins("plan_capability", prepare_capability)
-dissect, adissect = twins("dissect", prepare_dissect)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agenteval.api.running import Notify, Watch
-from agenteval.api.traces import TaxonomyLike, Traces, read_each, read_findings, read_taxonomy
+from agenteval.api.trace_input import TaxonomyLike, Traces, read_each, read_findings, read_taxonomy
 from agenteval.errors import InputError
 from agenteval.evaluators.traces.condense import source_tokens
 from agenteval.evaluators.traces.score_tables import annotator_table, score_tables

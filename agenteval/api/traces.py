@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, twins
+from agenteval.api.trace_input import (
+    TaxonomyLike,
+    Traces,
+    flags_of,
+    flags_of_outlines,
+    name_of,
+    read_each,
+    read_findings,
+    read_taxonomy,
+    together,
+)
 from agenteval.errors import InputError
-from agenteval.evaluators.traces.annotation_files import read_folder, write_folder
+from agenteval.evaluators.traces.annotation_files import write_folder
 from agenteval.evaluators.traces.annotations import Annotation, official_text, read_annotation
 from agenteval.evaluators.traces.condense import LEGEND, Options
 from agenteval.evaluators.traces.detectors import detect as detected
@@ -28,7 +39,7 @@ from agenteval.evaluators.traces.tables import (
     stats_tables,
     trace_stats,
 )
-from agenteval.evaluators.traces.taxonomy import Taxonomy, built_in, load_taxonomy
+from agenteval.evaluators.traces.taxonomy import Taxonomy, built_in
 from agenteval.evaluators.traces.trials import (
     EVALUATOR,
     Stored,
@@ -42,24 +53,16 @@ from agenteval.experiment import Ended, Experiment
 from agenteval.models.client import Client
 from agenteval.models.factory import choose_model, make_client
 from agenteval.models.limits import Limits
-from agenteval.readers import make_view
-from agenteval.readers.injection import texts_signs, view_signs
-from agenteval.readers.sources import find
-from agenteval.readers.tracing import read_traces
-from agenteval.readers.tracing.files import looks_like_traces
-from agenteval.records import Findings, Run, Span
+from agenteval.records import Findings, Span
 from agenteval.records.table import Table
 from agenteval.report.report import Report
 from agenteval.store import Store, Trials
-from agenteval.store.unfinished import Unfinished, unfinished_trials
+from agenteval.store.experiments import Unfinished, unfinished_trials
 from agenteval.text import plural
-from agenteval.trust.flagged import Flag, Flags
+from agenteval.trust.flagged import Flags
 from agenteval.trust.gates import unscored_gate
 
-Traces = str | Path | Sequence[str | Path | Run]
-TaxonomyLike = str | Path | Taxonomy | None
 StorePath = str | Path | Store | None
-_MANY = 1000  # spans from which a trace is read anew rather than kept
 _AT_ONCE = 8  # traces in memory
 
 
@@ -124,72 +127,6 @@ _EXCERPTS = (
 _FIELDS = ("span", "category", "impact", "description", "evidence", "confidence", "source")
 
 
-# -- reading ---------------------------------------------------------------------------------------
-
-
-def read_each(traces: Traces, watch: Watch) -> Iterator[tuple[Run, Callable[[], Run]]]:
-    """Every trace, one file in memory at a time, with a way to read it again.
-
-    `traces` are files, folders, globs or runs. `watch` hears what was passed over and put right.
-    Raises InputError for what cannot be read, for an id used twice, and when there is none at all.
-    """
-    given = [traces] if isinstance(traces, str | Path) else traces
-    seen: dict[str, str] = {}
-
-    def once(run: Run, where: str) -> Run:
-        if run.id in seen:
-            raise InputError(f"the trace id {run.id!r} was already used in {seen[run.id]}", where)
-        seen[run.id] = where
-        return run
-
-    for source in given:
-        if isinstance(source, Run):
-            yield once(source, "the runs given"), lambda run=source: run  # type: ignore[misc]
-            continue
-        files = find(str(source))
-        for file in files.files:
-            if not files.single and not looks_like_traces(file.path):
-                watch.note(f"skipped {file.path}: no trace")
-                continue
-            result = read_traces(file.path)
-            watch.warn_list("warnings while reading:", result.warnings, most=5)
-            for run in result.runs:
-                yield once(run, str(file.path)), _reader(file.path, run)
-    if not seen:
-        raise InputError("no trace found", ", ".join(map(str, given)))
-
-
-def _reader(path: Path, run: Run) -> Callable[[], Run]:
-    if len(run.spans) < _MANY and path.stat().st_size < 1 << 20:
-        return lambda: run
-    name = run.id
-
-    def again() -> Run:
-        for one in read_traces(path).runs:
-            if one.id == name:
-                return one
-        raise InputError(f"trace {name!r} is gone; start again", str(path))
-
-    return again
-
-
-def read_taxonomy(taxonomy: TaxonomyLike) -> Taxonomy:
-    """The taxonomy of a file, or the built-in one."""
-    if isinstance(taxonomy, Taxonomy):
-        return taxonomy
-    return built_in() if taxonomy is None else load_taxonomy(Path(taxonomy))
-
-
-def read_findings(
-    folder: str | Path, taxonomy: Taxonomy, watch: Watch, what: str = ""
-) -> list[Annotation]:
-    """Annotations of a folder or file; `watch` hears what was put right, named as `what`."""
-    annotations = read_folder(Path(folder), taxonomy)
-    lines = [f"{one.name}: {text}" for one in annotations for text in one.warnings]
-    watch.warn_list(f"{what or folder}, read with changes:", lines, most=5)
-    return annotations
-
-
 def stats(traces: Traces, *, budget: int | None = None, notify: Notify | None = None) -> Report:
     """Spans by kind, depth, errors, tokens, and what condensing (within `budget` tokens) leaves."""
     watch = Watch(notify)
@@ -215,7 +152,7 @@ def detect(
     for run, _ in read_each(traces, watch):
         findings[run.id] = Findings(trace=run.id, findings=tuple(detected(run, labels)))
         flags.append(flags_of([run]))
-    return _report([Finder("detectors", findings)], labels, watch, flags=_together(flags))
+    return _report([Finder("detectors", findings)], labels, watch, flags=together(flags))
 
 
 @dataclass
@@ -273,7 +210,7 @@ class Location:
             stored = load_findings(store, traces=[c.key for c in self.cases], finders=[key])
         order = {case.key: i for i, case in enumerate(self.cases)}
         stored = sorted(stored, key=lambda one: order[one.trace_key])
-        flags = _together(flags_of([case.load()]) for case in self.cases)
+        flags = together(flags_of([case.load()]) for case in self.cases)
         lost = len(self.cases) - sum(one.findings.status is None for one in stored)
         gate = unscored_gate(len(self.cases), lost, self.max_unscored, "traces were not examined")
         report = _report(_finders(stored), self.taxonomy, self.watch, flags=flags)
@@ -408,34 +345,6 @@ def _report(
     )
 
 
-def flags_of(runs: Iterable[Run]) -> Flags:
-    """The flags of traces, from all that a judge would see of them."""
-    flags, examined = [], 0
-    for run in runs:
-        examined += 1
-        if signs := tuple(sign.name for sign in view_signs(make_view(run))):
-            flags.append(Flag(run.id, None, signs))
-    return Flags(tuple(flags), examined)
-
-
-def _flags_of_outlines(outlines: Iterable[Outline]) -> Flags:
-    """The flags of stored traces, as far as their excerpts tell: of inputs those of tools."""
-    flags, examined = [], 0
-    for one in outlines:
-        examined += 1
-        texts = [one.task]
-        for span in one.spans:
-            texts += [span.input if span.kind == "tool" else "", span.output, span.note]
-        if signs := texts_signs(dict.fromkeys(filter(None, texts))):
-            flags.append(Flag(one.trace, None, tuple(s.name for s in signs)))
-    return Flags(tuple(flags), examined)
-
-
-def _together(several: Iterable[Flags]) -> Flags:
-    every = list(several)
-    return Flags(tuple(f for one in every for f in one.found), sum(one.examined for one in every))
-
-
 # -- what is stored --------------------------------------------------------------------------------
 
 
@@ -481,7 +390,7 @@ def findings_report(
             replace(f, findings={t: one for t, one in f.findings.items() if t in outlines})
             for f in finders
         ]
-    flags = _together(read) if keys is not None else _flags_of_outlines(outlines.values())
+    flags = together(read) if keys is not None else flags_of_outlines(outlines.values())
     report = _report(
         finders, labels, watch, flags=flags, outlines=list(outlines.values()), scores=scores
     )
@@ -552,8 +461,3 @@ def _scores(
         replace(t, key=f"{t.key} {finder.name}", title=f"{finder.name}: {t.title}")
         for t in score_tables(result)[:2]
     ]
-
-
-def name_of(folder: str | Path) -> str:
-    """What a folder of findings is called in tables."""
-    return Path(folder).resolve().name or str(folder)

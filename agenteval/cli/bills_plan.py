@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.agents import System
-from agenteval.api.planning import AgentSetup, Dissect, Test
+from agenteval.api.agent_setup import AgentSetup
+from agenteval.api.dissections import Dissect
+from agenteval.api.planning import Test
 from agenteval.api.running import opened
 from agenteval.cli.dry import planned_store, uncounted
 from agenteval.evaluators.planning.case import Case

@@ -29,8 +29,6 @@ def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
     )  # fmt: skip
 
 
-
-
 def printed(flags: Flags) -> str:
     """The line for a terminal, with its markup; "" when there is none."""
     return f"[yellow]{clean(flags.line)}[/yellow]" if flags.found else ""

@@ -19,7 +19,8 @@ from agenteval.cli.outputs import check_record, refuse_input
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agenteval.api.planning import How, PlanReport
+    from agenteval.api.agent_setup import How
+    from agenteval.api.planning import PlanReport
     from agenteval.api.running import Prepared
     from agenteval.evaluators.planning.case import Case
     from agenteval.models.rehearsal import Bill
@@ -294,7 +295,7 @@ def dissect(
     lexicon: Lexicon = None,
 ) -> None:
     """Find the causes of the failures that `plan test` has stored for this agent and suite."""
-    from agenteval.api.planning import prepare_dissect
+    from agenteval.api.dissections import prepare_dissect
     from agenteval.cli.bills_plan import dissect as bill
 
     check_record(run.record, [suite, lexicon], model=agent.model, store=run.store)

@@ -48,7 +48,7 @@ def export(
 ) -> None:
     """Write one sheet (JSON) per trace: a place to fill in, the kinds of errors, its spans."""
     from agenteval.api.running import Watch
-    from agenteval.api.traces import read_each, read_findings, read_taxonomy
+    from agenteval.api.trace_input import read_each, read_findings, read_taxonomy
     from agenteval.evaluators.traces.annotation_files import sheet
     from agenteval.evaluators.traces.outline import outline
     from agenteval.files import file_in, write_atomically
@@ -89,7 +89,7 @@ def import_(
 ) -> None:
     """Check filled sheets, and write them as annotations; nothing is written if one is wrong."""
     from agenteval.api.running import Watch
-    from agenteval.api.traces import read_each, read_taxonomy
+    from agenteval.api.trace_input import read_each, read_taxonomy
     from agenteval.evaluators.traces.annotation_files import read_sheet, write_folder
 
     refuse_input(output)

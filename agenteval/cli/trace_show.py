@@ -55,13 +55,13 @@ def show(
 ) -> None:
     """Print a trace as a tree: kind, name, duration, tokens, status, and findings at their span."""
     from agenteval.api.running import Watch, opened
-    from agenteval.api.traces import detect as detected
-    from agenteval.api.traces import (
+    from agenteval.api.trace_input import (
         flags_of,
         name_of,
         read_findings,
         read_taxonomy,
     )
+    from agenteval.api.traces import detect as detected
     from agenteval.evaluators.traces.outline import outline, trace_key
     from agenteval.evaluators.traces.trials import load_findings
 
@@ -107,7 +107,7 @@ def show(
 def _chosen(path: str, trace: str | None) -> Run:
     """The trace of this id, or the only one. Raises InputError where there is none, or several."""
     from agenteval.api.running import Watch
-    from agenteval.api.traces import read_each
+    from agenteval.api.trace_input import read_each
 
     runs = {}
     for run, _ in read_each(path, Watch(say)):

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from agenteval.api.planning import adissect, aplan_test, dissect, plan_report, plan_test
+from agenteval.api.dissections import adissect, dissect
+from agenteval.api.planning import aplan_test, plan_report, plan_test
 from agenteval.api.suites import plan_suite
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import Case

@@ -65,7 +65,7 @@ def test_finders_of_one_name_are_told_apart_by_their_options() -> None:
     ])  # fmt: skip
     assert names == {
         "a" * 64: "locator (m) [mode broad, prompt 111111]",
-        "b" * 64: "locator (m) [mode areas, prompt 222222, bbbbbb]",
-        "c" * 64: "locator (m) [mode areas, prompt 222222, cccccc]",
+        "b" * 64: "locator (m) [mode areas, prompt 222222] [bbbbbb]",
+        "c" * 64: "locator (m) [mode areas, prompt 222222] [cccccc]",
         "d" * 64: "detectors",
     }

@@ -67,10 +67,12 @@ def _levels(result: Result) -> Table:
                 "recall": Estimate.of(measure.recall), "f1": Estimate.of(measure.f1),
             }  # fmt: skip
             rows.append(row | (_counts(level.counts) if over == "errors" else {}))
-    columns = (Column("level", "level"), Column("over", "over"),
+    columns = (Column("over", "over"), Column("level", "level"),
                *_figures("precision", "recall", "F1"), *_TALLY)  # fmt: skip
     notes = [*_coverage(result.scores.coverage), *_how(result), *_unknown(result.scores)]
-    return Table("levels", "Findings against gold", columns, tuple(rows), (*notes, *result.notes))
+    return Table(
+        "levels", "Findings against gold", columns, tuple(rows), (*notes, *result.notes), "level"
+    )
 
 
 def _counts(tally: Tally) -> dict[str, Cell]:

@@ -91,6 +91,9 @@ def _coverage(finders: Sequence[Finder], traces: int) -> Table | None:
         "A trace that a finder could not examine is no trace without errors: it is in none of the "
         "other tables."
     )
+    if not any(finder.failures() for finder in finders):
+        columns = columns[:-1]  # type: ignore[assignment]
+        rows = [{key: cell for key, cell in row.items() if key != "why"} for row in rows]
     return Table("coverage", f"Finders on {traces:,} traces", columns, tuple(rows), (note,))
 
 

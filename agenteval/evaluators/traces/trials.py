@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +20,7 @@ from agenteval.evaluators.traces.outline import Outline, outline, trace_key
 from agenteval.evaluators.trials import TrialOutcome, TrialPlan
 from agenteval.records import Findings, Run, Usage
 from agenteval.records.score import INFRASTRUCTURE
-from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, of_one_state
+from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, distinct, of_one_state
 
 EVALUATOR = "traces"
 _ATTEMPT = "attempt"  # in a log, beside the fields of Findings
@@ -166,15 +165,10 @@ def distinct_names(systems: Iterable[TrialSystem]) -> dict[str, str]:
             for key in dict.fromkeys(key for one in options for key in one)
             if len({str(one.get(key)) for one in options}) > 1
         ]
-        told = [
-            ", ".join(f"{key} {_brief(one.get(key))}" for key in differing[:3]) for one in options
-        ]
-        often = Counter(told)
-        for system, text in zip(group, told, strict=True):
-            piece = [system.key[:6]] if often[text] > 1 and len(group) > 1 else []
-            more = ", ".join(filter(None, [text, *piece]))
-            names[system.key] = f"{name} [{more}]" if more else name
-    return names
+        for system, own in zip(group, options, strict=True):
+            told = ", ".join(f"{key} {_brief(own.get(key))}" for key in differing[:3])
+            names[system.key] = f"{name} [{told}]" if told else name
+    return distinct(names)
 
 
 def _leaves(value: JsonValue, name: str = "") -> Iterator[tuple[str, str]]:
