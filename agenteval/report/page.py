@@ -249,6 +249,15 @@ def gallery(
     return drawn, left_out
 
 
+def figures(plan: Iterable[tuple[str, str, Callable[[], Any]]]) -> Section:
+    """The charts of `plan` as a section (see `gallery`), and what could not be drawn."""
+    drawn, left_out = gallery(plan)
+    blocks: list[Block] = [Gallery(drawn) if drawn else Text("None could be drawn.")]
+    if left_out:
+        blocks.append(Lines(left_out, "Figures that could not be drawn"))
+    return Section("figures", "Figures", blocks)
+
+
 @dataclass(frozen=True, slots=True)
 class _TableCell:
     """A cell as the template shows it. `span` are mean, low and high in per cent of its drawing."""

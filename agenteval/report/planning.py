@@ -25,7 +25,6 @@ from agenteval.records.table import Cell, Column, Table, shown
 from agenteval.report import planning_charts as drawn
 from agenteval.report.page import (
     Block,
-    Gallery,
     Item,
     Items,
     Lines,
@@ -36,7 +35,7 @@ from agenteval.report.page import (
     Tiles,
     Words,
     badge,
-    gallery,
+    figures,
     render,
 )
 from agenteval.report.page import (
@@ -73,23 +72,22 @@ def planning_page(  # noqa: PLR0913  each is a part of the page
     are sentences on experiments that are not all there, said before everything else.
     """
     trials, labelled = by_kind(tuple(attempts), tuple(causes))
-    figures, left_out = gallery(_plan(trials, labelled, lexicon))
     names = list(dict.fromkeys(a.system for a in trials))
     rest = len(names) - _MOST_NAMED
     who = ", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
     blocks: list[Block] = [
         Head("Planning of", who, headlines(trials) or ["There is no trial."]),
         Tiles(_tiles(trials, labelled)),
-        *([Lines(left_out, "Figures that could not be drawn")] if left_out else []),
     ]
+    tables = [table for table in planning_tables(trials, labelled, lexicon) if table.rows]
     rates = (
         "A rate is the share of right plans among trials with a verdict; brackets hold its 95 % "
         "interval. Trials without a verdict are counted beside it and in no rate."
     )
     sections = [
         Section("summary", "Summary", blocks),
-        Section("figures", "Figures", [Gallery(figures)]),
-        Section("tables", "Tables", planning_tables(trials, labelled, lexicon), rates),
+        figures(_plan(trials, labelled, lexicon)),
+        Section("tables", "Tables", tables or [Text("There is nothing to count.")], rates),
         *_wrong(trials, most_wrong, lexicon or built_in()),
         *_lost(trials),
     ]

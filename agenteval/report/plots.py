@@ -20,7 +20,7 @@ from agenteval.report import bars, charts
 from agenteval.report.marks import Series
 from agenteval.report.style import LOOKS, Look, listed, looks, n_label, plain, span
 from agenteval.stats import Interval, UniqueCurve, mean_interval
-from agenteval.stats.scores import ONLY_EMPTY, ORIGINAL, ScoreTable, split_variant
+from agenteval.stats.scores import ONLY_EMPTY, ORIGINAL, ScoreTable
 from agenteval.text import plural
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 UNNAMED = "system not named"
-USUAL_SHARE = 0.25  # of the sentences, in the published experiment
 _GROUPS = {1: "success", 0: "failed", -1: "success unknown"}
 _LOOK_OF = {"success": LOOKS[0], "failed": LOOKS[4],
             "success unknown": Look("#666666", "-", "D", "...")}  # fmt: skip
@@ -75,7 +74,7 @@ def interval(table: ScoreTable) -> Interval:
     part = table.where(~np.isnan(table.value))
     if len(part) and part.present("status") == ["degenerate"]:
         return replace(mean_interval([]), reason=ONLY_EMPTY)
-    return mean_interval(part.value.tolist(), _clusters(part).tolist(), bounds=(0.0, 1.0))
+    return mean_interval(part.value.tolist(), clusters(part).tolist(), bounds=(0.0, 1.0))
 
 
 def radar(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
@@ -84,7 +83,7 @@ def radar(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     Only original runs. Raises InputError for fewer than three criteria with values.
     """
     part = originals(table)
-    criteria, notes = _criteria(part, least=3)
+    criteria, notes = drawn_criteria(part, least=3)
     series = []
     for system, rows in systems(part).items():
         cells = [interval(rows.of(criterion=c)) for c in criteria]
@@ -106,7 +105,7 @@ def success_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     Only original runs. Where success is unknown throughout there is one bar per system.
     """
     part = originals(table)
-    criteria, notes = _criteria(part)
+    criteria, notes = drawn_criteria(part)
     style = looks(list(systems(part)), "systems")
     series = []
     for system, rows in systems(part).items():
@@ -132,7 +131,7 @@ def repeat_boxes(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     Only original runs.
     """
     part = originals(table)
-    criteria, notes = _criteria(part)
+    criteria, notes = drawn_criteria(part)
     means: dict[str, list[Interval]] = {}
     values: dict[str, list[list[float]]] = {}
     labels = {}
@@ -156,7 +155,7 @@ def repeat_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
     """Mean of successful and of failed runs at every repeat of the judge, a panel per criterion
     (figure 6 of arXiv 2402.09015). Only original runs; a repeat without values is a gap."""
     part = originals(table)
-    criteria, notes = _criteria(part)
+    criteria, notes = drawn_criteria(part)
     groups = _by_success(part)
     counts = {g: n_label([interval(rows.of(criterion=c)) for c in criteria])
               for g, rows in groups.items()}  # fmt: skip
@@ -174,66 +173,6 @@ def repeat_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
     )  # fmt: skip
 
 
-def perturbation_bars(
-    table: ScoreTable, *, share: float | None = None, ax: Axes | None = None
-) -> Axes:
-    """Mean value per criterion of the originals and of the copies by every operator (figure 8 of
-    arXiv 2402.09015).
-
-    An operator with several shares is drawn at the one nearest to `share` (default 0.25); seeds
-    and systems are pooled. Originals are those of runs that have a drawn copy. Whether a difference
-    is real is read from `dose_lines`, which pairs.
-    """
-    shares = _shares_of(table)
-    if not shares:
-        raise InputError("there are no ratings of perturbed copies to draw")
-    aim = USUAL_SHARE if share is None else share
-    chosen = {op: min(some, key=lambda s: (abs(s - aim), s)) if some else None
-              for op, some in shares.items()}  # fmt: skip
-    parts = {op: _copies(table, op, dose) for op, dose in chosen.items()}
-    touched = np.unique(np.concatenate([p.run.codes for p in parts.values()]))
-    before = originals(table)
-    before = before.where(np.isin(before.run.codes, touched))
-    criteria, notes = _criteria(before)
-    named = {ORIGINAL: before}
-    named |= {plain(op) + _per_cent(chosen[op]): rows for op, rows in parts.items()}
-    style = looks(list(named), "variants")
-    series = []
-    for name, rows in named.items():
-        cells = [interval(rows.of(criterion=c)) for c in criteria]
-        label = f"{name} ({n_label(cells)})"
-        series.append(Series(label, cells, pale=name != ORIGINAL, look=style[name]))
-    title = "Ratings of originals and perturbed copies"
-    return bars.bars(criteria, series, title=title, notes=notes, ax=ax)
-
-
-def dose_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
-    """Mean change of the value (copy minus original, paired by run) against the share perturbed:
-    a panel per criterion, a line per operator. The dashed line is no change."""
-    shares = {op: some for op, some in _shares_of(table).items() if some}
-    if not shares:
-        raise InputError("there are no perturbed copies with a share")
-    before = originals(table)
-    criteria, notes = _criteria(before)
-    changes = {
-        (c, op): [_paired_change(before.of(criterion=c), _copies(table, op, s).of(criterion=c))
-                  for s in some]
-        for c in criteria for op, some in shares.items()
-    }  # fmt: skip
-    label = {op: f"{op} ({n_label([i for c in criteria for i in changes[c, op]], 'run')})"
-             for op in shares}  # fmt: skip
-    panels = {
-        c: [Series(op, changes[c, op], label[op], at=some) for op, some in shares.items()]
-        for c in criteria
-    }
-    doses = sorted({s for some in shares.values() for s in some})
-    return charts.lines(
-        panels, title="Change of the rating by share perturbed, 95 % intervals over cases",
-        x="share perturbed", y="copy minus original", levels={0.0: ""}, limits=None, notes=notes,
-        ticks={s: _per_cent(s).strip() for s in doses}, ax=ax,
-    )  # fmt: skip
-
-
 def correlation_map(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     """Spearman correlation of the criteria's means per original run, pairwise complete, ties with
     mid-ranks; a dash with fewer than three runs or a constant criterion.
@@ -242,7 +181,7 @@ def correlation_map(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     than two criteria that have values.
     """
     part = originals(table)
-    names, notes = _criteria(part, least=2)
+    names, notes = drawn_criteria(part, least=2)
     rho, counts = correlations(part, names)
     uneven = bool((counts != counts[0, 0]).any())
     if uneven:
@@ -268,7 +207,7 @@ def coverage_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
         counts = own.statuses()
         rows[name] = {status: counts.get(status, 0) for status in present}
         scored = (own.status.codes == own.status.code("scored")).astype(float)
-        rated[name] = mean_interval(scored.tolist(), _clusters(own).tolist(), bounds=(0.0, 1.0))
+        rated[name] = mean_interval(scored.tolist(), clusters(own).tolist(), bounds=(0.0, 1.0))
     words = {k: f"{_STATUS.get(k, (k,))[0]} ({sum(row[k] for row in rows.values()):,})"
              for k in present}  # fmt: skip
     surfaces = {k: _STATUS.get(k, ("", "#CC79A7", "xxx"))[1:] for k in present}
@@ -343,7 +282,7 @@ def _curve(curve: UniqueCurve) -> list[Estimate]:
     return [Estimate(*ends) for ends in zip(curve.mean, curve.low, curve.high, strict=True)]
 
 
-def _criteria(table: ScoreTable, least: int = 1) -> tuple[list[str], list[str]]:
+def drawn_criteria(table: ScoreTable, least: int = 1) -> tuple[list[str], list[str]]:
     """Criteria with a value in their order, and a note on those without (nominal, all failed, or
     all replies empty). Raises InputError when fewer than `least` have one."""
     names = table.present("criterion")
@@ -381,13 +320,13 @@ def _per_repeat(rows: ScoreTable) -> list[Interval]:
     ]
 
 
-def _clusters(table: ScoreTable) -> NDArray[np.int64]:
+def clusters(table: ScoreTable) -> NDArray[np.int64]:
     """A number per row that is equal for ratings of one case; a run without a case is its own."""
     case = table.case.codes.astype(np.int64)
     return np.where(case >= 0, case, -1 - table.run.codes.astype(np.int64))
 
 
-def _run_means(table: ScoreTable) -> NDArray[np.float64]:
+def run_means(table: ScoreTable) -> NDArray[np.float64]:
     """Mean value of every run, by run code; NaN without a value."""
     known, size = ~np.isnan(table.value), len(table.run.names)
     count = np.bincount(table.run.codes[known], minlength=size)
@@ -404,7 +343,7 @@ def correlations(
     diagonal counts the runs of a criterion."""
     from scipy.stats import rankdata
 
-    means = np.array([_run_means(table.of(criterion=c)) for c in names])
+    means = np.array([run_means(table.of(criterion=c)) for c in names])
     known = ~np.isnan(means)
     rho = np.full((len(names), len(names)), np.nan)
     for i in range(len(names)):
@@ -415,52 +354,3 @@ def correlations(
                 rho[i, j] = rho[j, i] = np.corrcoef(rankdata(a), rankdata(b))[0, 1]
     counts = known.astype(np.int64)
     return rho, counts @ counts.T
-
-
-def _shares_of(table: ScoreTable) -> dict[str, list[float]]:
-    """Per operator the shares at which there are copies, rising; [] for one without a share.
-
-    Raises InputError for a share that is not in (0, 1].
-    """
-    found: dict[str, set[float]] = {}
-    for name in table.present("variant"):
-        if name != ORIGINAL:
-            operator, share = _dose(name)
-            found.setdefault(operator, set()).update([] if share is None else [share])
-    return {operator: sorted(shares) for operator, shares in found.items()}
-
-
-def _dose(variant: str) -> tuple[str, float | None]:
-    operator, written = split_variant(variant)
-    if not written:
-        return operator, None
-    try:
-        share = float(written)
-    except ValueError:
-        share = float("nan")
-    if not 0 < share <= 1:
-        raise InputError(f"variant {variant!r}: the share must be a number in (0, 1]")
-    return operator, share
-
-
-def _copies(table: ScoreTable, operator: str, share: float | None) -> ScoreTable:
-    """Ratings of the copies made by an operator at a share, all seeds together."""
-    names = [n for n in table.present("variant") if n != ORIGINAL and _dose(n) == (operator, share)]
-    return table.where(np.isin(table.variant.codes, [table.variant.code(n) for n in names]))
-
-
-def _paired_change(before: ScoreTable, after: ScoreTable) -> Interval:
-    """Mean change per run, copy minus original, in [-1, 1] with its interval over cases.
-
-    Each run counts once: the mean over its repeats (and seeds) after, minus that before. Runs
-    that lack one of the two are left out.
-    """
-    change = _run_means(after) - _run_means(before)
-    known = ~np.isnan(change)
-    cases = -1 - np.arange(len(before.run.names), dtype=np.int64)
-    cases[before.run.codes] = _clusters(before)
-    return mean_interval(change[known].tolist(), cases[known].tolist(), bounds=(-1.0, 1.0))
-
-
-def _per_cent(share: float | None) -> str:
-    return "" if share is None else f" {share:.0%}".replace("%", " %")

@@ -16,7 +16,6 @@ from agenteval.report import workflow_charts as drawn
 from agenteval.report.flows_signs import flow_flags
 from agenteval.report.page import (
     Block,
-    Gallery,
     Items,
     Lines,
     Page,
@@ -26,7 +25,7 @@ from agenteval.report.page import (
     Tiles,
     Verdict,
     Words,
-    gallery,
+    figures,
     render,
 )
 from agenteval.report.sessions import chosen, heading, session_items
@@ -62,7 +61,6 @@ def workflows_page(  # noqa: PLR0913  each is a part of the page
     """
     known = Tallies(sessions, turns)
     flagged = flow_flags(sessions, turns)
-    figures, left_out = gallery(_plan(known))
     names = sorted({r.agent for r in sessions} | {r.agent for r in turns})
     rest = len(names) - _MOST_NAMED
     who = ", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
@@ -78,10 +76,7 @@ def workflows_page(  # noqa: PLR0913  each is a part of the page
             Tiles(tiles),
             *([Text(flagged.line, "warning")] if flagged.line else []),
         ]),
-        Section("figures", "Figures", [
-            Gallery(figures) if figures else Text("None could be drawn."),
-            *([Lines(left_out, "Figures that could not be drawn")] if left_out else []),
-        ]),
+        figures(_plan(known)),
         Section("tables", "Tables", made or [Text("There is nothing to count.")], rates),
         *_sessions(sessions, most_sessions),
         *_wrong(turns),

@@ -10,7 +10,7 @@ from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 
 from agenteval.errors import InputError
-from agenteval.report.plots import dose_lines, perturbation_bars
+from agenteval.report.perturbation_plots import dose_lines, perturbation_bars
 from agenteval.stats.scores import score_table
 
 T2 = 4.302652729696142  # 97.5 % point of t with 2 degrees of freedom
