@@ -247,35 +247,31 @@ def verdict_points(
     )  # fmt: skip
 
 
-def unique_curves(modes: Mapping[str, Mapping[float, UniqueCurve]]) -> Figure:
-    """Distinct criteria in M sets (figure 5 of arXiv 2402.09015): a panel for each merging
-    threshold τ, a line for each mode, as what the critic was shown.
+def unique_curves(curves: Mapping[float, UniqueCurve], *, ax: Axes | None = None) -> Axes:
+    """Distinct criteria in M sets (figure 5 of arXiv 2402.09015), a line for each merging
+    threshold τ; τ = 1 merges nothing but equal names.
 
     The line is the exact mean over draws of M sets, the band the central 95 % of single draws: a
     spread, not the uncertainty of the mean.
     """
     from matplotlib.ticker import MaxNLocator
 
-    taus = sorted({t for found in modes.values() for t in found}, reverse=True)
-    if not taus:
+    if not curves:
         raise InputError("there are no curves to draw")
-    sizes = {m: span((len(c.m) for c in found.values()), "set") for m, found in modes.items()}
-    panels = {
-        "τ = 1, equal names" if tau == 1 else f"τ = {tau:g}": [
-            Series(mode, _curve(found[tau]), f"{mode} (n = {sizes[mode]})", at=found[tau].m)
-            for mode, found in modes.items() if tau in found
-        ]
-        for tau in taus
-    }  # fmt: skip
+    series = []
+    for tau in sorted(curves, reverse=True):
+        name = "τ = 1, equal names" if tau == 1 else f"τ = {tau:g}"
+        label = f"{name} (n = {plural(len(curves[tau].m), 'set')})"
+        series.append(Series(name, _curve(curves[tau]), label, at=curves[tau].m))
     figure = charts.lines(
-        panels, title="Distinct criteria in M sets, exact mean and 95 % of resampled draws",
-        x="sets of criteria, M", y="distinct criteria", limits=None, spread=True,
+        {"": series}, title="Distinct criteria in M sets, exact mean and 95 % of resampled draws",
+        x="sets of criteria, M", y="distinct criteria", limits=None, spread=True, ax=ax,
     )  # fmt: skip
-    for axes in figure.axes:
-        axes.set_ylim(bottom=0)
-        axes.set_xlim(left=0)
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    return figure
+    axes = figure.axes[0] if ax is None else ax
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    return axes
 
 
 def _curve(curve: UniqueCurve) -> list[Estimate]:
