@@ -16,7 +16,6 @@ from agenteval.evaluators.planning.dsl.lexicon import Lexicon
 from agenteval.evaluators.planning.scripted import SCRIPTED
 from agenteval.evaluators.planning.suite import read_suite
 from agenteval.evaluators.planning.trials import EVALUATOR, Rules
-from agenteval.experiment import Ended
 from agenteval.models.limits import Limits
 from agenteval.records import Usage
 from agenteval.store import Store, Trials
@@ -117,14 +116,3 @@ class AgentSetup:
 def read_cases(suite: Suite, lexicon: Lexicon | None) -> list[Case]:
     """The cases of a file, or those given."""
     return list(read_suite(Path(suite), lexicon) if isinstance(suite, str | Path) else suite)
-
-
-def how_it_ended(ended: Ended | None, left: str) -> tuple[tuple[str, ...], int]:
-    """What is to be said of an experiment that was interrupted (None) or stopped early, and the
-    exit code."""
-    if ended is None:
-        return ("interrupted: what is done is stored; the same command goes on from here",), 130
-    if ended.stopped:
-        not_run = f"stopped, {ended.left_out} {left}: " if ended.left_out else ""
-        return (not_run + ended.stopped,), 3
-    return (), 0

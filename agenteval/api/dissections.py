@@ -14,10 +14,9 @@ from agenteval.api.agent_setup import (
     How,
     StorePath,
     Suite,
-    how_it_ended,
     read_cases,
 )
-from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, twins
+from agenteval.api.running import Notify, Progress, Stopped, Watch, how_it_ended, opened, twins
 from agenteval.api.suites import words_of
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import Case

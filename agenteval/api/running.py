@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from agenteval.experiment import Ended
     from agenteval.report.report import Report
     from agenteval.store import Store
 
@@ -199,6 +200,17 @@ class Watch:
     def waiting(self) -> None:
         """At the first Ctrl-C, while calls are under way."""
         self.note("interrupted: waiting for the replies under way; once more ends it at once")
+
+
+def how_it_ended(ended: Ended | None, left: str) -> tuple[tuple[str, ...], int]:
+    """What is to be said of an experiment that was interrupted (None) or stopped early, and the
+    exit code."""
+    if ended is None:
+        return ("interrupted: what is done is stored; the same command goes on from here",), 130
+    if ended.stopped:
+        not_run = f"stopped, {ended.left_out} {left}: " if ended.left_out else ""
+        return (not_run + ended.stopped,), 3
+    return (), 0
 
 
 @contextmanager

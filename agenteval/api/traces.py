@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, twins
+from agenteval.api.running import Notify, Progress, Stopped, Watch, how_it_ended, opened, twins
 from agenteval.api.trace_input import (
     TaxonomyLike,
     Traces,
@@ -215,7 +215,7 @@ class Location:
         gate = unscored_gate(len(self.cases), lost, self.max_unscored, "traces were not examined")
         report = _report(_finders(stored), self.taxonomy, self.watch, flags=flags)
         signs = {flag.run: list(flag.signs) for flag in flags.found}
-        unfinished, code = _ended(ended)
+        unfinished, code = how_it_ended(ended, "traces not examined")
         notes = [] if stored else ["no trace has been examined"]
         for one in stored:
             why = ": ".join(filter(None, (one.findings.status, one.findings.message)))
@@ -303,16 +303,6 @@ def prepare_locate(
 
 
 locate, alocate = twins("locate", prepare_locate)
-
-
-def _ended(ended: Ended | None) -> tuple[tuple[str, ...], int]:
-    """What is to be said of work that was interrupted (None) or stopped early; the exit code."""
-    if ended is None:
-        return ("interrupted: what is done is stored; the same command goes on from here",), 130
-    if ended.stopped:
-        left = f"stopped, traces not examined: {ended.left_out}: " if ended.left_out else ""
-        return (f"{left}{ended.stopped}",), 3
-    return (), 0
 
 
 def _finders(stored: Iterable[Stored]) -> list[Finder]:

@@ -243,7 +243,7 @@ def test_the_cap_on_calls_stops_and_goes_on(cli: Cli, folder: Path) -> None:
     with serve(judge) as server:
         capped = locate(cli, server.base_url, "--max-calls", 3, "-j", 1)
         assert capped.code == 3
-        assert "stopped, traces not examined: 1: " in capped.out
+        assert "stopped, 1 traces not examined: " in capped.out
         assert server.count == 3
         done = locate(cli, server.base_url, "--json")
         assert done.code == 0, done.err
