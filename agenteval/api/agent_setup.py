@@ -39,7 +39,7 @@ class How(TypedDict, total=False):
     turns: int
     strict: bool
     limits: Limits
-    record: Path | None
+    record: str | Path | None
     rehearsal: bool
 
 
@@ -63,7 +63,7 @@ class AgentSetup:
     turns: int = 50
     strict: bool = False
     limits: Limits = Limits(concurrency=4)  # noqa: RUF009  frozen
-    record: Path | None = None
+    record: str | Path | None = None
     rehearsal: bool = False
 
     @property
@@ -100,7 +100,7 @@ class AgentSetup:
             concurrency=self.limits.concurrency,
             budget=None if spent is None else self.limits.budget(spent),
             need_key=not self.rehearsal,
-            record=self.record,
+            record=Path(self.record) if self.record else None,
         )
 
     def _limited(self, system: System) -> System:

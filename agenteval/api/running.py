@@ -103,7 +103,10 @@ def twins(
         return await prepare(*args, **kwargs).run()
 
     run.__name__ = run.__qualname__ = f"a{name}"
-    run.__signature__ = inspect.signature(prepare)  # type: ignore[attr-defined]
+    signature = inspect.signature(prepare)
+    prepared = inspect.get_annotations(prepare, eval_str=True)["return"]
+    returned = prepared.run.__annotations__["return"]
+    run.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
     return synchronous(run), run
 
 

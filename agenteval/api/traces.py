@@ -251,7 +251,7 @@ def prepare_locate(
     limit: int | None = None,
     output: str | Path | None = None,
     store: StorePath = None,
-    record: Path | None = None,
+    record: str | Path | None = None,
     retry_failed: bool = False,
     max_unscored: float = 0.1,
     limits: Limits = Limits(),  # noqa: B008  frozen
@@ -282,7 +282,9 @@ def prepare_locate(
             )  # fmt: skip
 
         def connect(store: Store | None) -> Client:
-            return make_client(choice, limits, store, record=record if store else None)
+            return make_client(
+                choice, limits, store, record=Path(record) if store and record else None
+            )
 
         options = LocatorOptions(
             mode=mode, context=context, reply_tokens=reply_tokens, repeats=repeats,
