@@ -39,7 +39,7 @@ IMPORTS = (
     "agenteval.store.export", "agenteval.evaluators.utility.verify.verifier", "filelock",
     "agenteval.evaluators.utility.quantifier", "agenteval.evaluators.utility.guard",
     "agenteval.cli.flow_session", "agenteval.cli.flow_show", "agenteval.cli.flow_turn",
-    "agenteval.cli.plan_table", "agenteval.cli.trace_locate",
+    "agenteval.cli.trace", "agenteval.api.traces",
     "agenteval.evaluators.traces.annotation_files", "agenteval.evaluators.traces.detectors",
     "agenteval.evaluators.workflows.scripted.behaviours", "agenteval.evaluators.workflows.team",
     "agenteval.evaluators.traces.finders", "agenteval.evaluators.workflows.trials",

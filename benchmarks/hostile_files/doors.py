@@ -260,7 +260,7 @@ DOORS = (
 
 # Texts that name no file, and files that are written.
 _NO_INPUT = {
-    "base_url", "model", "embedder", "output", "record", "store", "source", "rater", "perturb",
+    "base_url", "model", "embedder", "output", "page", "record", "store", "source", "rater", "perturb",
     "operators",
     "a", "b", "criterion", "fail_under", "junit", "run", "n", "constraints", "words", "times",
     "topic", "agent", "trace", "system", "own", "category", "scenario", "formats", "kind",
