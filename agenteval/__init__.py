@@ -13,12 +13,17 @@ if TYPE_CHECKING:
     from agenteval.api.dissections import dissect as dissect
     from agenteval.api.planning import aplan_test as aplan_test
     from agenteval.api.planning import plan_test as plan_test
+    from agenteval.api.procedures import conform as conform
     from agenteval.api.suites import aplan_suite as aplan_suite
     from agenteval.api.suites import plan_suite as plan_suite
     from agenteval.api.trace_scores import score_findings as score_findings
     from agenteval.api.traces import alocate as alocate
     from agenteval.api.traces import detect as detect
     from agenteval.api.traces import locate as locate
+    from agenteval.api.workflows import aflow_sessions as aflow_sessions
+    from agenteval.api.workflows import aflow_turns as aflow_turns
+    from agenteval.api.workflows import flow_sessions as flow_sessions
+    from agenteval.api.workflows import flow_turns as flow_turns
     from agenteval.errors import AgentevalError as AgentevalError
     from agenteval.evaluators.utility.critic import Critic as Critic
     from agenteval.evaluators.utility.merge import merge_criteria as merge_criteria
@@ -51,11 +56,16 @@ _HOME = {
     "Store": "agenteval.store",
     "Task": "agenteval.records",
     "adissect": "agenteval.api.dissections",
+    "aflow_sessions": "agenteval.api.workflows",
+    "aflow_turns": "agenteval.api.workflows",
     "alocate": "agenteval.api.traces",
     "aplan_suite": "agenteval.api.suites",
     "aplan_test": "agenteval.api.planning",
+    "conform": "agenteval.api.procedures",
     "detect": "agenteval.api.traces",
     "dissect": "agenteval.api.dissections",
+    "flow_sessions": "agenteval.api.workflows",
+    "flow_turns": "agenteval.api.workflows",
     "locate": "agenteval.api.traces",
     "plan_suite": "agenteval.api.suites",
     "plan_test": "agenteval.api.planning",

@@ -80,12 +80,13 @@ def system(
 
 
 def assistant(
-    spec: str,
+    spec: str | Callable[..., Any],
     settings: AgentSettings | None = None,
     scripted: ScriptedAssistants | None = None,
     more: OnModel | None = None,
 ) -> AssistantSystem:
-    """As `system`, for conversations. `more` are further adapters that run a model."""
+    """As `system`, for conversations; a function of (messages, tools) is one too. `more` are
+    further adapters that run a model."""
     chosen: AssistantSystem = _Assistants(settings, scripted, more).choose(spec)[0]
     return chosen
 
@@ -150,7 +151,7 @@ class _Agents:
         """The system, and the client it runs on."""
         if not isinstance(spec, str):
             self._refuse_record()
-            return self._callable(spec, f"{spec.__module__}:{spec.__qualname__}"), None
+            return self._of_object(spec, f"{spec.__module__}:{spec.__qualname__}"), None
         adapter, colon, rest = spec.strip().partition(":")
         if adapter in self._models and not colon:
             return self._on_model(adapter)
@@ -216,9 +217,10 @@ class _Agents:
     def _python(self, reference: str) -> Any:
         from agenteval.agents.callable import load
 
-        return self._callable(load(reference), reference)
+        return self._of_object(load(reference), reference)
 
-    def _callable(self, found: Callable[..., Any], reference: str) -> Any:
+    def _of_object(self, found: Any, reference: str) -> Any:
+        """A function or class, under the name by which it can be imported."""
         from agenteval.agents.callable import source_sha256
 
         if isinstance(found, type):

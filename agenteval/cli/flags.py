@@ -9,12 +9,11 @@ from agenteval.cli.console import clean, out
 from agenteval.trust.flagged import Examined, Flag, Flags, flags_among
 
 if TYPE_CHECKING:
-    from agenteval.evaluators.workflows.flowbench_rows import Rows
     from agenteval.records import Run, View
     from agenteval.store import Store
 
 __all__ = [
-    "Flag", "Flags", "flags_of", "printed", "row_flags", "say", "stored_flags",
+    "Flag", "Flags", "flags_of", "printed", "say", "stored_flags",
 ]  # fmt: skip
 
 _CHUNK = 200  # texts read from the store at a time
@@ -31,20 +30,6 @@ def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
         )
         for run, view in items
     )  # fmt: skip
-
-
-def row_flags(rows: Rows) -> Flags:
-    """The flags of rows made elsewhere, from what a judge would read of a prediction or of the
-    generated conversation. What tells no prediction is not examined; no row names its system."""
-    from agenteval.readers.injection import texts_signs
-    from agenteval.report.flows_signs import row_texts
-
-    found, examined = [], 0
-    for name, texts in row_texts(rows):
-        examined += 1
-        if signs := texts_signs(texts):
-            found.append(Flag(name, None, tuple(s.name for s in signs)))
-    return Flags(tuple(found), examined)
 
 
 def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Flags:

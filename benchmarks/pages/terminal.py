@@ -121,7 +121,7 @@ def _captured() -> Iterator[tuple[io.StringIO, io.StringIO]]:
 def _tables(found: Terminal, turn: int, *, as_json: bool) -> None:
     """What `plan report`, `flow report` and `trace report` print of the material of their pages."""
     from agenteval.api.planning import PlanReport, trial_rows
-    from agenteval.cli import flow_show
+    from agenteval.api.workflow_report import trials_report
     from agenteval.cli.command import show
     from agenteval.cli.options import OutputOptions
     from agenteval.evaluators.planning.tables import planning_tables
@@ -140,7 +140,7 @@ def _tables(found: Terminal, turn: int, *, as_json: bool) -> None:
         show(report, OutputOptions(as_json, all=True))
     _judge(found, "plan report", out.getvalue(), err.getvalue())
     with _captured() as (more, err):
-        flow_show.show(sessions, turns, as_json=as_json, brief=False)
+        show(trials_report(sessions, turns, ()), OutputOptions(as_json=as_json, all=True))
     _judge(found, "flow report", more.getvalue(), err.getvalue())
     if as_json:
         _read(found, "plan report", out.getvalue())

@@ -466,14 +466,15 @@ def plants(done: Done) -> Figures:
 
 def charts(done: Done) -> Figures:
     told = done.json
-    return {"checked": by(told["checked"], "role scenario", "nodes", "edges", "errors", "warnings"),
+    rows = told["tables"]["checked"]["rows"]
+    return {"checked": by(rows, "role scenario", "nodes", "edges", "errors", "warnings"),
             "unreadable": len(told["unreadable"])}  # fmt: skip
 
 
 def workflow_trials(done: Done) -> Figures:
     """The verdict on every session and turn."""
     rows = {}
-    for row in done.json:
+    for row in done.json["trials"]:
         key = f"{row['system']}/{row['case']}/{row['trial']}"
         rows[key] = {"status": row["status"], "verdict": _workflow_verdict(row["verdict"])}
     return rows
@@ -506,12 +507,13 @@ def workflow_tables(done: Done) -> Figures:
         sessions, turns = list(load_sessions(store)), list(load_turns(store))
     names = ("tasks", "success", "progress", "tool", "sequence", "conforms", "fitness", "turns",
              "calls", "undecided", "failures", "simulators", "unjudged")  # fmt: skip
-    whole = {one.system: pick(asdict(one), *names) for one in tallies.session_tallies(sessions)}
+    known = tallies.Tallies(sessions, turns)
+    whole = {one.system: pick(asdict(one), *names) for one in known.sessions_by()}
     causes = {one.system: pick(asdict(one), "failed", "counts") for one in tallies.causes(sessions)}
     single = {
         f"{system}/{group}": pick(asdict(table), "turns", "sessions", "tool", "parameters",
                                   "unreadable", "failures")
-        for system, group, table in tallies.turn_tallies(turns)
+        for system, group, table in known.turns_by()
     }  # fmt: skip
     formats = [
         pick(asdict(one), "agent", "first", "second", "tasks", "left_out", "difference")

@@ -1,17 +1,112 @@
-"""Does backend.py have what the tools need? It is read, not run."""
+"""What is wrong with a role: its charts, texts, code, users, recorded calls, and its backend.
+
+The backend is read, not run.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart.nouns import Defect, Severity
-from agenteval.evaluators.workflows.folder import BACKEND_FILE, read_text
-from agenteval.evaluators.workflows.scenario import WorkflowTool
+from agenteval.evaluators.workflows.chart.check import check_chart
+from agenteval.evaluators.workflows.chart.nouns import Chart, Defect, Severity
+from agenteval.evaluators.workflows.chart.parse import parse_chart
+from agenteval.evaluators.workflows.consistency import consistent
+from agenteval.evaluators.workflows.folder import (
+    BACKEND_FILE,
+    find_role,
+    read_role,
+    read_text,
+    read_tools,
+)
+from agenteval.evaluators.workflows.profile_check import (
+    annotation_defects,
+    profile_defects,
+    session_defects,
+)
+from agenteval.evaluators.workflows.scenario import (
+    Profile,
+    RecordedSession,
+    Role,
+    Scenario,
+    WorkflowTool,
+)
 
 _Method = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A scenario (or a chart, or the backend of a role) with its defects."""
+
+    role: str
+    scenario: str
+    nodes: int | None
+    edges: int | None
+    defects: tuple[Defect, ...]
+
+    def count(self, severity: Severity) -> int:
+        """How many defects there are of a severity."""
+        return sum(d.severity == severity for d in self.defects)
+
+
+def check_file(path: Path, tools: Path | None) -> Checked:
+    """A chart alone; without the tools.json `tools` only its shape. Raises InputError."""
+    chart = parse_chart(read_text(path), str(path))
+    known = () if tools is None else read_tools(tools)
+    return _checked(str(path), "", chart, check_chart(chart, known))
+
+
+def check_role(name: str, wanted: Sequence[str] = ()) -> list[Checked]:
+    """The scenarios of a role by name or folder (all, or the `wanted`), its users across them, and
+    its backend. Raises InputError for what cannot be read."""
+    folder = find_role(name, "ROLE")
+    role = read_role(folder)
+    ids = [s.id for s in role.scenarios]
+    for id in wanted:
+        if id not in ids:
+            raise InputError(f"{role.id} has no scenario {id!r}; it has {', '.join(ids)}",
+                             "--scenario")  # fmt: skip
+    checked = [_scenario(role, one) for one in role.scenarios if not wanted or one.id in wanted]
+    readable = not any(
+        d.kind == "unreadable" and one.nodes is None for one in checked for d in one.defects
+    )
+    if role.cross_profiles and not wanted and readable:
+        charts = {s.id: parse_chart(s.flowchart, f"{role.id}/{s.id}") for s in role.scenarios}
+        defects = annotation_defects(role.cross_profiles, role.cross_sessions, charts)
+        people = _people(role, role.cross_profiles, role.cross_sessions)
+        checked.append(_checked(role.id, "cross", None, (*defects, *people)))
+    tools = role.tools_of(tuple(wanted or ids))
+    checked.append(_checked(role.id, "backend", None, backend_defects(folder, tools)))
+    return checked
+
+
+def _scenario(role: Role, one: Scenario) -> Checked:
+    people = _people(role, one.profiles, one.sessions)
+    try:
+        chart = parse_chart(one.flowchart, f"{role.id}/{one.id}/workflow.mmd")
+    except InputError as error:
+        unread = Defect(kind="unreadable", message=str(error))
+        return _checked(role.id, one.id, None, (unread, *people))
+    annotations = annotation_defects(one.profiles, one.sessions, {one.id: chart})
+    defects = (*check_chart(chart, one.tools), *consistent(one), *annotations, *people)
+    return _checked(role.id, one.id, chart, defects)
+
+
+def _people(
+    role: Role, profiles: Sequence[Profile], sessions: Sequence[RecordedSession]
+) -> tuple[Defect, ...]:
+    """What is wrong with users and recorded calls, whatever the chart says."""
+    tools = role.tools_of(tuple(s.id for s in role.scenarios))
+    return (*profile_defects(profiles, tools, role.now), *session_defects(sessions, tools))
+
+
+def _checked(role: str, scenario: str, chart: Chart | None, defects: Sequence[Defect]) -> Checked:
+    nodes, edges = (len(chart.nodes), len(chart.edges)) if chart else (None, None)
+    return Checked(role, scenario, nodes, edges, tuple(defects))
 
 
 def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.evaluators.workflows.backend_check import backend_defects
+from agenteval.evaluators.workflows.check import backend_defects
 from agenteval.evaluators.workflows.folder import read_role
 from tests.evaluators.workflows.chart.boats import tool
 
