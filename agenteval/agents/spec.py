@@ -64,6 +64,21 @@ class AgentSettings:
     record: Path | None = None
 
 
+_UNCOUNTED = {
+    "scripted": "the agent is a script: it asks nobody",
+    **dict.fromkeys(
+        ("python", "command", "mcp"),
+        "the agent spends whatever it spends itself; none of it is counted here",
+    ),
+}
+
+
+def uncounted(parameters: Mapping[str, JsonValue]) -> tuple[str, ...]:
+    """Why a dry run can say nothing of the agent of these parameters; empty where it can."""
+    adapter = parameters.get("adapter")
+    return (_UNCOUNTED[adapter],) if isinstance(adapter, str) and adapter in _UNCOUNTED else ()
+
+
 def system(
     spec: str | Callable[..., Any],
     settings: AgentSettings | None = None,

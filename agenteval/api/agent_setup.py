@@ -40,7 +40,7 @@ class How(TypedDict, total=False):
     strict: bool
     limits: Limits
     record: str | Path | None
-    rehearsal: bool
+    dry_run: bool
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,8 @@ class AgentSetup:
     command:CMD, mcp:CMD, scripted:NAME) or a function (request, tools), plain or async. The first
     four run on `model`. `seconds` and `turns` bound one case. `strict`: any call that could not be
     carried out fails the case, and attempts before a restart count as well. `record` is a file to
-    which every reply of the agent's model is appended. A `rehearsal` needs no key.
+    which every reply of the agent's model is appended. With `dry_run` nothing is
+    sent or stored, no key is needed, and the report's `bill` says what would be asked.
     """
 
     agent: Agent
@@ -64,7 +65,7 @@ class AgentSetup:
     strict: bool = False
     limits: Limits = Limits(concurrency=4)  # noqa: RUF009  frozen
     record: str | Path | None = None
-    rehearsal: bool = False
+    dry_run: bool = False
 
     @property
     def rules(self) -> Rules:
@@ -99,8 +100,8 @@ class AgentSetup:
             max_tokens=self.max_tokens,
             concurrency=self.limits.concurrency,
             budget=None if spent is None else self.limits.budget(spent),
-            need_key=not self.rehearsal,
-            record=Path(self.record) if self.record else None,
+            need_key=not self.dry_run,
+            record=Path(self.record) if self.record and not self.dry_run else None,
         )
 
     def _limited(self, system: System) -> System:

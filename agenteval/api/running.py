@@ -217,6 +217,21 @@ def how_it_ended(ended: Ended | None, left: str) -> tuple[tuple[str, ...], int]:
 
 
 @contextmanager
+def planned(store: str | Path | Store | None = None) -> Iterator[Store]:
+    """The store that a dry run plans against: it leaves no file, an empty one stands for none."""
+    from tempfile import TemporaryDirectory
+
+    from agenteval.store import Store, default_path
+
+    path = Path(default_path() if store is None or isinstance(store, Store) else store)
+    with TemporaryDirectory() as folder:
+        there = isinstance(store, Store) or path.is_file()
+        chosen = store if isinstance(store, Store) else path
+        with opened(chosen if there else Path(folder) / "none.db") as kept:
+            yield kept
+
+
+@contextmanager
 def opened(store: str | Path | Store | None = None, *, create: bool = True) -> Iterator[Store]:
     """The store to work on: one that is open stays so; a path, or AGENTEVAL_STORE, else
     agenteval.db, is opened (with `create` made where there is none) and closed.

@@ -53,6 +53,7 @@ from agenteval.experiment import Ended, Experiment
 from agenteval.models.client import Client
 from agenteval.models.factory import choose_model, make_client
 from agenteval.models.limits import Limits
+from agenteval.models.rehearsal import Bill
 from agenteval.records import Findings, Span
 from agenteval.records.table import Table
 from agenteval.report.report import Report
@@ -75,6 +76,7 @@ class FindingsReport(Report):
     outlines: tuple[Outline, ...] = ()
     flags: Flags = Flags()  # noqa: RUF009  frozen
     scores: tuple[Table, ...] = ()
+    bill: Bill | None = None  # of a dry run
     excerpts: bool = False  # the flags are of stored excerpts alone
 
     @property
@@ -167,10 +169,16 @@ class Location:
     store: StorePath
     retry_failed: bool
     max_unscored: float
+    dry_run: bool
     watch: Watch
 
     async def run(self) -> FindingsReport:
         """Examine what is missing. Raises Stopped with what is there when it is cancelled."""
+        if self.dry_run:  # what is rehearsed runs in a loop of its own
+            from agenteval.api.trace_bill import locate_bill
+
+            bill = await asyncio.to_thread(locate_bill, self)
+            return FindingsReport(title="", tables=(), bill=bill)
         with opened(self.store) as store:
             try:
                 key, ended = await self._run(store)
@@ -255,7 +263,7 @@ def prepare_locate(
     retry_failed: bool = False,
     max_unscored: float = 0.1,
     limits: Limits = Limits(),  # noqa: B008  frozen
-    rehearsal: bool = False,
+    dry_run: bool = False,
     notify: Notify | None = None,
     progress: Progress | None = None,
 ) -> Location:
@@ -265,7 +273,8 @@ def prepare_locate(
     `reply_tokens` are those of the model, `budget` the tokens of a condensed trace; each part is
     judged `repeats` times. With `hints` the judge is told what rules have found. `limit`: only the
     first traces. `output` is a folder that findings are to be written to later. Only what `store`
-    lacks is examined; `max_unscored` is the share that may stay without.
+    lacks is examined; `max_unscored` is the share that may stay without. With `dry_run` nothing is
+    sent or stored, and the report's `bill` says what would be asked.
 
     Raises InputError for the embedded model, which cannot be asked, and for options that cannot
     work.
@@ -274,7 +283,7 @@ def prepare_locate(
     finder: DetectorsFinder | LocatorFinder = DetectorsFinder(labels)
     client: Callable[[Store | None], Client] | None = None
     if not detectors_only:
-        choice = choose_model(model, base_url, need_key=not rehearsal)
+        choice = choose_model(model, base_url, need_key=not dry_run)
         if choice.kind == "embedded":
             raise InputError(
                 "locating needs a chat model: PROVIDER:MODEL, or --base-url; --detectors-only "
@@ -301,7 +310,9 @@ def prepare_locate(
     for name in (case.trace for case in cases) if output is not None else ():
         if Path(name).name != name or "\\" in name or name[0] == ".":
             raise InputError(f"the trace id {name!r} cannot name a file", str(output))
-    return Location(cases, finder, labels, client, limits, store, retry_failed, max_unscored, watch)
+    return Location(
+        cases, finder, labels, client, limits, store, retry_failed, max_unscored, dry_run, watch
+    )
 
 
 locate, alocate = twins("locate", prepare_locate)

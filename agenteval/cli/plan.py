@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,16 +17,10 @@ from agenteval.cli.options import LimitOptions, OutputOptions, RunOptions
 from agenteval.cli.outputs import check_record, refuse_input
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from agenteval.api.agent_setup import How
     from agenteval.api.planning import PlanReport
-    from agenteval.api.running import Prepared
     from agenteval.evaluators.planning.case import Case
     from agenteval.models.rehearsal import Bill
-    from agenteval.report.report import Report
-
-R = TypeVar("R", bound="Report")
 
 app = typer.Typer(
     help="Test whether an agent can plan: requests with known constraints, mock tools, exact "
@@ -103,8 +97,8 @@ class AgentOptions:
             "turns": self.turns,
             "strict": self.strict,
             "limits": limits.limits(),
-            "record": None if run.dry_run else run.record,
-            "rehearsal": run.dry_run,
+            "record": run.record,
+            "dry_run": run.dry_run,
         }
 
 
@@ -240,37 +234,28 @@ def run_agent(
     runs: RunsFile = None,
 ) -> None:
     """Run an agent on every case. Stop it at any time; the same command goes on."""
-    from agenteval.api.planning import prepare_test
-    from agenteval.cli.bills_plan import plan_test
+    from agenteval.api.planning import plan_test
 
     refuse_input(runs, [suite, lexicon], store=run.store)
     check_record(run.record, [suite, lexicon, runs], model=agent.model, store=run.store)
-    prepare = partial(
-        prepare_test, suite, agent.agent, **agent.how(limits, run),
+    experiment = partial(
+        plan_test, suite, agent.agent, **agent.how(limits, run),
         trials=trials, limit=limit, lexicon=lexicon,
         gate=gate, max_unscored=max_unscored, store=run.store, retry_failed=run.retry_failed,
     )  # fmt: skip
-    report = _carried_out(prepare, plan_test, run, output, "planning", "trials")
+    report = watched(experiment, "planning", "trials")
+    _show_bill(report.bill, output)
     _write_runs(runs, report)
     finish(report, output)
 
 
-def _carried_out(
-    prepare: Callable[..., Prepared[R]],
-    bill: Callable[[Any], Bill],
-    run: TrialOptions | RunOptions,
-    output: OutputOptions,
-    *named: str,
-) -> R:
-    """The report of the experiment; a dry run ends the command with the bill."""
-    from agenteval.api.running import run_sync
-
-    if run.dry_run:
+def _show_bill(bill: Bill | None, output: OutputOptions) -> None:
+    """End a dry run with what would be asked."""
+    if bill is not None:
         from agenteval.cli import dry
 
-        dry.show(bill(prepare(notify=say)), as_json=output.as_json)
+        dry.show(bill, as_json=output.as_json)
         raise typer.Exit
-    return watched(lambda **hears: run_sync(prepare(**hears).run()), *named)
 
 
 @app.command("dissect")
@@ -295,16 +280,17 @@ def dissect(
     lexicon: Lexicon = None,
 ) -> None:
     """Find the causes of the failures that `plan test` has stored for this agent and suite."""
-    from agenteval.api.dissections import prepare_dissect
-    from agenteval.cli.bills_plan import dissect as bill
+    from agenteval.api.dissections import dissect as planning_dissect
 
     check_record(run.record, [suite, lexicon], model=agent.model, store=run.store)
-    prepare = partial(
-        prepare_dissect, suite, agent.agent, **agent.how(limits, run),
+    experiment = partial(
+        planning_dissect, suite, agent.agent, **agent.how(limits, run),
         tries=tries, full=full, literal=literal,
         limit=limit, seed=seed, lexicon=lexicon, store=run.store,
     )  # fmt: skip
-    finish(_carried_out(prepare, bill, run, output, "dissecting", "cases"), output)
+    report = watched(experiment, "dissecting", "cases")
+    _show_bill(report.bill, output)
+    finish(report, output)
 
 
 @app.command("capability")
@@ -333,17 +319,18 @@ def capability(
     trials: Trials = 1,
 ) -> None:
     """Raise the number of actions until success falls below the threshold."""
-    from agenteval.api.planning import prepare_capability
-    from agenteval.cli.bills_plan import plan_test
+    from agenteval.api.planning import plan_capability
 
     check_record(run.record, [], model=agent.model, store=run.store)
-    prepare = partial(
-        prepare_capability, agent.agent, **agent.how(limits, run),
+    experiment = partial(
+        plan_capability, agent.agent, **agent.how(limits, run),
         n=n, cases=cases, threshold=threshold,
         seed=seed, extended=extended, topics=topic or (), trials=trials, store=run.store,
         retry_failed=run.retry_failed,
     )  # fmt: skip
-    finish(_carried_out(prepare, plan_test, run, output, "planning", "trials"), output)
+    report = watched(experiment, "planning", "trials")
+    _show_bill(report.bill, output)
+    finish(report, output)
 
 
 @app.command("report")

@@ -95,26 +95,25 @@ def locate(
     ] = 0.1,
 ) -> None:
     """Find errors in traces. Stop it at any time; the same command goes on."""
-    from agenteval.api.running import run_sync
-    from agenteval.api.traces import prepare_locate
+    from agenteval.api.traces import locate as find_errors
 
     check_record(run.record, [how.taxonomy], [*paths, folder], model.model, store=run.store)
     refuse_input(folder, store=run.store)
-    prepare = partial(
-        prepare_locate, paths, model=model.model, base_url=model.base_url,
+    experiment = partial(
+        find_errors, paths, model=model.model, base_url=model.base_url,
         detectors_only=how.detectors_only, taxonomy=how.taxonomy,
         mode="areas" if how.mode is Mode.areas else "broad", context=how.context,
         reply_tokens=how.reply_tokens, repeats=how.repeats, budget=how.budget,
         hints=not how.no_hints, temperature=model.sampling, seed=how.seed, limit=limit,
         output=folder, store=run.store, record=run.record, retry_failed=run.retry_failed,
-        max_unscored=max_unscored, limits=limits.limits(), rehearsal=run.dry_run,
+        max_unscored=max_unscored, limits=limits.limits(), dry_run=run.dry_run,
     )  # fmt: skip
-    if run.dry_run:
-        from agenteval.cli import bills_trace, dry
+    report = watched(experiment, "locating", "traces")
+    if report.bill is not None:
+        from agenteval.cli import dry
 
-        dry.show(bills_trace.locate(prepare(notify=say)), as_json=output.as_json)
+        dry.show(report.bill, as_json=output.as_json)
         return
-    report = watched(lambda **hears: run_sync(prepare(**hears).run()), "locating", "traces")
     if folder is not None:
         note(f"{len(report.write(folder))} files written to {folder}")
     finish(report, output)

@@ -1,22 +1,26 @@
-"""What `trace locate` would ask with --dry-run: parts of the traces, and the questions on them."""
+"""What locating errors would ask, rehearsed: parts of the traces, and the questions on them."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agenteval.api.traces import Location
-from agenteval.cli.dry import LOCAL, planned_store
+from agenteval.api.running import planned
 from agenteval.evaluators.traces.finders import LocatorFinder, finder_key
 from agenteval.evaluators.traces.trials import EVALUATOR, plan_findings
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.rehearsal import REPAIR, Amount, Bill, Part, Rehearsal
 from agenteval.store import Trials
 
+if TYPE_CHECKING:
+    from agenteval.api.traces import Location
 
-def locate(asked: Location) -> Bill:
+_LOCAL = "all of it is computed on this machine: no requests, no cost"
+
+
+def locate_bill(asked: Location) -> Bill:
     """What `trace locate` would ask; nothing is asked, nothing is written."""
     cases = asked.cases
-    with planned_store(asked.store if isinstance(asked.store, Path) else None) as store:
+    with planned(asked.store) as store:
         finder, _ = asked.asking(store)
         plan = plan_findings(store, cases, finder, retry_failed=asked.retry_failed)
         about = [
@@ -25,7 +29,7 @@ def locate(asked: Location) -> Bill:
         ]
         budget = asked.limits.budget(Trials(store).usage(EVALUATOR, finder_key(finder)))
         if not isinstance(finder, LocatorFinder):
-            return Bill("trace locate", (*about, f"rules; {LOCAL}"), (), budget)
+            return Bill("trace locate", (*about, f"rules; {_LOCAL}"), (), budget)
         options = finder.locator.options
         part = Part(
             "judge",

@@ -1,18 +1,15 @@
-"""What `plan test`, `plan capability` and `plan dissect` would ask with --dry-run."""
+"""What planning tests, capability and dissections would ask, rehearsed: nobody is asked."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agenteval.agents import System
+from agenteval.agents.spec import uncounted
 from agenteval.api.agent_setup import AgentSetup
-from agenteval.api.dissections import Dissect
-from agenteval.api.planning import Test
-from agenteval.api.running import opened
-from agenteval.cli.dry import planned_store, uncounted
+from agenteval.api.running import opened, planned
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.dissections import plan_dissections
 from agenteval.evaluators.planning.trials import plan_trials
@@ -20,13 +17,17 @@ from agenteval.evaluators.trials import TrialPlan
 from agenteval.models.rehearsal import Amount, Bill, Draft, Part
 from agenteval.store import Store
 
+if TYPE_CHECKING:
+    from agenteval.api.dissections import Dissect
+    from agenteval.api.planning import Test
 
-def plan_test(asked: Test) -> Bill:
+
+def test_bill(asked: Test) -> Bill:
     """What the trials that are missing would ask. Of several suites the next is begun as long as
     enough trials pass: certain is the first one that is not stored whole."""
     system, reached = asked.setup.system(), list[Case]()
     plans: list[TrialPlan[Any]] = []
-    with planned_store(asked.store if isinstance(asked.store, Path) else None) as store:
+    with planned(asked.store) as store:
         for size, cases in asked.suites.items():
             plan = plan_trials(
                 store, cases, system, asked.trials, asked.setup.rules,
@@ -50,7 +51,7 @@ def plan_test(asked: Test) -> Bill:
         return _planning(command, asked.setup, system, store, about, plans)
 
 
-def dissect(asked: Dissect) -> Bill:
+def dissect_bill(asked: Dissect) -> Bill:
     """What the dissections that are missing would ask."""
     system, options = asked.setup.system(), asked.options
     with opened(asked.store, create=False) as store:
