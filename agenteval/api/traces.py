@@ -218,7 +218,7 @@ class Location:
             stored = load_findings(store, traces=[c.key for c in self.cases], finders=[key])
         order = {case.key: i for i, case in enumerate(self.cases)}
         stored = sorted(stored, key=lambda one: order[one.trace_key])
-        flags = together(flags_of([case.load()]) for case in self.cases)
+        flags = flags_of(case.load() for case in self.cases)
         lost = len(self.cases) - sum(one.findings.status is None for one in stored)
         gate = unscored_gate(len(self.cases), lost, self.max_unscored, "traces were not examined")
         report = _report(_finders(stored), self.taxonomy, self.watch, flags=flags)

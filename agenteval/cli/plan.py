@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.command import finish, grouped, say, watched
-from agenteval.cli.console import clean, clean_lines, json_text, note, out, warn
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.console import clean, clean_lines, json_text, note, notify, out, warn
 from agenteval.cli.options import LimitOptions, OutputOptions, RunOptions
 from agenteval.cli.outputs import check_record, refuse_input
+from agenteval.cli.progress import following
 
 if TYPE_CHECKING:
     from agenteval.api.agent_setup import How
@@ -110,10 +111,17 @@ class CaseLimits(LimitOptions):
     timeout: Annotated[float, typer.Option(help="Seconds for one case.", min=0.01)] = 180.0
 
 
+@dataclass(frozen=True)
+class InventLimits(LimitOptions):
+    """Bounds of `--invent`: a long reply of a model on this machine takes its time."""
+
+    timeout: options.Timeout = 600.0
+
+
 @app.command("synth")
 @grouped
 def synth(
-    limits: LimitOptions,
+    limits: InventLimits,
     run: TrialOptions,
     n: Annotated[str, typer.Option("--n", help=f"Actions of a case, {RANGE}.")] = "3-5",
     count: Annotated[int, typer.Option(help="Number of cases.", min=1)] = 100,
@@ -160,15 +168,26 @@ def synth(
     if run.dry_run:
         _show_asked(count, invent, lexicon, model, base_url)
         return
-    report = watched(
-        partial(
-            plan_suite, count, n=n, seed=seed, constraints=constraints, words=words,
-            extended=extended, times=times, topics=topic or (), lexicon=lexicon, invent=invent,
-            model=model, base_url=base_url, limits=limits.limits(), record=run.record,
+    with following("writing", "cases") as progress:
+        report = plan_suite(
+            count,
+            n=n,
+            seed=seed,
+            constraints=constraints,
+            words=words,
+            extended=extended,
+            times=times,
+            topics=topic or (),
+            lexicon=lexicon,
+            invent=invent,
+            model=model,
+            base_url=base_url,
+            limits=limits.limits(),
+            record=run.record,
             store=run.store,
-        ),
-        "writing", "cases",
-    )  # fmt: skip
+            notify=notify,
+            progress=progress,
+        )
     if output is None or not report.cases:
         for line in (*report.unfinished, *report.notes):
             warn(line)
@@ -195,7 +214,7 @@ def _show_asked(
         out().print(f"{count} cases; {dry.LOCAL}")
         return
     _, choice = inventor(lexicon, model, base_url, need_key=False)
-    embedder = embedder_for(say)
+    embedder = embedder_for(notify)
     bill = dry.asked_in_turn(
         "plan synth", f"new professions: {professions}", choice, requests_for(professions),
         lambda client: invent(client, embedder, professions),
@@ -243,7 +262,8 @@ def run_agent(
         trials=trials, limit=limit, lexicon=lexicon,
         gate=gate, max_unscored=max_unscored, store=run.store, retry_failed=run.retry_failed,
     )  # fmt: skip
-    report = watched(experiment, "planning", "trials")
+    with following("planning", "trials") as progress:
+        report = experiment(notify=notify, progress=progress)
     _show_bill(report.bill, output)
     _write_runs(runs, report)
     finish(report, output)
@@ -288,7 +308,8 @@ def dissect(
         tries=tries, full=full, literal=literal,
         limit=limit, seed=seed, lexicon=lexicon, store=run.store,
     )  # fmt: skip
-    report = watched(experiment, "dissecting", "cases")
+    with following("dissecting", "cases") as progress:
+        report = experiment(notify=notify, progress=progress)
     _show_bill(report.bill, output)
     finish(report, output)
 
@@ -328,7 +349,8 @@ def capability(
         seed=seed, extended=extended, topics=topic or (), trials=trials, store=run.store,
         retry_failed=run.retry_failed,
     )  # fmt: skip
-    report = watched(experiment, "planning", "trials")
+    with following("planning", "trials") as progress:
+        report = experiment(notify=notify, progress=progress)
     _show_bill(report.bill, output)
     finish(report, output)
 
