@@ -1,5 +1,9 @@
 """agenteval: is an LLM agent useful, and can the judge that says so be trusted?
 
+What users do, each with an async twin (`aquantify`, ...) and a `Report` as its result:
+
+    propose, quantify, verify, perturb      criteria, scores, trust in a judge
+
 The names below load on first use, so that importing the package costs nothing.
 """
 
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from agenteval.api.planning import aplan_test as aplan_test
     from agenteval.api.planning import plan_test as plan_test
     from agenteval.api.procedures import conform as conform
+    from agenteval.api.running import Interrupted as Interrupted
     from agenteval.api.stored import export as export
     from agenteval.api.stored import page as page
     from agenteval.api.stored import results as results
@@ -27,16 +32,21 @@ if TYPE_CHECKING:
     from agenteval.api.traces import alocate as alocate
     from agenteval.api.traces import detect as detect
     from agenteval.api.traces import locate as locate
+    from agenteval.api.utility import apropose as apropose
+    from agenteval.api.utility import aquantify as aquantify
+    from agenteval.api.utility import perturb as perturb
+    from agenteval.api.utility import propose as propose
+    from agenteval.api.utility import quantify as quantify
+    from agenteval.api.verifying import averify as averify
+    from agenteval.api.verifying import verify as verify
     from agenteval.api.workflows import aflow_sessions as aflow_sessions
     from agenteval.api.workflows import aflow_turns as aflow_turns
     from agenteval.api.workflows import flow_sessions as flow_sessions
     from agenteval.api.workflows import flow_turns as flow_turns
     from agenteval.errors import AgentevalError as AgentevalError
-    from agenteval.evaluators.utility.critic import Critic as Critic
-    from agenteval.evaluators.utility.merge import merge_criteria as merge_criteria
-    from agenteval.evaluators.utility.quantifier import Quantifier as Quantifier
     from agenteval.models.client import Client as Client
-    from agenteval.readers import make_view as make_view
+    from agenteval.models.limits import Limits as Limits
+    from agenteval.models.limits import Price as Price
     from agenteval.readers import read_runs as read_runs
     from agenteval.records import CriteriaSet as CriteriaSet
     from agenteval.records import Criterion as Criterion
@@ -46,47 +56,61 @@ if TYPE_CHECKING:
     from agenteval.records import Score as Score
     from agenteval.records import Source as Source
     from agenteval.records import Task as Task
+    from agenteval.report.report import Report as Report
     from agenteval.store import Store as Store
 
 _HOME = {
+    # criteria, scores, trust in a judge
+    "apropose": "agenteval.api.utility",
+    "aquantify": "agenteval.api.utility",
+    "averify": "agenteval.api.verifying",
+    "perturb": "agenteval.api.utility",
+    "propose": "agenteval.api.utility",
+    "quantify": "agenteval.api.utility",
+    "verify": "agenteval.api.verifying",
+    # questions to ratings and to what is stored
+    "agree": "agenteval.api.agreement",
+    "compare": "agenteval.api.comparison",
+    "export": "agenteval.api.stored",
+    "page": "agenteval.api.stored",
+    "results": "agenteval.api.stored",
+    "scores": "agenteval.api.stored",
+    "sources": "agenteval.api.stored",
+    # what all share
     "AgentevalError": "agenteval.errors",
     "Client": "agenteval.models.client",
+    "Interrupted": "agenteval.api.running",
+    "Limits": "agenteval.models.limits",
+    "Price": "agenteval.models.limits",
+    "Report": "agenteval.report.report",
+    "Store": "agenteval.store",
+    "read_runs": "agenteval.readers",
+    # records
     "CriteriaSet": "agenteval.records",
     "Criterion": "agenteval.records",
-    "Critic": "agenteval.evaluators.utility.critic",
     "Failure": "agenteval.records",
     "Message": "agenteval.records",
-    "Quantifier": "agenteval.evaluators.utility.quantifier",
     "Run": "agenteval.records",
     "Score": "agenteval.records",
     "Source": "agenteval.records",
-    "Store": "agenteval.store",
     "Task": "agenteval.records",
+    # planning tests, errors in traces
+    "adissect": "agenteval.api.dissections",
+    "dissect": "agenteval.api.dissections",
+    "aplan_suite": "agenteval.api.suites",
+    "plan_suite": "agenteval.api.suites",
+    "aplan_test": "agenteval.api.planning",
+    "plan_test": "agenteval.api.planning",
+    "alocate": "agenteval.api.traces",
+    "locate": "agenteval.api.traces",
+    "detect": "agenteval.api.traces",
+    "score_findings": "agenteval.api.trace_scores",
+    # workflows
     "aflow_sessions": "agenteval.api.workflows",
     "aflow_turns": "agenteval.api.workflows",
     "conform": "agenteval.api.procedures",
     "flow_sessions": "agenteval.api.workflows",
     "flow_turns": "agenteval.api.workflows",
-    "adissect": "agenteval.api.dissections",
-    "alocate": "agenteval.api.traces",
-    "aplan_suite": "agenteval.api.suites",
-    "aplan_test": "agenteval.api.planning",
-    "detect": "agenteval.api.traces",
-    "dissect": "agenteval.api.dissections",
-    "locate": "agenteval.api.traces",
-    "plan_suite": "agenteval.api.suites",
-    "plan_test": "agenteval.api.planning",
-    "score_findings": "agenteval.api.trace_scores",
-    "agree": "agenteval.api.agreement",
-    "compare": "agenteval.api.comparison",
-    "export": "agenteval.api.stored",
-    "make_view": "agenteval.readers",
-    "merge_criteria": "agenteval.evaluators.utility.merge",
-    "page": "agenteval.api.stored",
-    "read_runs": "agenteval.readers",
-    "results": "agenteval.api.stored",
-    "scores": "agenteval.api.stored",
-    "sources": "agenteval.api.stored",
 }
 
 __all__ = sorted(_HOME)

@@ -41,7 +41,6 @@ _MODEL_MAKERS = {  # module, and the function in it: `..._assistant` for convers
 }
 MODEL_ADAPTERS = tuple(_MODEL_MAKERS)
 _OTHER_FORMS = ("python:MODULE:FUNCTION", "command:CMD", "mcp:CMD", "scripted:NAME")
-FORMS = (*MODEL_ADAPTERS, *_OTHER_FORMS)
 _MAX_NAME = 120
 
 
@@ -62,6 +61,21 @@ class AgentSettings:
     budget: Budget | None = None
     need_key: bool = True
     record: Path | None = None
+
+
+_UNCOUNTED = {
+    "scripted": "the agent is a script: it asks nobody",
+    **dict.fromkeys(
+        ("python", "command", "mcp"),
+        "the agent spends whatever it spends itself; none of it is counted here",
+    ),
+}
+
+
+def uncounted(parameters: Mapping[str, JsonValue]) -> tuple[str, ...]:
+    """Why a dry run can say nothing of the agent of these parameters; empty where it can."""
+    adapter = parameters.get("adapter")
+    return (_UNCOUNTED[adapter],) if isinstance(adapter, str) and adapter in _UNCOUNTED else ()
 
 
 def system(
@@ -151,7 +165,7 @@ class _Agents:
         """The system, and the client it runs on."""
         if not isinstance(spec, str):
             self._refuse_record()
-            return self._callable(spec, f"{spec.__module__}:{spec.__qualname__}"), None
+            return self._of_object(spec, f"{spec.__module__}:{spec.__qualname__}"), None
         adapter, colon, rest = spec.strip().partition(":")
         if adapter in self._models and not colon:
             return self._on_model(adapter)
@@ -217,9 +231,10 @@ class _Agents:
     def _python(self, reference: str) -> Any:
         from agenteval.agents.callable import load
 
-        return self._callable(load(reference), reference)
+        return self._of_object(load(reference), reference)
 
-    def _callable(self, found: Callable[..., Any], reference: str) -> Any:
+    def _of_object(self, found: Any, reference: str) -> Any:
+        """A function or class, under the name by which it can be imported."""
         from agenteval.agents.callable import source_sha256
 
         if isinstance(found, type):

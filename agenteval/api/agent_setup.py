@@ -16,7 +16,6 @@ from agenteval.evaluators.planning.dsl.lexicon import Lexicon
 from agenteval.evaluators.planning.scripted import SCRIPTED
 from agenteval.evaluators.planning.suite import read_suite
 from agenteval.evaluators.planning.trials import EVALUATOR, Rules
-from agenteval.experiment import Ended
 from agenteval.models.limits import Limits
 from agenteval.records import Usage
 from agenteval.store import Store, Trials
@@ -40,8 +39,8 @@ class How(TypedDict, total=False):
     turns: int
     strict: bool
     limits: Limits
-    record: Path | None
-    rehearsal: bool
+    record: str | Path | None
+    dry_run: bool
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,8 @@ class AgentSetup:
     command:CMD, mcp:CMD, scripted:NAME) or a function (request, tools), plain or async. The first
     four run on `model`. `seconds` and `turns` bound one case. `strict`: any call that could not be
     carried out fails the case, and attempts before a restart count as well. `record` is a file to
-    which every reply of the agent's model is appended. A `rehearsal` needs no key.
+    which every reply of the agent's model is appended. With `dry_run` nothing is
+    sent or stored, no key is needed, and the report's `bill` says what would be asked.
     """
 
     agent: Agent
@@ -64,8 +64,8 @@ class AgentSetup:
     turns: int = 50
     strict: bool = False
     limits: Limits = Limits(concurrency=4)  # noqa: RUF009  frozen
-    record: Path | None = None
-    rehearsal: bool = False
+    record: str | Path | None = None
+    dry_run: bool = False
 
     @property
     def rules(self) -> Rules:
@@ -100,8 +100,8 @@ class AgentSetup:
             max_tokens=self.max_tokens,
             concurrency=self.limits.concurrency,
             budget=None if spent is None else self.limits.budget(spent),
-            need_key=not self.rehearsal,
-            record=self.record,
+            need_key=not self.dry_run,
+            record=Path(self.record) if self.record and not self.dry_run else None,
         )
 
     def _limited(self, system: System) -> System:
@@ -117,14 +117,3 @@ class AgentSetup:
 def read_cases(suite: Suite, lexicon: Lexicon | None) -> list[Case]:
     """The cases of a file, or those given."""
     return list(read_suite(Path(suite), lexicon) if isinstance(suite, str | Path) else suite)
-
-
-def how_it_ended(ended: Ended | None, left: str) -> tuple[tuple[str, ...], int]:
-    """What is to be said of an experiment that was interrupted (None) or stopped early, and the
-    exit code."""
-    if ended is None:
-        return ("interrupted: what is done is stored; the same command goes on from here",), 130
-    if ended.stopped:
-        not_run = f"stopped, {ended.left_out} {left}: " if ended.left_out else ""
-        return (not_run + ended.stopped,), 3
-    return (), 0

@@ -14,10 +14,9 @@ from agenteval.api.agent_setup import (
     How,
     StorePath,
     Suite,
-    how_it_ended,
     read_cases,
 )
-from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, twins
+from agenteval.api.running import Notify, Progress, Stopped, Watch, how_it_ended, opened, twins
 from agenteval.api.suites import words_of
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import Case
@@ -31,6 +30,7 @@ from agenteval.evaluators.planning.substitute import Choices, base_of
 from agenteval.evaluators.planning.tables import dissection_tables
 from agenteval.evaluators.planning.trials import EVALUATOR, load_attempts
 from agenteval.experiment import Ended, Experiment
+from agenteval.models.rehearsal import Bill
 from agenteval.report.report import Report
 from agenteval.store import Store, Trials
 
@@ -40,6 +40,7 @@ class DissectReport(Report):
     """Why an agent's plans failed, case by case."""
 
     dissections: tuple[Dissection, ...] = ()
+    bill: Bill | None = None  # of a dry run
 
     @property
     def failures(self) -> tuple[Dissection, ...]:
@@ -85,6 +86,11 @@ class Dissect:
 
     async def run(self) -> DissectReport:
         """Make those that are missing. Raises Stopped with what is there when it is cancelled."""
+        if self.setup.dry_run:  # what is rehearsed runs in a loop of its own
+            from agenteval.api.planning_bill import dissect_bill
+
+            bill = await asyncio.to_thread(dissect_bill, self)
+            return DissectReport(title="", tables=(), bill=bill)
         self.setup.system()  # an agent that is none is told before anything else
         with opened(self.store, create=False) as store:
             failed = self.failed(store)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agenteval.api.running import Notify, Stopped, Watch, opened, synchronous
+from agenteval.api.running import Notify, Watch, opened, synchronous
 from agenteval.errors import InputError
 from agenteval.models.limits import Limits
 from agenteval.report.report import Report
@@ -75,7 +74,7 @@ async def aflow_score(
                     rows.sessions, judges.equality, as_released=published
                 )
             )
-            sums: flowbench.Published = await answered_or_stopped(work, asked, watch)
+            sums: flowbench.Published = await kept_replies(work, asked, watch)
             figures = tables.published_figures(rows, sums)
             number = len(rows.turns) or len(rows.sessions)
             what = f"questions to the judge are open, for {number} rows: --model answers them"
@@ -94,7 +93,7 @@ async def aflow_score(
                 watch.note(
                     "replies and goals are judged only where the workflow is told: --workflow"
                 )
-        scores: flowbench.TurnScores | flowbench.SessionScores = await answered_or_stopped(
+        scores: flowbench.TurnScores | flowbench.SessionScores = await kept_replies(
             flowbench.score_turn_rows(rows.turns, judges, how, workflow)
             if rows.level == "turn"
             else flowbench.score_session_rows(rows.sessions, judges, how, workflow),
@@ -132,19 +131,11 @@ def chat_choice(
     return choice
 
 
-async def answered_or_stopped(
-    work: Coroutine[Any, Any, _T], client: Client | None, watch: Watch
-) -> _T:
-    """What `work` returns; at the first Ctrl-C the replies under way are waited for."""
+async def kept_replies(work: Coroutine[Any, Any, _T], client: Client | None, watch: Watch) -> _T:
+    """What `work` returns; when it is cancelled, the replies under way are waited for and kept."""
     from agenteval.experiment import answered
 
-    if client is None:
-        return await work
-    try:
-        return await answered(work, client, watch.waiting)
-    except asyncio.CancelledError:
-        line = "interrupted: the replies that came are stored; the same command goes on from here"
-        raise Stopped(Report(title="", tables=(), unfinished=(line,), exit_code=130)) from None
+    return await (work if client is None else answered(work, client, watch.waiting))
 
 
 def _rows(files: Sequence[str | Path], level: str | None) -> Rows:

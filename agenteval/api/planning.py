@@ -15,10 +15,9 @@ from agenteval.api.agent_setup import (
     How,
     StorePath,
     Suite,
-    how_it_ended,
     read_cases,
 )
-from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, twins
+from agenteval.api.running import Notify, Progress, Stopped, Watch, how_it_ended, opened, twins
 from agenteval.api.suites import Range, generator, span, words_of
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.capability import THRESHOLD, cases_for, goes_on
@@ -33,6 +32,7 @@ from agenteval.evaluators.planning.synthesis.generate import Shape
 from agenteval.evaluators.planning.tables import planning_tables
 from agenteval.evaluators.planning.trials import EVALUATOR, load_attempts, plan_trials
 from agenteval.experiment import Ended, Experiment
+from agenteval.models.rehearsal import Bill
 from agenteval.records import Run
 from agenteval.report.report import Report
 from agenteval.store import Store, Trials
@@ -47,6 +47,7 @@ class PlanReport(Report):
     attempts: tuple[Attempt, ...] = ()
     causes: tuple[tuple[str, str, str], ...] = ()
     lexicon: Lexicon | None = None
+    bill: Bill | None = None  # of a dry run
 
     @property
     def failures(self) -> tuple[Attempt, ...]:
@@ -109,6 +110,10 @@ class Test:
 
     async def run(self) -> PlanReport:
         """Run what is missing. Raises Stopped with what is there when it is cancelled."""
+        if self.setup.dry_run:  # what is rehearsed runs in a loop of its own
+            from agenteval.api.planning_bill import test_bill
+
+            return PlanReport(title="", tables=(), bill=await asyncio.to_thread(test_bill, self))
         ended = None
         reached: list[int] = []
         key = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from agenteval.api.flowbench import answered_or_stopped, chat_choice
+from agenteval.api.flowbench import chat_choice, kept_replies
 from agenteval.api.running import Notify, Watch, opened, synchronous
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.conformance import Call, Conformance
@@ -206,7 +206,7 @@ async def aflow_convert(
         client = make_client(choice, limits, kept, record=Path(record) if record else None)
         try:
             asking = convert(scene, from_, into, client)
-            made: Converted = await answered_or_stopped(asking, client, Watch(notify))
+            made: Converted = await kept_replies(asking, client, Watch(notify))
         finally:
             await client.close()
     rejected = (f"the {to} that {choice.name} wrote was rejected; nothing was written:",

@@ -21,6 +21,7 @@ import asyncio
 import contextvars
 import functools
 import inspect
+import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from agenteval.experiment import Ended
     from agenteval.report.report import Report
     from agenteval.store import Store
 
@@ -102,7 +104,10 @@ def twins(
         return await prepare(*args, **kwargs).run()
 
     run.__name__ = run.__qualname__ = f"a{name}"
-    run.__signature__ = inspect.signature(prepare)  # type: ignore[attr-defined]
+    signature = inspect.signature(prepare)
+    prepared = inspect.get_annotations(prepare, eval_str=True)["return"]
+    returned = prepared.run.__annotations__["return"]
+    run.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
     return synchronous(run), run
 
 
@@ -199,6 +204,52 @@ class Watch:
     def waiting(self) -> None:
         """At the first Ctrl-C, while calls are under way."""
         self.note("interrupted: waiting for the replies under way; once more ends it at once")
+
+
+def how_it_ended(ended: Ended | None, left: str) -> tuple[tuple[str, ...], int]:
+    """What is to be said of an experiment that was interrupted (None) or stopped early, and the
+    exit code."""
+    if ended is None:
+        return ("interrupted: what is done is stored; the same command goes on from here",), 130
+    if ended.stopped:
+        return (why_stopped(ended, left),), 3
+    return (), 0
+
+
+@contextmanager
+def planned(store: str | Path | Store | None = None) -> Iterator[Store]:
+    """The store that a dry run plans against: it leaves no file, an empty one stands for none."""
+    from tempfile import TemporaryDirectory
+
+    from agenteval.store import Store, default_path
+
+    path = Path(default_path() if store is None or isinstance(store, Store) else store)
+    with TemporaryDirectory() as folder:
+        there = isinstance(store, Store) or path.is_file()
+        chosen = store if isinstance(store, Store) else path
+        with opened(chosen if there else Path(folder) / "none.db") as kept:
+            yield kept
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Within the block, which computes in an event loop and pays for nothing, Ctrl-C is a
+    KeyboardInterrupt at once; outside of the main thread nothing is changed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def why_stopped(ended: Any, left: str) -> str:
+    """Why it ended early; `left` says of what was left out that it was, e.g. "calls not made"."""
+    if not ended.left_out:
+        return f"{ended.stopped}"
+    return f"stopped, {ended.left_out} {left}: {ended.stopped}"
 
 
 @contextmanager

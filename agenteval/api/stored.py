@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.api.agreement import known_criteria
+from agenteval.api.reports import ScoreReport, score_report
 from agenteval.api.running import opened
 from agenteval.errors import InputError
 from agenteval.records.table import Cell, Column, Table
@@ -18,7 +20,6 @@ from agenteval.text import plural
 from agenteval.trust.flagged import stored_flags
 from agenteval.trust.means import load_ratings
 from agenteval.trust.sides import pick_source
-from agenteval.trust.tables import outcomes, score_notes, score_tables, score_title, spent
 
 if TYPE_CHECKING:
     from agenteval.records import Source
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
 def scores(
     store: str | Path | Store | None = None, *, source: str | None = None, levels: bool = False
-) -> Report:
+) -> ScoreReport:
     """The stored scores of one source, a judge, an agent under test or a finder (start of its hash;
-    default: the latest); with `levels` means are levels from 0 instead of 0 to 1.
+    default: the latest), as `quantify` returns them; with `levels` means are levels from 0 instead
+    of 0 to 1.
 
     Raises InputError for an unknown source, StoreError for a store that cannot be read.
     """
@@ -37,38 +39,26 @@ def scores(
         key, record = pick_source(known, source)
         ratings = load_ratings(known, key)
         rated = {r.criterion_id for r in ratings}
-        criteria = [c for c in known.newest_criteria(key).values() if c.id in rated]
+        unfinished = unfinished_of(known, [key])
         way = way_of(record)
         notes = [f"asked in this way: {way}"] if way else []
         if not ratings:
             notes.append(_no_originals(known, key, record))
-        elif key in dict(known.sources()):  # what agents do has no outcome beside their trials
-            notes += score_notes(record, ratings)
-        flags = stored_flags(known, {r.run_id for r in ratings}, key)
-        notes += [flags.line] if flags.found else []
-        usage = known.usage(key)
-        unfinished = unfinished_of(known, [key])
-    foot = (
-        "intervals treat the case as the unit: repeats of a case do not add to n",
-        f"spent: {spent(usage)}; store: {known.path}",
-    )
-    failures = Counter(r.status for r in ratings if ":" in r.status)
-    return Report(
-        title=score_title(record, criteria, ratings) if ratings else "",
-        tables=score_tables(ratings, criteria, levels=levels, foot=foot) if ratings else (),
-        notes=tuple(notes),
-        unfinished=tuple(open_.line for open_ in unfinished),
-        data={
-            "source": record.model_dump(),
-            "way": way,
-            "runs": outcomes(ratings),
-            "ratings": len(ratings),
-            "failures": dict(sorted(failures.items())),
-            "flagged": flags.json(),
-            "usage": usage.model_dump(),
-            "unfinished": [open_.json() for open_ in unfinished],
-        },
-    )
+        report = score_report(
+            record,
+            [c for c in known.newest_criteria(key).values() if c.id in rated],
+            ratings,
+            known.usage(key),
+            known.path,
+            stored_flags(known, {r.run_id for r in ratings}, key),
+            notes=notes,
+            unfinished=[open_.line for open_ in unfinished],
+            levels=levels,
+        )
+        if all(key != judge for judge, _ in known.sources()):
+            report = replace(report, notes=tuple(notes))  # a trial has no outcome beside its own
+    more = {"way": way, "unfinished": [open_.json() for open_ in unfinished]}
+    return replace(report, data={**report.data, **more})
 
 
 def _no_originals(store: Store, key: str, record: Source) -> str:

@@ -18,6 +18,7 @@ from agenteval.evaluators.planning.invent import invent as invent_professions
 from agenteval.evaluators.planning.suite import write_suite
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
 from agenteval.evaluators.planning.synthesis.topics import Topic, choose_topics, read_words
+from agenteval.experiment import Progress as Counts
 from agenteval.experiment import answered
 from agenteval.models.embeddings import Embedder, make_embedder
 from agenteval.models.factory import ModelChoice, choose_model, make_client
@@ -64,7 +65,7 @@ async def aplan_suite(
     model: str | None = None,
     base_url: str | None = None,
     limits: Limits = SLOW,
-    record: Path | None = None,
+    record: str | Path | None = None,
     store: str | Path | Store | None = None,
     notify: Notify | None = None,
     progress: Progress | None = None,
@@ -103,13 +104,19 @@ async def aplan_suite(
         invention.save(path)
         refused = invention.refused
         notes = [*watch.notes, *_told(invention, invent, path)]
-    cases = tuple(generator(shape, seed, topics, lexicon).cases(count))
+    cases = []
+    counts = Counts(count)
+    for case in generator(shape, seed, topics, lexicon).cases(count):
+        cases.append(case)
+        counts.done += 1
+        watch.progress(counts)
+        await asyncio.sleep(0)  # an interrupt is heard here
     return SuiteReport(
         title=f"{len(cases)} planning tests",
         tables=(_size_table(cases),),
         notes=tuple(notes),
         data={"refused": list(refused)} if invent is not None else {},
-        cases=cases,
+        cases=tuple(cases),
     )
 
 
@@ -174,14 +181,19 @@ def embedder_for(warn: Notify) -> Embedder | None:
 
 
 async def _invented(
-    choice: ModelChoice, count: int, limits: Limits, store: Store, record: Path | None, watch: Watch
+    choice: ModelChoice,
+    count: int,
+    limits: Limits,
+    store: Store,
+    record: str | Path | None,
+    watch: Watch,
 ) -> Invention:
     """Professions from the model; its replies are kept, so that nothing is asked twice. Raises
     ModelError when none can be used."""
     requests = requests_for(count)
     watch.note(f"{choice.name}: {requests} requests, at most {2 * requests} with repairs")
     embedder = embedder_for(watch.warn)
-    client = make_client(choice, limits, store, record=record)
+    client = make_client(choice, limits, store, record=Path(record) if record else None)
     asking = invent_professions(
         client, embedder, count, lambda what: watch.note(f"asking for {what}")
     )

@@ -12,12 +12,13 @@ from agenteval.evaluators.traces.annotations import Annotation
 from agenteval.evaluators.traces.outline import Outline
 from agenteval.evaluators.traces.taxonomy import Taxonomy, built_in, load_taxonomy
 from agenteval.readers import make_view
-from agenteval.readers.injection import texts_signs, view_signs
+from agenteval.readers.injection import texts_signs
 from agenteval.readers.sources import find
 from agenteval.readers.tracing import read_traces
 from agenteval.readers.tracing.files import looks_like_traces
 from agenteval.records import Run
 from agenteval.trust.flagged import Flag, Flags
+from agenteval.trust.flagged import flags_of as flags_of_views
 
 Traces = str | Path | Sequence[str | Path | Run]
 TaxonomyLike = str | Path | Taxonomy | None
@@ -94,12 +95,7 @@ def name_of(folder: str | Path) -> str:
 
 def flags_of(runs: Iterable[Run]) -> Flags:
     """The flags of traces, from all that a judge would see of them."""
-    flags, examined = [], 0
-    for run in runs:
-        examined += 1
-        if signs := tuple(sign.name for sign in view_signs(make_view(run))):
-            flags.append(Flag(run.id, None, signs))
-    return Flags(tuple(flags), examined)
+    return flags_of_views((run, make_view(run)) for run in runs)
 
 
 def flags_of_outlines(outlines: Iterable[Outline]) -> Flags:

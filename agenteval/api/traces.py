@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, twins
+from agenteval.api.running import Notify, Progress, Stopped, Watch, how_it_ended, opened, twins
 from agenteval.api.trace_input import (
     TaxonomyLike,
     Traces,
@@ -53,6 +53,7 @@ from agenteval.experiment import Ended, Experiment
 from agenteval.models.client import Client
 from agenteval.models.factory import choose_model, make_client
 from agenteval.models.limits import Limits
+from agenteval.models.rehearsal import Bill
 from agenteval.records import Findings, Span
 from agenteval.records.table import Table
 from agenteval.report.report import Report
@@ -75,6 +76,7 @@ class FindingsReport(Report):
     outlines: tuple[Outline, ...] = ()
     flags: Flags = Flags()  # noqa: RUF009  frozen
     scores: tuple[Table, ...] = ()
+    bill: Bill | None = None  # of a dry run
     excerpts: bool = False  # the flags are of stored excerpts alone
 
     @property
@@ -167,10 +169,16 @@ class Location:
     store: StorePath
     retry_failed: bool
     max_unscored: float
+    dry_run: bool
     watch: Watch
 
     async def run(self) -> FindingsReport:
         """Examine what is missing. Raises Stopped with what is there when it is cancelled."""
+        if self.dry_run:  # what is rehearsed runs in a loop of its own
+            from agenteval.api.trace_bill import locate_bill
+
+            bill = await asyncio.to_thread(locate_bill, self)
+            return FindingsReport(title="", tables=(), bill=bill)
         with opened(self.store) as store:
             try:
                 key, ended = await self._run(store)
@@ -210,12 +218,12 @@ class Location:
             stored = load_findings(store, traces=[c.key for c in self.cases], finders=[key])
         order = {case.key: i for i, case in enumerate(self.cases)}
         stored = sorted(stored, key=lambda one: order[one.trace_key])
-        flags = together(flags_of([case.load()]) for case in self.cases)
+        flags = flags_of(case.load() for case in self.cases)
         lost = len(self.cases) - sum(one.findings.status is None for one in stored)
         gate = unscored_gate(len(self.cases), lost, self.max_unscored, "traces were not examined")
         report = _report(_finders(stored), self.taxonomy, self.watch, flags=flags)
         signs = {flag.run: list(flag.signs) for flag in flags.found}
-        unfinished, code = _ended(ended)
+        unfinished, code = how_it_ended(ended, "traces not examined")
         notes = [] if stored else ["no trace has been examined"]
         for one in stored:
             why = ": ".join(filter(None, (one.findings.status, one.findings.message)))
@@ -251,11 +259,11 @@ def prepare_locate(
     limit: int | None = None,
     output: str | Path | None = None,
     store: StorePath = None,
-    record: Path | None = None,
+    record: str | Path | None = None,
     retry_failed: bool = False,
     max_unscored: float = 0.1,
     limits: Limits = Limits(),  # noqa: B008  frozen
-    rehearsal: bool = False,
+    dry_run: bool = False,
     notify: Notify | None = None,
     progress: Progress | None = None,
 ) -> Location:
@@ -265,7 +273,8 @@ def prepare_locate(
     `reply_tokens` are those of the model, `budget` the tokens of a condensed trace; each part is
     judged `repeats` times. With `hints` the judge is told what rules have found. `limit`: only the
     first traces. `output` is a folder that findings are to be written to later. Only what `store`
-    lacks is examined; `max_unscored` is the share that may stay without.
+    lacks is examined; `max_unscored` is the share that may stay without. With `dry_run` nothing is
+    sent or stored, and the report's `bill` says what would be asked.
 
     Raises InputError for the embedded model, which cannot be asked, and for options that cannot
     work.
@@ -274,7 +283,7 @@ def prepare_locate(
     finder: DetectorsFinder | LocatorFinder = DetectorsFinder(labels)
     client: Callable[[Store | None], Client] | None = None
     if not detectors_only:
-        choice = choose_model(model, base_url, need_key=not rehearsal)
+        choice = choose_model(model, base_url, need_key=not dry_run)
         if choice.kind == "embedded":
             raise InputError(
                 "locating needs a chat model: PROVIDER:MODEL, or --base-url; --detectors-only "
@@ -282,7 +291,9 @@ def prepare_locate(
             )  # fmt: skip
 
         def connect(store: Store | None) -> Client:
-            return make_client(choice, limits, store, record=record if store else None)
+            return make_client(
+                choice, limits, store, record=Path(record) if store and record else None
+            )
 
         options = LocatorOptions(
             mode=mode, context=context, reply_tokens=reply_tokens, repeats=repeats,
@@ -299,20 +310,12 @@ def prepare_locate(
     for name in (case.trace for case in cases) if output is not None else ():
         if Path(name).name != name or "\\" in name or name[0] == ".":
             raise InputError(f"the trace id {name!r} cannot name a file", str(output))
-    return Location(cases, finder, labels, client, limits, store, retry_failed, max_unscored, watch)
+    return Location(
+        cases, finder, labels, client, limits, store, retry_failed, max_unscored, dry_run, watch
+    )
 
 
 locate, alocate = twins("locate", prepare_locate)
-
-
-def _ended(ended: Ended | None) -> tuple[tuple[str, ...], int]:
-    """What is to be said of work that was interrupted (None) or stopped early; the exit code."""
-    if ended is None:
-        return ("interrupted: what is done is stored; the same command goes on from here",), 130
-    if ended.stopped:
-        left = f"stopped, traces not examined: {ended.left_out}: " if ended.left_out else ""
-        return (f"{left}{ended.stopped}",), 3
-    return (), 0
 
 
 def _finders(stored: Iterable[Stored]) -> list[Finder]:

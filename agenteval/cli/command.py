@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, NoReturn, get_type_hints
 
 import typer
 
-from agenteval.cli.console import Verbosity, note, out, print_json, warn
+from agenteval.cli.console import Verbosity, out, print_json, warn
 from agenteval.cli.options import OutputOptions
-from agenteval.cli.progress import counting
 
 if TYPE_CHECKING:
     from agenteval.report.report import Report
-
-R = TypeVar("R", bound="Report")
 
 
 def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,7 +49,10 @@ def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
         if values.get("quiet"):
             Verbosity.level = -1
         own_names = inspect.signature(function).parameters
-        return function(**{n: filled[n] if n in filled else values[n] for n in own_names})
+        try:
+            return function(**{n: filled[n] if n in filled else values[n] for n in own_names})
+        except KeyboardInterrupt as interrupt:
+            _interrupted(interrupt, filled.values())
 
     del command.__wrapped__  # typer would look through it
     command.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
@@ -59,29 +60,23 @@ def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def say(line: str) -> None:
-    """A notice of an experiment, on standard error; -q leaves out what does not matter."""
-    from agenteval.api.running import Warned
-
-    (warn if isinstance(line, Warned) else note)(line)
-
-
-def watched(experiment: Callable[..., R], title: str, what: str) -> R:
-    """What the experiment returns, with its notices and progress on standard error; interrupted,
-    the report of what is done."""
+def _interrupted(interrupt: KeyboardInterrupt, groups: Iterable[object]) -> NoReturn:
+    """Show what an interrupted experiment has, and end the command."""
     from agenteval.api.running import Interrupted
 
-    with counting(title, what) as update:
-        try:
-            return experiment(notify=say, progress=update)
-        except Interrupted as interrupted:
-            if interrupted.report is None:
-                raise
-            stopped = interrupted.report
-    return stopped  # type: ignore[return-value]
+    if not isinstance(interrupt, Interrupted):
+        raise interrupt
+    if interrupt.report is not None:
+        finish(interrupt.report, _output(groups))
+    warn("interrupted: what is done is stored; the same command goes on from here")
+    raise typer.Exit(130)
 
 
-def finish(report: Report, output: OutputOptions) -> None:
+def _output(groups: Iterable[object]) -> OutputOptions:
+    return next((g for g in groups if isinstance(g, OutputOptions)), OutputOptions())
+
+
+def finish(report: Report, output: OutputOptions) -> NoReturn:
     """Show the report as the options say and end the command with its exit code."""
     show(report, output)
     raise typer.Exit(report.exit_code)
@@ -93,10 +88,11 @@ def show(report: Report, output: OutputOptions) -> None:
 
     if output.as_json:
         print_json(report.to_json())
+    else:
+        report.print(all=output.all, console=out())
+    if output.as_json or not sys.stdout.isatty():  # else it stands beside the tables
         for line in (
             *report.unfinished,
             *gate_lines(g for g in report.gates if g.outcome != "met"),
         ):
             warn(line)
-    else:
-        report.print(all=output.all, console=out())

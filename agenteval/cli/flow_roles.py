@@ -68,7 +68,7 @@ def convert(
     dry_run: options.DryRun = False,
 ) -> None:
     """Convert a procedure with a model; exit code 1 and no file if it then tells another one."""
-    from agenteval.api.procedures import ConvertReport, flow_convert
+    from agenteval.api.procedures import flow_convert
     from agenteval.files import write_atomically
     from agenteval.models.limits import Limits
     from agenteval.text import visible
@@ -79,12 +79,12 @@ def convert(
         role, scenario, to, source=source, model=model, base_url=base_url, store=store,
         record=record, limits=Limits(timeout=timeout), dry_run=dry_run, notify=told,
     ))  # fmt: skip
-    if isinstance(report, ConvertReport) and report.bill is not None:
+    if report.bill is not None:
         from agenteval.cli.dry import show
 
         show(report.bill, as_json=output.as_json)
         return
-    made = getattr(report, "converted", None)  # None after an interrupt
+    made = report.converted
     if made is not None and made.accepted:
         if file is not None:
             write_atomically(file, made.text)
@@ -93,7 +93,7 @@ def convert(
             # a model wrote it: shown as text to a person, unchanged to a file
             sys.stdout.write(visible(made.text) if sys.stdout.isatty() else made.text)
             return
-    for line in (*report.unfinished, *report.notes):
+    for line in report.notes:
         warn(line)
     if output.as_json:
         finish(report, output)
@@ -115,5 +115,6 @@ def completed(work: Callable[[], _T]) -> _T | Any:
         return work()
     except Interrupted as stopped:
         if stopped.report is None:
-            raise
+            warn("interrupted: what is done is stored; the same command goes on from here")
+            raise typer.Exit(130) from None
         return stopped.report

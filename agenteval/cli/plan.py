@@ -6,27 +6,22 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.command import finish, grouped, say, watched
-from agenteval.cli.console import clean, clean_lines, json_text, note, out, warn
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.console import clean, clean_lines, json_text, note, notify, out, warn
 from agenteval.cli.options import LimitOptions, OutputOptions, RunOptions
 from agenteval.cli.outputs import check_record, refuse_input
+from agenteval.cli.progress import following
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from agenteval.api.agent_setup import How
     from agenteval.api.planning import PlanReport
-    from agenteval.api.running import Prepared
     from agenteval.evaluators.planning.case import Case
     from agenteval.models.rehearsal import Bill
-    from agenteval.report.report import Report
-
-R = TypeVar("R", bound="Report")
 
 app = typer.Typer(
     help="Test whether an agent can plan: requests with known constraints, mock tools, exact "
@@ -103,8 +98,8 @@ class AgentOptions:
             "turns": self.turns,
             "strict": self.strict,
             "limits": limits.limits(),
-            "record": None if run.dry_run else run.record,
-            "rehearsal": run.dry_run,
+            "record": run.record,
+            "dry_run": run.dry_run,
         }
 
 
@@ -116,10 +111,17 @@ class CaseLimits(LimitOptions):
     timeout: Annotated[float, typer.Option(help="Seconds for one case.", min=0.01)] = 180.0
 
 
+@dataclass(frozen=True)
+class InventLimits(LimitOptions):
+    """Bounds of `--invent`: a long reply of a model on this machine takes its time."""
+
+    timeout: options.Timeout = 600.0
+
+
 @app.command("synth")
 @grouped
 def synth(
-    limits: LimitOptions,
+    limits: InventLimits,
     run: TrialOptions,
     n: Annotated[str, typer.Option("--n", help=f"Actions of a case, {RANGE}.")] = "3-5",
     count: Annotated[int, typer.Option(help="Number of cases.", min=1)] = 100,
@@ -166,15 +168,26 @@ def synth(
     if run.dry_run:
         _show_asked(count, invent, lexicon, model, base_url)
         return
-    report = watched(
-        partial(
-            plan_suite, count, n=n, seed=seed, constraints=constraints, words=words,
-            extended=extended, times=times, topics=topic or (), lexicon=lexicon, invent=invent,
-            model=model, base_url=base_url, limits=limits.limits(), record=run.record,
+    with following("writing", "cases") as progress:
+        report = plan_suite(
+            count,
+            n=n,
+            seed=seed,
+            constraints=constraints,
+            words=words,
+            extended=extended,
+            times=times,
+            topics=topic or (),
+            lexicon=lexicon,
+            invent=invent,
+            model=model,
+            base_url=base_url,
+            limits=limits.limits(),
+            record=run.record,
             store=run.store,
-        ),
-        "writing", "cases",
-    )  # fmt: skip
+            notify=notify,
+            progress=progress,
+        )
     if output is None or not report.cases:
         for line in (*report.unfinished, *report.notes):
             warn(line)
@@ -201,7 +214,7 @@ def _show_asked(
         out().print(f"{count} cases; {dry.LOCAL}")
         return
     _, choice = inventor(lexicon, model, base_url, need_key=False)
-    embedder = embedder_for(say)
+    embedder = embedder_for(notify)
     bill = dry.asked_in_turn(
         "plan synth", f"new professions: {professions}", choice, requests_for(professions),
         lambda client: invent(client, embedder, professions),
@@ -240,37 +253,29 @@ def run_agent(
     runs: RunsFile = None,
 ) -> None:
     """Run an agent on every case. Stop it at any time; the same command goes on."""
-    from agenteval.api.planning import prepare_test
-    from agenteval.cli.bills_plan import plan_test
+    from agenteval.api.planning import plan_test
 
     refuse_input(runs, [suite, lexicon], store=run.store)
     check_record(run.record, [suite, lexicon, runs], model=agent.model, store=run.store)
-    prepare = partial(
-        prepare_test, suite, agent.agent, **agent.how(limits, run),
+    experiment = partial(
+        plan_test, suite, agent.agent, **agent.how(limits, run),
         trials=trials, limit=limit, lexicon=lexicon,
         gate=gate, max_unscored=max_unscored, store=run.store, retry_failed=run.retry_failed,
     )  # fmt: skip
-    report = _carried_out(prepare, plan_test, run, output, "planning", "trials")
+    with following("planning", "trials") as progress:
+        report = experiment(notify=notify, progress=progress)
+    _show_bill(report.bill, output)
     _write_runs(runs, report)
     finish(report, output)
 
 
-def _carried_out(
-    prepare: Callable[..., Prepared[R]],
-    bill: Callable[[Any], Bill],
-    run: TrialOptions | RunOptions,
-    output: OutputOptions,
-    *named: str,
-) -> R:
-    """The report of the experiment; a dry run ends the command with the bill."""
-    from agenteval.api.running import run_sync
-
-    if run.dry_run:
+def _show_bill(bill: Bill | None, output: OutputOptions) -> None:
+    """End a dry run with what would be asked."""
+    if bill is not None:
         from agenteval.cli import dry
 
-        dry.show(bill(prepare(notify=say)), as_json=output.as_json)
+        dry.show(bill, as_json=output.as_json)
         raise typer.Exit
-    return watched(lambda **hears: run_sync(prepare(**hears).run()), *named)
 
 
 @app.command("dissect")
@@ -295,16 +300,18 @@ def dissect(
     lexicon: Lexicon = None,
 ) -> None:
     """Find the causes of the failures that `plan test` has stored for this agent and suite."""
-    from agenteval.api.dissections import prepare_dissect
-    from agenteval.cli.bills_plan import dissect as bill
+    from agenteval.api.dissections import dissect as planning_dissect
 
     check_record(run.record, [suite, lexicon], model=agent.model, store=run.store)
-    prepare = partial(
-        prepare_dissect, suite, agent.agent, **agent.how(limits, run),
+    experiment = partial(
+        planning_dissect, suite, agent.agent, **agent.how(limits, run),
         tries=tries, full=full, literal=literal,
         limit=limit, seed=seed, lexicon=lexicon, store=run.store,
     )  # fmt: skip
-    finish(_carried_out(prepare, bill, run, output, "dissecting", "cases"), output)
+    with following("dissecting", "cases") as progress:
+        report = experiment(notify=notify, progress=progress)
+    _show_bill(report.bill, output)
+    finish(report, output)
 
 
 @app.command("capability")
@@ -333,17 +340,19 @@ def capability(
     trials: Trials = 1,
 ) -> None:
     """Raise the number of actions until success falls below the threshold."""
-    from agenteval.api.planning import prepare_capability
-    from agenteval.cli.bills_plan import plan_test
+    from agenteval.api.planning import plan_capability
 
     check_record(run.record, [], model=agent.model, store=run.store)
-    prepare = partial(
-        prepare_capability, agent.agent, **agent.how(limits, run),
+    experiment = partial(
+        plan_capability, agent.agent, **agent.how(limits, run),
         n=n, cases=cases, threshold=threshold,
         seed=seed, extended=extended, topics=topic or (), trials=trials, store=run.store,
         retry_failed=run.retry_failed,
     )  # fmt: skip
-    finish(_carried_out(prepare, plan_test, run, output, "planning", "trials"), output)
+    with following("planning", "trials") as progress:
+        report = experiment(notify=notify, progress=progress)
+    _show_bill(report.bill, output)
+    finish(report, output)
 
 
 @app.command("report")

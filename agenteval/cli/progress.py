@@ -25,17 +25,20 @@ class Counts(Protocol):
 
 
 @contextmanager
-def counting(title: str, what: str) -> Iterator[Callable[[Any], None]]:
-    """As `live`, for counts that hold their own `total`; another total begins another line."""
+def following(title: str, what: str = "calls") -> Iterator[Callable[[Any], None]]:
+    """Yields the function that an experiment gives its counts to; a line for each plan that it
+    runs, one after the other."""
     with ExitStack() as stack:
-        shown: dict[int, Callable[[Counts], None]] = {}
+        current: list[tuple[Counts, Callable[[Counts], None]]] = []
 
         def update(counts: Any) -> None:
-            if counts.total not in shown:
+            if not current or current[-1][0] is not counts:
                 stack.close()
-                shown.clear()
-                shown[counts.total] = stack.enter_context(live(counts.total, title, what))
-            shown[counts.total](counts)
+                if not counts.total:
+                    return
+                current.append((counts, stack.enter_context(live(counts.total, title, what))))
+            elif counts.done:
+                current[-1][1](counts)
 
         yield update
 

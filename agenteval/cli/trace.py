@@ -11,10 +11,11 @@ from typing import Annotated, Literal
 import typer
 
 from agenteval.cli import options, trace_annotate, trace_plant, trace_show
-from agenteval.cli.command import finish, grouped, say, watched
-from agenteval.cli.console import note
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.console import note, notify
 from agenteval.cli.options import LimitOptions, ModelOptions, OutputOptions, RunOptions
 from agenteval.cli.outputs import check_record, refuse_input
+from agenteval.cli.progress import following
 
 app = typer.Typer(
     help="Find, locate and grade errors in traces of agents, and measure whoever finds them.",
@@ -95,26 +96,26 @@ def locate(
     ] = 0.1,
 ) -> None:
     """Find errors in traces. Stop it at any time; the same command goes on."""
-    from agenteval.api.running import run_sync
-    from agenteval.api.traces import prepare_locate
+    from agenteval.api.traces import locate as find_errors
 
     check_record(run.record, [how.taxonomy], [*paths, folder], model.model, store=run.store)
     refuse_input(folder, store=run.store)
-    prepare = partial(
-        prepare_locate, paths, model=model.model, base_url=model.base_url,
+    experiment = partial(
+        find_errors, paths, model=model.model, base_url=model.base_url,
         detectors_only=how.detectors_only, taxonomy=how.taxonomy,
         mode="areas" if how.mode is Mode.areas else "broad", context=how.context,
         reply_tokens=how.reply_tokens, repeats=how.repeats, budget=how.budget,
         hints=not how.no_hints, temperature=model.sampling, seed=how.seed, limit=limit,
         output=folder, store=run.store, record=run.record, retry_failed=run.retry_failed,
-        max_unscored=max_unscored, limits=limits.limits(), rehearsal=run.dry_run,
+        max_unscored=max_unscored, limits=limits.limits(), dry_run=run.dry_run,
     )  # fmt: skip
-    if run.dry_run:
-        from agenteval.cli import bills_trace, dry
+    with following("locating", "traces") as progress:
+        report = experiment(notify=notify, progress=progress)
+    if report.bill is not None:
+        from agenteval.cli import dry
 
-        dry.show(bills_trace.locate(prepare(notify=say)), as_json=output.as_json)
+        dry.show(report.bill, as_json=output.as_json)
         return
-    report = watched(lambda **hears: run_sync(prepare(**hears).run()), "locating", "traces")
     if folder is not None:
         note(f"{len(report.write(folder))} files written to {folder}")
     finish(report, output)
@@ -175,7 +176,7 @@ def score(
         tolerance=["ancestor" if one is Tolerance.ancestor else "neighbour"
                    for one in tolerance or ()],
         without_errors=worth[without_errors], leave_out_missing=leave_out_missing,
-        taxonomy=taxonomy, seed=seed, gate=gate, max_unscored=max_unscored, notify=say,
+        taxonomy=taxonomy, seed=seed, gate=gate, max_unscored=max_unscored, notify=notify,
     )  # fmt: skip
     finish(report, output)
 
@@ -192,7 +193,7 @@ def stats(
     """Spans by kind, depth, errors, tokens, and the ratio of condensing."""
     from agenteval.api.traces import stats as stats_of
 
-    finish(stats_of(paths, budget=budget, notify=say), output)
+    finish(stats_of(paths, budget=budget, notify=notify), output)
 
 
 @app.command("report")
@@ -218,7 +219,7 @@ def report(
 
     refuse_input(page, [*(paths or ()), gold, taxonomy], store=store)
     found = findings_report(
-        paths, findings=findings or (), gold=gold, taxonomy=taxonomy, store=store, notify=say
+        paths, findings=findings or (), gold=gold, taxonomy=taxonomy, store=store, notify=notify
     )
     if page is not None:
         from agenteval.files import write_atomically

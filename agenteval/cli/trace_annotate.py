@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.command import finish, grouped, say
-from agenteval.cli.console import note, warn_list
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.console import note, notify, warn_list
 from agenteval.cli.options import OutputOptions
 from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
@@ -54,7 +54,7 @@ def export(
     from agenteval.files import file_in, write_atomically
 
     refuse_input(output)
-    watch, labels = Watch(say), read_taxonomy(taxonomy)
+    watch, labels = Watch(notify), read_taxonomy(taxonomy)
     begin = (
         {one.trace: one.findings for one in read_findings(start, labels, watch)} if start else {}
     )
@@ -94,7 +94,7 @@ def import_(
 
     refuse_input(output)
     labels = read_taxonomy(taxonomy)
-    spans = {run.id: {span.id for span in run.spans} for run, _ in read_each(traces, Watch(say))}
+    spans = {run.id: {span.id for span in run.spans} for run, _ in read_each(traces, Watch(notify))}
     done: dict[str, Findings] = {}
     problems: list[str] = []
     for path in _sheets(sheets):
@@ -146,5 +146,5 @@ def agree(
     """Agreement of two annotators: on spans, on kinds of errors, and on both together."""
     from agenteval.api.trace_scores import annotators
 
-    finish(annotators(first, second, traces=traces, taxonomy=taxonomy, seed=seed, notify=say),
+    finish(annotators(first, second, traces=traces, taxonomy=taxonomy, seed=seed, notify=notify),
            output)  # fmt: skip

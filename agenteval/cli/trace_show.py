@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.command import grouped, say
-from agenteval.cli.console import clean, note, out, print_json, warn
+from agenteval.cli.command import grouped
+from agenteval.cli.console import clean, note, notify, out, print_json, warn
 from agenteval.cli.trace_annotate import TaxonomyFile
 from agenteval.errors import InputError
 
@@ -71,7 +71,7 @@ def show(
     if detect:
         found += [("detectors", one) for one in detected([run], taxonomy=labels).findings]
     for folder in findings or ():
-        every = read_findings(folder, labels, Watch(say), f"findings {folder}")
+        every = read_findings(folder, labels, Watch(notify), f"findings {folder}")
         own = [(name_of(folder), one.findings) for one in every if one.trace == run.id]
         found += own
         if not own:
@@ -110,7 +110,7 @@ def _chosen(path: str, trace: str | None) -> Run:
     from agenteval.api.trace_input import read_each
 
     runs = {}
-    for run, _ in read_each(path, Watch(say)):
+    for run, _ in read_each(path, Watch(notify)):
         if run.id == trace:
             return run
         runs[run.id] = run

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agenteval.records import Run, View
     from agenteval.store import Store
 
 CONSTANT = "one output for several problems"
@@ -99,6 +100,19 @@ def flags_among(runs: Iterable[Examined]) -> Flags:
         if constant or signs:
             flags.append(Flag(run, system, (*signs, *[CONSTANT] * constant)))
     return Flags(tuple(flags), len(rows))
+
+
+def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
+    """The flags of runs and what the judge sees of them."""
+    from agenteval.readers.injection import view_signs
+
+    return flags_among(
+        Examined(
+            run.id, run.system, view.problem, view.trajectory,
+            tuple(sign.name for sign in view_signs(view)),
+        )
+        for run, view in items
+    )  # fmt: skip
 
 
 def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Flags:

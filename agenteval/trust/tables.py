@@ -93,7 +93,7 @@ def score_tables(
     names = {c.id: c.name for c in criteria}
     split = any(r.success is not None for r in ratings)
     return (
-        _means(rows, criteria, factors, levels, split, (*_remarks(rows, criteria, ratings), *foot)),
+        *_means(rows, criteria, levels, split, (*_remarks(rows, criteria, ratings), *foot)),
         _by_outcome(rows, names, factors),
         _levels(rows, names),
         _missing(rows, names),
@@ -108,11 +108,11 @@ def _factor(criterion: Criterion) -> int:
 def _means(
     rows: Sequence[Row],
     criteria: Sequence[Criterion],
-    factors: dict[str, int],
     levels: bool,
     split: bool,
     notes: Sequence[str],
-) -> Table:
+) -> tuple[Table, Table]:
+    """Criteria with a mean, and those without one, whose reasons stand below the first table."""
     unit = "levels from 0" if levels else "0 worst, 1 best"
     sides = (
         Column("success", "success", "number", f"mean {_MEAN_OF_RUNS}"),
@@ -126,15 +126,18 @@ def _means(
         Column("cases", "cases", "count"),
         Column("missing", "not\nrated", "count"),
     )
-    lines: list[dict[str, Cell]] = []
+    rated: list[dict[str, Cell]] = []
+    unrated: list[dict[str, Cell]] = []
     reasons: dict[str, list[str]] = {}
     for criterion in criteria:
-        for row in (r for r in rows if r.criterion_id == criterion.id):
-            if not criterion.ordered:
-                continue
-            factor = factors[criterion.id]
+        factor = _factor(criterion) if levels else 1
+        own = [row for row in rows if row.criterion_id == criterion.id]
+        lines = rated if any(row.overall.n for row in own) else unrated
+        for row in own:
             line: dict[str, Cell] = {
-                **_key(row, {criterion.id: criterion.name}),
+                "criterion_id": criterion.id,
+                "criterion": criterion.name,
+                "system": row.system,
                 "mean": _estimate(row.overall, factor),
                 "ratings": row.overall.n,
                 "cases": row.overall.n_clusters or 0,
@@ -150,23 +153,26 @@ def _means(
                 reason = row.overall.reason or "at the end of the scale"
                 reasons.setdefault(reason, []).append(f"{criterion.name} ({row.system})")
     told = [f"without an interval, {reason}: {_some(those)}" for reason, those in reasons.items()]
-    return Table(
-        "scores", "", columns, tuple(lines), (*told, *notes), group="criterion"
-    )  # fmt: skip
-
-
-def _key(row: Row, names: dict[str, str]) -> dict[str, Cell]:
-    return {
-        "criterion_id": row.criterion_id,
-        "criterion": names[row.criterion_id],
-        "system": row.system,
-    }
+    group = "criterion" if len({row.system for row in rows}) > 1 else None
+    title = "criteria without a mean"
+    return (
+        Table("scores", "", columns, tuple(rated), (*told, *notes), group=group),
+        Table("unrated", title, columns, tuple(unrated), group=group, detail=True),
+    )
 
 
 def _some(names: Sequence[str], most: int = 4) -> str:
     names = list(dict.fromkeys(names))
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def _named(row: Row, names: dict[str, str]) -> dict[str, Cell]:
+    return {
+        "criterion_id": row.criterion_id,
+        "criterion": names[row.criterion_id],
+        "system": row.system,
+    }
 
 
 def _estimate(interval: Interval, factor: float = 1) -> Estimate:
@@ -240,7 +246,9 @@ def _by_outcome(rows: Sequence[Row], names: dict[str, str], factors: dict[str, i
     )
     lines: tuple[dict[str, Cell], ...] = tuple(
         {
-            **_key(row, names),
+            "criterion_id": row.criterion_id,
+            "criterion": names[row.criterion_id],
+            "system": row.system,
             "success": _estimate(row.success, factors[row.criterion_id]),
             "success_ratings": row.success.n,
             "success_cases": row.success.n_clusters or 0,
@@ -258,11 +266,7 @@ def _by_outcome(rows: Sequence[Row], names: dict[str, str], factors: dict[str, i
 
 def _levels(rows: Sequence[Row], names: dict[str, str]) -> Table:
     lines: tuple[dict[str, Cell], ...] = tuple(
-        {
-            **_key(row, names),
-            "level": level,
-            "ratings": n,
-        }
+        {**_named(row, names), "level": level, "ratings": n}
         for row in rows
         for level, n in sorted(row.labels.items())
     )
@@ -272,11 +276,7 @@ def _levels(rows: Sequence[Row], names: dict[str, str]) -> Table:
 
 def _missing(rows: Sequence[Row], names: dict[str, str]) -> Table:
     lines: tuple[dict[str, Cell], ...] = tuple(
-        {
-            **_key(row, names),
-            "status": status,
-            "cells": n,
-        }
+        {**_named(row, names), "status": status, "cells": n}
         for row in rows
         for status, n in (
             *sorted(row.failures.items()),
@@ -313,12 +313,7 @@ def _bounds(rows: Sequence[Row], names: dict[str, str], factors: dict[str, int])
                 "without_cases": row.without_degenerate.n_clusters or 0,
             }
         if line:
-            lines.append(
-                {
-                    **_key(row, names),
-                    **line,
-                }
-            )
+            lines.append({**_named(row, names), **line})
     title = "what missing ratings could do to a mean, and what empty replies did"
     return Table("bounds", title, columns, tuple(lines), group="criterion", detail=True)
 

@@ -120,29 +120,37 @@ def _captured() -> Iterator[tuple[io.StringIO, io.StringIO]]:
 
 def _tables(found: Terminal, turn: int, *, as_json: bool) -> None:
     """What `plan report`, `flow report` and `trace report` print of the material of their pages."""
-    from agenteval.cli.console import out, print_json
+    from agenteval.api.planning import PlanReport, trial_rows
+    from agenteval.api.workflow_report import trials_report
+    from agenteval.cli.command import show
+    from agenteval.cli.options import OutputOptions
     from agenteval.evaluators.planning.tables import planning_tables
     from agenteval.evaluators.traces.tables import finding_tables
-    from agenteval.evaluators.workflows.tables import result_tables
     from agenteval.report.report import Report
     from benchmarks.pages.worlds import traces_material
 
-    traces = traces_material(Swap(turn, hostile=True))
-    tables = {
-        "plan report": planning_tables(*planning_material(Swap(turn, hostile=True))),
-        "flow report": result_tables(*flows_material(Swap(turn, hostile=True))),
-        "trace report": finding_tables(traces.finders, traces.taxonomy, len(traces.traces)),
-    }
-    for name, some in tables.items():
-        report = Report(title=name, tables=some)
-        with _captured() as (printed, err):
-            if as_json:
-                print_json(report.to_json())
-            else:
-                report.print(all=True, console=out())
-        _judge(found, name, printed.getvalue(), err.getvalue())
-        if as_json:
-            _read(found, name, printed.getvalue())
+    attempts, causes = planning_material(Swap(turn, hostile=True))
+    sessions, turns = flows_material(Swap(turn, hostile=True))
+    with _captured() as (out, err):
+        report = PlanReport(
+            title="Planning tests",
+            tables=planning_tables(attempts, causes),
+            data={"trials": trial_rows(attempts)},
+        )
+        show(report, OutputOptions(as_json, all=True))
+    _judge(found, "plan report", out.getvalue(), err.getvalue())
+    with _captured() as (more, err):
+        show(trials_report(sessions, turns, ()), OutputOptions(as_json=as_json, all=True))
+    _judge(found, "flow report", more.getvalue(), err.getvalue())
+    if as_json:
+        _read(found, "plan report", out.getvalue())
+        _read(found, "flow report", more.getvalue())
+        return
+    with _captured() as (out, err):
+        material = traces_material(Swap(turn, hostile=True))
+        tables = finding_tables(material.finders, material.taxonomy, len(material.traces))
+        show(Report(title="", tables=(*tables, *material.scores)), OutputOptions(all=True))
+    _judge(found, "trace report", out.getvalue(), err.getvalue())
 
 
 def _well_formed(found: Terminal, path: Path) -> None:

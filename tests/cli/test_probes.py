@@ -52,7 +52,12 @@ def test_the_other_ways_are_asked_counted_and_resumed(cli: Cli, project: Path) -
     assert told(dry) == {"judge": (0, 0), WAYS: (more, 2 * more), TEXTS: (0, 0)}
     assert "probes" not in plain.json
     assert first.json == again.json
-    assert {k: v for k, v in first.json.items() if k != "probes"} == plain.json
+    told_plain = first.json
+    assert told_plain.pop("probes")
+    assert {*told_plain["tables"]} - {*plain.json["tables"]} == {"probes", "measures"}
+    for name in ("probes", "measures"):
+        del told_plain["tables"][name]
+    assert told_plain == plain.json
     assert [p["name"] for p in first.json["probes"]] == PROBES
     with Store(project / "agenteval.db", create=False) as store:
         sources = [s.parameters for _, s in store.sources()]
@@ -65,12 +70,12 @@ def test_with_few_cases_the_estimates_are_shown_and_nothing_is_decided(
     cli: Cli, project: Path
 ) -> None:
     with serve(answer) as server:
-        result = cli(*command(server.base_url), "--probes")
+        result = cli(*command(server.base_url), "--probes", "--all")
         limited = cli(*command(server.base_url, "--limit", 2), "--probes", "--dry-run", "--json")
     assert result.code == 0, result.err
     shown = result.out
-    assert shown.index("judge: ") < shown.index("probes of the judge")
-    assert "-1.00" in shown  # best, then worst
+    assert shown.index("the judge") < shown.index("probes: what sways the judge")
+    assert "−1.00" in shown  # best, then worst
     assert "are needed" in shown
     assert limited.json["requests"] == {"least": 0, "most": 0}  # all of it is stored
 

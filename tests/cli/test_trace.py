@@ -243,7 +243,7 @@ def test_the_cap_on_calls_stops_and_goes_on(cli: Cli, folder: Path) -> None:
     with serve(judge) as server:
         capped = locate(cli, server.base_url, "--max-calls", 3, "-j", 1)
         assert capped.code == 3
-        assert "stopped, traces not examined: 1: " in capped.out
+        assert "stopped, 1 traces not examined: " in capped.out
         assert server.count == 3
         done = locate(cli, server.base_url, "--json")
         assert done.code == 0, done.err
@@ -621,8 +621,8 @@ def test_quantify_shows_the_judge_what_was_found(cli: Cli, folder: Path, gold: P
     assert "1 of 2 runs have no findings in gold" in shown.err
     assert sum("This run was not examined" in text for text in texts) == 1
     assert all("[errors found by gold]" in text for text in texts)
-    overall = [row["overall"]["mean"] for row in without.json["rows"][:1] + shown.json["rows"][:1]]
-    assert overall == [1.0, 0.5]
+    rows = [done.json["tables"]["scores"]["rows"][0] for done in (without, shown)]
+    assert [row["mean"]["value"] for row in rows] == [1.0, 0.5]
 
 
 def test_planting_around_an_agent_of_ones_own(cli: Cli, tmp_path: Path) -> None:

@@ -129,15 +129,12 @@ def criteria_file(done: Done) -> Figures:
 def scores(done: Done) -> Figures:
     """The table of `quantify` and `show`: means by criterion and system, and what is missing."""
     told = done.json
-    if "rows" in told:
-        names = ("overall", "success", "failed", "without_degenerate", "bounds", "labels",
-                 "failures", "degenerate", "not_applicable")  # fmt: skip
-        rows = by(told["rows"], "criterion system", *names)
-    else:
-        rows = _score_rows({key: table["rows"] for key, table in told["tables"].items()})
+    rows = _score_rows({key: table["rows"] for key, table in told["tables"].items()})
     return {
         "rows": rows,
-        "unfinished": sum(one.get("left", 0) for one in told.get("unfinished", ())),
+        "unfinished": sum(
+            one.get("left", 0) for one in told.get("unfinished", ()) if isinstance(one, dict)
+        ),
         **pick(told, "runs", "ratings", "failures"),
         "flagged": sorted(str(one.get("run", one)) for one in told["flagged"]),
     }
@@ -146,12 +143,14 @@ def scores(done: Done) -> Figures:
 def _score_rows(tables: Mapping[str, list[Mapping[str, Any]]]) -> dict[str, Any]:
     """One entry for each criterion and system, from all tables that tell of it."""
     rows: dict[str, Any] = {}
-    for name in ("scores", "outcomes", "levels", "missing", "bounds"):
+    empty = {"mean": None, "low": None, "high": None, "n": 0, "units": 0}
+    for name in ("scores", "unrated", "outcomes", "levels", "missing", "bounds"):
         for row in tables.get(name, ()):
             key = f"{row['criterion_id']}/{row['system']}"
             own = rows.setdefault(key, {"labels": {}, "failures": {}, "bounds": None,
+                                        "success": empty, "failed": empty,
                                         "not_applicable": 0, "degenerate": 0})  # fmt: skip
-            if name == "scores":
+            if name in ("scores", "unrated"):
                 own["overall"] = _estimate(row["mean"])
             elif name == "outcomes":
                 own |= {side: _estimate(row[side]) for side in ("success", "failed")}
