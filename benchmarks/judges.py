@@ -7,7 +7,7 @@ draws `--cases` of them (without replacement), lets each judge rate originals an
 the verifier. The rates tell how often a judge gets which verdict. Targets: a judge that should not
 be trusted is called trustworthy in at most 5 % of the simulations, the perfect judge is called not
 trustworthy in at most 5 %. Ends with 1 when a target is missed. The last judge rates the runs of
-the pool through the real client, quantifier and store in the tests (tests/test_verification.py).
+the pool through the real client, quantifier and store in tests/trust/test_verification.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from agenteval.stats.scores import NAMED, ORIGINAL, Column, ScoreTable
 from agenteval.testing.judges import TOP, SimulatedJudge, family
 from agenteval.testing.world import criteria, make_runs
 from agenteval.testing.world_truth import CRITERIA
-from agenteval.verification import DEFAULT_OPERATORS, make_copies
+from agenteval.trust.verification import DEFAULT_OPERATORS, make_copies
 from benchmarks.outcome import Row, finish
 
 DISTRUSTED = {"random", "constant", "length_only", "position_only", "gullible"}

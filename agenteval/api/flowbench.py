@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-async def aflow_score(  # noqa: PLR0913  each can change what is found
+async def aflow_score(
     files: Sequence[str | Path] | str | Path,
     *,
     level: str | None = None,

@@ -165,7 +165,7 @@ def flow_check(
     )  # fmt: skip
 
 
-async def aflow_convert(  # noqa: PLR0913  each can change what is asked
+async def aflow_convert(
     role: str | Path,
     scenario: str,
     to: str,

@@ -42,7 +42,7 @@ LIMITS = Limits(concurrency=4)
 _JUDGELESS = "(without --judge, what only a judge can decide stays undecided)"
 
 
-async def aflow_sessions(  # noqa: PLR0913  each can change what is found
+async def aflow_sessions(
     roles: Roles = None,
     *,
     agent: Agent = "template",
@@ -129,7 +129,7 @@ async def aflow_sessions(  # noqa: PLR0913  each can change what is found
     return await _run(campaign, store, watch, judgements, gate, max_unscored, dry_run=dry_run)
 
 
-async def aflow_turns(  # noqa: PLR0913  each can change what is found
+async def aflow_turns(
     roles: Roles = None,
     *,
     agent: Agent = "template",
@@ -257,7 +257,7 @@ def read_roles(roles: Roles, *, backend: bool) -> list[OpenRole]:
     return list(opened_roles.values())
 
 
-async def _run(  # noqa: PLR0913
+async def _run(
     campaign: Campaign,
     store: str | Path | Store | None,
     watch: Watch,

@@ -86,18 +86,21 @@ def test_degenerate_answers_are_counted_and_never_sent(cli: Cli, project: Path) 
         more = cli("quantify", "more.jsonl", *arguments[2:], "--json").json
         table = cli("quantify", "more.jsonl", *arguments[2:])
         assert server.count == 1
-    rows = {(r["criterion"], r["system"]): r for r in value["rows"]}
-    for row in rows.values():
-        assert row["degenerate"] == len(DEGENERATE)
-        assert row["overall"]["mean"] is None  # nobody has rated anything
-        assert row["without_degenerate"]["n"] == 0
-        assert row["failures"] == {}
-    rows = {(r["criterion"], r["system"]): r for r in more["rows"]}
-    both = rows["accuracy", "all systems"]
-    assert both["overall"]["mean"] == pytest.approx(1 / 9)
-    assert both["without_degenerate"]["mean"] == 1.0
-    assert rows["accuracy", "cock"]["degenerate"] == 0
-    assert "8 degenerate, mean without: 1.000 (1)" in " ".join(table.out.split())
+    for row in value["tables"]["missing"]["rows"]:
+        assert (row["status"], row["cells"]) == ("degenerate", len(DEGENERATE))
+    for row in value["tables"]["unrated"]["rows"]:
+        assert row["mean"]["value"] is None  # nobody has rated anything
+    assert all(row["without_ratings"] == 0 for row in value["tables"]["bounds"]["rows"])
+
+    def row(table: str) -> dict[str, Any]:
+        rows = more["tables"][table]["rows"]
+        whose = ("accuracy", "all systems")
+        return next(r for r in rows if (r["criterion_id"], r["system"]) == whose)
+
+    assert row("scores")["mean"]["value"] == pytest.approx(1 / 9)
+    assert row("bounds")["without"]["value"] == 1.0
+    assert {r["system"] for r in more["tables"]["missing"]["rows"]} == {"hen", "all systems"}
+    assert "16 at the worst level by rule (empty replies)" in " ".join(table.out.split())
 
 
 def test_datamarks_are_asked_for(cli: Cli, project: Path) -> None:

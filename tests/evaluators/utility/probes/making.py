@@ -24,7 +24,7 @@ from agenteval.testing.judges import Answers, SimulatedJudge
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.testing.world import TASK, criteria, make_runs
 from agenteval.trust.scores import scores_from_store
-from agenteval.verification import Material, lengths_of, make_copies, plan_verification
+from agenteval.trust.verification import Material, lengths_of, make_copies, plan_verification
 
 Answer = Callable[[Request], str | Reply | Exception]
 WAYS = {

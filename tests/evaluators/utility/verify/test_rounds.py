@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from agenteval.evaluators.utility.verify.rounds import next_round
 from agenteval.records import Criterion
 from agenteval.records.verification import JudgeVerdict, Verdict, Verification, VerifiedSet
-from agenteval.rounds import next_round
 
 LEVELS = ("bad", "good")
 

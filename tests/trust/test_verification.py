@@ -21,7 +21,7 @@ from agenteval.store import Store
 from agenteval.testing.judges import Answers, SimulatedJudge, drifting, length_only, perfect, random
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.testing.world import TASK, criteria, make_runs
-from agenteval.verification import (
+from agenteval.trust.verification import (
     DEFAULT_OPERATORS,
     Material,
     drift_warning,

@@ -5,9 +5,8 @@ What the embedder cannot tell, the chat critic is asked: `evaluators/utility/con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,11 @@ from agenteval.evaluators.utility.critic import Critic, FailedProposal, Proposal
 from agenteval.evaluators.utility.merge import Names, NearMiss, threshold
 from agenteval.evaluators.utility.retrieval import draw, rank_bank
 from agenteval.evaluators.utility.rubric_check import RubricIssue, check_criteria
-from agenteval.experiment import answered
 from agenteval.models.client import Client
 from agenteval.models.embeddings import Embedder, make_embedder
-from agenteval.models.factory import ModelChoice, make_client, no_model
-from agenteval.models.limits import Limits
+from agenteval.models.factory import ModelChoice, no_model
 from agenteval.records import CriteriaSet, Criterion, Task
 from agenteval.stats import UniqueCurve, unique_curve
-from agenteval.store import Store
 
 CURVE_TAUS = (0.7, 0.85, 1.0)
 NEAR = 0.15  # below tau: from there on every other pair of names is the same (merge_quality)
@@ -102,47 +98,20 @@ class Proposals:
         }
 
 
-async def propose(  # noqa: PLR0913  what is asked, of whom, and where it is kept
-    choice: ModelChoice,
-    options: CriticOptions,
-    task: Task,
-    limits: Limits,
-    *,
-    store: Path | None = None,
-    record: Path | None = None,
-    on_cancel: Callable[[], None] = lambda: None,
-) -> Proposals:
-    """Propose, merge and check criteria; replies are kept in `store`.
-
-    When it is cancelled (Ctrl-C), nothing more is asked; `on_cancel` is called if requests are
-    under way, and their replies are kept before CancelledError is raised.
+def propose_from_bank(choice: ModelChoice, options: CriticOptions, task: Task) -> Proposals:
+    """By the embedded critic, which computes on this machine and asks nobody.
 
     Raises ModelUnavailable when the local parts are missing, InputError for a threshold that does
-    not fit, Unauthorized when a key is refused. A seed that fails is kept as a failure.
+    not fit.
     """
-    if choice.kind == "embedded":
-        return propose_from_bank(choice, options, task)
-    embedder = _embedder(choice, options)
-    opened = Store(store) if store is not None else None
-    client = make_client(choice, limits, opened, record=record)
-    try:
-        asked = _from_chat(client, options, task, embedder, choice.name)
-        return await answered(asked, client, on_cancel)
-    finally:
-        await client.close()
-        if opened is not None:
-            opened.close()
-
-
-def propose_from_bank(choice: ModelChoice, options: CriticOptions, task: Task) -> Proposals:
-    """As `propose`, by the embedded critic, which computes on this machine and asks nobody."""
-    embedder = _embedder(choice, options)
+    embedder = choose_embedder(choice, options)
     sets, model = _from_bank(choice, options, task, embedder)
     return _merged(task, options, _names(sets, options, embedder), sets, embedder, model)
 
 
-def _embedder(choice: ModelChoice, options: CriticOptions) -> Embedder | None:
-    """The embedder; None where merging by equal names is all that was asked for."""
+def choose_embedder(choice: ModelChoice, options: CriticOptions) -> Embedder | None:
+    """The embedder; None where merging by equal names is all that was asked for. Raises
+    ModelUnavailable."""
     if options.tau == 1 and choice.kind != "embedded" and not options.bank:
         return None
     try:
@@ -169,9 +138,13 @@ def _from_bank(
     return [draw(ranking, seed) for seed in options.seeds], "embedded (retrieval from the bank)"
 
 
-async def _from_chat(
+async def propose_by_chat(
     client: Client, options: CriticOptions, task: Task, embedder: Embedder | None, model: str
 ) -> Proposals:
+    """Have a chat model propose, consolidate and merge. A seed that fails is kept as a failure.
+
+    Raises Unauthorized when a key is refused.
+    """
     critic = Critic(
         client,
         task,

@@ -25,6 +25,14 @@ class NextRound:
     known: int
 
 
+@dataclass(frozen=True)
+class Round:
+    """A round that was judged, and what follows from it; None for the last."""
+
+    result: VerifiedSet
+    following: NextRound | None = None
+
+
 def next_round(
     judged: Sequence[Criterion],
     result: VerifiedSet,

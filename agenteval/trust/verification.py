@@ -13,7 +13,7 @@ from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.verifier import verify
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
-from agenteval.stats.scores import ORIGINAL
+from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
 from agenteval.trust.scores import scores_from_store
 
@@ -101,21 +101,48 @@ def lengths_of(material: Material) -> Lengths:
     return Lengths(found)
 
 
+def stored_table(store: Store, source_key: str, material: Material) -> ScoreTable:
+    """What the store holds of exactly these runs and copies."""
+    return scores_from_store(
+        store,
+        source_key,
+        criteria={c.sha256 for c in material.criteria},
+        runs={view.sha256 for _, view in material.items},
+        repeats=material.repeats,
+        copies={(view.sha256, c.variant) for c in material.copies for _, view in c.items},
+    )
+
+
 def verify_stored(
     store: Store, source_key: str, material: Material, options: VerifyOptions
 ) -> VerifiedSet:
     """Verdicts from what the store holds of these runs and copies."""
-    return verify_keys(
-        store,
-        source_key,
+    return verify_table(
+        stored_table(store, source_key, material),
+        store.models(source_key),
         material.criteria,
         options,
-        runs={view.sha256 for _, view in material.items},
-        copies={(view.sha256, c.variant) for c in material.copies for _, view in c.items},
-        repeats=material.repeats,
         lengths=lengths_of(material),
         unchanged={c.variant: tuple(c.unchanged) for c in material.copies},
     )
+
+
+def verify_table(
+    table: ScoreTable,
+    models: Mapping[str, int],
+    criteria: Sequence[Criterion],
+    options: VerifyOptions,
+    *,
+    lengths: Lengths,
+    unchanged: Mapping[str, Sequence[str]] | None = None,
+) -> VerifiedSet:
+    """Verdicts on these ratings; `models` says by name of how many calls each answered."""
+    result = verify(table, criteria, options, lengths=lengths, unchanged=unchanged)
+    changed = drift_warning(models)
+    if changed is None:
+        return result
+    judge = result.judge.model_copy(update={"warnings": (changed, *result.judge.warnings)})
+    return result.model_copy(update={"judge": judge})
 
 
 def verify_keys(  # noqa: PLR0913  each narrows what is looked at
@@ -140,12 +167,8 @@ def verify_keys(  # noqa: PLR0913  each narrows what is looked at
         repeats=repeats,
         copies=copies,
     )
-    result = verify(table, criteria, options, lengths=lengths, unchanged=unchanged)
-    changed = drift_warning(store.models(source_key))
-    if changed is None:
-        return result
-    judge = result.judge.model_copy(update={"warnings": (changed, *result.judge.warnings)})
-    return result.model_copy(update={"judge": judge})
+    models = store.models(source_key)
+    return verify_table(table, models, criteria, options, lengths=lengths, unchanged=unchanged)
 
 
 def drift_warning(models: Mapping[str, int]) -> str | None:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as Et
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.cli.junit import junit_xml
+from agenteval.report.junit import junit_xml
 from agenteval.trust.gates import Gate
 
 GATES = [
