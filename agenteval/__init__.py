@@ -84,6 +84,7 @@ _HOME = {
     "Score": "agenteval.records",
     "Source": "agenteval.records",
     "Task": "agenteval.records",
+    # workflows
     "aflow_sessions": "agenteval.api.workflows",
     "aflow_turns": "agenteval.api.workflows",
     "conform": "agenteval.api.procedures",
