@@ -41,6 +41,7 @@ from agenteval.models.asking import Asked
 from agenteval.records import Usage
 from benchmarks.folders import ROOT
 from benchmarks.outcome import Row, finish
+from tests.support.published_goals import read_goals
 
 FOLDER = ROOT / "tests/golden/published"
 FIGURES = ("turn_call_pre", "turn_call_rec", "turn_params_pre", "turn_params_rec")
@@ -135,7 +136,7 @@ async def session_rows(data: dict[str, Any]) -> list[tuple[str, ...]]:
     for case in data["cases"]:
         judge = Always(case["fuzzy_judge"])
         texts = case["gt_actions_string"], case["gen_dialog_str"]
-        goals = sessions.read_goals(case["judge_response"])
+        goals = read_goals(case["judge_response"])
         reproduced = True
         for released in (False, True):
             found = await sessions.score_session(*texts, judge.text, published=released)

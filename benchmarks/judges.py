@@ -31,11 +31,11 @@ from agenteval.readers import make_view
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import NAMED, ORIGINAL, Column, ScoreTable
-from agenteval.testing.judges import TOP, SimulatedJudge, family
-from agenteval.testing.world import criteria, make_runs
-from agenteval.testing.world_truth import CRITERIA
 from agenteval.trust.verification import DEFAULT_OPERATORS, make_copies
 from benchmarks.outcome import Row, finish
+from tests.support.judges import TOP, SimulatedJudge, family
+from tests.support.world import criteria, make_runs
+from tests.support.world_truth import CRITERIA
 
 DISTRUSTED = {"random", "constant", "length_only", "position_only", "gullible"}
 MISTAKEN = "perfect, one mistaken expectation"

@@ -87,7 +87,6 @@ class Planted:
 
     name = "planted"
     default_tau = 0.7
-    tau_is_measured = False
 
     def __init__(self, centres: int, dimensions: int = 384) -> None:
         self.centres = centres
@@ -117,7 +116,6 @@ class Timed:
 
     def __init__(self, inner: Embedder) -> None:
         self.name, self.default_tau = inner.name, inner.default_tau
-        self.tau_is_measured = inner.tau_is_measured
         self.inner = inner
         self.seconds = 0.0
 

@@ -85,7 +85,8 @@ def quantify_path() -> list[Path]:
 
 def _in_package(name: str) -> bool:
     """Whether the file belongs to what users run; the server is ours."""
-    return name.startswith(f"{PACKAGE}{os.sep}") and f"{os.sep}testing{os.sep}" not in name
+    inside = name.removeprefix(f"{PACKAGE}{os.sep}")
+    return inside != name and not inside.startswith(f"testing{os.sep}")
 
 
 def _importing(frame: FrameType | None) -> bool:

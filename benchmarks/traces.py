@@ -2,7 +2,7 @@
 
     python -m benchmarks.traces [--tokens 500000 1500000 5000000] [--rounds 2] [--seed 1]
 
-The generator (agenteval.testing.long_trace) writes one trace of each size; four bytes are a token.
+The generator (tests.support.long_trace) writes one trace of each size; four bytes are a token.
 Each stage runs in a process of its own, whose peak memory is printed; what it needs from the stages
 before is made there first and not timed. Seconds are CPU seconds, the best of some rounds. The
 judge of the locator is scripted: it reads the prompts of an 8k window and reports the replies that
@@ -40,10 +40,10 @@ from agenteval.models.client import Client
 from agenteval.models.wire import Request
 from agenteval.readers.tracing import read_traces
 from agenteval.records import Run
-from agenteval.testing.long_trace import LongTrace, write
 from agenteval.testing.scripted import ScriptedTransport
 from benchmarks.folders import module
 from benchmarks.outcome import Row, finish
+from tests.support.long_trace import LongTrace, write
 
 STAGES = ("read", "condense", "detect", "locate")
 EXPONENT = 1.15

@@ -19,9 +19,9 @@ import pytest
 
 from agenteval.errors import InputError, StoreError
 from agenteval.files import is_database, replacing, write_atomically
-from agenteval.testing import faulty_disk
-from agenteval.testing.faulty import NthCall
 from tests.store.making import FORK
+from tests.support import faulty_disk
+from tests.support.faulty import NthCall
 
 
 def names(folder: Path) -> list[str]:

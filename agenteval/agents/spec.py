@@ -40,7 +40,6 @@ _MODEL_MAKERS = {  # module, and the function in it: `..._assistant` for convers
 }
 MODEL_ADAPTERS = tuple(_MODEL_MAKERS)
 _OTHER_FORMS = ("python:MODULE:FUNCTION", "command:CMD", "mcp:CMD", "scripted:NAME")
-FORMS = (*MODEL_ADAPTERS, *_OTHER_FORMS)
 _MAX_NAME = 120
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenteval.api.running import opened
+from agenteval.api.running import Watch, opened
 from agenteval.errors import InputError
 from agenteval.files import same_file
 from agenteval.report.report import Report
@@ -24,7 +24,8 @@ from agenteval.trust.ratings import with_runs
 from agenteval.trust.sides import StoredJudge, chosen_raters, file_table, raters_in
 
 if TYPE_CHECKING:
-    from agenteval.records import CriteriaSet, Criterion, Run
+    from agenteval.api.judging import Criteria
+    from agenteval.records import Criterion, Run
     from agenteval.store import Store
 
 Ratings = str | Path | ScoreTable
@@ -56,7 +57,7 @@ def agree(
     store: str | Path | Store | None = None,
     judges: str | Sequence[str] = (),
     task: str | None = None,
-    criteria: str | Path | CriteriaSet | Sequence[Criterion] | None = None,
+    criteria: Criteria | None = None,
     runs: str | Path | Sequence[Run] | None = None,
     cut: float | None = None,
     min_runs: int = 30,
@@ -146,20 +147,16 @@ def _gates(pairs: Iterable[JudgeAndRater], least: int) -> list[Gate]:
 
 
 def known_criteria(
-    criteria: str | Path | CriteriaSet | Sequence[Criterion] | None, task: str | None
+    criteria: Criteria | None, task: str | None
 ) -> tuple[tuple[Criterion, ...], list[str]]:
-    """The criteria given, or else those of the task, with what must be said of their file."""
-    from agenteval.evaluators.utility.criteria_file import find_criteria, load_criteria
-    from agenteval.records import CriteriaSet
+    """The criteria given, or else those of the task, with what must be said of their file; none
+    without both."""
+    from agenteval.api.judging import read_criteria
 
-    if criteria is None and task:
-        criteria = find_criteria(task)
-    if criteria is None:
+    if criteria is None and not task:
         return (), []
-    if isinstance(criteria, str | Path):
-        loaded = load_criteria(Path(criteria), task=Path(task or "").name)
-        return loaded.criteria.criteria, [f"about the criteria: {n}" for n in loaded.notes]
-    return tuple(criteria.criteria if isinstance(criteria, CriteriaSet) else criteria), []
+    watch = Watch()
+    return read_criteria(criteria, Path(task or "").name, watch), watch.notes
 
 
 def _from_files(

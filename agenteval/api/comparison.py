@@ -21,7 +21,7 @@ from agenteval.trust.means import cases_answered_twice
 from agenteval.trust.sides import Sides, Wanted, sides_of_stores, sides_of_tables
 
 if TYPE_CHECKING:
-    from agenteval.records import CriteriaSet, Criterion
+    from agenteval.api.judging import Criteria
     from agenteval.store import Store
 
 _JUDGES = {"better": "higher", "worse": "lower"}  # a judge that rates higher is not better for it
@@ -89,7 +89,7 @@ def compare(
     other: str | Path | Store | ScoreTable | None = None,
     judges: str | Sequence[str] = (),
     task: str | None = None,
-    criteria: str | Path | CriteriaSet | Sequence[Criterion] | None = None,
+    criteria: Criteria | None = None,
     only: Sequence[str] | None = None,
     margin: float = 0.05,
     min_cases: int = 20,
@@ -183,7 +183,7 @@ def _sides(
     scores: str | Path | ScoreTable | None,
     other: str | Path | Store | ScoreTable | None,
     task: str | None,
-    criteria: str | Path | CriteriaSet | Sequence[Criterion] | None,
+    criteria: Criteria | None,
 ) -> Sides:
     from agenteval.api.agreement import known_criteria
     from agenteval.store import Store

@@ -2,8 +2,7 @@
 
 The threshold above which two texts count as paraphrases belongs to the embedder, because
 embedders spread their cosines differently. `data/embedders.json` holds those that were measured, on
-criteria of real critics (`benchmarks/merge_quality`); for all others `GUESSED_TAU` is used and
-`tau_is_measured` is False.
+criteria of real critics (`benchmarks/merge_quality`); `GUESSED_TAU` is that of all others.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Embedder(Protocol):
     """What turns texts into vectors.
 
     `name` goes into provenance. `default_tau` is the cosine from which two texts count as
-    paraphrases; it is a guess unless `tau_is_measured`.
+    paraphrases.
     """
 
     @property
@@ -59,10 +58,6 @@ class Embedder(Protocol):
     def default_tau(self) -> float:
         """Cosine threshold in (0, 1)."""
 
-    @property
-    def tau_is_measured(self) -> bool:
-        """True when `default_tau` was measured for this model."""
-
     def embed(self, texts: Sequence[str]) -> Vectors:
         """float32 array (len(texts), d) of unit rows; a row does not depend on its batch (1e-6).
 
@@ -70,11 +65,10 @@ class Embedder(Protocol):
         """
 
 
-def tau_for(model: str) -> tuple[float, bool]:
-    """Default threshold of a model (name or path) and whether it was measured."""
+def tau_for(model: str) -> float:
+    """Default threshold of a model (name or path): measured, or `GUESSED_TAU`."""
     text = files("agenteval.data").joinpath("embedders.json").read_text("utf-8")
-    tau = json.loads(text)["tau"].get(Path(model).name.casefold())
-    return (GUESSED_TAU, False) if tau is None else (float(tau), True)
+    return float(json.loads(text)["tau"].get(Path(model).name.casefold(), GUESSED_TAU))
 
 
 class SentenceTransformerEmbedder:
@@ -90,7 +84,7 @@ class SentenceTransformerEmbedder:
         _need("sentence_transformers", "torch")
         self._source = _locate(name_or_path)
         self.name = _display_name(name_or_path)
-        self.default_tau, self.tau_is_measured = tau_for(name_or_path)
+        self.default_tau = tau_for(name_or_path)
         self._model: Any = None
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -129,7 +123,7 @@ class EndpointEmbedder:
             raise InputError(f"embeddings endpoint: {_one_line(error)}") from error
         self._model = model
         self.name = f"endpoint:{model}"
-        self.default_tau, self.tau_is_measured = tau_for(model)
+        self.default_tau = tau_for(model)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """float32 array (n, d) of unit rows.

@@ -11,8 +11,7 @@ imports this one.
 
 from agenteval.testing.child import Child, spawn
 from agenteval.testing.engine import DEFAULT
-from agenteval.testing.faults import HEALING, KINDS, Fault
-from agenteval.testing.plan import Latency, Rule
+from agenteval.testing.faults import HEALING, KINDS, Fault, Latency, Rule
 from agenteval.testing.thread import Server, serve
 from agenteval.testing.wire import RETRY_AFTER_FORMS
 

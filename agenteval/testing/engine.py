@@ -20,10 +20,15 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from agenteval.errors import InputError
-from agenteval.testing.answers import completion, default_message, embeddings, is_int, text_of
-from agenteval.testing.faults import Fault
-from agenteval.testing.plan import Asked, Latency, Rule, compiled, draw
-from agenteval.testing.schema import Picks
+from agenteval.testing.answers import (
+    Picks,
+    completion,
+    default_message,
+    embeddings,
+    is_int,
+    text_of,
+)
+from agenteval.testing.faults import Asked, Fault, Latency, Rule, compiled, draw
 from agenteval.testing.wire import Body, Refused, Wire, error_body, http_bytes, json_bytes
 
 

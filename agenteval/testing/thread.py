@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 from agenteval.testing.engine import Answer, Engine, Recorded, Settings
-from agenteval.testing.faults import Fault
+from agenteval.testing.faults import Fault, Latency, Rule, as_rules
 from agenteval.testing.http import run
-from agenteval.testing.plan import Latency, Rule, as_rules
 from agenteval.testing.wire import Body
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from agenteval.testing import DEFAULT
 from agenteval.testing.engine import Default
-from agenteval.testing.long_trace import LongTrace, write
 from benchmarks.folders import ROOT
+from tests.support.long_trace import LongTrace, write
 
 TRACES = tuple(f"{seed + 1:032x}" for seed in range(6))  # ids, by the seed that makes them
 TOKENS = 6000  # of the file of one trace

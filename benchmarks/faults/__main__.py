@@ -51,7 +51,7 @@ LIMITS = (0, 40_000, 80_000, 120_000, 200_000, 300_000)
 @alone()
 def measure(work: Path, *, quick: bool, workers: int) -> tuple[Found, list[str]]:
     """Everything, in `work`; tallies by operation and kind, and what was skipped and why."""
-    from agenteval.testing import faulty_sqlite
+    from tests.support import faulty_sqlite
 
     template = work / "template"
     template.mkdir()

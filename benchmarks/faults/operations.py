@@ -188,7 +188,7 @@ def prepare(folder: Path) -> None:
     """A folder with a task, criteria, runs, a suite and recorded replies, and a full store in
     `full`. Raises RuntimeError when a command fails."""
     from agenteval.testing import serve
-    from agenteval.testing.long_trace import LongTrace, write
+    from tests.support.long_trace import LongTrace, write
 
     task = folder / "tasks" / "sums"
     task.mkdir(parents=True)

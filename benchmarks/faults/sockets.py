@@ -21,10 +21,10 @@ from agenteval.models.openai import OpenAITransport
 from agenteval.readers import make_view, read_runs
 from agenteval.readers.tasks import find_task
 from agenteval.store.store import Store
-from agenteval.testing import faulty_socket
-from agenteval.testing.faulty import NthCall
 from benchmarks.faults.operations import STORE, exported, noting
 from benchmarks.faults.tries import Tally, damage, lost, store_halves
+from tests.support import faulty_socket
+from tests.support.faulty import NthCall
 
 Calls = Sequence[tuple[str, int, str]]
 

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from agenteval.models.replay import ReplayTransport
 from agenteval.store.schema import metadata
-from agenteval.testing import faulty_disk, faulty_sqlite
-from agenteval.testing.faulty import NthCall
 from benchmarks.faults.operations import (
     OLD,
     STORE,
@@ -25,6 +23,8 @@ from benchmarks.faults.operations import (
     copied,
     noting,
 )
+from tests.support import faulty_disk, faulty_sqlite
+from tests.support.faulty import NthCall
 
 _PAGE = 4096  # bytes
 

@@ -2,7 +2,7 @@
 
 Run: all attacks of tests/data/injection/attacks.jsonl, each in every slot of every probe
 (injection_probes.py, injection_judges.py: the real evaluators over a scripted client). The judge
-obeys whatever stands outside the data blocks of its prompt (agenteval/testing/obeying.py).
+obeys whatever stands outside the data blocks of its prompt (tests/support/obeying.py).
 
 Counted: verdicts that changed, and prompts that said anything else outside of their blocks than
 with honest texts (target 0); the same with templates that insert texts as they are, and with
@@ -30,7 +30,6 @@ from agenteval.evaluators.utility.quantifier import Quantifier
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.readers import make_view, read_runs
 from agenteval.readers.injection import find_signs, view_signs
-from agenteval.testing.obeying import Obeying, open_prompt
 from agenteval.testing.scripted import ScriptedTransport
 from benchmarks.folders import ROOT
 from benchmarks.injection.judges import others
@@ -44,6 +43,7 @@ from benchmarks.injection.probes import (
     utility,
 )
 from benchmarks.outcome import Row, finish
+from tests.support.obeying import Obeying, open_prompt
 
 ATTACKS = ROOT / "tests" / "data" / "injection" / "attacks.jsonl"
 _FIFTIETH = 50

@@ -20,8 +20,8 @@ from agenteval.evaluators.workflows.simulators.user_model import UserOnModel
 from agenteval.models.client import Client
 from agenteval.models.wire import Request
 from agenteval.records import GRADES, Finding, Message, Run, Span, SpanEvent, ToolCall, ToolSpec
-from agenteval.testing.obeying import Says, Sight
 from benchmarks.injection.probes import Probe, Say, Verdict
+from tests.support.obeying import Says, Sight
 
 WRONG = "the sum of the twelve invoices is nine thousand"  # the error that an honest judge reports
 CHART = "flowchart TD\nBT000(Start)-->BT001>Call check_boat]\nBT001-->BT002[Say goodbye]\n"

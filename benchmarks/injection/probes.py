@@ -31,7 +31,7 @@ from agenteval.records import (
     Task,
     ToolCall,
 )
-from agenteval.testing.obeying import Says, Sight
+from tests.support.obeying import Says, Sight
 
 STEPS = "Step 1: 3 packs hold 12 eggs.\nStep 2: so 5 packs hold 20 eggs.\nThe answer is 20 eggs."
 KNOWN = ("Step 1: 3 packs hold 12 eggs.", "The answer is 20 eggs.")  # the verdict rests on these

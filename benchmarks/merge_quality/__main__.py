@@ -107,7 +107,6 @@ class Remembering:
 
     def __init__(self, inner: Embedder) -> None:
         self.name, self.default_tau = inner.name, inner.default_tau
-        self.tau_is_measured = inner.tau_is_measured
         self._inner = inner
         self._rows: dict[str, Vectors] = {}
 

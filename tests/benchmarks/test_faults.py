@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.testing import faulty_sqlite, serve
+from agenteval.testing import serve
 from benchmarks.faults import __main__ as faults
 from benchmarks.faults import full as faults_full
 from benchmarks.faults import sockets as faults_sockets
@@ -28,6 +28,7 @@ from benchmarks.faults.operations import (
     prepare,
 )
 from benchmarks.faults.tries import KINDS, Reference, Tally
+from tests.support import faulty_sqlite
 from tests.thorough import often
 
 QUANTIFY, EXPORT = OPERATIONS[0], OPERATIONS[3]

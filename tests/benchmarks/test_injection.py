@@ -75,8 +75,8 @@ def test_an_attack_in_an_open_slot_is_found_by_its_name() -> None:
 
 def _honest(probe: Any) -> Any:
     from agenteval.models.client import Client
-    from agenteval.testing.obeying import Obeying
     from agenteval.testing.scripted import ScriptedTransport
+    from tests.support.obeying import Obeying
 
     return Client(ScriptedTransport(Obeying(probe.honest, probe.obeyed)))
 

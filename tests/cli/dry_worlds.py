@@ -148,7 +148,7 @@ def inventive() -> Answer:
 class Letters:
     """An embedder by a hash of the text, so that only equal texts are alike."""
 
-    name, default_tau, tau_is_measured = "letters", 0.9, False
+    name, default_tau = "letters", 0.9
 
     def embed(self, texts: Any) -> Any:
         rows = [np.random.default_rng(list(t.encode())).standard_normal(16) for t in texts]

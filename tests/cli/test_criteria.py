@@ -37,7 +37,7 @@ IDEAS = {
 class Angles:
     """Vectors at the angles of the names, in degrees."""
 
-    name, default_tau, tau_is_measured = "angles", 0.9, False
+    name, default_tau = "angles", 0.9
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         angle = np.radians([ANGLES[text] for text in texts])

@@ -14,8 +14,7 @@ from agenteval.evaluators.workflows.results import SessionVerdict
 from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
 from agenteval.evaluators.workflows.stored import EVALUATORS
 from agenteval.store import Store, Trials
-from agenteval.testing.faults import Fault
-from agenteval.testing.plan import Rule
+from agenteval.testing.faults import Fault, Rule
 from agenteval.testing.thread import serve
 from tests.cli.conftest import Cli, Result
 

@@ -242,7 +242,7 @@ CASES = (
         *(Step(f"plan test {{data}}/suite.jsonl --agent {agent} --model m --base-url {{url}} "
                "--limit 4 --store s.db --json -q", extract.trials)
           for agent in ("openai", "react", "autogen", "python:tests.golden.answers:text_order",
-                        "'command:{python} -m agenteval.testing.planner text-order'")),
+                        "'command:{python} -m tests.support.planner text-order'")),
         Step("plan test {data}/suite.jsonl --agent openai --model other --base-url {url} "
              "--dry-run --store s.db --json", extract.dry),
     ), answers.in_turn),

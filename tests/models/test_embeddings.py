@@ -212,23 +212,26 @@ def test_infinite_components_are_refused(endpoint: Endpoint) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "tau", "measured"),
+    ("model", "tau"),
     [
-        ("all-MiniLM-L6-v2", 0.75, True),
-        ("sentence-transformers/all-MiniLM-L6-v2", 0.75, True),
-        ("/models/all-MiniLM-L6-v2/", 0.75, True),
-        ("text-embedding-3-small", 0.75, False),
+        ("all-MiniLM-L6-v2", 0.75),
+        ("sentence-transformers/all-MiniLM-L6-v2", 0.75),
+        ("/models/all-MiniLM-L6-v2/", 0.75),
+        ("text-embedding-3-small", 0.5),
     ],
 )
-def test_the_threshold_belongs_to_the_model(model: str, tau: float, measured: bool) -> None:
-    assert tau_for(model) == (tau, measured)
+def test_the_threshold_belongs_to_the_model(
+    model: str, tau: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embeddings, "GUESSED_TAU", 0.5)  # as it is, the guess is the measured one
+    assert tau_for(model) == tau
 
 
 def test_make_embedder_reads_the_specification(endpoint: Endpoint) -> None:
     embedder = make_embedder("endpoint:org/e5", base_url=endpoint.url, api_key="k")
     assert isinstance(embedder, EndpointEmbedder)
     assert embedder.name == "endpoint:org/e5"
-    assert (embedder.default_tau, embedder.tau_is_measured) == (0.75, False)
+    assert embedder.default_tau == 0.75
     embedder.embed(["a"])
     assert endpoint.requests[0]["model"] == "org/e5"
 
@@ -291,7 +294,7 @@ def test_a_row_does_not_depend_on_its_batch(minilm: embeddings.Embedder) -> None
 @pytest.mark.local
 def test_the_default_says_what_it_is(minilm: embeddings.Embedder) -> None:
     assert minilm.name == "all-MiniLM-L6-v2"
-    assert (minilm.default_tau, minilm.tau_is_measured) == (0.75, True)
+    assert minilm.default_tau == 0.75
 
 
 @pytest.mark.local
@@ -358,5 +361,5 @@ def test_a_folder_is_named_without_its_path(tmp_path: Path) -> None:
     folder.symlink_to(get_model_path())
     embedder = make_embedder(str(folder))
     assert embedder.embed(["a"]).shape == (1, 384)
-    assert (embedder.tau_is_measured, embedder.default_tau) == (False, 0.75)
+    assert embedder.default_tau == 0.75
     assert embedder.name == "my-model"

@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from agenteval.errors import InputError
-from agenteval.testing.faults import HEALING, KINDS, Fault
-from agenteval.testing.plan import Asked, Latency, Rule, draw, parse_latency, rule_from_json
+from agenteval.testing.faults import (
+    HEALING,
+    KINDS,
+    Asked,
+    Fault,
+    Latency,
+    Rule,
+    draw,
+    parse_latency,
+    rule_from_json,
+)
 from agenteval.testing.wire import RETRY_AFTER_FORMS, http_bytes
 
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from scipy import stats
 
-from agenteval.testing.answers import embeddings
+from agenteval.testing.answers import Picks, embeddings, instance
 from agenteval.testing.engine import identity
-from agenteval.testing.schema import Picks, instance
 from agenteval.testing.wire import Refused
 from tests.thorough import often
 

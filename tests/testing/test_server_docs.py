@@ -13,7 +13,7 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.testing import KINDS, RETRY_AFTER_FORMS, spawn
-from agenteval.testing.plan import parse_fault
+from agenteval.testing.faults import parse_fault
 from agenteval.testing.server import _parser, main
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "test-server.md"

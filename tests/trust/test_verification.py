@@ -18,9 +18,7 @@ from agenteval.models.client import Client
 from agenteval.readers import make_view
 from agenteval.records.verification import VerifiedSet
 from agenteval.store import Store
-from agenteval.testing.judges import Answers, SimulatedJudge, drifting, length_only, perfect, random
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.testing.world import TASK, criteria, make_runs
 from agenteval.trust.verification import (
     DEFAULT_OPERATORS,
     Material,
@@ -29,6 +27,8 @@ from agenteval.trust.verification import (
     plan_verification,
     verify_stored,
 )
+from tests.support.judges import Answers, SimulatedJudge, drifting, length_only, perfect, random
+from tests.support.world import TASK, criteria, make_runs
 
 CASES, REPEATS = 30, 2
 OPTIONS = VerifyOptions(resamples=200, draws=1000)

@@ -34,7 +34,6 @@ _PACKAGE = "agenteval.evaluators.workflows"
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
 _PROBLEM = 2000  # characters of reasons shown to the model
 Told = Literal["text", "code", "flowchart"]
-TOLD: tuple[Told, ...] = ("text", "code", "flowchart")
 
 
 class Converted(Record):

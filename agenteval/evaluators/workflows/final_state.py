@@ -133,25 +133,15 @@ def gold_state(role: Role, profile: Profile, make_backend: Callable[[], Stateful
     return Gold(profile=profile.id, state=state, goals=goals)
 
 
-def verdict(
-    role: Role, profile: Profile, make_backend: Callable[[], StatefulBackend], log: SessionLog
-) -> StateVerdict | None:
+def judged(gold: Gold, log: SessionLog) -> StateVerdict | None:
     """Whether a session achieved what the gold calls do; None where it has no state to compare.
 
     A result counts as obtained when a call of the same tool that was carried out returned an equal
     one; calls of gold whose arguments differ (two days that are both full) need a call each. The
     calls of gold that must obtain theirs are those that read, and those of which the end shows
     nothing: they changed nothing (a booking that is declined, say), or what they changed was
-    undone. Without this a session that does nothing would achieve them. Raises InputError, see
-    `gold_state`.
+    undone. Without this a session that does nothing would achieve them.
     """
-    if log.state is None:
-        return None
-    return judged(gold_state(role, profile, make_backend), log)
-
-
-def judged(gold: Gold, log: SessionLog) -> StateVerdict | None:
-    """The same with gold at hand, which is that of the profile however often it is met."""
     if log.state is None:
         return None
     told = [done for goal in gold.goals for done in goal.told]

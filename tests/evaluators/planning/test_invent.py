@@ -234,7 +234,7 @@ class Angles:
     Texts without an angle are orthogonal to all others.
     """
 
-    name, default_tau, tau_is_measured = "angles", 0.7, True
+    name, default_tau = "angles", 0.7
 
     def __init__(self, **angles: float) -> None:
         self.angles = {text.replace("_", " "): angle for text, angle in angles.items()}

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from agenteval.evaluators.traces.condense import Options, condense, source_tokens
 from agenteval.evaluators.traces.pieces import Condensed
 from agenteval.records.run import Message, Run, Span, SpanEvent, ToolCall, ToolSpec
-from agenteval.testing.long_trace import LongTrace
 from tests.evaluators.traces.planted_evidence import Library
 from tests.evaluators.traces.planted_evidence import run as planted
+from tests.support.long_trace import LongTrace
 from tests.thorough import often
 
 WHOLE = Options(budget=None, piece=10**6)

@@ -117,7 +117,7 @@ def test_few_entries_may_all_be_one_idea() -> None:
 class Angles:
     """Vectors at given angles (degrees) for folded names."""
 
-    name, default_tau, tau_is_measured = "angles", 0.9, False
+    name, default_tau = "angles", 0.9
 
     def __init__(self, **angles: float) -> None:
         self.angles = angles

@@ -44,7 +44,6 @@ class TableEmbedder:
 
     name = "table"
     default_tau = 0.7
-    tau_is_measured = False
 
     def __init__(self, angles: dict[str, float]) -> None:
         self.angles = angles
@@ -61,7 +60,6 @@ class HashEmbedder:
 
     name = "hash"
     default_tau = 0.5
-    tau_is_measured = False
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         rows = []

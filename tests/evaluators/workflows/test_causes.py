@@ -12,7 +12,7 @@ import pytest
 from agenteval.evaluators.workflows.causes import calls_of, causes, primary
 from agenteval.evaluators.workflows.chart.parse import parse_chart
 from agenteval.evaluators.workflows.conformance import Deviation
-from agenteval.evaluators.workflows.final_state import verdict
+from agenteval.evaluators.workflows.final_state import gold_state, judged
 from agenteval.evaluators.workflows.folder import load_backend, read_role
 from agenteval.evaluators.workflows.procedure import Procedure, compiled, procedure
 from agenteval.evaluators.workflows.scenario import Action, Goal, Profile, WorkflowTool
@@ -72,10 +72,10 @@ def told(profile: Profile, *calls: Asked, **how: Any) -> list[tuple[str, int, st
     """Deviations; and conformance and the final state must agree about success."""
     log = session(*calls, **how)
     found = causes(desk(profile.scenarios), profile, log)
-    judged = verdict(ROLE, profile, BACKEND, log)
-    assert judged is not None
+    verdict = judged(gold_state(ROLE, profile, BACKEND), log)
+    assert verdict is not None
     if "spoiled" not in how:
-        assert judged.success == (not found)
+        assert verdict.success == (not found)
     return [(d.cause, d.at, d.tool) for d in found]
 
 

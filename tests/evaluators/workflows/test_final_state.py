@@ -18,7 +18,6 @@ from agenteval.evaluators.workflows.final_state import (
     gold_state,
     judged,
     same,
-    verdict,
 )
 from agenteval.evaluators.workflows.folder import load_backend, read_role
 from agenteval.evaluators.workflows.scenario import (
@@ -53,7 +52,7 @@ def session(*calls: tuple[str, dict[str, Any]]) -> SessionLog:
 
 
 def judge(profile: Profile, *calls: tuple[str, dict[str, Any]]) -> StateVerdict:
-    found = verdict(ROLE, profile, BACKEND, session(*calls))
+    found = judged(gold_state(ROLE, profile, BACKEND), session(*calls))
     assert found is not None
     return found
 
@@ -164,7 +163,7 @@ def test_a_backend_without_state_is_told_with_its_file() -> None:
 
 
 def test_without_a_state_nothing_is_decided() -> None:
-    assert verdict(ROLE, HANA, BACKEND, SessionLog(ended="user")) is None
+    assert judged(gold_state(ROLE, HANA, BACKEND), SessionLog(ended="user")) is None
     assert judged(gold_state(ROLE, HANA, BACKEND), SessionLog(ended="user")) is None
 
 
@@ -288,7 +287,7 @@ def judge_count(goals: tuple[Goal, ...], *calls: tuple[str, dict[str, Any]]) -> 
         for t, a in calls
     )  # fmt: skip
     log = SessionLog(calls=made, ended="user", state=backend.state)
-    found = verdict(role, profile, Counter, log)
+    found = judged(gold_state(role, profile, Counter), log)
     assert found is not None
     return found
 
@@ -350,7 +349,7 @@ def test_one_question_with_two_answers_needs_both() -> None:
             for n in numbers
         )
         log = SessionLog(calls=calls, ended="user", state={"number": 1, "seen": {}})
-        found = verdict(role, profile, Shown, log)
+        found = judged(gold_state(role, profile, Shown), log)
         assert found is not None
         return found
 

@@ -28,6 +28,7 @@ from agenteval.evaluators.workflows.turn_score import (
 from agenteval.models.asking import Asked as Answer
 from agenteval.records import Usage
 from tests.golden.files import published
+from tests.support.published_goals import ReferenceGoals, read_goals
 
 TURNS: dict[str, Any] = published("workflow_turn_cases")
 SESSIONS: dict[str, Any] = published("workflow_session_cases")
@@ -80,7 +81,7 @@ async def test_recorded_sessions(case: dict[str, Any], published: bool) -> None:
         case["gt_actions_string"], case["gen_dialog_str"], Stub(case["fuzzy_judge"]),
         published=published,
     )  # fmt: skip
-    goals = sessions.read_goals(case["judge_response"])
+    goals = read_goals(case["judge_response"])
     assert {
         "success_gpt": goals.success,
         "progress_gpt": goals.progress,
@@ -264,9 +265,9 @@ async def test_as_released_no_text_is_ever_equal() -> None:
 
 def test_goals_as_published() -> None:
     lines = "Total number of goals: 0\nNumber of accomplished goals: 0"
-    assert sessions.read_goals(f"Result: yes\n{lines}") == sessions.ReferenceGoals("1", 0.0)
-    assert sessions.read_goals(f"Result: yes \n{lines}").success == "0"
-    assert sessions.read_goals(f"result: yes\n{lines}").success == "0"
+    assert read_goals(f"Result: yes\n{lines}") == ReferenceGoals("1", 0.0)
+    assert read_goals(f"Result: yes \n{lines}").success == "0"
+    assert read_goals(f"result: yes\n{lines}").success == "0"
 
 
 def test_micro_figures() -> None:

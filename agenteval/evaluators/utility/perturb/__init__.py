@@ -5,7 +5,7 @@ Usage::
     rng = rng_for(7, "drop_sentences", view)
     copy = perturb(view, "drop_sentences", share=0.25, rng=rng)
     copy.view                # what the judge is shown instead
-    copy.changed, copy.reason, copy.share_applied, copy.amount.length_ratio
+    copy.changed, copy.reason, copy.applied, copy.of
     variant_name("drop_sentences", 0.25, 7)      # 'drop_sentences:0.25:7'
 
 `directional` operators have an expected effect in a criterion's `expect`; `invariant` ones are
@@ -17,9 +17,7 @@ statement: perturb originals, not copies.
 from agenteval.evaluators.utility.perturb.operators import BANK_OPERATORS, Operator
 from agenteval.evaluators.utility.perturb.result import (
     SHARE,
-    Amount,
     Perturbed,
-    dose_response,
     perturb,
     rng_for,
 )
@@ -28,11 +26,9 @@ from agenteval.evaluators.utility.perturb.variant import Variant, parse_variant,
 __all__ = [
     "BANK_OPERATORS",
     "SHARE",
-    "Amount",
     "Operator",
     "Perturbed",
     "Variant",
-    "dose_response",
     "parse_variant",
     "perturb",
     "rng_for",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from agenteval.evaluators.utility.probes.result import Finding, Measured, ProbeOptions
@@ -18,7 +17,6 @@ from agenteval.stats.interval import mean_interval
 from agenteval.stats.paired import sign_flip_test
 from agenteval.stats.scores import ORIGINAL, ScoreTable, split_variant
 
-Floats = NDArray[np.float64]
 NAME = "verbosity"
 PAD = "pad"
 _Run = tuple[str, str, bool | None]  # run id, case, success

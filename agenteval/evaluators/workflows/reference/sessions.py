@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from agenteval.evaluators.workflows.reference.values import (
     Asked,
@@ -24,8 +24,6 @@ _ACTIONS = re.compile(r"(Action: [^\n]+)\n(Action Input: [\s\S]+?)(?=\n\n|\nActi
 _NAME = re.compile(r"Action: (?:functions\.)?(\w+)")
 # The published pattern recurses as a whole, label included: only flat braces ever match it.
 _FLAT = re.compile(r"Action Input: (\{[^{}]*\})")
-_TOTAL = re.compile(r"Total number of goals: (\d+)")
-_DONE = re.compile(r"Number of accomplished goals: (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +33,6 @@ class ReferenceCounts:
     right: int
     gold: int
     generated: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceGoals:
-    """What is read from the judge's reply."""
-
-    success: Literal["0", "1"]
-    progress: float
 
 
 async def score_session(
@@ -79,19 +69,6 @@ async def equal_actions(gold: str, other: str, judge: Judge, *, published: bool 
         if not await _equal(key, value, given[key], judge, published=published):
             return False
     return True
-
-
-def read_goals(reply: str) -> ReferenceGoals:
-    """Success and progress from the last of the judge's replies.
-
-    Success only if the first line is "Result: yes" to the letter: a reply that copies the
-    indentation of the template shown to the judge fails. 0 where a number is missing.
-    """
-    total, done = _TOTAL.search(reply), _DONE.search(reply)
-    progress = 0.0
-    if total is not None and done is not None and int(total.group(1)):
-        progress = int(done.group(1)) / int(total.group(1))
-    return ReferenceGoals("1" if reply.split("\n")[0] == "Result: yes" else "0", progress)
 
 
 def micro(sessions: Sequence[ReferenceCounts]) -> tuple[float | None, float | None]:

@@ -6,11 +6,10 @@ import math
 from collections import Counter
 from itertools import pairwise
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.utility.perturb import BANK_OPERATORS, Perturbed, dose_response
+from agenteval.evaluators.utility.perturb import BANK_OPERATORS, Perturbed
 from agenteval.evaluators.utility.perturb.layout import MARKER, read_layout
 from agenteval.evaluators.utility.sentences import split_sentences
 from agenteval.readers.view import HEADING
@@ -43,11 +42,9 @@ def test_account_and_repeat(view: View, operator: str, share: float, seed: int) 
     )  # fmt: skip
     if view.trajectory.strip():
         assert got.view.trajectory.strip()
-    assert got.share_applied is None or got.share_applied >= 0
+    assert got.applied >= 0
     if got.changed:
         assert got.applied >= 1
-        ratio = len(got.view.trajectory) / len(view.trajectory)
-        assert got.amount.length_ratio == pytest.approx(ratio, abs=1e-12)
     else:
         assert got.view is view
 
@@ -156,11 +153,8 @@ def smaller(first: Perturbed, second: Perturbed) -> None:
     st.integers(0, 3),
 )
 def test_doses_are_nested(view: View, operator: str, seed: int) -> None:
-    doses = dose_response(view, operator, [0.5, 0.1, 0.25, 0.75], seed)
-    assert list(doses) == [0.1, 0.25, 0.5, 0.75]
-    for (low, first), (high, second) in pairwise(doses.items()):
-        assert first == do(view, operator, low, seed)
-        assert second.share_asked == high
+    doses = [do(view, operator, share, seed) for share in (0.1, 0.25, 0.5, 0.75)]
+    for first, second in pairwise(doses):
         if operator == "truncate":
             assert first.view.trajectory.startswith(second.view.trajectory)
         elif operator == "pad":

@@ -14,7 +14,6 @@ from agenteval.errors import InputError
 from agenteval.evaluators.utility.critic_reply import OPERATORS
 from agenteval.evaluators.utility.perturb import (
     BANK_OPERATORS,
-    dose_response,
     parse_variant,
     perturb,
     rng_for,
@@ -81,8 +80,6 @@ def test_impossible_shares(share: float) -> None:
     with pytest.raises(InputError, match="share is"):
         perturb(view, "pad", share=share, rng=rng_for(0, "pad", view))
     with pytest.raises(InputError, match="share is"):
-        dose_response(view, "pad", [0.5, share], 0)
-    with pytest.raises(InputError, match="share is"):
         variant_name("pad", share, 0)
 
 
@@ -90,9 +87,5 @@ def test_bad_input_names_the_way_out() -> None:
     view = plain(PROSE)
     with pytest.raises(InputError, match=r"unknown operator 'drop'; known are drop_sentences"):
         do(view, "drop")
-    with pytest.raises(InputError, match="takes no share"):
-        dose_response(view, "shuffle_sentences", [0.5], 0)
-    with pytest.raises(InputError, match="no shares"):
-        dose_response(view, "pad", [], 0)
     with pytest.raises(InputError, match="needs a share"):
         variant_name("pad", None, 0)

@@ -48,5 +48,5 @@ def test_shares_are_met_on_average() -> None:
     """25 % asked of texts with 2 to 30 sentences; the mean over all runs is near it."""
     for name in ("drop_sentences", "drop_words", "swap_numbers", "pad", "truncate"):
         got = [do(v, name) for t in ("math", "support") for v in views(t)]
-        shares = [g.share_applied for g in got if g.changed and g.share_applied is not None]
+        shares = [g.applied / g.of for g in got if g.changed and g.of]
         assert 0.23 <= sum(shares) / len(shares) <= 0.33, name

@@ -27,13 +27,13 @@ from agenteval.readers import make_view
 from agenteval.records import Run, View
 from agenteval.stats.scores import ScoreTable, score_table
 from agenteval.store import Store
-from agenteval.testing import judges as family
-from agenteval.testing.judges import Answers, SimulatedJudge, read_prompt
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.testing.world import TASK, criteria
-from agenteval.testing.world_truth import CRITERIA, truth_levels
 from agenteval.trust.scores import scores_from_store
 from tests.evaluators.utility.probes.making import world
+from tests.support import judges as family
+from tests.support.judges import Answers, SimulatedJudge, read_prompt
+from tests.support.world import TASK, criteria
+from tests.support.world_truth import CRITERIA, truth_levels
 
 OPTIONS = ProbeOptions(resamples=100, draws=1000, attacked=20)
 REPEATS = 2

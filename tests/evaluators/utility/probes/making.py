@@ -20,11 +20,11 @@ from agenteval.models.wire import Reply, Request
 from agenteval.readers import make_view
 from agenteval.records import Run
 from agenteval.store import Store
-from agenteval.testing.judges import Answers, SimulatedJudge
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.testing.world import TASK, criteria, make_runs
 from agenteval.trust.scores import scores_from_store
 from agenteval.trust.verification import Material, lengths_of, make_copies, plan_verification
+from tests.support.judges import Answers, SimulatedJudge
+from tests.support.world import TASK, criteria, make_runs
 
 Answer = Callable[[Request], str | Reply | Exception]
 WAYS = {

@@ -18,7 +18,6 @@ from agenteval.evaluators.utility.probes.targets import Target
 from agenteval.evaluators.utility.quantifier import QuantifierOptions
 from agenteval.evaluators.utility.verify.evidence import Lengths
 from agenteval.stats.scores import score_table
-from agenteval.testing.world import criteria
 from tests.evaluators.utility.probes.attacking import (
     OPTIONS,
     REPEATS,
@@ -27,6 +26,7 @@ from tests.evaluators.utility.probes.attacking import (
     levels,
     run_of,
 )
+from tests.support.world import criteria
 from tests.thorough import often
 
 IDS = [c.id for c in criteria()]

@@ -8,9 +8,9 @@ import numpy as np
 
 from agenteval.evaluators.utility.probes.examine import NO_LIST, NO_SCALE, examine
 from agenteval.evaluators.utility.probes.result import Probe
-from agenteval.testing import judges as family
-from agenteval.testing.judges import Answers
 from tests.evaluators.utility.probes.making import OPTIONS, Otherwise, judged, originals, probed
+from tests.support import judges as family
+from tests.support.judges import Answers
 
 WORDING_B = "without taking sides"
 REVERSED = "order of this list"

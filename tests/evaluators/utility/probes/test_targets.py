@@ -29,9 +29,9 @@ from agenteval.models.wire import Request
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Run, Score, View
 from agenteval.stats.scores import score_table
-from agenteval.testing.obeying import Obeying, Sight
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.testing.world import TASK, criteria
+from tests.support.obeying import Obeying, Sight
+from tests.support.world import TASK, criteria
 
 A = Criterion(name="A", accepted_values=("bad", "fair", "good"))
 B = Criterion(name="B", accepted_values=("no", "yes"))

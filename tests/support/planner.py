@@ -1,7 +1,7 @@
 """A scripted planner as a program of its own, to try the adapters with.
 
-    agenteval plan test suite.jsonl --agent 'command:python -m agenteval.testing.planner perfect'
-    agenteval plan test suite.jsonl --agent 'mcp:python -m agenteval.testing.planner perfect --mcp'
+    agenteval plan test suite.jsonl --agent 'command:python -m tests.support.planner perfect'
+    agenteval plan test suite.jsonl --agent 'mcp:python -m tests.support.planner perfect --mcp'
 
 It speaks lines of JSON, or MCP with the server at AGENTEVAL_MCP_URL and the request on stdin. The
 names are those of `scripted:NAME`.

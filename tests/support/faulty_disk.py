@@ -14,7 +14,7 @@ import resource
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from agenteval.testing.faulty import NthCall, Verdict
+from tests.support.faulty import NthCall, Verdict
 
 # kind: functions of `os`
 _FUNCTIONS: Mapping[str, tuple[str, ...]] = {

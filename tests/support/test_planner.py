@@ -12,7 +12,7 @@ from agenteval.agents.spec import system
 from agenteval.evaluators.planning.run import run_case
 from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
 
-PROGRAM = f"{sys.executable} -m agenteval.testing.planner"
+PROGRAM = f"{sys.executable} -m tests.support.planner"
 
 
 @pytest.mark.parametrize("extended", [False, True])

@@ -7,7 +7,7 @@ import pytest
 from agenteval.errors import InputError
 from agenteval.models.prompts import data_block
 from agenteval.models.wire import Request
-from agenteval.testing.obeying import KNOWN, Obeying, open_prompt, pieces, see
+from tests.support.obeying import KNOWN, Obeying, open_prompt, pieces, see
 
 CODE = "c0ffee000000000000000042"
 

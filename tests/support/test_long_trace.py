@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agenteval.readers.tracing import read_traces
-from agenteval.testing.long_trace import LongTrace, write
+from tests.support.long_trace import LongTrace, write
 
 
 def written(tokens: int, seed: int = 0) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.testing import faulty_disk, faulty_socket, faulty_sqlite
-from agenteval.testing.faulty import NthCall, Verdict
+from tests.support import faulty_disk, faulty_socket, faulty_sqlite
+from tests.support.faulty import NthCall, Verdict
 
 needs_sqlite = pytest.mark.skipif(
     faulty_sqlite.unavailable() is not None, reason=str(faulty_sqlite.unavailable())

@@ -19,7 +19,7 @@ from scipy.special import ndtr
 from agenteval.errors import InputError
 from agenteval.records import Criterion, Run, Task
 from agenteval.records.criteria import Direction
-from agenteval.testing.world_text import (
+from tests.support.world_text import (
     CLOSING,
     FILLER,
     OPENING,
@@ -29,7 +29,7 @@ from agenteval.testing.world_text import (
     SENT,
     VAGUE,
 )
-from agenteval.testing.world_truth import CRITERIA, Problem, read_problem, truth
+from tests.support.world_truth import CRITERIA, Problem, read_problem, truth
 
 TASK = Task(
     name="ledger",

@@ -1,6 +1,6 @@
 """Traces of any size, as agents with a growing history leave them; seeded, with planted facts.
 
-    python -m agenteval.testing.long_trace trace.json --tokens 5000000 --seed 1
+    python -m tests.support.long_trace trace.json --tokens 5000000 --seed 1
 
 A manager answers questions one after the other; in steps it thinks, calls tools (search, pages,
 code, logs) and now and then hands a part to a searcher with a history of its own. Every model call

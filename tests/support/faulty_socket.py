@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from agenteval.testing.faulty import NthCall, Verdict
+from tests.support.faulty import NthCall, Verdict
 
 KINDS = ("socket", "connect", "send", "recv")
 _METHODS: Mapping[str, str] = {

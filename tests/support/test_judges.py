@@ -19,11 +19,11 @@ from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Run, Score
-from agenteval.testing import judges as family
-from agenteval.testing.judges import Answers, SimulatedJudge, read_prompt
 from agenteval.testing.scripted import ScriptedTransport
-from agenteval.testing.world import LABELS, TASK, criteria, make_runs
-from agenteval.testing.world_truth import CRITERIA, truth, truth_levels
+from tests.support import judges as family
+from tests.support.judges import Answers, SimulatedJudge, read_prompt
+from tests.support.world import LABELS, TASK, criteria, make_runs
+from tests.support.world_truth import CRITERIA, truth, truth_levels
 
 
 @cache

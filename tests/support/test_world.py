@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from agenteval.errors import InputError
 from agenteval.evaluators.utility.perturb import BANK_OPERATORS, perturb, rng_for
 from agenteval.readers import make_view
-from agenteval.testing.world import LABELS, OPERATORS, WorldOptions, criteria, expected, make_runs
-from agenteval.testing.world_truth import CRITERIA, level_of, read_problem, truth, truth_levels
+from tests.support.world import LABELS, OPERATORS, WorldOptions, criteria, expected, make_runs
+from tests.support.world_truth import CRITERIA, level_of, read_problem, truth, truth_levels
 
 PROBLEM = (
     "A store opens the day with 400 crates. Its bookings, in order: received from Redmire 30; "

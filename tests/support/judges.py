@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from agenteval.errors import InputError
 from agenteval.models.wire import Reply, Request
-from agenteval.testing.world import LABELS
-from agenteval.testing.world_truth import CRITERIA, truth_levels
+from tests.support.world import LABELS
+from tests.support.world_truth import CRITERIA, truth_levels
 
 TOP = 4  # levels run from 0 to 4
 Floats = NDArray[np.float64]

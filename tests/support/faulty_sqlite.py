@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agenteval.testing.faulty import NthCall, Verdict
+from tests.support.faulty import NthCall, Verdict
 
 _IOERR_FSYNC = 10 | (4 << 8)  # SQLITE_IOERR_FSYNC
 _OK = 0
