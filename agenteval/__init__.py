@@ -94,21 +94,23 @@ _HOME = {
     "Score": "agenteval.records",
     "Source": "agenteval.records",
     "Task": "agenteval.records",
+    # planning tests, errors in traces
     "adissect": "agenteval.api.dissections",
+    "dissect": "agenteval.api.dissections",
+    "aplan_suite": "agenteval.api.suites",
+    "plan_suite": "agenteval.api.suites",
+    "aplan_test": "agenteval.api.planning",
+    "plan_test": "agenteval.api.planning",
+    "alocate": "agenteval.api.traces",
+    "locate": "agenteval.api.traces",
+    "detect": "agenteval.api.traces",
+    "score_findings": "agenteval.api.trace_scores",
+    # workflows
     "aflow_sessions": "agenteval.api.workflows",
     "aflow_turns": "agenteval.api.workflows",
-    "alocate": "agenteval.api.traces",
-    "aplan_suite": "agenteval.api.suites",
-    "aplan_test": "agenteval.api.planning",
     "conform": "agenteval.api.procedures",
-    "detect": "agenteval.api.traces",
-    "dissect": "agenteval.api.dissections",
     "flow_sessions": "agenteval.api.workflows",
     "flow_turns": "agenteval.api.workflows",
-    "locate": "agenteval.api.traces",
-    "plan_suite": "agenteval.api.suites",
-    "plan_test": "agenteval.api.planning",
-    "score_findings": "agenteval.api.trace_scores",
 }
 
 __all__ = sorted(_HOME)

@@ -13,7 +13,7 @@ from agenteval.agents import AgentLimits
 from agenteval.agents.spec import AgentSettings
 from agenteval.api.flow_campaign import Campaign
 from agenteval.api.flowbench import chat_choice
-from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, synchronous
+from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, synchronous, why_stopped
 from agenteval.api.workflow_report import WorkflowReport, trials_report
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.assistants import Agent, Assistants
@@ -283,9 +283,7 @@ async def _run(
             raise Stopped(replace(report, unfinished=(line,), exit_code=130)) from None
         report = _finished(campaign, kept, watch)
     if ended.stopped:
-        left = f", {ended.left_out} not run" if ended.left_out else ""
-        line = f"stopped{left}: {ended.stopped}" if left else ended.stopped
-        report = replace(report, unfinished=(line,), exit_code=3)
+        report = replace(report, unfinished=(why_stopped(ended, "not run"),), exit_code=3)
     what = "sessions" if campaign.level == "session" else "due calls"
     rates = _session_rates(report) if campaign.level == "session" else _call_rates(report, campaign)
     known = [rate for rate in rates if rate is not None]

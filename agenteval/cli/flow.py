@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,9 +11,10 @@ import typer
 
 from agenteval.cli import flow_roles, options
 from agenteval.cli.command import finish, grouped
-from agenteval.cli.console import note
+from agenteval.cli.console import note, notify
 from agenteval.cli.options import LimitOptions, ModelOptions, OutputOptions, RunOptions
 from agenteval.cli.outputs import check_record, check_writable, refuse_input
+from agenteval.cli.progress import following
 
 if TYPE_CHECKING:
     from agenteval.api.workflow_report import WorkflowReport
@@ -316,16 +316,14 @@ def score(
 
     check_record(record, [*files, workflow], [], model, store=store)
     sampling = None if temperature is None or temperature < 0 else temperature
-    finish(
-        flow_roles.completed(lambda: flow_score(
-            files, level=None if level is None else level.value, reference=reference,
-            published=published, workflow="" if workflow is None else read_text(workflow),
-            judge=model, judge_url=base_url, temperature=sampling, seed=seed, resamples=resamples,
-            max_unscored=max_unscored, store=store, record=record, limits=limits.limits(),
-            notify=flow_roles.told,
-        )),
-        output,
+    report = flow_score(
+        files, level=None if level is None else level.value, reference=reference,
+        published=published, workflow="" if workflow is None else read_text(workflow),
+        judge=model, judge_url=base_url, temperature=sampling, seed=seed, resamples=resamples,
+        max_unscored=max_unscored, store=store, record=record, limits=limits.limits(),
+        notify=notify,
     )  # fmt: skip
+    finish(report, output)
 
 
 def _experiment(
@@ -340,31 +338,14 @@ def _experiment(
     for model in (arguments["judge"], arguments.get("simulator")):
         check_record(run.record, [judgements], [], model, store=run.store)
     refuse_input(judgements, store=run.store)
-    with _counted(level) as progress:
-        report = flow_roles.completed(lambda: function(
+    with following(level, f"{level}s") as progress:
+        report = function(
             store=run.store, record=run.record, retry_failed=run.retry_failed,
-            dry_run=run.dry_run, notify=flow_roles.told, progress=progress, **arguments,
-        ))  # fmt: skip
+            dry_run=run.dry_run, notify=notify, progress=progress, **arguments,
+        )  # fmt: skip
     if report.bill is not None:
         from agenteval.cli.dry import show
 
         show(report.bill, as_json=output.as_json)
         return
     finish(report, output)
-
-
-@contextmanager
-def _counted(level: str) -> Iterator[Callable[[Any], None]]:
-    """What is called with the counts after every case: a line or bar for each format."""
-    from agenteval.cli.progress import live
-
-    with ExitStack() as stack:
-        shown: list[Any] = []  # the counts of the format under way
-
-        def progress(counts: Any) -> None:
-            if not shown or shown[0] is not counts:
-                stack.close()
-                shown[:] = [counts, stack.enter_context(live(counts.total, level, f"{level}s"))]
-            shown[1](counts)
-
-        yield progress

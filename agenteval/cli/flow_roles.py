@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 import typer
 
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
-from agenteval.cli.console import note, warn
+from agenteval.cli.console import note, notify, warn
 from agenteval.cli.options import OutputOptions
 from agenteval.cli.outputs import check_record, refuse_input
-
-_T = TypeVar("_T")
 
 
 class Level(StrEnum):
@@ -44,7 +41,7 @@ def check(
     text, code and flowchart agree. Exit code 1 for errors, 2 for what cannot be read."""
     from agenteval.api.procedures import flow_check
 
-    finish(flow_check(roles, scenarios=scenario or (), tools=tools, notify=told), output)
+    finish(flow_check(roles, scenarios=scenario or (), tools=tools, notify=notify), output)
 
 
 @grouped
@@ -75,10 +72,10 @@ def convert(
 
     refuse_input(file, store=store)
     check_record(record, [file], [], model, store=store)
-    report = completed(lambda: flow_convert(
+    report = flow_convert(
         role, scenario, to, source=source, model=model, base_url=base_url, store=store,
-        record=record, limits=Limits(timeout=timeout), dry_run=dry_run, notify=told,
-    ))  # fmt: skip
+        record=record, limits=Limits(timeout=timeout), dry_run=dry_run, notify=notify,
+    )  # fmt: skip
     if report.bill is not None:
         from agenteval.cli.dry import show
 
@@ -98,23 +95,3 @@ def convert(
     if output.as_json:
         finish(report, output)
     raise typer.Exit(report.exit_code)
-
-
-def told(line: str) -> None:
-    """A line for the person while work goes on; one that matters also with -q."""
-    from agenteval.api.running import Warned
-
-    (warn if isinstance(line, Warned) else note)(line)
-
-
-def completed(work: Callable[[], _T]) -> _T | Any:
-    """What `work` returns; after Ctrl-C the report of what was done until then."""
-    from agenteval.api.running import Interrupted
-
-    try:
-        return work()
-    except Interrupted as stopped:
-        if stopped.report is None:
-            warn("interrupted: what is done is stored; the same command goes on from here")
-            raise typer.Exit(130) from None
-        return stopped.report
