@@ -16,7 +16,6 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import clean, note, out, print_json
-from agenteval.cli.ending import say_finishing
 from agenteval.cli.options import OutputOptions
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import live
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from agenteval.evaluators.traces.plant import Harvest, Host, Planted
     from agenteval.report.report import Report
 
+_FINISHING = "interrupted: finishing the run under way; once more ends it at once"
 _Work = Callable[[], "Planted"]
 Works = tuple[Iterator[_Work], Iterator[_Work]]  # with an error, without
 
@@ -143,7 +143,7 @@ def _harvest(
         with (
             Host() as host,
             live(count + negatives, "planting", "runs") as update,
-            put_off(say_finishing) as interrupts,
+            put_off(lambda: note(_FINISHING)) as interrupts,
         ):
             plants, clean_runs = works_of(host)
             works = chain(islice(plants, count), islice(clean_runs, negatives))

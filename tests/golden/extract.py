@@ -430,7 +430,7 @@ def plan_tables(done: Done) -> Figures:
     tables = {key: table["rows"] for key, table in done.json["tables"].items()}
     rates = {
         f"{row['system']}/{row.get('group', 'all')}": {
-            "rate": _planned(row["success"], row["cases"]),
+            "rate": _counted_interval(row["success"], row["cases"]),
             "passes": row["right"],
             **pick(row, "failures", "guess"),
         }
@@ -440,16 +440,16 @@ def plan_tables(done: Done) -> Figures:
     for row in tables["errors"]:
         label = row["error"].replace(" ", "_")
         part = {"label": label, "count": row["count"]}
-        part["share"] = _planned(row["share"], row["cases"])
+        part["share"] = _counted_interval(row["share"], row["cases"])
         errors.setdefault(row["system"], []).append(part)
-    powers = {f"{row['system']}/{row['k']}": [_planned(row["all_right"], None),
-                                              _planned(row["one_right"], None)]
+    powers = {f"{row['system']}/{row['k']}": [_counted_interval(row["all_right"], None),
+                                              _counted_interval(row["one_right"], None)]
               for row in tables["repeated"]}  # fmt: skip
     return {"trials": len(done.json["trials"]), "rates": rates, "errors": errors, "powers": powers,
             "written": done.written}  # fmt: skip
 
 
-def _planned(cell: Mapping[str, Any], units: int | None) -> dict[str, Any]:
+def _counted_interval(cell: Mapping[str, Any], units: int | None) -> dict[str, Any]:
     """A cell of a table in the form of `_interval`."""
     return {"mean": cell["value"], **pick(cell, "low", "high", "n"), "units": units}
 
