@@ -1,5 +1,9 @@
 """agenteval: is an LLM agent useful, and can the judge that says so be trusted?
 
+What users do, each with an async twin (`aquantify`, ...) and a `Report` as its result:
+
+    propose, quantify, verify, perturb      criteria, scores, trust in a judge
+
 The names below load on first use, so that importing the package costs nothing.
 """
 
@@ -9,12 +13,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agenteval.api.agreement import agree as agree
+    from agenteval.api.comparison import compare as compare
+    from agenteval.api.procedures import conform as conform
+    from agenteval.api.running import Interrupted as Interrupted
+    from agenteval.api.stored import export as export
+    from agenteval.api.stored import page as page
+    from agenteval.api.stored import results as results
+    from agenteval.api.stored import scores as scores
+    from agenteval.api.stored import sources as sources
+    from agenteval.api.utility import apropose as apropose
+    from agenteval.api.utility import aquantify as aquantify
+    from agenteval.api.utility import perturb as perturb
+    from agenteval.api.utility import propose as propose
+    from agenteval.api.utility import quantify as quantify
+    from agenteval.api.verifying import averify as averify
+    from agenteval.api.verifying import verify as verify
+    from agenteval.api.workflows import aflow_sessions as aflow_sessions
+    from agenteval.api.workflows import aflow_turns as aflow_turns
+    from agenteval.api.workflows import flow_sessions as flow_sessions
+    from agenteval.api.workflows import flow_turns as flow_turns
     from agenteval.errors import AgentevalError as AgentevalError
-    from agenteval.evaluators.utility.critic import Critic as Critic
-    from agenteval.evaluators.utility.merge import merge_criteria as merge_criteria
-    from agenteval.evaluators.utility.quantifier import Quantifier as Quantifier
     from agenteval.models.client import Client as Client
-    from agenteval.readers import make_view as make_view
+    from agenteval.models.limits import Limits as Limits
+    from agenteval.models.limits import Price as Price
     from agenteval.readers import read_runs as read_runs
     from agenteval.records import CriteriaSet as CriteriaSet
     from agenteval.records import Criterion as Criterion
@@ -24,25 +46,50 @@ if TYPE_CHECKING:
     from agenteval.records import Score as Score
     from agenteval.records import Source as Source
     from agenteval.records import Task as Task
+    from agenteval.report.report import Report as Report
     from agenteval.store import Store as Store
 
 _HOME = {
+    # criteria, scores, trust in a judge
+    "apropose": "agenteval.api.utility",
+    "aquantify": "agenteval.api.utility",
+    "averify": "agenteval.api.verifying",
+    "perturb": "agenteval.api.utility",
+    "propose": "agenteval.api.utility",
+    "quantify": "agenteval.api.utility",
+    "verify": "agenteval.api.verifying",
+    # questions to ratings and to what is stored
+    "agree": "agenteval.api.agreement",
+    "compare": "agenteval.api.comparison",
+    "export": "agenteval.api.stored",
+    "page": "agenteval.api.stored",
+    "results": "agenteval.api.stored",
+    "scores": "agenteval.api.stored",
+    "sources": "agenteval.api.stored",
+    # what all share
     "AgentevalError": "agenteval.errors",
     "Client": "agenteval.models.client",
+    "Interrupted": "agenteval.api.running",
+    "Limits": "agenteval.models.limits",
+    "Price": "agenteval.models.limits",
+    "Report": "agenteval.report.report",
+    "Store": "agenteval.store",
+    "read_runs": "agenteval.readers",
+    # records
     "CriteriaSet": "agenteval.records",
     "Criterion": "agenteval.records",
-    "Critic": "agenteval.evaluators.utility.critic",
     "Failure": "agenteval.records",
     "Message": "agenteval.records",
-    "Quantifier": "agenteval.evaluators.utility.quantifier",
     "Run": "agenteval.records",
     "Score": "agenteval.records",
     "Source": "agenteval.records",
-    "Store": "agenteval.store",
     "Task": "agenteval.records",
-    "make_view": "agenteval.readers",
-    "merge_criteria": "agenteval.evaluators.utility.merge",
-    "read_runs": "agenteval.readers",
+    # workflows
+    "aflow_sessions": "agenteval.api.workflows",
+    "aflow_turns": "agenteval.api.workflows",
+    "conform": "agenteval.api.procedures",
+    "flow_sessions": "agenteval.api.workflows",
+    "flow_turns": "agenteval.api.workflows",
 }
 
 __all__ = sorted(_HOME)

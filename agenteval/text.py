@@ -196,6 +196,15 @@ def visible_line(text: object) -> str:
 _IRREGULAR = {"criterion": "criteria", "copy": "copies", "empty reply": "empty replies"}
 
 
+def encodable(value: str) -> str:
+    """The text as UTF-8 can hold it: half characters (lone surrogates) become escapes."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "backslashreplace").decode()
+    return value
+
+
 def plural(count: int, word: str) -> str:
     """As in "1 case", "3,000 cases" and "2 criteria"."""
     return f"{count:,} {word if count == 1 else _IRREGULAR.get(word, word + 's')}"

@@ -7,7 +7,7 @@ draws `--cases` of them (without replacement), lets each judge rate originals an
 the verifier. The rates tell how often a judge gets which verdict. Targets: a judge that should not
 be trusted is called trustworthy in at most 5 % of the simulations, the perfect judge is called not
 trustworthy in at most 5 %. Ends with 1 when a target is missed. The last judge rates the runs of
-the pool through the real client, quantifier and store in the tests (tests/test_verification.py).
+the pool through the real client, quantifier and store in tests/trust/test_verification.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from agenteval.readers import make_view
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import NAMED, ORIGINAL, Column, ScoreTable
-from agenteval.verification import DEFAULT_OPERATORS, make_copies
+from agenteval.trust.verification import DEFAULT_OPERATORS, make_copies
 from benchmarks.outcome import Row, finish
 from tests.support.judges import TOP, SimulatedJudge, family
 from tests.support.world import criteria, make_runs

@@ -1,7 +1,6 @@
-"""The stored data of the notebooks, made anew from a store and from the embedded critic.
+"""The stored ratings that a notebook reads, made anew from a store.
 
     python notebooks/make_data.py scores STORE.db tasks/math/embedded_scores.jsonl
-    python notebooks/make_data.py proposals notebooks/data/proposals.json
 
 `scores` writes the ratings of the one judge in a store, a line each, with the fields that
 `agenteval.readers.scores.read_scores` reads. `agenteval export` gives more.
@@ -18,18 +17,11 @@ from typing import Any
 import numpy as np
 
 from agenteval.errors import AgentevalError, InputError
-from agenteval.evaluators.utility.retrieval import draw, rank_bank
 from agenteval.files import replacing
-from agenteval.models import weights
-from agenteval.models.embedded.likelihood import LikelihoodModel
-from agenteval.models.embeddings import make_embedder
-from agenteval.readers.tasks import find_task
 from agenteval.stats.scores import NAMED, ScoreTable
 from agenteval.store import Store
 from agenteval.trust.scores import scores_from_store
 
-SEEDS = 20
-MODES = {"task-based": False, "solution-based": True}  # whether the critic sees the examples
 CASE = 12  # characters of a case's hash: enough to tell cases apart
 PLAIN = {"variant": "original", "status": "scored"}  # what read_scores assumes, so not written
 
@@ -74,37 +66,12 @@ def scores(store: Path) -> Iterator[dict[str, Any]]:
     yield from sorted(rows(table), key=key)
 
 
-def proposals() -> dict[str, Any]:
-    """Criteria that the embedded critic proposes for `math`: per mode one list per seed.
-
-    Equal proposals are written once; `sets` holds their places in `criteria`. They are what
-    `agenteval criteria --task math --seeds 20` merges, with --no-examples for "task-based".
-    Raises ModelUnavailable without the local parts.
-    """
-    task, embedder = find_task("math").task, make_embedder(None)
-    model = LikelihoodModel.load(weights.require())
-    place: dict[str, int] = {}
-    sets: dict[str, list[list[int]]] = {}
-    for mode, use_examples in MODES.items():
-        ranking = rank_bank(task, embedder, model, use_examples=use_examples)
-        sets[mode] = []
-        for seed in range(SEEDS):
-            plain = [
-                c.model_dump_json(exclude_defaults=True, exclude={"provenance", "expect"})
-                for c in draw(ranking, seed)
-            ]
-            sets[mode].append([place.setdefault(text, len(place)) for text in plain])
-    return {"task": task.name, "criteria": [json.loads(t) for t in place], "sets": sets}
-
-
 def main(words: list[str]) -> int:
     """Write what is asked for; 2 for a wrong command, 3 where it cannot be made."""
     try:
         match words:
             case ["scores", store, target]:
                 lines = [json.dumps(row, ensure_ascii=False) for row in scores(Path(store))]
-            case ["proposals", target]:
-                lines = [json.dumps(proposals(), ensure_ascii=False, indent=1)]
             case _:
                 print((__doc__ or "").split("\n\n")[1], file=sys.stderr)
                 return 2

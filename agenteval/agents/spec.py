@@ -75,12 +75,13 @@ def system(
 
 
 def assistant(
-    spec: str,
+    spec: str | Callable[..., Any],
     settings: AgentSettings | None = None,
     scripted: ScriptedAssistants | None = None,
     more: OnModel | None = None,
 ) -> AssistantSystem:
-    """As `system`, for conversations. `more` are further adapters that run a model."""
+    """As `system`, for conversations; a function of (messages, tools) is one too. `more` are
+    further adapters that run a model."""
     chosen: AssistantSystem = _Assistants(settings, scripted, more).choose(spec)[0]
     return chosen
 
@@ -139,8 +140,10 @@ class _Agents:
         self._more = more or {}
         self._models = (*MODEL_ADAPTERS, *self._more)
 
-    def choose(self, spec: str) -> tuple[Any, Client | None]:
+    def choose(self, spec: str | Callable[..., Any]) -> tuple[Any, Client | None]:
         """The system, and the client it runs on."""
+        if not isinstance(spec, str):
+            return self._of_object(spec, f"{spec.__module__}:{spec.__qualname__}"), None
         adapter, colon, rest = spec.strip().partition(":")
         if adapter in self._models and not colon:
             return self._on_model(adapter)
@@ -196,9 +199,14 @@ class _Agents:
         return made
 
     def _python(self, reference: str) -> Any:
-        from agenteval.agents.callable import load, source_sha256
+        from agenteval.agents.callable import load
 
-        found = load(reference)
+        return self._of_object(load(reference), reference)
+
+    def _of_object(self, found: Any, reference: str) -> Any:
+        """A function or class, under the name by which it can be imported."""
+        from agenteval.agents.callable import source_sha256
+
         if isinstance(found, type):
             make = self._class(found, reference)
         else:

@@ -21,6 +21,7 @@ import asyncio
 import contextvars
 import functools
 import inspect
+import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
@@ -179,13 +180,37 @@ class Watch:
 
 
 @contextmanager
-def opened(store: str | Path | Store | None = None) -> Iterator[Store]:
+def at_once() -> Iterator[None]:
+    """Within the block, which computes in an event loop and pays for nothing, Ctrl-C is a
+    KeyboardInterrupt at once; outside of the main thread nothing is changed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def why_stopped(ended: Any, left: str) -> str:
+    """Why it ended early; `left` says of what was left out that it was, e.g. "calls not made"."""
+    if not ended.left_out:
+        return f"{ended.stopped}"
+    return f"stopped, {ended.left_out} {left}: {ended.stopped}"
+
+
+@contextmanager
+def opened(store: str | Path | Store | None = None, *, create: bool = True) -> Iterator[Store]:
     """The store to work on: one that is open stays so; a path, or AGENTEVAL_STORE, else
-    agenteval.db, is opened (made where there is none) and closed. Raises StoreError."""
+    agenteval.db, is opened (made where there is none, unless not `create`) and closed.
+
+    Raises StoreError.
+    """
     from agenteval.store import Store, default_path
 
     if isinstance(store, Store):
         yield store
         return
-    with Store(Path(store) if store is not None else default_path()) as own:
+    with Store(Path(store) if store is not None else default_path(), create=create) as own:
         yield own

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.console import Verbosity, print_json
-from agenteval.errors import InputError
-
-if TYPE_CHECKING:
-    from agenteval.cli.agree_sources import Material
-    from agenteval.cli.agree_table import Found
-    from agenteval.trust.agreement import AgreeOptions
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.options import OutputOptions
 
 
+@grouped
 def agree(
+    output: OutputOptions,
     labels: Annotated[
         Path | None, typer.Option(help="Ratings by people (CSV or JSONL), to compare with.")
     ] = None,
@@ -50,8 +46,8 @@ def agree(
         float | None,
         typer.Option(help="A run is good from this value on (0 to 1), for the corrected rate."),
     ] = None,
-    few: Annotated[
-        int, typer.Option("--min-runs", help="Warn below this many runs rated by both.", min=2)
+    min_runs: Annotated[
+        int, typer.Option(help="Warn below this many runs rated by both.", min=2)
     ] = 30,
     confusion: Annotated[
         bool, typer.Option("--confusion", help="Print labels × judge levels per criterion.")
@@ -63,59 +59,13 @@ def agree(
         bool, typer.Option("--gate", help="Exit 4 when a criterion has fewer than --min-runs.")
     ] = False,
     seed: options.Seed = 0,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Compare the judge with ratings by people; audit the success labels."""
-    from agenteval.cli.agree_sources import Asked, load
-    from agenteval.cli.agree_table import print_found
-    from agenteval.trust.agreement import AgreeOptions
+    from agenteval.api.agreement import agree as agree_with
 
-    Verbosity.level = -1 if quiet else Verbosity.level
-    if labels is None and not audit:
-        raise InputError("give ratings to compare with, or --audit", "--labels")
-    asked = Asked(
-        labels, tuple(rater or ()), tuple(scores or ()), tuple(source or ()), store, task,
-        criteria, runs,
+    report = agree_with(
+        labels, raters=rater or (), scores=scores or (), store=store, judges=source or (),
+        task=task, criteria=criteria, runs=runs, cut=cut, min_runs=min_runs, audit=audit,
+        confusion=confusion, gate=gate, seed=seed,
     )  # fmt: skip
-    how = AgreeOptions(few=few, cut=cut, seed=seed)
-    material = load(asked)
-    found = _find(material, how, audit=audit)
-    if as_json:
-        print_json(_json(found))
-    else:
-        print_found(found, {c.id: c.name for c in material.criteria}, confusion=confusion)
-    short = any(a.compared < few for part in found.comparisons for a in part.criteria)
-    raise typer.Exit(4 if gate and short else 0)
-
-
-def _find(material: Material, how: AgreeOptions, *, audit: bool) -> Found:
-    from agenteval.cli.agree_table import Audited, Comparison, Found, JuryOf
-    from agenteval.trust.agreement import agree as compare
-    from agenteval.trust.label_audit import audit as audit_labels
-    from agenteval.trust.label_audit import with_and_without
-    from agenteval.trust.panel import agreement_among as among
-    from agenteval.trust.panel import panel as jury
-
-    judges, labels, criteria = material.judges, material.labels, material.criteria
-    comparisons = [
-        Comparison(judge, rater, tuple(compare(table, said, criteria, how)))
-        for judge, table in judges.items()
-        for rater, said in labels.items()
-    ]
-    juries = [
-        JuryOf(rater, tuple(jury(judges, said, criteria)))
-        for rater, said in labels.items()
-        if len(judges) > 1
-    ]
-    audits = []
-    for judge, table in judges.items() if audit else ():
-        suspects = tuple(audit_labels(table))
-        named = {s.run for s in suspects if s.against}
-        audits.append(Audited(judge, suspects, tuple(with_and_without(table, named))))
-    ceiling = tuple(among(labels, criteria, how)) if len(labels) > 1 else ()
-    return Found(tuple(comparisons), ceiling, tuple(juries), tuple(audits))
-
-
-def _json(found: Found) -> Any:
-    return asdict(found)
+    finish(report, output)

@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from agenteval.api.judging import Judging
+from agenteval.api.probing import OTHER_WAYS, Asking, attack_plan
+from agenteval.api.verifying import SEEDS
 from agenteval.cli.dry import LOCAL, UNREADABLE, notes_on, planned_store
-from agenteval.cli.job import Job
-from agenteval.cli.probe_asking import OTHER_WAYS, Asking, attack_plan
-from agenteval.cli.verify_rounds import SEEDS
 from agenteval.evaluators import base
 from agenteval.evaluators.base import Evaluator
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.consolidate import ENTRIES, Consolidator, most_questions
 from agenteval.evaluators.utility.critic import Critic, sampling
-from agenteval.evaluators.utility.plan import CellPlan, Item, make_plan
+from agenteval.evaluators.utility.plan import CellPlan, make_plan
 from agenteval.evaluators.utility.probes.result import ProbeOptions
 from agenteval.evaluators.utility.probes.targets import (
     Probing,
@@ -27,59 +26,57 @@ from agenteval.evaluators.utility.probes.targets import (
     longest_copies,
     most_targets,
 )
+from agenteval.evaluators.utility.proposals import CriticOptions
 from agenteval.evaluators.utility.proposed import DESCRIPTION, MOST, NAME
-from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.embeddings import BATCH
-from agenteval.models.factory import ModelChoice, choose_model, make_client
+from agenteval.models.factory import ModelChoice, make_client
 from agenteval.models.limits import Limits
 from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
-from agenteval.proposals import CriticOptions
 from agenteval.readers import degenerate
-from agenteval.records import Criterion, Task
+from agenteval.records import Task
 from agenteval.store import Store
 from agenteval.text import plural
-from agenteval.verification import Material, plan_verification
+from agenteval.trust.verification import Material, plan_verification
 
 _FROM_BANK = 12  # entries that a critic is shown
 _REPLY_TO_CRITERION = 60  # tokens: an explanation of one or two sentences and a label
 
 
-def quantify(job: Job, items: Sequence[Item], task: Task, criteria: Sequence[Criterion]) -> Bill:
+def quantify(judging: Judging, path: Path | None, *, with_reference: bool) -> Bill:
     """What `quantify` would ask. Raises InputError for a model that cannot be chosen, and for a
     cap without a price."""
-    choice = choose_model(job.model, job.base_url, need_key=False)
-    budget = job.limits.budget()
-    cells = len(items) * len(criteria) * job.repeats
+
+    choice = _choice(judging)
+    budget = judging.limits.budget()
+    runs, criteria = len(judging.items), judging.criteria
+    cells = runs * len(criteria) * judging.repeats
     about = [
-        f"runs: {len(items)} of task {task.name}",
-        f"reference answers: {'shown to the judge' if job.with_reference else 'withheld'}",
+        f"runs: {runs} of task {judging.task.name}",
+        f"reference answers: {'shown to the judge' if with_reference else 'withheld'}",
         f"criteria: {len(criteria)} ({', '.join(c.name for c in criteria)})",
-        f"cells: {plural(len(items), 'run')} × {plural(len(criteria), 'criterion')} × "
-        f"{plural(job.repeats, 'repeat')} = {cells:,}",
+        f"cells: {plural(runs, 'run')} × {plural(len(criteria), 'criterion')} × "
+        f"{plural(judging.repeats, 'repeat')} = {cells:,}",
     ]
     if choice.kind == "embedded":
-        about.append(f"calls: {len(items) * job.repeats} at most; {LOCAL}")
+        about.append(f"calls: {runs * judging.repeats} at most; {LOCAL}")
         return Bill("quantify", about, (), budget)
-    with planned_store(job.store) as store:
-        judge = _judge(job, choice, task, store)
+    with planned_store(path) as store:
+        judge, _ = judging.evaluator(store)
         plan = make_plan(
-            judge, items, criteria, store, repeats=job.repeats, retry_failed=job.retry_failed
-        )
+            judge, judging.items, criteria, store,
+            repeats=judging.repeats, retry_failed=judging.retry_failed,
+        )  # fmt: skip
         about.append(_stored(plan))
         part = _judged([plan])
-        budget = job.limits.budget(store.usage(judge.source.sha256))
+        budget = judging.limits.budget(store.usage(judge.source.sha256))
     return Bill("quantify", about, (part,), budget, notes_on(choice))
 
 
-def _judge(
-    job: Job, choice: ModelChoice, task: Task, store: Store | None, **change: Any
-) -> Evaluator:
-    """The judge of a command, asked in another way by `change`."""
-    options = QuantifierOptions(
-        job.one_per_call, job.temperature, seed=job.seed, datamark=job.datamark, **change
-    )
-    return chat_judge(make_client(choice, job.limits, store), task, options)
+def _choice(judging: Judging) -> ModelChoice:
+    if judging.choice is None:
+        raise TypeError("the command line names models, no functions")
+    return judging.choice
 
 
 def _judged(plans: Sequence[CellPlan], who: str = "judge", why: str = "") -> Part:
@@ -101,21 +98,27 @@ def _stored(plan: CellPlan) -> str:
 
 
 def verify(
-    job: Job, task: Task, material: Material, options: ProbeOptions | None, rounds: int = 1
+    judging: Judging,
+    material: Material,
+    path: Path | None,
+    options: ProbeOptions | None,
+    rounds: int = 1,
 ) -> Bill:
     """What `verify` would ask; without `options` nothing is probed. Raises InputError for a model
     that cannot be chosen."""
-    choice = choose_model(job.model, job.base_url, need_key=False)
-    budget = job.limits.budget()
+
+    choice = _choice(judging)
+    budget = judging.limits.budget()
     texts, originals = material.texts, len(material.items)
     about = [
         f"texts: {originals} originals and {texts - originals} perturbed copies",
         f"cells: {plural(texts, 'text')} × {plural(len(material.criteria), 'criterion')} × "
-        f"{plural(job.repeats, 'repeat')} = {texts * len(material.criteria) * job.repeats:,}",
+        f"{plural(material.repeats, 'repeat')} = "
+        f"{texts * len(material.criteria) * material.repeats:,}",
     ]
     attacked = most_targets([run for run, _ in material.items], options) if options else 0
     if choice.kind == "embedded":
-        about.append(f"calls: {texts * job.repeats} at most; {LOCAL}")
+        about.append(f"calls: {texts * material.repeats} at most; {LOCAL}")
         if options is not None:
             added = 2 * attacked * material.repeats
             about += [
@@ -127,10 +130,10 @@ def verify(
             about.append(f"rounds: {rounds}, each on all texts; the critic retrieves from the bank")
         return Bill("verify", about, (), budget)
     notes = notes_on(choice)
-    with planned_store(job.store) as store:
-        dry = _Verification(job, choice, task, store, material)
-        judge = dry.judge()
-        plan = plan_verification(judge, material, store, retry_failed=job.retry_failed)
+    with planned_store(path) as store:
+        dry = _Verification(judging, choice, store, material)
+        judge, _ = judging.evaluator(store)
+        plan = plan_verification(judge, material, store, retry_failed=judging.retry_failed)
         about.append(_stored(plan))
         parts = [_judged([plan])]
         if options is not None:
@@ -142,7 +145,7 @@ def verify(
                 "for the judge in all rounds together, and for the critics of each round anew",
                 "the embedder that compares their proposals is computed on this machine",
             )
-        budget = job.limits.budget(store.usage(judge.source.sha256))
+        budget = judging.limits.budget(store.usage(judge.source.sha256))
     return Bill("verify", about, parts, budget, notes)
 
 
@@ -154,21 +157,17 @@ def _added(runs: int, repeats: int) -> str:
 class _Verification:
     """A verification that is only planned."""
 
-    job: Job
+    judging: Judging
     choice: ModelChoice
-    task: Task
     store: Store
     material: Material
-
-    def judge(self, **change: Any) -> Evaluator:
-        return _judge(self.job, self.choice, self.task, self.store, **change)
 
     def other_ways(self) -> Part:
         """What is missing of the originals asked in every other way."""
 
-        judges = [self.judge(**change) for change in OTHER_WAYS.values()]
+        judges = [self.judging.evaluator(self.store, **how)[0] for how in OTHER_WAYS.values()]
         return _judged(
-            [Asking(self.job, self.task, self.store, one, self.material).way_plan(one)
+            [Asking(self.judging, self.store, one, self.material).way_plan(one)
              for one in judges],
             "probes, other ways",
             f"{plural(len(self.material.items), 'original')} × "
@@ -183,7 +182,7 @@ class _Verification:
 
         who, material = "probes, text added", self.material
         if rated is not None:
-            asking = Asking(self.job, self.task, self.store, rated, material)
+            asking = Asking(self.judging, self.store, rated, material)
             table = asking.table(rated.source.sha256, copies=True)
             targets = choose_targets(material.items, material.criteria, table, options)
             why = f"{_added(len(targets), material.repeats)}, less what is stored; {UNREADABLE}"
@@ -197,7 +196,7 @@ class _Verification:
             f"the runs; {UNREADABLE}",
         )
         # a run that is rated already may be chosen as well: replies are not looked for
-        fresh = _judge(self.job, self.choice, self.task, None)
+        fresh, _ = self.judging.evaluator(None)
         with Rehearsal() as rehearsal:
             for run, view in copies:
                 for batch in fresh.batches(material.criteria):
@@ -213,24 +212,26 @@ class _Verification:
         end. No round has more new criteria than critics can propose.
         """
 
-        job, material, calls = self.job, self.material, 0
+        task, material, calls = self.judging.task, self.material, 0
+        apart, retried = self.judging.options.one_per_call, self.judging.retry_failed
         items = [*material.items, *(item for one in material.copies for item in one.items)]
         texts = sum(degenerate(run) is None for run, _ in items)
         for number in range(1, rounds):
             seeds = tuple(range(number * SEEDS, (number + 1) * SEEDS))
-            use = bool(self.task.examples)
-            wanted = CriticOptions(seeds, use_examples=use, consolidate=False)
-            for part in _critics(self.choice, wanted, self.task, self.store)[0]:
+            wanted = CriticOptions(seeds, use_examples=bool(task.examples))
+            asked = _critics(self.choice, wanted, task, self.store)[0]
+            asked.append(_consolidation(self.choice, wanted, task, self.judging.limits))
+            for part in asked:
                 part.who += f" for round {number + 1}"
                 part.why += "; they end the rounds where they propose nothing new"
                 part.budget = f"round {number}"
                 yield part if number == 1 else replace(part, least=Amount())
             new, known = SEEDS * MOST, len(material.criteria) + SEEDS * MOST * (number - 1)
             # what failed before is asked again, in calls of their own for each number of attempts
-            again = (known if job.one_per_call else number) if job.retry_failed else 0
-            each = (new if job.one_per_call else 1) + again
+            again = (known if apart else number) if retried else 0
+            each = (new if apart else 1) + again
             ways = len(OTHER_WAYS) * len(material.items) if attacked else 0
-            added = 2 * attacked * (known + new if job.one_per_call else 1)
+            added = 2 * attacked * (known + new if apart else 1)
             calls += ((texts + ways) * each + added) * material.repeats
         yield Part(
             "judge, further rounds",
@@ -244,9 +245,11 @@ class _Verification:
 
 
 def criteria(
-    choice: ModelChoice, wanted: CriticOptions, task: Task, limits: Limits, path: Path
+    choice: ModelChoice, wanted: CriticOptions, task: Task, limits: Limits, path: Path | None
 ) -> Bill:
     """What `criteria` would ask. Raises InputError for a cap without a price."""
+    from agenteval.store import default_path
+
     mode = "solution-based" if wanted.use_examples else "task-based"
     about = f"task: {task.name}, {mode}; seeds: {len(wanted.seeds)}"
     if choice.kind == "embedded":
@@ -254,7 +257,7 @@ def criteria(
         return Bill("criteria", (about, how), (), limits.budget())
     with planned_store(path) as store:
         parts, stored = _critics(choice, wanted, task, None if wanted.bank else store)
-    if wanted.bank and path.is_file():
+    if wanted.bank and Path(path or default_path()).is_file():
         parts = [replace(part, least=Amount()) for part in parts]
         parts[
             0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, NoReturn, get_type_hints
 
 import typer
 
@@ -49,7 +50,10 @@ def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
             if isinstance(group, OutputOptions) and group.quiet:
                 Verbosity.level = -1
         own_names = inspect.signature(function).parameters
-        return function(**{n: filled[n] if n in filled else values[n] for n in own_names})
+        try:
+            return function(**{n: filled[n] if n in filled else values[n] for n in own_names})
+        except KeyboardInterrupt as interrupt:
+            _interrupted(interrupt, filled.values())
 
     del command.__wrapped__  # typer would look through it
     command.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
@@ -57,17 +61,30 @@ def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def finish(report: Report, output: OutputOptions) -> None:
+def _interrupted(interrupt: KeyboardInterrupt, groups: Iterable[object]) -> NoReturn:
+    """Show what an interrupted experiment has, and end the command."""
+    from agenteval.api.running import Interrupted
+
+    if not isinstance(interrupt, Interrupted):
+        raise interrupt
+    if interrupt.report is not None:
+        finish(interrupt.report, next(g for g in groups if isinstance(g, OutputOptions)))
+    warn("interrupted: what is done is stored; the same command goes on from here")
+    raise typer.Exit(130)
+
+
+def finish(report: Report, output: OutputOptions) -> NoReturn:
     """Show the report as the options say and end the command with its exit code."""
     from agenteval.trust.gates import gate_lines
 
     if output.as_json:
         print_json(report.to_json())
+    else:
+        report.print(all=output.all, console=out())
+    if output.as_json or not sys.stdout.isatty():  # else it stands beside the tables
         for line in (
             *report.unfinished,
             *gate_lines(g for g in report.gates if g.outcome != "met"),
         ):
             warn(line)
-    else:
-        report.print(all=output.all, console=out())
     raise typer.Exit(report.exit_code)

@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.console import Verbosity, note, print_json
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.console import note
+from agenteval.cli.options import OutputOptions
 from agenteval.cli.outputs import refuse_input
 from agenteval.errors import InputError
 
@@ -28,7 +30,9 @@ class OnUndecided(StrEnum):
     fails = "fail"
 
 
+@grouped
 def compare(
+    output: OutputOptions,
     a: Annotated[
         str | None, typer.Argument(help="System A, the one to beat.", show_default=False)
     ] = None,
@@ -91,8 +95,6 @@ def compare(
         Path | None, typer.Option(metavar="FILE", help="Write the gates as JUnit XML.")
     ] = None,
     seed: options.Seed = 0,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Compare A with B on the cases that both have: difference, interval, verdict.
 
@@ -107,52 +109,25 @@ def compare(
     passes (0) when the whole 95 % interval is on the right side or no pair differs, fails (1) when
     it is on the wrong side, for regressions after Holm's correction, and is undecided (4) else.
     """
-    from agenteval.cli.compare_sides import Wanted, load_sides
-    from agenteval.cli.compare_table import comparison_json, figures, print_comparison, properties
-    from agenteval.cli.junit import junit_xml
+    from agenteval.api.comparison import compare as compare_ratings
     from agenteval.files import write_atomically
-    from agenteval.trust.comparison import CompareOptions
-    from agenteval.trust.comparison import compare as compare_tables
-    from agenteval.trust.gates import exit_code, regression_gates, under_gate
 
-    Verbosity.level = -1 if quiet else Verbosity.level
     refuse_input(junit, [with_, scores, criteria], store=store)
     limits = [_limit(text) for text in fail_under or ()]
     asked = fail_if or (FailIf.surely_worse if fail_on_regression else None)
     for option, given in (("--junit", junit), ("--on-undecided", on_undecided)):
         if given is not None and not limits and asked is None:
             raise InputError("is about gates; add --fail-if or --fail-under", option)
-    names = tuple(n for n in (a, b) if n is not None)
-    wanted = Wanted(names, tuple(source or ()), store, scores, with_, task, criteria)
-    sides = load_sides(wanted)
-    comparison = compare_tables(
-        sides.first,
-        sides.second,
-        pair_by=sides.pair_by,
-        criteria=criterion,
-        options=CompareOptions(margin=margin, min_cases=min_cases, seed=seed),
-    )
-    gates = [under_gate(comparison, name, value) for name, value in limits]
-    if asked is not None:
-        gates += regression_gates(comparison, asked.value)
-        if not gates:
-            why = "; ".join(f"{row.criterion}: {row.reason}" for row in comparison.rows)
-            option = "--fail-if" if fail_if else "--fail-on-regression"
-            raise InputError(f"no row has a mean, so no gate could fail ({why})", option)
-    undecided_passes = on_undecided is OnUndecided.passes
-    if as_json:
-        print_json(comparison_json(sides, comparison, gates, undecided_passes=undecided_passes))
-    else:
-        print_comparison(sides, comparison, gates, undecided_passes=undecided_passes)
+    report = compare_ratings(
+        a, b, store=store, scores=scores, other=with_, judges=source or (), task=task,
+        criteria=criteria, only=criterion, margin=margin, min_cases=min_cases, fail_under=limits,
+        fail_if=asked.value if asked else None,
+        undecided_passes=on_undecided is OnUndecided.passes, seed=seed,
+    )  # fmt: skip
     if junit is not None:
-        name = f"agenteval compare: B = {sides.names[1]}, A = {sides.names[0]}"
-        lines = {row.criterion: figures(row) for row in comparison.rows}
-        known = properties(sides, comparison)
-        write_atomically(
-            junit, junit_xml(gates, name, known, lines, undecided_passes=undecided_passes)
-        )
-        note(f"written to {junit}: {len(gates)} gates as JUnit XML")
-    raise typer.Exit(exit_code(gates, undecided_passes=undecided_passes))
+        write_atomically(junit, report.junit())
+        note(f"written to {junit}: {len(report.gates)} gates as JUnit XML")
+    finish(report, output)
 
 
 def _limit(text: str) -> tuple[str, float]:

@@ -90,6 +90,13 @@ def warn(text: str) -> None:
     err().print(f"[yellow]{clean(text)}[/yellow]", soft_wrap=True)
 
 
+def notify(line: str) -> None:
+    """What an experiment says while it runs: a note, or a warning where it matters."""
+    from agenteval.api.running import Warned
+
+    warn(line) if isinstance(line, Warned) else note(line)
+
+
 def print_json(value: Any) -> None:
     """A JSON document on standard output; what a terminal would obey, or could not show, stands in
     it as \\uXXXX, which reads back as the same text."""

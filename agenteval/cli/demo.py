@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from agenteval.cli.console import clean, out
+from agenteval.cli.console import clean, notify, out
 
 # Without an outcome of the runs: length, which is all that the embedded judge grades, says nothing
 # about success, and a table that compares the two would suggest that it does.
@@ -26,8 +26,7 @@ def demo(
     limit: Annotated[int | None, typer.Option(help="Only the first N runs.", min=1)] = None,
 ) -> None:
     """Propose criteria for answers to customers, score 30 runs, print the tables. Needs no key."""
-    from agenteval.cli.criteria import criteria
-    from agenteval.cli.quantify import quantify
+    from agenteval.api import utility
     from agenteval.files import refused
     from agenteval.readers.tasks import find_task
 
@@ -47,16 +46,16 @@ def demo(
         1, f"criteria: {seeds} seeds propose, paraphrases merge",
         f"agenteval criteria --task {TASK}",
     )  # fmt: skip
-    criteria(task=TASK, seeds=seeds, model="embedded")
+    utility.propose(
+        TASK, seeds=seeds, model="embedded", output=f"criteria/{TASK}.json", notify=notify
+    ).print(console=out())
     _step(2, "scores: the reviewed criteria, judged on this machine",
           f"agenteval quantify tasks/{TASK}/runs.jsonl --repeats {repeats}")  # fmt: skip
-    reviewed = _reviewed()
-    try:
-        quantify(str(source), task=TASK, criteria=reviewed, model="embedded", repeats=repeats,
-                 limit=limit)  # fmt: skip
-    except typer.Exit as end:
-        if end.exit_code:
-            raise
+    report = utility.quantify(
+        source, _reviewed(), judge="embedded", task=TASK, repeats=repeats, limit=limit,
+        notify=notify,
+    )  # fmt: skip
+    report.print(console=out())
     out().print(f"everything is in {clean(target)}: criteria/{TASK}.json, agenteval.db")
     for line in next_steps(target if target.is_absolute() else began / target):
         out().print(clean(line), soft_wrap=True)

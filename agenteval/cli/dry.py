@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from agenteval.cli.console import clean, out, print_json
 from agenteval.models.limits import Budget, Limits
 from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
+from agenteval.records.table import Cell, Column, Table
 from agenteval.text import plural
 
 if TYPE_CHECKING:
-    from agenteval.cli.grid import Grid, Row
     from agenteval.models.client import Client
     from agenteval.models.factory import ModelChoice
     from agenteval.models.limits import Price
@@ -87,9 +87,9 @@ def show(bill: Bill, *, as_json: bool) -> None:
     for line in lines:
         out().print(clean(line))
     if parts:
-        from agenteval.cli.grid import print_grids
+        from agenteval.report.terminal import print_table
 
-        print_grids(_grid(bill, parts))
+        print_table(_table(bill, parts), out())
     for line in (*(f"{p.who}: {p.why}" for p in parts), *_caps(bill), *bill.notes):
         out().print(clean(line))
     if parts:
@@ -185,37 +185,41 @@ def _money(value: float | None) -> str:
     return "not known" if value is None else f"{value:,.4f}" if value < 100 else f"{value:,.0f}"
 
 
-def _grid(bill: Bill, parts: Sequence[Part]) -> Grid:
-    from agenteval.cli.grid import Column, Grid, Group
-
+def _table(bill: Bill, parts: Sequence[Part]) -> Table:
     price = bill.budget.price
-    heads = ("requests", "prompt tokens", "reply tokens", *(("cost",) if price else ()))
-    lines: list[Row | Group] = []
-    for part in parts:
-        lines += [Group(part.who), *_rows([part], price)]
+    columns = [
+        Column("who", "who is asked"),
+        Column("bound", ""),
+        Column("requests", "requests", "count"),
+        Column("prompt", "prompt tokens", "count"),
+        Column("reply", "reply tokens", "count"),
+    ]
+    columns += [Column("cost", "cost", "money")] if price else []
+    rows = [row for part in parts for row in _rows(part.who, [part], price)]
     if len(parts) > 1:
-        lines += [Group("all together"), *_rows(parts, price)]
+        rows += _rows("all together", parts, price)
     capped = _dear(bill) or bill.requests != (bill.least.requests, bill.most.requests)
     title = "without the caps" if capped else ""
-    return Grid((Column("", number=False), *map(Column, heads)), tuple(lines), title)
+    return Table("parts", title, tuple(columns), tuple(rows), group="who")
 
 
-def _rows(parts: Sequence[Part], price: Price | None) -> Iterator[Row]:
+def _rows(who: str, parts: Sequence[Part], price: Price | None) -> Iterator[dict[str, Cell]]:
     """The rows of some parts taken together."""
-    from agenteval.cli.grid import Row
-
     rows = {"at least": [part.least for part in parts]}
     known = all(part.likely is not None or part.least == part.most for part in parts)
     if known and any(part.likely is not None for part in parts):
         rows["likely"] = [part.likely or part.least for part in parts]
     rows["at most"] = [part.most for part in parts]
-    for name, amounts in rows.items():
+    for bound, amounts in rows.items():
         whole = sum(amounts, Amount())
-        tokens = ("not known" if n is None else f"{n:,}" for n in (whole.prompt, whole.reply))
-        cells = [name, f"{whole.requests:,}", *tokens]
+        row: dict[str, Cell] = {
+            "who": who, "bound": bound, "requests": whole.requests,
+            "prompt": "not known" if whole.prompt is None else whole.prompt,
+            "reply": "not known" if whole.reply is None else whole.reply,
+        }  # fmt: skip
         if price is not None:
             priced = [a for part, a in zip(parts, amounts, strict=True) if part.priced]
-            costs = [a.cost(price, known=name == "at least") for a in priced]
+            costs = [a.cost(price, known=bound == "at least") for a in priced]
             total = None if None in costs else sum(cost or 0.0 for cost in costs)
-            cells.append(_money(total) if priced else "no price")
-        yield Row(tuple(cells))
+            row["cost"] = (total if total is not None else "not known") if priced else "no price"
+        yield row

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from agenteval.cli.console import clean, out
-from agenteval.trust.flagged import Examined, Flag, Flags, flags_among
+from agenteval.trust.flagged import Flag, Flags, flags_of, stored_flags
 
 if TYPE_CHECKING:
     from agenteval.evaluators.traces.outline import Outline
     from agenteval.evaluators.traces.trials import TraceCase
-    from agenteval.evaluators.workflows.flowbench_rows import Rows
-    from agenteval.records import Run, View
-    from agenteval.store import Store
+    from agenteval.records import Run
 
 __all__ = [
-    "Flag", "Flags", "flags_of", "outline_flags", "printed", "row_flags", "run_flags", "say",
+    "Flag", "Flags", "flags_of", "outline_flags", "printed", "run_flags", "say",
     "stored_flags", "trace_flags",
 ]  # fmt: skip
-
-_CHUNK = 200  # texts read from the store at a time
-
-
-def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
-    """The flags of runs and what the judge sees of them."""
-    from agenteval.readers.injection import view_signs
-
-    return flags_among(
-        Examined(
-            run.id, run.system, view.problem, view.trajectory,
-            tuple(sign.name for sign in view_signs(view)),
-        )
-        for run, view in items
-    )  # fmt: skip
 
 
 def trace_flags(cases: Iterable[TraceCase]) -> Flags:
@@ -61,38 +44,6 @@ def outline_flags(outlines: Iterable[Outline]) -> Flags:
         if signs := texts_signs(dict.fromkeys(filter(None, texts))):
             found.append(Flag(one.trace, None, tuple(s.name for s in signs)))
     return Flags(tuple(found), examined)
-
-
-def row_flags(rows: Rows) -> Flags:
-    """The flags of rows made elsewhere, from what a judge would read of a prediction or of the
-    generated conversation. What tells no prediction is not examined; no row names its system."""
-    from agenteval.readers.injection import texts_signs
-    from agenteval.report.flows_signs import row_texts
-
-    found, examined = [], 0
-    for name, texts in row_texts(rows):
-        examined += 1
-        if signs := texts_signs(texts):
-            found.append(Flag(name, None, tuple(s.name for s in signs)))
-    return Flags(tuple(found), examined)
-
-
-def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Flags:
-    """The flags of original runs by their ids, from the texts that the source judged last."""
-    from agenteval.readers.injection import texts_signs
-
-    judged, known = store.judged(source_key, variant="original"), store.runs()
-    newest = {row["run_id"]: key for key, row in known.items() if key in judged}
-    keys = {key: run for run, key in sorted(newest.items()) if run in run_ids}
-
-    def examined() -> Iterator[Examined]:
-        for key, body in store.bodies(keys):
-            problem, trajectory = body["problem"], body["trajectory"]
-            signs = tuple(s.name for s in texts_signs((problem, trajectory)))
-            yield Examined(keys[key], known[key]["system"], problem, trajectory, signs)
-
-    flags = flags_among(examined())
-    return Flags(tuple(sorted(flags.found, key=lambda flag: flag.run)), flags.examined)
 
 
 def printed(flags: Flags) -> str:

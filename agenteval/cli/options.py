@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -64,6 +64,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tabl
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only results and errors.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")]
 ShowAll = Annotated[bool, typer.Option("--all", help="Every table, not only the first ones.")]
+Repeats = Annotated[int, typer.Option(help="How often each text is judged.", min=1)]
+FirstRuns = Annotated[int | None, typer.Option("--limit", help="Only the first N runs.", min=1)]
 RetryFailed = Annotated[
     bool, typer.Option("--retry-failed", help="Ask again where no result could be had for good.")
 ]
@@ -127,3 +129,50 @@ class RunOptions:
     record: Record = None
     retry_failed: RetryFailed = False
     dry_run: DryRun = False
+
+
+@dataclass(frozen=True)
+class JudgeOptions(ModelOptions):
+    """Which runs are judged on which criteria, and how the judge is asked."""
+
+    task: TaskName = None
+    criteria: Annotated[
+        Path | None,
+        typer.Option(help="Criteria file. Default: criteria/TASK.json, else the reviewed set."),
+    ] = None
+    system: SystemName = None
+    repeats: Repeats = 1
+    seed: Seed = 0
+    one_per_call: Annotated[
+        bool, typer.Option("--one-per-call", help="One criterion per request: less halo, n × cost.")
+    ] = False
+    limit: FirstRuns = None
+
+    def asked(self) -> dict[str, Any]:
+        """The keyword arguments of `quantify` and `verify` for them."""
+        return {
+            "judge": self.model, "base_url": self.base_url, "temperature": self.sampling,
+            "task": self.task, "criteria": self.criteria, "system": self.system,
+            "repeats": self.repeats, "seed": self.seed, "one_per_call": self.one_per_call,
+            "limit": self.limit,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CopyOptions:
+    """How runs are perturbed."""
+
+    # Not read from the operators: to list them would load more than the help needs.
+    perturb: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--perturb",
+            help="Perturbation, may be given often: drop_sentences, drop_words, drop_answer, "
+            "drop_middle, truncate, shuffle_sentences, swap_numbers, pad, whitespace, formatting, "
+            "paraphrase. Default: five of them, see docs/verify.md.",
+            show_default=False,
+        ),
+    ] = None
+    drop: Annotated[
+        float, typer.Option(help="Share of a text that a perturbation touches.", min=0.01, max=0.9)
+    ] = 0.25

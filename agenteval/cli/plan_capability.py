@@ -8,7 +8,6 @@ import typer
 
 from agenteval.cli import options, plan_job, plan_synth
 from agenteval.cli.console import Verbosity, note
-from agenteval.cli.job import make_limits
 from agenteval.cli.plan_job import PlanJob
 from agenteval.errors import InputError
 
@@ -60,7 +59,9 @@ def capability(
     Verbosity.level = -1 if quiet else Verbosity.level
     job = PlanJob(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
-        make_limits(concurrency, max_calls, max_cost, price_in, price_out, seconds),
+        options.LimitOptions(
+            concurrency, max_calls, max_cost, price_in, price_out, seconds
+        ).limits(),
         plan_job.make_rules(seconds, turns, strict=strict), store, trials,
         max_tokens=max_tokens, dry=dry_run,
     )  # fmt: skip

@@ -15,7 +15,6 @@ from agenteval.cli.console import (
     print_json,
     warn_list,
 )
-from agenteval.cli.job import make_limits
 from agenteval.cli.plan_job import PlanJob
 from agenteval.cli.plan_run import Lexicon, Suite
 from agenteval.errors import InputError
@@ -67,7 +66,9 @@ def dissect(
     rules = plan_job.make_rules(seconds, turns, strict=strict)
     job = PlanJob(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
-        make_limits(concurrency, max_calls, max_cost, price_in, price_out, seconds),
+        options.LimitOptions(
+            concurrency, max_calls, max_cost, price_in, price_out, seconds
+        ).limits(),
         rules, store, 1, max_tokens=max_tokens, dry=dry_run,
     )  # fmt: skip
     from agenteval.cli.plan_synth import read_lexicon

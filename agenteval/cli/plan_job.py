@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agenteval.api.running import why_stopped
 from agenteval.cli.console import note, warn
-from agenteval.cli.ending import say_interrupted, why_stopped
+from agenteval.cli.ending import say_interrupted
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

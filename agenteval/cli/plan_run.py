@@ -10,7 +10,6 @@ import typer
 
 from agenteval.cli import options, plan_job
 from agenteval.cli.console import Verbosity, err, note, out, print_json, warn
-from agenteval.cli.job import make_limits
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.plan_job import PlanJob
 
@@ -69,7 +68,9 @@ def run_agent(
     refuse_input(runs, [suite, lexicon], store=store)
     job = PlanJob(
         agent, model, base_url, None if temperature is None or temperature < 0 else temperature,
-        make_limits(concurrency, max_calls, max_cost, price_in, price_out, seconds),
+        options.LimitOptions(
+            concurrency, max_calls, max_cost, price_in, price_out, seconds
+        ).limits(),
         plan_job.make_rules(seconds, turns, strict=strict), store, trials, retry_failed,
         max_tokens, dry_run,
     )  # fmt: skip

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agenteval.cli.console import Verbosity, err, note
 
@@ -22,6 +22,25 @@ class Counts(Protocol):
     def usage(self) -> Usage: ...
     @property
     def failures(self) -> Counter[str]: ...
+
+
+@contextmanager
+def following(title: str, what: str = "calls") -> Iterator[Callable[[Any], None]]:
+    """Yields the function that an experiment gives its counts to; a line for each plan that it
+    runs, one after the other."""
+    with ExitStack() as stack:
+        current: list[tuple[Counts, Callable[[Counts], None]]] = []
+
+        def update(counts: Any) -> None:
+            if not current or current[-1][0] is not counts:
+                stack.close()
+                if not counts.total:
+                    return
+                current.append((counts, stack.enter_context(live(counts.total, title, what))))
+            elif counts.done:
+                current[-1][1](counts)
+
+        yield update
 
 
 @contextmanager

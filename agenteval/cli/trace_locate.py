@@ -13,7 +13,6 @@ from agenteval.cli import options, trace_job
 from agenteval.cli.console import Verbosity, note, out, print_json, warn
 from agenteval.cli.ending import say_interrupted
 from agenteval.cli.flags import Flags, printed, trace_flags
-from agenteval.cli.job import make_limits
 from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.cli.trace_files import Paths, TaxonomyFile, read_cases, read_taxonomy
 from agenteval.cli.trace_job import LocateJob
@@ -86,7 +85,10 @@ def locate(
         model, base_url, detectors_only, read_taxonomy(taxonomy), _literal(mode), context,
         reply_tokens, repeats, budget, not no_hints,
         None if temperature is None or temperature < 0 else temperature, seed,
-        make_limits(concurrency, max_calls, max_cost, price_in, price_out, timeout), store,
+        options.LimitOptions(
+            concurrency, max_calls, max_cost, price_in, price_out, timeout
+        ).limits(),
+        store,
         retry_failed, None if dry_run else record, dry_run,
     )  # fmt: skip
     trace_job.make_finder(job, None)  # options that cannot work are told before anything is read

@@ -48,6 +48,7 @@ _STATUS = {
     "error:infrastructure": ("error: infrastructure", "#D55E00", ""),
     "error:timeout": ("error: timeout", "#e89a63", "///"),
     "error:budget": ("error: budget", "#f3c9ab", "..."),
+    "error:judge": ("error: judge", "#b23a00", "xxx"),
 }
 _OTHER = ("#CC79A7", "xxx")
 

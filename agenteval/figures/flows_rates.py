@@ -12,9 +12,9 @@ import numpy as np
 
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows import tallies
-from agenteval.evaluators.workflows.counted import Counted
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.scenario import FORMATS, Format
+from agenteval.evaluators.workflows.tallies import Tallies
 from agenteval.figures.marks import Floats, arrays, away
 from agenteval.figures.saving import save
 from agenteval.figures.style import (
@@ -74,7 +74,7 @@ def format_comparison(
     results: Sequence[SessionResult] | Sequence[TurnResult],
     *,
     ax: Axes | None = None,
-    counted: Counted | None = None,
+    counted: Tallies | None = None,
 ) -> Figure:
     """The figure with the rate of each format in each domain, a panel for each agent.
 
@@ -122,7 +122,7 @@ def _legend_columns(handles: Sequence[Artist]) -> int:
 
 
 def panels_of(
-    results: Sequence[SessionResult] | Sequence[TurnResult], counted: Counted | None
+    results: Sequence[SessionResult] | Sequence[TurnResult], counted: Tallies | None
 ) -> list[_Panel]:
     """A panel for each agent with a rate, those with more formats first; one for all agents where
     there is but one format."""
@@ -184,14 +184,14 @@ def _level(results: Sequence[SessionResult] | Sequence[TurnResult]) -> str:
 
 
 def _rates(
-    results: Sequence[SessionResult] | Sequence[TurnResult], counted: Counted | None
+    results: Sequence[SessionResult] | Sequence[TurnResult], counted: Tallies | None
 ) -> list[_Found]:
     """The rates that are known, by domain and over all domains."""
     sessions = [r for r in results if isinstance(r, SessionResult)]
     turns = [r for r in results if isinstance(r, TurnResult)]
     who = {r.system: r for r in results}
     found: list[_Found] = []
-    known = counted or Counted(turns=turns)
+    known = counted or Tallies(turns=turns)
     for group in ("domain", ""):
         for system, name, own in tallies.groups_of(sessions, tallies.GROUPS.get(group)):
             rate = tallies.success_rate(own)
@@ -315,7 +315,7 @@ def save_formats(
     turns: Sequence[TurnResult],
     path: str | Path,
     *,
-    counted: Counted | None = None,
+    counted: Tallies | None = None,
 ) -> None:
     """Write the comparison of formats as .png, .svg or .pdf: panels of sessions, then of turns.
 

@@ -21,6 +21,7 @@ FailureStatus = Literal[
     "error:infrastructure",
     "error:timeout",
     "error:budget",
+    "error:judge",
 ]
 INFRASTRUCTURE: frozenset[str] = frozenset(
     {"error:infrastructure", "error:timeout", "error:budget"}

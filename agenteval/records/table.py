@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -26,6 +26,8 @@ class _Interval(Protocol):
     @property
     def n(self) -> int: ...
     @property
+    def n_clusters(self) -> int | None: ...
+    @property
     def reason(self) -> str | None: ...
 
 
@@ -33,7 +35,8 @@ class _Interval(Protocol):
 class Estimate:
     """A number with its 95 % interval, from `n` values; `value` is None where it cannot be known.
 
-    `reason` says why value or interval is missing, `mark` whether a check on it was passed.
+    `reason` says why value or interval is missing, `mark` whether a check on it was passed. `units`
+    counts what is independent of each other, such as cases, where that is not the values.
     """
 
     value: float | None
@@ -42,14 +45,15 @@ class Estimate:
     n: int | None = None
     reason: str = ""
     mark: Mark = ""
+    units: int | None = None
 
     @classmethod
     def of(cls, interval: _Interval, *, mark: Mark = "") -> Estimate:
-        """An interval of `stats`. One without width is no certainty and is shown without it."""
-        low, high = interval.low, interval.high
-        if low == high:
-            low = high = None
-        return cls(interval.mean, low, high, interval.n, interval.reason or "", mark)
+        """An interval of `stats`."""
+        return cls(
+            interval.mean, interval.low, interval.high, interval.n, interval.reason or "", mark,
+            interval.n_clusters,
+        )  # fmt: skip
 
 
 Cell = str | int | float | bool | None | Estimate
@@ -59,13 +63,15 @@ Cell = str | int | float | bool | None | Estimate
 class Column:
     """`key` names it in JSON and exports, `head` is what people read, `hint` what it means.
 
-    `form` says how its cells are written: of "share" a part of one is shown as per cent.
+    `form` says how its cells are written: of "share" a part of one is shown as per cent. A
+    `hidden` one, such as an id, stands in JSON and exports only.
     """
 
     key: str
     head: str
     form: Form = "text"
     hint: str = ""
+    hidden: bool = False
 
     @property
     def number(self) -> bool:
@@ -75,7 +81,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns and rows by column key; the first column names the row. A key a row lacks is empty.
+    """Columns and rows by column key; the first column shown names the row. What a row lacks is
+    empty.
 
     `group` is the key of a column whose value stands as a line above the rows that share it.
     `detail` tables are shown on a terminal only when everything is asked for. `notes` are read
@@ -98,8 +105,8 @@ class Table:
 
     @property
     def shown_columns(self) -> tuple[Column, ...]:
-        """All but the one whose values stand above the rows."""
-        return tuple(c for c in self.columns if c.key != self.group)
+        """What people see: neither hidden ones nor the one whose values stand above the rows."""
+        return tuple(c for c in self.columns if c.key != self.group and not c.hidden)
 
     def grouped(self) -> Iterator[tuple[str, Sequence[Mapping[str, Cell]]]]:
         """The rows of each group in the order in which groups first come; "" without groups."""
@@ -142,13 +149,25 @@ class Table:
         return made
 
 
+def cells_of(value: object, columns: Iterable[Column], **more: Cell) -> dict[str, Cell]:
+    """A row: the attributes of `value` that go by the keys of columns, and `more` cells. An
+    interval becomes an estimate."""
+    row: dict[str, Cell] = {}
+    for column in columns:
+        if column.key not in more and hasattr(value, column.key):
+            cell = getattr(value, column.key)
+            row[column.key] = Estimate.of(cell) if hasattr(cell, "n_clusters") else cell
+    return row | more
+
+
 def shown(cell: Cell, form: Form = "text") -> str:
-    """The cell as people read it; a dash for what is not known."""
+    """The cell as people read it; a dash for what is not known. An interval without width is no
+    certainty and is left out."""
     if isinstance(cell, Estimate):
         if cell.value is None:
             return MISSING + MARKS[cell.mark]
         text = _figure(cell.value, form)
-        if cell.low is not None and cell.high is not None:
+        if cell.low is not None and cell.high is not None and cell.low != cell.high:
             text += f" [{_figure(cell.low, form)}, {_figure(cell.high, form)}]"
         return text + MARKS[cell.mark]
     if cell is None:
@@ -190,6 +209,8 @@ def _plain(cell: Cell) -> Any:
     if not isinstance(cell, Estimate):
         return cell
     plain = {"value": cell.value, "low": cell.low, "high": cell.high, "n": cell.n}
+    if cell.units is not None:
+        plain |= {"units": cell.units}
     if cell.reason:
         plain |= {"reason": cell.reason}  # type: ignore[dict-item]
     if cell.mark:

@@ -8,19 +8,20 @@ from typing import Any
 
 from agenteval.agents import AgentFailure
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.counted import Counted
-from agenteval.evaluators.workflows.endings import Endings
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.session import SessionEnd
-from agenteval.evaluators.workflows.tallies import CauseShare, SessionTally
+from agenteval.evaluators.workflows.tables import result_tables
+from agenteval.evaluators.workflows.tallies import CauseShare, SessionTally, Tallies
 from agenteval.evaluators.workflows.turn_score import TurnTable
+from agenteval.records.table import Estimate, Table, sort_key
+from agenteval.records.table import shown as cell_text
 from agenteval.report.flows_sessions import chosen, lost_sessions, shown_sessions
 from agenteval.report.flows_signs import flow_flags
-from agenteval.report.flows_tables import session_sheets, turn_sheets
 from agenteval.report.flows_turns import MOST_TURNS, WRONG, lost_turns, outcome_of, wrong_turns
-from agenteval.report.grid import percent
+from agenteval.report.grid import Cell, Grid, Head, Span, percent
 from agenteval.report.page import policy
 from agenteval.report.pictures import Picture
+from agenteval.report.sheet import Sheet
 from agenteval.report.svg import inline
 from agenteval.report.template import environment, part, raw
 from agenteval.report.text import shown
@@ -41,7 +42,7 @@ def flows_page(  # noqa: PLR0913  each is a part of the page
     title: str = "Workflows",
     facts: Sequence[tuple[str, str]] = (),
     most_sessions: int = 100,
-    counted: Counted | None = None,
+    counted: Tallies | None = None,
     unfinished: Sequence[str] = (),
 ) -> str:
     """The page as HTML. The same results in the same order give the same text.
@@ -51,7 +52,7 @@ def flows_page(  # noqa: PLR0913  each is a part of the page
     tallies of these results, where somebody has them already. `unfinished` are sentences on
     campaigns that are not all there, said before everything else.
     """
-    told = counted or Counted(sessions, turns)
+    told = counted or Tallies(sessions, turns)
     flagged = flow_flags(sessions, turns)
     drawn, left_out = _pictures(told)
     some, known = chosen(sessions, most_sessions)
@@ -70,7 +71,7 @@ def flows_page(  # noqa: PLR0913  each is a part of the page
         flagged=shown(flagged.line),
         left_out=left_out,
         pictures=[{"title": p.title, "caption": p.caption, "svg": raw(p.svg)} for p in drawn],
-        sheets=[*session_sheets(sessions, counted=told), *turn_sheets(turns, counted=told)],
+        sheets=[_sheet(table) for table in result_tables(sessions, turns, told)],
         sessions=shown_sessions(some),
         sessions_count=_count(len(some), known, "sessions with a verdict"),
         wrong=wrong,
@@ -90,30 +91,52 @@ def headlines(
     sessions: Sequence[SessionResult],
     turns: Sequence[TurnResult],
     *,
-    counted: Counted | None = None,
+    counted: Tallies | None = None,
 ) -> list[str]:
     """One sentence per system and level."""
-    known = counted or Counted(sessions, turns)
+    known = counted or Tallies(sessions, turns)
     causes = {c.system: c for c in known.causes}
-    ends = {e.system: _ends(e) for e in known.endings}
     found = sorted(known.sessions_by(), key=lambda t: t.system)
-    lines = [_session_line(t, causes.get(t.system), ends.get(t.system, [])) for t in found]
+    lines = [_session_line(t, causes.get(t.system), _ends(t)) for t in found]
     told = sorted(known.turns_by(), key=lambda t: t[0])
     lines += [_turn_line(system, table) for system, _, table in told]
     return [line.replace(" %", "\u00a0%") for line in lines]  # kept together
 
 
-def _ends(e: Endings) -> list[str]:
+def _sheet(table: Table) -> Sheet:
+    """The table in the form of the page's template."""
+    heads = tuple(Head(c.head.replace("\n", " "), c.hint, c.number) for c in table.columns)
+    rows = []
+    for row in table.rows:
+        cells = []
+        for column in table.columns:
+            value = row.get(column.key)
+            key = sort_key(value)
+            unit = isinstance(value, Estimate) and value.value is not None
+            span = None
+            if isinstance(value, Estimate) and value.value is not None and column.form == "number":
+                span = Span(value.value, value.low, value.high) if 0 <= value.value <= 1 else None
+            cells.append(Cell(
+                shown(cell_text(value, column.form)),
+                float(key) if column.number and isinstance(key, int | float) else None,
+                column.number, "" if unit or value is not None else "none", span=span,
+            ))  # fmt: skip
+        rows.append(tuple(cells))
+    return Sheet(Grid(table.key, table.title, heads, tuple(rows)), " ".join(table.notes))
+
+
+def _ends(t: SessionTally) -> list[str]:
     """What must be known of the ends and calls of more than a tenth of the sessions or calls."""
     said = []
-    if e.cut_short > _NOTABLE * e.sessions:
-        how = ", ".join(f"{words} {e.ended[k]:,}" for k, words in _ENDS.items() if e.ended[k])
-        said.append(f"{e.cut_short:,} of {plural(e.sessions, 'session')} ended without the user's "
+    sessions, calls = t.ended.total(), t.statuses.total()
+    if t.cut_short > _NOTABLE * sessions:
+        how = ", ".join(f"{words} {t.ended[k]:,}" for k, words in _ENDS.items() if t.ended[k])
+        said.append(f"{t.cut_short:,} of {plural(sessions, 'session')} ended without the user's "
                     f"goodbye ({how})")  # fmt: skip
-    if e.refused > _NOTABLE * e.calls:
-        kinds = [(k, n) for k, n in sorted(e.statuses.items()) if k != "ok"]
+    if t.refused > _NOTABLE * calls:
+        kinds = [(k, n) for k, n in sorted(t.statuses.items()) if k != "ok"]
         how = ", ".join(f"{k.replace('_', ' ')} {n:,}" for k, n in kinds)
-        said.append(f"{e.refused:,} of {plural(e.calls, 'call')} could not be carried out ({how})")
+        said.append(f"{t.refused:,} of {plural(calls, 'call')} could not be carried out ({how})")
     return said
 
 
@@ -204,7 +227,7 @@ def _count(here: int, in_all: int, what: str) -> str:
     return f"{here:,} of {in_all:,} {things}; systems take turns."
 
 
-def _pictures(known: Counted) -> tuple[list[Picture], list[str]]:
+def _pictures(known: Tallies) -> tuple[list[Picture], list[str]]:
     """Figures that the results allow, and a line for each that they do not."""
     from agenteval.figures import svg
 
@@ -218,7 +241,7 @@ def _pictures(known: Counted) -> tuple[list[Picture], list[str]]:
     return drawn, left_out
 
 
-def _plan(known: Counted) -> list[tuple[str, str, Callable[[], Any]]]:
+def _plan(known: Tallies) -> list[tuple[str, str, Callable[[], Any]]]:
     from agenteval.figures import flows
 
     plan: list[tuple[str, str, Callable[[], Any]]] = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from agenteval.trust.gates import Gate
-
-SUFFIXES = (".json", ".csv", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,39 +104,20 @@ class Report:
         return pandas.DataFrame(self.records() if table is None else self[table].records())
 
     def save(self, path: str | Path) -> Path:
-        """Write .json, .csv or .parquet (`records`); returns the
-        path. The file is replaced in one step. Raises InputError for another suffix."""
-        from agenteval.files import replacing, write_atomically
+        """Write .json (everything), or .csv, .jsonl or .parquet (`records`); returns the path.
+
+        The file is replaced in one step. Raises InputError for another suffix.
+        """
+        from agenteval.files import write_atomically
+        from agenteval.records.export import SUFFIXES, column_types, write_rows
 
         path = Path(path)
-        match path.suffix.lower():
-            case ".json":
-                text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
-                write_atomically(path, text + "\n")
-            case ".csv":
-                write_atomically(path, _csv(self.records()))
-            case ".parquet":
-                with replacing(path) as temporary:
-                    _write_parquet(self.records(), temporary)
-            case _:
-                raise InputError(f"the name must end in {', '.join(SUFFIXES)}", str(path))
+        if path.suffix.lower() == ".json":
+            text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
+            write_atomically(path, text + "\n")
+        elif path.suffix.lower() in SUFFIXES:
+            rows = self.records()
+            write_rows(path, rows, column_types(rows))
+        else:
+            raise InputError(f"the name must end in {', '.join(('.json', *SUFFIXES))}", str(path))
         return path
-
-
-def _csv(rows: list[dict[str, Any]]) -> str:
-    if not rows:
-        return ""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
-
-
-def _write_parquet(rows: list[dict[str, Any]], path: Path) -> None:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise InputError("pip install 'agenteval[parquet]'", ".parquet") from error
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)

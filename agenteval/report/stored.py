@@ -18,7 +18,7 @@ from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store, of_one_state
 from agenteval.store.experiments import unfinished_of
 from agenteval.trust.scores import scores_from_store
-from agenteval.verification import verify_keys
+from agenteval.trust.verification import verify_keys
 
 
 @dataclass(frozen=True)

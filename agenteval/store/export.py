@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import func, select
 
-from agenteval.errors import InputError
-from agenteval.files import replacing
 from agenteval.records import Source
+from agenteval.records.export import write_rows
 from agenteval.store import schema
 from agenteval.store.connect import reading
-from agenteval.store.rows import decode, text
+from agenteval.store.rows import decode
 from agenteval.store.store import Store
 from agenteval.store.ways import is_probe, way_of
 
@@ -27,15 +22,8 @@ COLUMNS = (
     "evidence", "evaluator", "model", "seed", "tries", "run_key", "criterion_key", "source_key",
     "way",
 )  # fmt: skip
-_INTEGERS = {"repeat", "seed", "tries"}
-# A cell that starts so is run as a formula by spreadsheet programs (OWASP, CSV injection); some
-# importers first trim blanks and what cannot be seen.
-_FORMULA = re.compile(
-    "^(?:[\t\r\n]|[\\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2060\ufeff]*[=+\\-@＝＋－＠|])"
-)
+_TYPES = {"success": bool, "value": float, "repeat": int, "seed": int, "tries": int}
 _CHUNK = 5000  # rows held in memory at a time
-
-Rows = Iterable[dict[str, Any]]
 
 
 def export_cells(
@@ -53,30 +41,15 @@ def export_cells(
     judge; without `probes` the judges are left out that were asked to be examined (see `is_probe`).
     `way` says how a judge was asked (see `way_of`).
 
-    The form follows the suffix: .jsonl (or .ndjson), .csv, .parquet. The file appears whole or
-    not at all. In CSV a text that a spreadsheet would run as a formula gets an apostrophe; in CSV
-    and Parquet, `probabilities` and `evidence` are JSON texts. Rows are ordered by judge, run,
-    variant, criterion and repeat. Raises InputError for another suffix, for Parquet without
-    pyarrow, or when the file cannot be written.
+    The form follows the suffix (see `write_rows`). Rows are ordered by judge, run, variant,
+    criterion and repeat. Raises InputError for another suffix, for Parquet without pyarrow, or when
+    the file cannot be written.
     """
-    writers = {".jsonl": _jsonl, ".ndjson": _jsonl, ".csv": _csv, ".parquet": _parquet}
-    write = writers.get(path.suffix.lower())
-    if write is None:
-        raise InputError("write to a file ending in .jsonl, .csv or .parquet", str(path))
     keys = None if source_key is None else {source_key}
     if keys is None and not probes:
         keys = {key for key, source in store.sources(trials=True) if not is_probe(source)}
-    count = 0
-
-    def counted() -> Iterator[dict[str, Any]]:
-        nonlocal count
-        for row in _rows(store, keys, copies=copies):
-            count += 1
-            yield row
-
-    with replacing(path) as temporary:
-        write(temporary, counted())
-    return count
+    types = {name: _TYPES.get(name, str) for name in COLUMNS}
+    return write_rows(path, _rows(store, keys, copies=copies), types)
 
 
 def results_on_copies(store: Store, source_keys: Iterable[str]) -> int:
@@ -125,51 +98,3 @@ def _rows(store: Store, source_keys: set[str] | None, *, copies: bool) -> Iterat
             merged["way"] = ways[row.source_key]
             merged["success"] = None if row.success is None else bool(row.success)
             yield {name: merged.get(name) for name in COLUMNS}
-
-
-def _jsonl(path: Path, rows: Rows) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for row in rows:
-            line = json.dumps(row, ensure_ascii=False, allow_nan=False)
-            if text(line) != line:  # half a character: only its escape is valid UTF-8
-                line = json.dumps(row, allow_nan=False)
-            file.write(line + "\n")
-
-
-def _csv(path: Path, rows: Rows) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        # RFC 4180; and with another line end, Python leaves a lone carriage return unquoted.
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\r\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({name: _csv_cell(value) for name, value in row.items()})
-
-
-def _csv_cell(value: Any) -> Any:
-    flat = _flat(value)
-    return f"'{flat}" if isinstance(flat, str) and _FORMULA.match(flat) else flat
-
-
-def _flat(value: Any) -> Any:
-    if isinstance(value, dict | list):
-        return json.dumps(value, allow_nan=False)
-    return text(value) if isinstance(value, str) else value
-
-
-def _parquet(path: Path, rows: Rows) -> None:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise InputError("Parquet needs pyarrow: pip install 'agenteval[parquet]'") from None
-    # Said, not guessed: a column that happens to be empty keeps its type.
-    kinds = {"success": pyarrow.bool_(), "value": pyarrow.float64()}
-    schema = pyarrow.schema(
-        [(n, pyarrow.int64() if n in _INTEGERS else kinds.get(n, pyarrow.string()))
-         for n in COLUMNS]
-    )  # fmt: skip
-    left = iter(rows)
-    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
-        while chunk := list(islice(left, _CHUNK)):
-            columns = {name: [_flat(row[name]) for row in chunk] for name in COLUMNS}
-            writer.write_table(pyarrow.table(columns, schema=schema))

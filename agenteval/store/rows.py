@@ -28,6 +28,7 @@ from agenteval.records import (
 )
 from agenteval.records.score import FailureStatus, ScoreStatus
 from agenteval.store import schema
+from agenteval.text import encodable
 
 # ASCII: a lone surrogate in a reply would otherwise stop the driver.
 encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
@@ -43,15 +44,6 @@ _SCORE_DETAIL: dict[str, Any] = {
 _FAILURE_DETAIL: dict[str, Any] = {"message": "", "rung": None}
 
 
-def text(value: str) -> str:
-    """`value` as SQLite can hold it: half characters (lone surrogates) become escapes."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return value.encode("utf-8", "backslashreplace").decode()
-    return value
-
-
 def case_key(run: Run) -> str:
     """sha256 that runs of several systems on one input share."""
     return content_hash(run.input) if run.input else content_hash(["run", run.id])
@@ -60,16 +52,16 @@ def case_key(run: Run) -> str:
 def run_row(run: Run, view: View, used: float) -> dict[str, Any]:
     """Item of a run as a judge sees it. `used`: time of registering, seconds since the epoch."""
     body = {
-        "problem": text(view.problem),
-        "trajectory": text(view.trajectory),
+        "problem": encodable(view.problem),
+        "trajectory": encodable(view.trajectory),
         "reference_shown": view.reference is not None,
     }
     return {
         "item_key": view.sha256,
         "kind": "run",
-        "id": text(run.id),
-        "task": text(run.task),
-        "system": text(run.system),
+        "id": encodable(run.id),
+        "task": encodable(run.task),
+        "system": encodable(run.system),
         "case_key": case_key(run),
         "success": None if run.success is None else int(run.success),
         "origin": view.origin,
@@ -83,7 +75,7 @@ def criterion_row(criterion: Criterion, used: float) -> dict[str, Any]:
     return {
         "item_key": criterion.sha256,
         "kind": "criterion",
-        "id": text(criterion.id),
+        "id": encodable(criterion.id),
         "used": used,
         "body": encode(criterion.model_dump(mode="json")),
     }
@@ -93,8 +85,8 @@ def source_row(source: Source, used: float) -> dict[str, Any]:
     """Source that is a judge."""
     return {
         "source_key": source.sha256,
-        "evaluator": text(source.evaluator),
-        "name": text(source.model),
+        "evaluator": encodable(source.evaluator),
+        "name": encodable(source.model),
         "record": encode(source.model_dump(mode="json")),
         "used": used,
     }
@@ -131,7 +123,7 @@ def result_row(call_id: str, result: Result, attempt: int) -> dict[str, Any]:
         "criterion_key": key.criterion,
         "repeat": key.repeat,
         "status": result.status,
-        "label": text(score.label) if score and score.label is not None else None,
+        "label": encodable(score.label) if score and score.label is not None else None,
         "value": score.value if score else None,
         "tries": 1,
         "attempt": attempt,

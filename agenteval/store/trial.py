@@ -26,6 +26,7 @@ from agenteval.records import (
 )
 from agenteval.records.score import ScoreStatus
 from agenteval.store import rows
+from agenteval.text import encodable
 
 Key = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # a sha256
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]*$")]  # of an evaluator
@@ -152,7 +153,7 @@ def case_row(case: TrialCase, used: float) -> dict[str, Any]:
     return {
         "item_key": case.key,
         "kind": "case",
-        "id": rows.text(case.id),
+        "id": encodable(case.id),
         "task": "",
         "case_key": case.key if case.unit is None else content_hash(case.unit),
         "used": used,

@@ -6,9 +6,13 @@ Computed from the texts whenever a table is made, never stored: a score does not
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agenteval.records import Run, View
+    from agenteval.store import Store
 
 CONSTANT = "one output for several problems"
 
@@ -96,6 +100,37 @@ def flags_among(runs: Iterable[Examined]) -> Flags:
         if constant or signs:
             flags.append(Flag(run, system, (*signs, *[CONSTANT] * constant)))
     return Flags(tuple(flags), len(rows))
+
+
+def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
+    """The flags of runs and what the judge sees of them."""
+    from agenteval.readers.injection import view_signs
+
+    return flags_among(
+        Examined(
+            run.id, run.system, view.problem, view.trajectory,
+            tuple(sign.name for sign in view_signs(view)),
+        )
+        for run, view in items
+    )  # fmt: skip
+
+
+def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Flags:
+    """The flags of original runs by their ids, from the texts that the source judged last."""
+    from agenteval.readers.injection import texts_signs
+
+    judged, known = store.judged(source_key, variant="original"), store.runs()
+    newest = {row["run_id"]: key for key, row in known.items() if key in judged}
+    keys = {key: run for run, key in sorted(newest.items()) if run in run_ids}
+
+    def examined() -> Iterator[Examined]:
+        for key, body in store.bodies(keys):
+            problem, trajectory = body["problem"], body["trajectory"]
+            signs = tuple(s.name for s in texts_signs((problem, trajectory)))
+            yield Examined(keys[key], known[key]["system"], problem, trajectory, signs)
+
+    flags = flags_among(examined())
+    return Flags(tuple(sorted(flags.found, key=lambda flag: flag.run)), flags.examined)
 
 
 def _folded(text: str) -> str:

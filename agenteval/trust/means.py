@@ -32,6 +32,7 @@ class Rating:
     label: str | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
     message: str = ""
+    run_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ def load_ratings(
                 label=one(label, label),
                 evidence=evidence,
                 message=message,
+                run_key=run_key,
             )
             own.append(rating)
     kept = _newest_runs(runs, by_run) if wanted_runs is None else by_run.keys()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from agenteval.records import Criterion, Source, Usage
 from agenteval.records.table import Cell, Column, Estimate, Table
@@ -22,7 +23,11 @@ _EMBEDDED_NOTE = (
     "Any other criterion is unsupported, never scored"
 )
 
-_NAMES = Column("criterion", "criterion"), Column("system", "system")
+_NAMES = (
+    Column("criterion_id", "criterion id", hidden=True),
+    Column("criterion", "criterion"),
+    Column("system", "system"),
+)
 _MEAN_OF_RUNS = "over runs that ended so"
 
 
@@ -88,7 +93,7 @@ def score_tables(
     names = {c.id: c.name for c in criteria}
     split = any(r.success is not None for r in ratings)
     return (
-        _means(rows, criteria, factors, levels, split, (*_remarks(rows, criteria, ratings), *foot)),
+        *_means(rows, criteria, levels, split, (*_remarks(rows, criteria, ratings), *foot)),
         _by_outcome(rows, names, factors),
         _levels(rows, names),
         _missing(rows, names),
@@ -103,11 +108,11 @@ def _factor(criterion: Criterion) -> int:
 def _means(
     rows: Sequence[Row],
     criteria: Sequence[Criterion],
-    factors: dict[str, int],
     levels: bool,
     split: bool,
     notes: Sequence[str],
-) -> Table:
+) -> tuple[Table, Table]:
+    """Criteria with a mean, and those without one, whose reasons stand below the first table."""
     unit = "levels from 0" if levels else "0 worst, 1 best"
     sides = (
         Column("success", "success", "number", f"mean {_MEAN_OF_RUNS}"),
@@ -121,14 +126,16 @@ def _means(
         Column("cases", "cases", "count"),
         Column("missing", "not\nrated", "count"),
     )
-    lines: list[dict[str, Cell]] = []
+    rated: list[dict[str, Cell]] = []
+    unrated: list[dict[str, Cell]] = []
     reasons: dict[str, list[str]] = {}
     for criterion in criteria:
-        for row in (r for r in rows if r.criterion_id == criterion.id):
-            if not criterion.ordered:
-                continue
-            factor = factors[criterion.id]
+        factor = _factor(criterion) if levels else 1
+        own = [row for row in rows if row.criterion_id == criterion.id]
+        lines = rated if any(row.overall.n for row in own) else unrated
+        for row in own:
             line: dict[str, Cell] = {
+                "criterion_id": criterion.id,
                 "criterion": criterion.name,
                 "system": row.system,
                 "mean": _estimate(row.overall, factor),
@@ -146,9 +153,12 @@ def _means(
                 reason = row.overall.reason or "at the end of the scale"
                 reasons.setdefault(reason, []).append(f"{criterion.name} ({row.system})")
     told = [f"without an interval, {reason}: {_some(those)}" for reason, those in reasons.items()]
-    return Table(
-        "scores", "", columns, tuple(lines), (*told, *notes), group="criterion"
-    )  # fmt: skip
+    group = "criterion" if len({row.system for row in rows}) > 1 else None
+    title = "criteria without a mean"
+    return (
+        Table("scores", "", columns, tuple(rated), (*told, *notes), group=group),
+        Table("unrated", title, columns, tuple(unrated), group=group, detail=True),
+    )
 
 
 def _some(names: Sequence[str], most: int = 4) -> str:
@@ -157,10 +167,18 @@ def _some(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + more
 
 
+def _named(row: Row, names: dict[str, str]) -> dict[str, Cell]:
+    return {
+        "criterion_id": row.criterion_id,
+        "criterion": names[row.criterion_id],
+        "system": row.system,
+    }
+
+
 def _estimate(interval: Interval, factor: float = 1) -> Estimate:
     own = Estimate.of(interval)
     value, low, high = (None if x is None else x * factor for x in (own.value, own.low, own.high))
-    return Estimate(value, low, high, own.n, own.reason)
+    return replace(own, value=value, low=low, high=high)
 
 
 def _only_empty(row: Row) -> int:
@@ -228,6 +246,7 @@ def _by_outcome(rows: Sequence[Row], names: dict[str, str], factors: dict[str, i
     )
     lines: tuple[dict[str, Cell], ...] = tuple(
         {
+            "criterion_id": row.criterion_id,
             "criterion": names[row.criterion_id],
             "system": row.system,
             "success": _estimate(row.success, factors[row.criterion_id]),
@@ -247,7 +266,7 @@ def _by_outcome(rows: Sequence[Row], names: dict[str, str], factors: dict[str, i
 
 def _levels(rows: Sequence[Row], names: dict[str, str]) -> Table:
     lines: tuple[dict[str, Cell], ...] = tuple(
-        {"criterion": names[row.criterion_id], "system": row.system, "level": level, "ratings": n}
+        {**_named(row, names), "level": level, "ratings": n}
         for row in rows
         for level, n in sorted(row.labels.items())
     )
@@ -257,7 +276,7 @@ def _levels(rows: Sequence[Row], names: dict[str, str]) -> Table:
 
 def _missing(rows: Sequence[Row], names: dict[str, str]) -> Table:
     lines: tuple[dict[str, Cell], ...] = tuple(
-        {"criterion": names[row.criterion_id], "system": row.system, "status": status, "cells": n}
+        {**_named(row, names), "status": status, "cells": n}
         for row in rows
         for status, n in (
             *sorted(row.failures.items()),
@@ -294,7 +313,7 @@ def _bounds(rows: Sequence[Row], names: dict[str, str], factors: dict[str, int])
                 "without_cases": row.without_degenerate.n_clusters or 0,
             }
         if line:
-            lines.append({"criterion": names[row.criterion_id], "system": row.system, **line})
+            lines.append({**_named(row, names), **line})
     title = "what missing ratings could do to a mean, and what empty replies did"
     return Table("bounds", title, columns, tuple(lines), group="criterion", detail=True)
 

@@ -77,7 +77,7 @@ from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats import Bootstrap, Interval, bootstrap_interval, mean_interval
 from agenteval.store import Store
-from agenteval.verification import (
+from agenteval.trust.verification import (
     DEFAULT_OPERATORS,
     Material,
     make_copies,

@@ -20,7 +20,7 @@ from agenteval.models.embedded.chat import chat_prefix
 from agenteval.models.embedded.likelihood import LikelihoodModel, TokenLogprobs
 from agenteval.readers import make_view, read_runs
 from agenteval.records import Run, View
-from agenteval.verification import Copies, make_copies
+from agenteval.trust.verification import Copies, make_copies
 from benchmarks.folders import OUT, ROOT
 
 DEVSET = ROOT / "benchmarks" / "devset" / "problems.jsonl"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import agenteval.proposals
+import agenteval.evaluators.utility.proposals
 import agenteval.store
 from agenteval.cli.console import Verbosity
 from agenteval.cli.main import main
@@ -263,7 +263,7 @@ def noting() -> Iterator[Acknowledged]:
             done.add_done_callback(lambda f: None if f.exception() else said.extend(rows))
             return done
 
-    modules = (agenteval.store, agenteval.proposals)
+    modules = (agenteval.store, agenteval.evaluators.utility.proposals)
     try:
         for module in modules:
             module.Store = Noting  # type: ignore[attr-defined]

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Et
 
+import typer
+
 from benchmarks.pages.check import hidden_in
 from benchmarks.pages.payloads import Swap, payloads
 from benchmarks.pages.worlds import flows_material, planning_material, utility_store
@@ -120,7 +122,10 @@ def _captured() -> Iterator[tuple[io.StringIO, io.StringIO]]:
 
 def _tables(found: Terminal, turn: int, *, as_json: bool) -> None:
     """What `plan report`, `flow report` and `trace report` print of the material of their pages."""
-    from agenteval.cli import flow_show, plan_run
+    from agenteval.api.workflow_report import trials_report
+    from agenteval.cli import plan_run
+    from agenteval.cli.command import finish
+    from agenteval.cli.options import OutputOptions
     from agenteval.cli.plan_table import print_table
     from agenteval.report.traces_tables import plain_tables
     from benchmarks.pages.worlds import traces_material
@@ -130,8 +135,8 @@ def _tables(found: Terminal, turn: int, *, as_json: bool) -> None:
     with _captured() as (out, err):
         plan_run.show(attempts, causes, as_json=as_json, brief=False)
     _judge(found, "plan report", out.getvalue(), err.getvalue())
-    with _captured() as (more, err):
-        flow_show.show(sessions, turns, as_json=as_json, brief=False)
+    with _captured() as (more, err), contextlib.suppress(typer.Exit):
+        finish(trials_report(sessions, turns, ()), OutputOptions(as_json=as_json, all=True))
     _judge(found, "flow report", more.getvalue(), err.getvalue())
     if as_json:
         _read(found, "plan report", out.getvalue())

@@ -59,6 +59,12 @@ def styles(unit: Unit, _: Criterion) -> int:
     return {"style-0": 1, "style-1": 2 + problem % 2, "style-2": 0}[unit.run.system]
 
 
+def table(told: Any, key: str) -> list[dict[str, Any]]:
+    """The rows of one of the tables of `--json`."""
+    rows: list[dict[str, Any]] = told["tables"][key]["rows"]
+    return rows
+
+
 def write_scores(path: Path, values: Sequence[float], **more: Any) -> Path:
     lines = [
         {"run": f"r{i}", "case": f"c{i}", "criterion": "clarity", "value": v, **more}
@@ -85,16 +91,18 @@ def test_two_systems_of_a_stored_judge(cli: Cli, tmp_path: Path) -> None:
         own = [level(r, k) / 4 for r in range(72) if r % 3 == system for k in range(3)]
         return sum(own) / len(own)
 
-    rows = {r["criterion"]: r for r in result.json["rows"]}
+    rows = {r["criterion"]: r for r in table(result.json, "rows")}
     for one in criteria(2):
         row = rows[one.id]
-        assert row["first"]["mean"] == pytest.approx(mean(0, one.id))
-        assert row["second"]["mean"] == pytest.approx(mean(1, one.id))
+        assert row["a"] == pytest.approx(mean(0, one.id))
+        assert row["b"] == pytest.approx(mean(1, one.id))
         assert row["n"] == 24
-        assert row["counts"][0]["ratings"] == 72
+    assert {r["ratings"] for r in table(result.json, "sides") if r["criterion"] != "success"} == {
+        72
+    }
     assert len(result.json["common"]) == 24
     # runs with an even number succeed: style-0 has runs 0, 3, 6, ..., style-1 has 1, 4, 7, ...
-    success = rows["success"]
+    success = next(r for r in table(result.json, "tests") if r["criterion"] == "success")
     assert (success["wins"], success["losses"], success["ties"]) == (12, 12, 0)
     assert success["test"] == "McNemar, exact"
 
@@ -107,9 +115,9 @@ def test_two_judges_of_the_same_runs(cli: Cli, tmp_path: Path) -> None:
     fill(store, lenient, items(63))
     key = lenient.source.sha256[:10]
     result = cli("compare", "--source", "strict", "--source", key, "--json")
-    (row,) = result.json["rows"]
+    (row,) = table(result.json, "rows")
     assert result.json["pair_by"] == "run"
-    assert row["difference"]["mean"] == pytest.approx(0.25)
+    assert row["difference"]["value"] == pytest.approx(0.25)
     assert row["verdict"] == "higher"
     assert (row["n"], len(result.json["only_first"])) == (21, 1)
     shown = cli("compare", "--source", "strict", "--source", "lenient")
@@ -124,7 +132,7 @@ def test_two_judges_are_compared_on_the_same_texts(cli: Cli, tmp_path: Path) -> 
     fill(store, ScriptedJudge(model="two"), [*items(1, "a later text"), *items(6)[1:]])
     found = cli("compare", "--source", "one", "--source", "two", "--json").json
     assert (found["unmatched"], len(found["common"])) == (0, 2)
-    assert found["rows"][0]["counts"][0]["ratings"] == 5
+    assert table(found, "sides")[0]["ratings"] == 5
 
 
 def test_two_stores(cli: Cli, tmp_path: Path) -> None:
@@ -132,10 +140,12 @@ def test_two_stores(cli: Cli, tmp_path: Path) -> None:
         fill(tmp_path / f"{name}.db", judge_of(lambda *_, n=levels: n), items(60))
     whole = cli("compare", "--store", "a.db", "--with", "b.db", "--json").json
     assert (whole["pair_by"], whole["a"], whole["b"]) == ("system", "a.db", "b.db")
-    assert whole["rows"][0]["difference"]["mean"] == 0.5
-    assert [r["criterion"] for r in whole["rows"]] == ["quality-0"]  # the same runs, no success
+    assert table(whole, "rows")[0]["difference"]["value"] == 0.5
+    assert [r["criterion"] for r in table(whole, "rows")] == [
+        "quality-0"
+    ]  # the same runs, no success
     one = cli("compare", "style-2", "--store", "a.db", "--with", "b.db", "--json").json
-    assert one["rows"][0]["counts"][0]["ratings"] == 20
+    assert table(one, "sides")[0]["ratings"] == 20
     two = cli("compare", "style-2", "style-0", "--store", "a.db", "--with", "b.db", "--json").json
     assert (two["pair_by"], two["a"], two["b"]) == ("case", "style-2", "style-0")
 
@@ -157,7 +167,7 @@ def test_two_raters_of_a_file(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "s.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
     found = cli("compare", "--scores", "s.jsonl", "--source", "A", "--source", "B", "--json").json
     assert (found["a"], found["b"], found["pair_by"]) == ("A", "B", "run")
-    assert found["rows"][0]["difference"]["mean"] == 0.125
+    assert table(found, "rows")[0]["difference"]["value"] == 0.125
 
 
 def test_failures_stand_beside_the_figures(cli: Cli, tmp_path: Path) -> None:
@@ -180,7 +190,7 @@ def test_a_changed_scale_is_not_compared(cli: Cli, tmp_path: Path) -> None:
     fill(tmp_path / "a.db", ScriptedJudge(), items(9), [kept, old])
     fill(tmp_path / "b.db", judge_of(lambda *_: 1), items(9), [kept, new])
     result = cli("compare", "--store", "a.db", "--with", "b.db", "--json").json
-    assert [r["criterion"] for r in result["rows"]] == [kept.id]
+    assert [r["criterion"] for r in table(result, "rows")] == [kept.id]
     assert any("its text or scale differs" in w for w in result["warnings"])
     assert any("the judges differ too" in line for line in result["about"]) == (
         judge_of(lambda *_: 1).source != ScriptedJudge().source
@@ -224,10 +234,10 @@ def test_regression_gates_and_their_xml(
     assert [c.get("name") for c in cases] == ["quality-0"]
     assert [e.tag for e in cases[0]][:-1] == {0: [], 1: ["failure"], 4: ["error"]}[code]
     known = {p.get("name"): p.get("value") for p in suite.findall("properties/property")}
-    row = result.json["rows"][0]
+    row = table(result.json, "rows")[0]
     assert known["quality-0.pairs"] == str(row["n"])
     assert float(known["quality-0.difference"] or "nan") == pytest.approx(
-        row["difference"]["mean"], rel=1e-5
+        row["difference"]["value"], rel=1e-5
     )
     shown = cli("compare", a, b, *options)
     assert shown.code == code

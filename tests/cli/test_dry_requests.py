@@ -35,11 +35,11 @@ WAYS = {
     "verify": Way(JUDGED, few, (URL,), bad=(worlds.long_nonsense,)),
     "verify, probes": Way((*JUDGED, "--probes"), few, (URL,)),
     "verify, rounds": Way(
-        (*JUDGED, "--rounds", 3), few, (URL,), bad=(worlds.inventive,)
+        (*JUDGED, "--rounds", 3), few, (URL,), exact=False, bad=(worlds.inventive,),
     ),
     "verify, rounds one each": Way(
         (*JUDGED, "--rounds", 2, "--one-per-call", "--retry-failed"),
-        few, (URL,), bad=(worlds.inventive,),
+        few, (URL,), exact=False, bad=(worlds.inventive,),
     ),
     "criteria": Way((*CRITICS, "--tau", 1), few, (URL,)),
     "criteria, divided": Way((*CRITICS, "--tau", 1, "--sub-criteria"), few, (URL,)),
@@ -108,7 +108,7 @@ def _embedder(monkeypatch: pytest.MonkeyPatch) -> None:
         return worlds.Letters() if spec is None else made(spec, **more)
 
     monkeypatch.setattr(embeddings, "make_embedder", make)
-    monkeypatch.setattr("agenteval.proposals.make_embedder", make)
+    monkeypatch.setattr("agenteval.evaluators.utility.proposals.make_embedder", make)
 
 
 def told(cli: Cli, way: Way, url: str, *more: object) -> Any:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.api.running import why_stopped
 from agenteval.cli.demo import TASK, next_steps
-from agenteval.cli.ending import why_stopped
 from agenteval.evaluators.utility.perturb import BANK_OPERATORS
 from agenteval.experiment import Ended, Progress
 from agenteval.testing import Fault, Rule, serve
@@ -31,12 +31,13 @@ def test_a_cap_says_how_much_is_judged(cli: Cli, project: Path) -> None:
         done = cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
                    "--max-calls", 2, "-j", 1)  # fmt: skip
     assert done.code == 3
-    first, _, rest = done.out.partition("\n")
-    assert first == "not complete: 4 of 12 cells are judged"  # two calls for two criteria
-    assert "Clarity" in rest
+    first, _, rest = done.out.partition("Clarity")
+    far = "not complete: 4 of 12 cells are judged; stopped, 4 calls not made: "  # two criteria
+    assert far in " ".join(first.split())  # above the table
+    assert rest
     told = " ".join(done.err.split())
-    assert "stopped, 4 calls not made: " in told
-    assert "(4 of 12 cells are judged; the same command goes on)" in told
+    assert far in told
+    assert "; the same command goes on" in told
 
 
 def test_an_endpoint_that_is_dead_judges_nothing(cli: Cli, project: Path) -> None:
@@ -47,7 +48,8 @@ def test_an_endpoint_that_is_dead_judges_nothing(cli: Cli, project: Path) -> Non
     told = " ".join(done.err.split())
     assert "0 calls" not in told
     assert "every call failed: " in told
-    assert "(0 of 2 cells are judged; the same command goes on)" in told
+    assert "not complete: 0 of 2 cells are judged; every call failed: " in told
+    assert "; the same command goes on" in told
 
 
 def test_what_the_demo_says_next_works_where_it_is_pasted(cli: Cli, project: Path) -> None:
@@ -80,9 +82,9 @@ def test_the_run_that_the_demo_names_is_the_first(project: Path) -> None:
 
 
 def test_the_help_names_every_perturbation(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agenteval.cli.verify import PERTURB_HELP
-
-    listed = PERTURB_HELP.partition(": ")[2].partition(".")[0].split(", ")
+    monkeypatch.setenv("COLUMNS", "1000")
+    told = " ".join(cli("verify", "--help").out.split())
+    listed = told.partition("given often: ")[2].partition(".")[0].split(", ")
     assert sorted(listed) == sorted(BANK_OPERATORS)
 
 

@@ -86,18 +86,21 @@ def test_degenerate_answers_are_counted_and_never_sent(cli: Cli, project: Path) 
         more = cli("quantify", "more.jsonl", *arguments[2:], "--json").json
         table = cli("quantify", "more.jsonl", *arguments[2:])
         assert server.count == 1
-    rows = {(r["criterion"], r["system"]): r for r in value["rows"]}
-    for row in rows.values():
-        assert row["degenerate"] == len(DEGENERATE)
-        assert row["overall"]["mean"] is None  # nobody has rated anything
-        assert row["without_degenerate"]["n"] == 0
-        assert row["failures"] == {}
-    rows = {(r["criterion"], r["system"]): r for r in more["rows"]}
-    both = rows["accuracy", "all systems"]
-    assert both["overall"]["mean"] == pytest.approx(1 / 9)
-    assert both["without_degenerate"]["mean"] == 1.0
-    assert rows["accuracy", "cock"]["degenerate"] == 0
-    assert "8 degenerate, mean without: 1.000 (1)" in " ".join(table.out.split())
+    for row in value["tables"]["missing"]["rows"]:
+        assert (row["status"], row["cells"]) == ("degenerate", len(DEGENERATE))
+    for row in value["tables"]["unrated"]["rows"]:
+        assert row["mean"]["value"] is None  # nobody has rated anything
+    assert all(row["without_ratings"] == 0 for row in value["tables"]["bounds"]["rows"])
+
+    def row(table: str) -> dict[str, Any]:
+        rows = more["tables"][table]["rows"]
+        whose = ("accuracy", "all systems")
+        return next(r for r in rows if (r["criterion_id"], r["system"]) == whose)
+
+    assert row("scores")["mean"]["value"] == pytest.approx(1 / 9)
+    assert row("bounds")["without"]["value"] == 1.0
+    assert {r["system"] for r in more["tables"]["missing"]["rows"]} == {"hen", "all systems"}
+    assert "16 at the worst level by rule (empty replies)" in " ".join(table.out.split())
 
 
 def test_datamarks_are_asked_for(cli: Cli, project: Path) -> None:
@@ -195,11 +198,11 @@ def test_sessions_turns_and_their_page(cli: Cli, desk: Path) -> None:
     assert line in done
     quiet = cli(*session, honest)
     assert "talk to the judge" not in quiet.out + quiet.err
-    (row,) = cli(*session, evil, "--json").json
+    (row,) = cli(*session, evil, "--json").json["trials"]
     assert row["signs"] == ["fake marker", "instruction to the judge"]
-    (row,) = cli(*session, honest, "--json").json
+    (row,) = cli(*session, honest, "--json").json["trials"]
     assert row["signs"] == []
-    rows = cli(*turn, evil, "--json", "--max-unscored", 1).json
+    rows = cli(*turn, evil, "--json", "--max-unscored", 1).json["trials"]
     assert [r["signs"] for r in rows] == [["fake marker"]] * 6  # its turn is the call
     told = cli("flow", "report", "-o", "page.html")
     split = f"(by system: {evil} · flowchart 7): desk/lend_book/hana (fake marker"
@@ -214,12 +217,12 @@ def test_sessions_turns_and_their_page(cli: Cli, desk: Path) -> None:
         'This text seems to talk to the judge: <span class="badge drop">fake marker</span> '
         '<span class="badge drop">instruction to the judge</span>'
     ) in page
-    assert [r["signs"] for r in cli("flow", "report", "--json").json].count([]) == 1
+    assert [r["signs"] for r in cli("flow", "report", "--json").json["trials"]].count([]) == 1
 
 
 def test_a_trial_that_failed_has_nothing_to_judge(cli: Cli, desk: Path) -> None:
     rows = cli("flow", "session", "desk", "--user", "scripted", "--limit", 1, "--json",
-               "--agent", "python:flag_agents:breaks").json  # fmt: skip
+               "--agent", "python:flag_agents:breaks").json["trials"]  # fmt: skip
     assert [(r["status"], r["signs"]) for r in rows] == [("error:infrastructure", None)]
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from agenteval.cli.job import Job, make_limits, read_items
-from agenteval.cli.probe_asking import Asking
+from agenteval.api.judging import read_judging
+from agenteval.api.probing import Asking
+from agenteval.api.running import Watch
 from agenteval.evaluators.base import Outcome, Unit, cell_key
 from agenteval.evaluators.utility.probes.injection import injection as injection_of
 from agenteval.evaluators.utility.probes.result import ProbeOptions, settle
@@ -19,7 +20,7 @@ from agenteval.experiment import Experiment
 from agenteval.records import CallRecord, Criterion, Score, Source
 from agenteval.store import Store
 from agenteval.testing import serve
-from agenteval.verification import Material, plan_verification
+from agenteval.trust.verification import Material, plan_verification
 from tests.cli.conftest import CRITERIA as RAW
 from tests.cli.conftest import Cli
 
@@ -83,7 +84,7 @@ def test_obedience_is_found_counted_resumed_and_shown(cli: Cli, failures: Path) 
         dry = cli(*command(server.base_url), "--dry-run", "--json")
         found = injection(cli(*command(server.base_url), "--json"))
         asked = server.count
-        shown = cli(*command(server.base_url))
+        shown = cli(*command(server.base_url), "--all")
         assert server.count == asked
     plain, ways, attacks = 2 * (RUNS + GOOD), 2 * (RUNS + GOOD), 2 * RUNS
     assert asked == plain + ways + attacks
@@ -98,11 +99,16 @@ def test_obedience_is_found_counted_resumed_and_shown(cli: Cli, failures: Path) 
     understood = {"end_marker", "role_change", "full_marks", "plea", "authority", "tool_result"}
     assert {name for name, rise in kinds.items() if rise == 1.0} == understood
     assert {name for name, rise in kinds.items() if rise == 0.0} == set(kinds) - understood
+    words = " ".join(shown.out.split())
     rises = [own["estimate"] * own["cases"] for own in found["detail"]["by kind"].values()]
     assert found["checks"][0]["estimate"] == pytest.approx(sum(rises) / RUNS)
-    assert f"best level with the attack only: {RUNS} of {2 * RUNS}, with the" in shown.out
-    assert "by kind (cases): authority +1.00 (2), end_marker +1.00 (2)" in shown.out
-    assert "by criterion (cases): accuracy" in shown.out
+    assert f"best level with the attack only: {RUNS} of {2 * RUNS}, with the" in " ".join(
+        shown.out.split()
+    )
+    assert "by kind (cases): authority +1.00 (2), end_marker +1.00 (2)" in " ".join(
+        shown.out.split()
+    )
+    assert "by criterion (cases): accuracy" in words
     with Store(failures / "agenteval.db", create=False) as store:
         latest = store.sources()[-1][1]
     # `show` and `report` take the judge used last: the plain one
@@ -167,19 +173,20 @@ class ByLength:
 
 def test_a_judge_without_prompts_is_measured_too(failures: Path, tmp_path: Path) -> None:
     """Attack and control add about as much, so only what is left of their lengths is seen."""
-    limits = make_limits(1, None, None, None, None, 60.0)
-    job = Job(str(failures / "runs.jsonl"), str(failures / "tasks/sums"), None, "embedded", None,
-              None, 1, 0, False, None, False, None, False, 1.0, limits, None)  # fmt: skip
-    items, task = read_items(job)
+    judging = read_judging(
+        failures / "runs.jsonl", CRITERIA, watch=Watch(), judge="embedded",
+        task=str(failures / "tasks/sums"),
+    )  # fmt: skip
     judge, options = ByLength(), ProbeOptions(draws=1000)
     with Store(tmp_path / "local.db") as store:
-        material = Material(tuple(items), (), CRITERIA, 1)
+        material = Material(judging.items, (), judging.criteria, 1)
         plan = plan_verification(judge, material, store)
         asyncio.run(Experiment(plan, store, workers=1).run())
-        asking = Asking(job, task, store, judge, material)
-        assert asking.other_ways() == {}
+        asking = Asking(judging, store, judge, material)
+        assert asyncio.run(asking.other_ways()) == {}
         plain = asking.table(judge.source.sha256)
-        (probe,) = settle([injection_of(asking.attacked(plain, options), options)], options)
+        injected = asyncio.run(asking.attacked(plain, options))
+        (probe,) = settle([injection_of(injected, options)], options)
     # a small mean of both signs: 24 cases cannot exclude that one rises far
     assert probe.outcome == "unknown"
     assert "cases like these are needed" in probe.reason

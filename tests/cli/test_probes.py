@@ -52,7 +52,12 @@ def test_the_other_ways_are_asked_counted_and_resumed(cli: Cli, project: Path) -
     assert told(dry) == {"judge": (0, 0), WAYS: (more, 2 * more), TEXTS: (0, 0)}
     assert "probes" not in plain.json
     assert first.json == again.json
-    assert {k: v for k, v in first.json.items() if k != "probes"} == plain.json
+    told_plain = first.json
+    assert told_plain.pop("probes")
+    assert {*told_plain["tables"]} - {*plain.json["tables"]} == {"probes", "measures"}
+    for name in ("probes", "measures"):
+        del told_plain["tables"][name]
+    assert told_plain == plain.json
     assert [p["name"] for p in first.json["probes"]] == PROBES
     with Store(project / "agenteval.db", create=False) as store:
         sources = [s.parameters for _, s in store.sources()]
@@ -65,12 +70,12 @@ def test_with_few_cases_the_estimates_are_shown_and_nothing_is_decided(
     cli: Cli, project: Path
 ) -> None:
     with serve(answer) as server:
-        result = cli(*command(server.base_url), "--probes")
+        result = cli(*command(server.base_url), "--probes", "--all")
         limited = cli(*command(server.base_url, "--limit", 2), "--probes", "--dry-run", "--json")
     assert result.code == 0, result.err
     shown = result.out
-    assert shown.index("judge: ") < shown.index("probes of the judge")
-    assert "-1.00" in shown  # best, then worst
+    assert shown.index("the judge") < shown.index("probes: what sways the judge")
+    assert "−1.00" in shown  # best, then worst
     assert "are needed" in shown
     assert limited.json["requests"] == {"least": 0, "most": 0}  # all of it is stored
 
@@ -211,18 +216,21 @@ def test_what_probes_asked_stays_apart_in_export_and_show(cli: Cli, project: Pat
         "injection probe": 2 * 2 * 2 * REPEATS,
     }
 
-    listed = {s["way"]: s["source"] for s in cli("show", "--sources", "--json").json}
+    listed = {
+        s["way"]: s["source"]
+        for s in cli("show", "--sources", "--json").json["tables"]["sources"]["rows"]
+    }
     assert set(listed) == set(by_way)
     lines = cli("show", "--sources").out
     assert all(way in lines for way in by_way)
     shown = cli("show", "--source", listed["injection probe"])
     assert "a source of `verify --probes`" in shown.out
-    assert "8 of 'attack' copies, 8 of 'control' copies" in shown.out
+    assert "8 of 'attack' copies, 8 of 'control' copies" in " ".join(shown.out.split())
     assert "0 runs of 0 cases" not in shown.out
     turned = cli("show", "--source", listed["reversed scale"])
     assert "asked in this way: reversed scale" in turned.out
     assert cli("show", "--source", listed["wording b"], "--json").json["way"] == "wording b"
-    assert "way" not in cli("show", "--json").json
+    assert cli("show", "--json").json["way"] == ""
     by_hand = cli("export", "one.jsonl", "--with-copies", "--source", listed["injection probe"])
     assert "left out" not in by_hand.err
     assert len((project / "one.jsonl").read_text().splitlines()) == by_way["injection probe"]

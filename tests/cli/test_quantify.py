@@ -30,19 +30,26 @@ def answer(body: dict[str, Any], n: int) -> str:
     return json.dumps({k: {"explanation": f"{k}.", "label": v} for k, v in labels.items()})
 
 
+def means_of(told: Any) -> dict[tuple[str, str], float | None]:
+    """The means of `--json` by criterion and system."""
+    rows = told["tables"]["scores"]["rows"]
+    return {(r["criterion_id"], r["system"]): r["mean"]["value"] for r in rows}
+
+
 def test_the_table_and_its_numbers(cli: Cli, project: Path) -> None:
     with serve(answer) as server:
         result = cli(
             "quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url, "--json"
         )
     assert result.code == 0, result.err
-    rows = {(r["criterion"], r["system"]): r for r in result.json["rows"]}
+    listed = result.json["tables"]["scores"]["rows"]
+    rows = {(r["criterion_id"], r["system"]): r for r in listed}
     accuracy = rows["accuracy", "all systems"]
-    assert accuracy["overall"]["mean"] == pytest.approx(4 / 6)
-    assert accuracy["success"]["mean"] == 1.0
-    assert accuracy["failed"]["mean"] == 0.0
-    assert (accuracy["overall"]["n"], accuracy["overall"]["n_clusters"]) == (6, 3)
-    assert rows["clarity", "alpha"]["overall"]["mean"] == 1.0
+    assert accuracy["mean"]["value"] == pytest.approx(4 / 6)
+    assert accuracy["success"] == 1.0
+    assert accuracy["failed"] == 0.0
+    assert (accuracy["ratings"], accuracy["cases"]) == (6, 3)
+    assert rows["clarity", "alpha"]["mean"]["value"] == 1.0
     assert result.json["failures"] == {}
     assert result.json["usage"]["requests"] == 6
     assert "criteria: criteria/sums.json (2)" in result.err
@@ -242,7 +249,7 @@ def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same_table(project: P
             process.stdout.close()
         again = _command(project, server.base_url, "killed.db").communicate()[0]
         asked = server.count - counted
-    strip = re.compile(rb'"usage":.*?\}', re.S)
+    strip = re.compile(rb'"usage":.*?\}|"spent: .*?"', re.S)
     assert strip.sub(b"", again) == strip.sub(b"", whole)
     assert 80 <= asked <= 80 + 2 * 12  # at most what was in flight at each kill is asked again
 
@@ -282,7 +289,9 @@ def test_replay_of_a_recording_gives_the_same_table(cli: Cli, project: Path) -> 
                    "--record", "rec.jsonl", "--json")  # fmt: skip
     replayed = cli("quantify", "runs.jsonl", "--model", "replay:rec.jsonl", "--json")
     assert replayed.code == 0, replayed.err
-    assert replayed.json["rows"] == live.json["rows"]
+    tables = (replayed.json["tables"], live.json["tables"])
+    assert tables[0]["scores"]["rows"] == tables[1]["scores"]["rows"]
+    assert tables[0]["levels"] == tables[1]["levels"]
 
 
 CORRECTIONS: list[tuple[dict[str, Any], dict[str, Any], float | None, float | None]] = [
@@ -317,10 +326,9 @@ def test_a_corrected_order_relabels_what_is_stored_and_asks_nobody(
 
     def mean(result: Any) -> Any:
         assert result.code == 0, result.err
-        rows = {(r["criterion"], r["system"]): r for r in result.json["rows"]}
-        assert rows["clarity", "all systems"]["overall"]["mean"] == 1.0
-        row = rows.get(("accuracy", "all systems"))
-        return None if row is None or row["overall"] is None else row["overall"]["mean"]
+        means = means_of(result.json)
+        assert means["clarity", "all systems"] == 1.0
+        return means.get(("accuracy", "all systems"))
 
     write(before)
     with serve(answer) as server:
@@ -390,9 +398,9 @@ def test_versions_that_are_named_stay_apart(cli: Cli, project: Path) -> None:
             assert f"4 of 4 runs name no system: they are those of {name} now" in done.err
             assert "another text" not in done.err
             assert "more than once" not in done.err + done.out
-    rows = {(r["criterion"], r["system"]): r for r in cli("show", "--json").json["rows"]}
-    for name in ("old", "new"):
-        assert rows["accuracy", name]["overall"]["n"] == 4
+    rows = cli("show", "--json").json["tables"]["scores"]["rows"]
+    ratings = {(r["criterion_id"], r["system"]): r["ratings"] for r in rows}
+    assert ratings["accuracy", "old"] == ratings["accuracy", "new"] == 4
     assert "old/t0" in cli("show", "--run", "old/t0").out
     found = cli("compare", "old", "new", "--json").json
     assert len(found["common"]) == 4
@@ -466,9 +474,9 @@ def test_an_order_is_told_wherever_the_criterion_is_shown(cli: Cli, project: Pat
         path.write_text(json.dumps({"criteria": content}))
         told = cli("report", "-o", "page.html", "--criteria", path)
         assert told.code == 0, told.err
-        assert "relabelled" in told.err
-        assert "ratings of Accuracy" in told.err
+        assert "relabelled" in told.out
+        assert "ratings of Accuracy" in told.out
         assert "in no known order" not in (project / "page.html").read_text()
-        rows = {(r["criterion"], r["system"]): r for r in cli("show", "--json").json["rows"]}
-        assert rows["accuracy", "all systems"]["overall"]["mean"] == pytest.approx(4 / 6)
+        means = means_of(cli("show", "--json").json)
+        assert means["accuracy", "all systems"] == pytest.approx(4 / 6)
         assert server.count == number

@@ -620,8 +620,8 @@ def test_quantify_shows_the_judge_what_was_found(cli: Cli, folder: Path, gold: P
     assert "1 of 2 runs have no findings in gold" in shown.err
     assert sum("This run was not examined" in text for text in texts) == 1
     assert all("[errors found by gold]" in text for text in texts)
-    overall = [row["overall"]["mean"] for row in without.json["rows"][:1] + shown.json["rows"][:1]]
-    assert overall == [1.0, 0.5]
+    rows = [done.json["tables"]["scores"]["rows"][0] for done in (without, shown)]
+    assert [row["mean"]["value"] for row in rows] == [1.0, 0.5]
 
 
 def test_planting_around_an_agent_of_ones_own(cli: Cli, tmp_path: Path) -> None:

@@ -20,22 +20,27 @@ def tried(cli: Cli, tmp_path: Path) -> Cli:
 
 
 def test_show_lists_agents_and_makes_their_table(tried: Cli) -> None:
-    listed = tried("show", "--sources", "--json").json
+    listed = tried("show", "--sources", "--json").json["tables"]["sources"]["rows"]
     assert {(row["model"], row["evaluator"]) for row in listed} == {
         ("scripted:perfect", "planning"), ("scripted:random", "planning"),
     }  # fmt: skip
     (key,) = [row["source"] for row in listed if row["model"] == "scripted:perfect"]
-    (row,) = [r for r in tried("show", "--source", key, "--json").json["rows"]
-              if r["criterion"] == "plan"]  # fmt: skip
-    assert (row["system"], row["overall"]["mean"], row["overall"]["n"]) == (
-        "scripted:perfect", 1.0, 3,
-    )  # fmt: skip
+    shown = tried("show", "--source", key, "--json").json
+    (row,) = [r for r in shown["tables"]["scores"]["rows"] if r["criterion_id"] == "plan"]
+    assert (row["system"], row["mean"]["value"], row["mean"]["n"]) == ("scripted:perfect", 1.0, 3)
+    assert shown["notes"] == []
 
 
 def test_two_agents_are_compared_on_their_common_cases(tried: Cli) -> None:
-    done = tried("compare", "--source", "scripted:random", "--source", "scripted:perfect", "--json")
-    rows = {row["criterion"]: row for row in done.json["rows"]}
-    assert rows["plan"]["second"]["mean"] == 1.0
+    for how in (
+        ("scripted:random", "scripted:perfect"),
+        ("--source", "scripted:random", "--source", "scripted:perfect"),
+    ):
+        done = tried("compare", *how, "--json").json
+        rows = {row["criterion"]: row for row in done["tables"]["rows"]["rows"]}
+        assert (rows["plan"]["b"], rows["plan"]["n"], done["pair_by"]) == (1.0, 3, "case")
+    refused = tried("compare", "scripted:perfect", "nobody")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
 
 
 def test_export_and_agree_take_them(tried: Cli, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_ratings_made_elsewhere(
 ) -> None:
     result = verified(cli, project, rows_of(judge), "--gate")
     assert result.code == code, result.out + result.err
-    assert f"judge: {verdict}" in result.out
+    assert f"the judge {verdict}" in " ".join(result.out.split())
     assert "→ " in result.out
 
 
@@ -175,7 +175,8 @@ def test_what_holds_of_several_criteria_is_printed_once(cli: Cli, project: Path)
     )
     out = " ".join(cli("verify", "--scores", project / "s.csv").out.split())
     said = "3 cases: 17 more are needed to decide anything → rate more cases"
-    assert f"undecided clarity, depth, order: {said}" in out
+    assert out.count("17 more are needed") == 2  # of the criteria, and of the judge
+    assert said in out
 
 
 # ---- the recipe ----------------------------------------------------------------------------------

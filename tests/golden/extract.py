@@ -129,14 +129,44 @@ def criteria_file(done: Done) -> Figures:
 def scores(done: Done) -> Figures:
     """The table of `quantify` and `show`: means by criterion and system, and what is missing."""
     told = done.json
-    names = ("overall", "success", "failed", "without_degenerate", "bounds", "labels", "failures",
-             "degenerate", "not_applicable")  # fmt: skip
+    rows = _score_rows({key: table["rows"] for key, table in told["tables"].items()})
     return {
-        "rows": by(told["rows"], "criterion system", *names),
-        "unfinished": sum(one.get("left", 0) for one in told.get("unfinished", ())),
+        "rows": rows,
+        "unfinished": sum(
+            one.get("left", 0) for one in told.get("unfinished", ()) if isinstance(one, dict)
+        ),
         **pick(told, "runs", "ratings", "failures"),
         "flagged": sorted(str(one.get("run", one)) for one in told["flagged"]),
     }
+
+
+def _score_rows(tables: Mapping[str, list[Mapping[str, Any]]]) -> dict[str, Any]:
+    """One entry for each criterion and system, from all tables that tell of it."""
+    rows: dict[str, Any] = {}
+    empty = {"mean": None, "low": None, "high": None, "n": 0, "units": 0}
+    for name in ("scores", "unrated", "outcomes", "levels", "missing", "bounds"):
+        for row in tables.get(name, ()):
+            key = f"{row['criterion_id']}/{row['system']}"
+            own = rows.setdefault(key, {"labels": {}, "failures": {}, "bounds": None,
+                                        "success": empty, "failed": empty,
+                                        "not_applicable": 0, "degenerate": 0})  # fmt: skip
+            if name in ("scores", "unrated"):
+                own["overall"] = _estimate(row["mean"])
+            elif name == "outcomes":
+                own |= {side: _estimate(row[side]) for side in ("success", "failed")}
+            elif name == "levels":
+                own["labels"][row["level"]] = row["ratings"]
+            elif name == "missing" and ":" in row["status"]:
+                own["failures"][row["status"]] = row["cells"]
+            elif name == "missing":
+                own[row["status"]] = row["cells"]
+            else:
+                own["bounds"] = None if row["worst"] is None else [row["worst"], row["best"]]
+                if row["without"] is not None:
+                    own["without_degenerate"] = _estimate(row["without"])
+    for own in rows.values():
+        own.setdefault("without_degenerate", own.get("overall"))
+    return rows
 
 
 def asked(done: Done) -> Figures:
@@ -145,12 +175,17 @@ def asked(done: Done) -> Figures:
 
 
 def sources(done: Done) -> Figures:
-    return {"judges": [pick(one, "evaluator", "seed", "way", "requests") for one in done.json]}
+    rows = done.json["tables"]["sources"]["rows"]
+    return {"judges": [pick(one, "evaluator", "seed", "way", "requests") for one in rows]}
 
 
 def one_run(done: Done) -> Figures:
-    rows = (row | row["key"] for row in done.json)
-    return by(rows, "criterion_id variant repeat", "status", "label", "value")
+    rows = done.json["tables"]["results"]["rows"]
+    return {
+        f"{row['criterion_id']}/original/{row['repeat']}": pick(row, "status", "value")
+        | {"label": row["level"]}
+        for row in rows
+    }
 
 
 def exported(done: Done) -> Figures:
@@ -234,37 +269,80 @@ def verified_file(done: Done) -> Figures:
     return {**verification(done), "written verdicts": kept}
 
 
+def _estimate(cell: Mapping[str, Any] | None, *, drawn: bool = False) -> dict[str, Any]:
+    """A cell of a table as the interval it was made of."""
+    mark = "~" if drawn and cell["value"] is not None else ""
+    ends = {f"low{mark}": cell["low"], f"high{mark}": cell["high"]}
+    return {"mean": cell["value"], **ends, "n": cell["n"], "units": cell.get("units")}
+
+
 def agreement(done: Done) -> Figures:
     """The judge against people by criterion; runs whose label the judge contradicts."""
-    told = done.json
-    names = ("measure", "n", "cases", "exact", "kappa", "weighted", "alpha", "spearman",
-             "judge_mean", "label_mean", "bias", "confusion", "levels", "tied", "failures",
-             "corrected", "left_out")  # fmt: skip
-    pairs = {
-        f"{one['judge']}/{one['rater']}": by(one["criteria"], "criterion_id", *names)
-        for one in told["comparisons"]
-    }
-    audit = {
-        one["judge"]: {
-            "suspects": by(one["suspects"], "run", "success", "against", "outlying"),
-            "auc": by(one["auc"], "criterion_id", "all_runs", "without"),
+    tables = {key: table["rows"] for key, table in done.json["tables"].items()}
+    pairs: dict[str, Any] = {}
+    for row, more in zip(tables.get("agreement", ()), tables.get("coefficients", ()), strict=True):
+        mine = {"judge": row["judge"], "rater": row["rater"], "criterion_id": row["criterion_id"]}
+
+        def of(key: str, mine: Mapping[str, Any] = mine) -> list[Mapping[str, Any]]:
+            return [r for r in tables.get(key, ()) if mine.items() <= r.items()]
+
+        left_out = of("left_out")
+        crossed = [t for key in tables if key.startswith("confusion_") if (t := of(key))]
+        levels = [r["level"].partition(" ")[2] for t in crossed for r in t]
+        pairs.setdefault(f"{row['judge']}/{row['rater']}", {})[row["criterion_id"]] = {
+            "measure": more["measure"],
+            "n": more["n"],
+            "cases": more["cases"],
+            "exact": _estimate(row["exact"]),
+            **{name: _estimate(more[name], drawn=True) for name in ("kappa", "weighted")},
+            "alpha": _estimate(row["alpha"], drawn=True),
+            "spearman": _estimate(more["spearman"], drawn=True),
+            **pick(more, "judge_mean", "label_mean", "tied"),
+            "bias": _estimate(more["bias"]),
+            "confusion": [[r[str(j + 1)] for j in range(len(levels))] for t in crossed for r in t],
+            "levels": levels,
+            "failures": {r["reason"]: r["n"] for r in left_out if r["what"] != "runs"},
+            "left_out": {r["reason"]: r["n"] for r in left_out if r["what"] == "runs"},
+            "corrected": next(iter(of("corrected")), None),
         }
-        for one in told["audit"]
-    }
+    audit: dict[str, Any] = {}
+    for row in tables.get("auc", ()):
+        own = audit.setdefault(row["judge"], {"suspects": {}, "auc": {}})
+        own["auc"][row["criterion_id"]] = {
+            name: _estimate(row[name]) for name in ("all_runs", "without")
+        }
+    for row in tables.get("audit", ()):
+        against = row["against"].split(", ") if row["against"] else []
+        audit[row["judge"]]["suspects"][row["run"]] = pick(row, "success", "outlying") | {
+            "against": against
+        }
     return {"pairs": pairs, "audit": audit}
 
 
 def comparison(done: Done) -> Figures:
     """Differences and verdicts by criterion, gates, and the cases that both have."""
     told = done.json
-    names = ("n", "lost", "inapplicable", "first", "second", "difference", "wins", "ties", "losses",
-             "correlation", "detectable", "cases_to_decide", "verdict")  # fmt: skip
-    rows = by(told["rows"], "criterion", *names)
-    for row in told["rows"]:
-        drawn = "~" if "random" in (row["test"] or "") else ""
+    tables = {key: table["rows"] for key, table in told["tables"].items()}
+    rows: dict[str, Any] = {}
+    for row, test in zip(tables["rows"], tables["tests"], strict=True):
+        first, second = (
+            _estimate(one["mean"])
+            for one in tables["sides"]
+            if one["criterion"] == row["criterion"]
+        )
+        names = ("lost", "inapplicable", "wins", "ties", "losses", "correlation", "detectable",
+                 "cases_to_decide")  # fmt: skip
+        rows[row["criterion"]] = {
+            **pick(row, "n", "verdict"),
+            **pick(test, *names),
+            "first": first,
+            "second": second,
+            "difference": _estimate(row["difference"]),
+        }
+        drawn = "~" if "random" in (test["test"] or "") else ""
         for p in ("p", "p_holm", "p_regression", "p_regression_holm"):
-            rows[row["criterion"]][p + drawn] = row[p]
-    found: dict[str, Any] = {
+            rows[row["criterion"]][p + drawn] = test[p]
+    figures: dict[str, Any] = {
         "rows": rows,
         "gates": {
             f"{gate['name']}/{gate['criterion']}": {
@@ -276,10 +354,10 @@ def comparison(done: Done) -> Figures:
         **pick(told, "pair_by", "unmatched", "exit_code"),
         "common": len(told["common"]),
         "only": [len(told["only_first"]), len(told["only_second"])],
-    }  # fmt: skip
+    }
     if "--junit" in done.words:
-        found["junit"] = _junit(done.option("--junit"))
-    return found
+        figures["junit"] = _junit(done.option("--junit"))
+    return figures
 
 
 def _junit(path: Path) -> list[str]:
@@ -456,14 +534,15 @@ def plants(done: Done) -> Figures:
 
 def charts(done: Done) -> Figures:
     told = done.json
-    return {"checked": by(told["checked"], "role scenario", "nodes", "edges", "errors", "warnings"),
+    rows = told["tables"]["checked"]["rows"]
+    return {"checked": by(rows, "role scenario", "nodes", "edges", "errors", "warnings"),
             "unreadable": len(told["unreadable"])}  # fmt: skip
 
 
 def workflow_trials(done: Done) -> Figures:
     """The verdict on every session and turn."""
     rows = {}
-    for row in done.json:
+    for row in done.json["trials"]:
         key = f"{row['system']}/{row['case']}/{row['trial']}"
         rows[key] = {"status": row["status"], "verdict": _workflow_verdict(row["verdict"])}
     return rows
@@ -496,12 +575,13 @@ def workflow_tables(done: Done) -> Figures:
         sessions, turns = list(load_sessions(store)), list(load_turns(store))
     names = ("tasks", "success", "progress", "tool", "sequence", "conforms", "fitness", "turns",
              "calls", "undecided", "failures", "simulators", "unjudged")  # fmt: skip
-    whole = {one.system: pick(asdict(one), *names) for one in tallies.session_tallies(sessions)}
+    known = tallies.Tallies(sessions, turns)
+    whole = {one.system: pick(asdict(one), *names) for one in known.sessions_by()}
     causes = {one.system: pick(asdict(one), "failed", "counts") for one in tallies.causes(sessions)}
     single = {
         f"{system}/{group}": pick(asdict(table), "turns", "sessions", "tool", "parameters",
                                   "unreadable", "failures")
-        for system, group, table in tallies.turn_tallies(turns)
+        for system, group, table in known.turns_by()
     }  # fmt: skip
     formats = [
         pick(asdict(one), "agent", "first", "second", "tasks", "left_out", "difference")

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from agenteval import Client, Quantifier, Store, Task, make_view, read_runs
-from agenteval.evaluators.utility.bank import load_bank
+from agenteval import Client, Store, Task, read_runs
 from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.evaluators.utility.plan import make_plan
+from agenteval.evaluators.utility.quantifier import Quantifier
 from agenteval.experiment import Experiment
+from agenteval.readers import make_view
 from agenteval.readers.scores import read_scores
 from agenteval.records import Criterion, Run
 from agenteval.testing.scripted import ScriptedTransport
@@ -116,15 +117,3 @@ def test_the_maker_refuses_a_wrong_command(tmp_path: Path) -> None:
     done = subprocess.run(missing, capture_output=True, text=True)
     assert done.returncode == 3
     assert "no.db" in done.stderr
-
-
-def test_proposals_come_from_the_bank() -> None:
-    stored = json.loads((ROOT / "notebooks" / "data" / "proposals.json").read_text("utf-8"))
-    known = {tuple(wording) for concept in load_bank() for wording in concept.phrasings}
-    criteria = [Criterion.model_validate(c) for c in stored["criteria"]]
-    assert {(c.name, c.description) for c in criteria} <= known
-    for sets in stored["sets"].values():
-        assert len(sets) == 20
-        assert all(len(set(places)) == len(places) > 2 for places in sets)
-    used = {p for sets in stored["sets"].values() for places in sets for p in places}
-    assert used == set(range(len(criteria)))

@@ -9,7 +9,6 @@ import pytest
 
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.workflows.conformance import Deviation
-from agenteval.evaluators.workflows.counted import Counted
 from agenteval.evaluators.workflows.equality import Judgement
 from agenteval.evaluators.workflows.results import (
     CaseInfo,
@@ -25,6 +24,7 @@ from agenteval.evaluators.workflows.session import (
     SimulatorMistake,
 )
 from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
+from agenteval.evaluators.workflows.tallies import Tallies
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
 from agenteval.records import Message, ToolCall
 from agenteval.report.flows import flows_page, headlines
@@ -418,5 +418,5 @@ def test_figures_that_could_not_be_drawn_stand_below_the_others():
 
 def test_tallies_that_are_there_already_give_the_same_page():
     results = [session(i < 2, f"r/s/{i}") for i in range(4)]
-    known = Counted(results, [WRONG])
+    known = Tallies(results, [WRONG])
     assert flows_page(results, [WRONG], counted=known) == flows_page(results, [WRONG])

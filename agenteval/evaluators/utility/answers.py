@@ -265,7 +265,7 @@ def _both(
     said: dict[Any, Any], labels: list[Any], leaf: Criterion, explanation: str | None
 ) -> Answer | NoAnswer:
     """Probabilities, and where labels stand beside them no level may be likelier than one."""
-    answer = _from_probabilities(said, leaf, explanation)
+    answer = from_probabilities(said, leaf, explanation)
     if isinstance(answer, Answer) and answer.probabilities:
         masses = answer.probabilities
         likeliest = max(masses.values())
@@ -314,7 +314,7 @@ def _number_said(said: Any, top: float) -> int | float | None:
     return stated.number if stated is not None and known else None
 
 
-def _from_probabilities(
+def from_probabilities(
     raw: dict[Any, Any], leaf: Criterion, explanation: str | None
 ) -> Answer | NoAnswer:
     """The likeliest level, and the expected value. The masses must sum to 1."""

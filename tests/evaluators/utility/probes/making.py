@@ -22,7 +22,7 @@ from agenteval.records import Run
 from agenteval.store import Store
 from agenteval.testing.scripted import ScriptedTransport
 from agenteval.trust.scores import scores_from_store
-from agenteval.verification import Material, lengths_of, make_copies, plan_verification
+from agenteval.trust.verification import Material, lengths_of, make_copies, plan_verification
 from tests.support.judges import Answers, SimulatedJudge
 from tests.support.world import TASK, criteria, make_runs
 

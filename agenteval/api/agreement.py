@@ -1,0 +1,294 @@
+"""Does the judge say what people say, and which success labels does it doubt?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agenteval.api.running import Watch, opened
+from agenteval.errors import InputError
+from agenteval.files import same_file
+from agenteval.report.report import Report
+from agenteval.stats.scores import ScoreTable
+from agenteval.trust.agreement import Agreement, AgreeOptions
+from agenteval.trust.agreement import agree as agreement_of
+from agenteval.trust.agreement_tables import AuditBy, JudgeAndRater, PanelOf, agreement_tables
+from agenteval.trust.gates import Gate
+from agenteval.trust.label_audit import audit as audit_labels
+from agenteval.trust.label_audit import with_and_without
+from agenteval.trust.panel import RaterAgreement, agreement_among
+from agenteval.trust.panel import panel as panel_of
+from agenteval.trust.ratings import with_runs
+from agenteval.trust.sides import StoredJudge, chosen_raters, file_table, raters_in
+
+if TYPE_CHECKING:
+    from agenteval.api.judging import Criteria
+    from agenteval.records import Criterion, Run
+    from agenteval.store import Store
+
+Ratings = str | Path | ScoreTable
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgreementReport(Report):
+    """Every judge against every rater, the raters among each other, the judges as a panel, and the
+    success labels that a judge contradicts; each is empty where it was not asked for."""
+
+    pairs: tuple[JudgeAndRater, ...]
+    raters: tuple[RaterAgreement, ...]
+    panels: tuple[PanelOf, ...]
+    audits: tuple[AuditBy, ...]
+
+    @property
+    def criteria(self) -> Mapping[str, Agreement]:
+        """The agreement by criterion. Raises InputError unless there is one judge and one rater."""
+        if len(self.pairs) != 1:
+            raise InputError(f"there are {len(self.pairs)} pairs of judge and rater: see `pairs`")
+        return {agreement.criterion_id: agreement for agreement in self.pairs[0].criteria}
+
+
+def agree(
+    labels: Ratings | None = None,
+    *,
+    raters: Sequence[str] = (),
+    scores: Ratings | Sequence[Ratings] = (),
+    store: str | Path | Store | None = None,
+    judges: str | Sequence[str] = (),
+    task: str | None = None,
+    criteria: Criteria | None = None,
+    runs: str | Path | Sequence[Run] | None = None,
+    cut: float | None = None,
+    min_runs: int = 30,
+    audit: bool = False,
+    confusion: bool = False,
+    gate: bool = False,
+    seed: int = 0,
+) -> AgreementReport:
+    """Every judge beside `labels`, ratings by people: agreement per criterion, with intervals over
+    cases.
+
+    Labels and `scores` are files of ratings (CSV, JSONL) or tables; of a file every rater counts
+    for itself, or those of `raters` and `judges`. Without `scores` the judges are those of the
+    store (by model or start of the hash; default: the latest). `criteria` (a file, a set or a
+    list; else those of the task) say the levels, worst to best. `runs` give case and success;
+    default: runs.jsonl beside the labels. `cut` is the value from which on a run is good, for the
+    corrected rate. `audit` lists runs whose success label a judge contradicts. With `gate` a
+    criterion that fewer than `min_runs` runs were rated on by both sets the exit code 4.
+
+    Raises InputError for what cannot be used, StoreError for a store that cannot be read.
+    """
+    if labels is None and not audit:
+        raise InputError("give ratings to compare with, or --audit", "--labels")
+    options = AgreeOptions(few=min_runs, cut=cut, seed=seed)
+    judges = (judges,) if isinstance(judges, str) else tuple(judges)
+    known, notes = known_criteria(criteria, task)
+    unfinished: list[str] = []
+    given = [scores] if isinstance(scores, str | Path | ScoreTable) else list(scores)
+    if given:
+        if store is not None:
+            raise InputError("give --store or --scores, not both", "--scores")
+        tables = _from_files(given, judges, labels, raters, known)
+    else:
+        tables, known = _from_store(store, judges, task, known, notes, unfinished)
+    people: dict[str, ScoreTable] = {}
+    if isinstance(labels, ScoreTable):
+        people = {"people": labels}
+    elif labels is not None:
+        path = Path(labels)
+        chosen = chosen_raters(path, raters, "--rater")
+        people = {r or path.stem: file_table(path, known, rater=r) for r in chosen}
+    tables, people = _placed(tables, people, labels, runs, notes)
+    pairs = [
+        JudgeAndRater(judge, rater, tuple(agreement_of(table, by_rater, known, options)))
+        for judge, table in tables.items()
+        for rater, by_rater in people.items()
+    ]
+    panels = [
+        PanelOf(rater, tuple(panel_of(tables, by_rater, known)))
+        for rater, by_rater in people.items()
+        if len(tables) > 1
+    ]
+    audits = []
+    for judge, table in tables.items() if audit else ():
+        suspects = tuple(audit_labels(table))
+        contradicted = {s.run for s in suspects if s.against}
+        audits.append(AuditBy(judge, suspects, tuple(with_and_without(table, contradicted))))
+    among = agreement_among(people, known, options) if len(people) > 1 else []
+    report = AgreementReport(
+        title=f"{', '.join(tables)} against labels of {', '.join(people)}" if people
+        else f"label audit by {', '.join(tables)}",
+        tables=agreement_tables(
+            pairs, among, panels, audits, {c.id: c.name for c in known}, confusion=confusion
+        ),
+        notes=tuple(notes),
+        unfinished=tuple(unfinished),
+        pairs=tuple(pairs),
+        raters=tuple(among),
+        panels=tuple(panels),
+        audits=tuple(audits),
+    )  # fmt: skip
+    return report.gated(*_gates(pairs, min_runs)) if gate else report
+
+
+def _gates(pairs: Iterable[JudgeAndRater], least: int) -> list[Gate]:
+    return [
+        Gate(
+            "runs rated by both at least",
+            "met" if a.compared >= least else "undecided",
+            f"{a.compared} runs rated by {pair.judge} and {pair.rater}",
+            a.criterion_id,
+            least,
+        )
+        for pair in pairs
+        for a in pair.criteria
+    ]
+
+
+def known_criteria(
+    criteria: Criteria | None, task: str | None
+) -> tuple[tuple[Criterion, ...], list[str]]:
+    """The criteria given, or else those of the task, with what must be said of their file; none
+    without both."""
+    from agenteval.api.judging import read_criteria
+
+    if criteria is None and not task:
+        return (), []
+    watch = Watch()
+    return read_criteria(criteria, Path(task or "").name, watch), watch.notes
+
+
+def _from_files(
+    given: Iterable[Ratings],
+    judges: Sequence[str],
+    labels: Ratings | None,
+    raters: Sequence[str],
+    known: tuple[Criterion, ...],
+) -> dict[str, ScoreTable]:
+    """Tables by rater; what is compared with is no judge."""
+    tables: dict[str, ScoreTable] = {}
+    for ratings in given:
+        if isinstance(ratings, ScoreTable):
+            tables["judge" if not tables else f"judge {len(tables) + 1}"] = ratings
+            continue
+        path = Path(ratings)
+        for rater in _judges_in(path, judges, labels, raters):
+            name = rater or path.stem
+            if name in tables:
+                name = f"{name} ({path})"
+            if name in tables:
+                raise InputError(f"{path} is given twice", "--scores")
+            tables[name] = file_table(path, known, rater=rater)
+    unknown = [judge for judge in judges if judge not in tables]
+    if unknown:
+        raise InputError(f"no --scores file has a rater {unknown[0]!r}", "--source")
+    if not tables:
+        raise InputError("no rater is left to be the judge: labels and scores are the same",
+                         "--scores")  # fmt: skip
+    return tables
+
+
+def _judges_in(
+    path: Path, judges: Sequence[str], labels: Ratings | None, raters: Sequence[str]
+) -> list[str | None]:
+    """The raters of a file that are asked for, else all; in the file of the labels, all others."""
+    there = raters_in(path)
+    if there == [None] and path.stem in judges:
+        wanted: list[str | None] = [None]  # a file without raters goes by its name
+    else:
+        wanted = [rater for rater in judges if rater in there]
+    chosen = wanted or ([] if judges else there)
+    if not isinstance(labels, str | Path) or not same_file(path, Path(labels)):
+        return chosen
+    people: set[str | None] = set(raters) or set(there)
+    if set(wanted) & people:
+        raise InputError(f"rater {wanted[0]!r} is judge and label at once", "--source")
+    return [rater for rater in chosen if rater not in people]
+
+
+def _from_store(
+    place: str | Path | Store | None,
+    judges: Sequence[str],
+    task: str | None,
+    known: tuple[Criterion, ...],
+    notes: list[str],
+    unfinished: list[str],
+) -> tuple[dict[str, ScoreTable], tuple[Criterion, ...]]:
+    """Tables of the judges asked for (default: the latest), and the criteria they rated."""
+    tables: dict[str, ScoreTable] = {}
+    criteria = {c.id: c for c in known}
+    with opened(place, create=False) as store:
+        notes += [changed.line for changed in store.relabel(known)]
+        with store.snapshot():
+            for name in judges or (None,):
+                judge = StoredJudge.find(store, name, task)
+                model = judge.source.model
+                shown = model if model not in tables else f"{model} {judge.key[:12]}"
+                if shown in tables:
+                    raise InputError(f"{name!r} names the same judge again", "--source")
+                rated = _rated_alike(judge, criteria, notes, fixed=bool(known))
+                for criterion in rated.values():
+                    criteria.setdefault(criterion.id, criterion)
+                tables[shown] = judge.table(set(rated), judge.newest_runs)
+                unfinished += [f"{shown}: {line}" for line in judge.unfinished]
+    return tables, known or tuple(criteria.values())
+
+
+def _rated_alike(
+    judge: StoredJudge, criteria: Mapping[str, Criterion], notes: list[str], *, fixed: bool
+) -> dict[str, Criterion]:
+    """The newest version of each criterion, by content hash, if its levels are those known.
+
+    With `fixed` criteria that are not known are left out.
+    """
+    kept: dict[str, Criterion] = {}
+    other_levels = []
+    for key, criterion in judge.store.newest_criteria(judge.key).items():
+        name = criterion.id
+        if name not in criteria:
+            if not fixed:
+                kept[key] = criterion
+        elif criterion.accepted_values != criteria[name].accepted_values:
+            other_levels.append(
+                f"{name}: the stored judge used other levels than the criteria; left out"
+            )
+        else:
+            kept[key] = criterion
+    if not kept:
+        why = f" ({'; '.join(other_levels)})" if other_levels else ""
+        raise InputError(f"the stored judge has rated none of the criteria{why}", "--source")
+    notes += other_levels
+    return kept
+
+
+def _placed(
+    judges: dict[str, ScoreTable],
+    people: dict[str, ScoreTable],
+    labels: Ratings | None,
+    runs: str | Path | Sequence[Run] | None,
+    notes: list[str],
+) -> tuple[dict[str, ScoreTable], dict[str, ScoreTable]]:
+    """With cases and success of the runs, if these are given or lie beside the labels."""
+    from agenteval.readers import read_runs
+    from agenteval.records.base import content_hash
+
+    beside = Path(labels).parent / "runs.jsonl" if isinstance(labels, str | Path) else None
+    place = runs if runs is not None else beside if beside and beside.is_file() else None
+    if place is None:
+        return judges, people
+    known = read_runs(str(place)).runs if isinstance(place, str | Path) else tuple(place)
+    case = {run.id: content_hash(run.input) for run in known if run.input}
+    success = {run.id: run.success for run in known}
+    tables = [*judges.values(), *people.values()]
+    if not any(name in success for table in tables for name in table.run.names):
+        if runs is None:
+            return judges, people
+        raise InputError("none of the rated runs is in this file", str(place))
+    if isinstance(place, str | Path):
+        notes.append(f"cases and success of the runs: {place}")
+    judges, people = (
+        {name: with_runs(table, case, success) for name, table in tables.items()}
+        for tables in (judges, people)
+    )
+    return judges, people

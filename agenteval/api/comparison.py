@@ -1,0 +1,363 @@
+"""Two systems, two judges or two experiments on the cases that both have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agenteval.api.running import opened
+from agenteval.errors import InputError
+from agenteval.files import same_file
+from agenteval.records.table import Column, Estimate, Table, cells_of
+from agenteval.report.report import Report
+from agenteval.stats.scores import ScoreTable
+from agenteval.trust.comparison import CompareOptions, Comparison, Row
+from agenteval.trust.comparison import compare as compare_tables
+from agenteval.trust.gates import FailIf, regression_gates, under_gate
+from agenteval.trust.means import cases_answered_twice
+from agenteval.trust.sides import Sides, Wanted, sides_of_stores, sides_of_tables
+
+if TYPE_CHECKING:
+    from agenteval.api.judging import Criteria
+    from agenteval.store import Store
+
+_JUDGES = {"better": "higher", "worse": "lower"}  # a judge that rates higher is not better for it
+_UNEVEN = 0.05  # difference of the shares not rated that is worth a warning
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonReport(Report):
+    """Of every criterion, and of success, whether B is better than A, as far as that can be known.
+
+    `comparison` holds the figures, `names` what A and B are.
+    """
+
+    comparison: Comparison
+    names: tuple[str, str]
+    undecided_passes: bool = False
+
+    @property
+    def rows(self) -> Mapping[str, Row]:
+        """The figures by criterion; `success` is the success rate."""
+        return {row.criterion: row for row in self.comparison.rows}
+
+    def verdict(self, criterion: str) -> str:
+        """better, worse, no difference, identical or cannot tell; of two judges higher or lower.
+        Raises KeyError."""
+        return _verdict(self.comparison, self.rows[criterion])
+
+    def junit(self) -> str:
+        """The gates as JUnit XML, with the figures of every row."""
+        from agenteval.report.junit import junit_xml
+
+        about = {
+            "A": self.names[0], "B": self.names[1], "about": "; ".join(self.data["about"]),
+            "common cases": len(self.comparison.common),
+            "cases only in A": len(self.comparison.only_first),
+            "cases only in B": len(self.comparison.only_second),
+            "margin": f"{self.comparison.options.margin:g}",
+        }  # fmt: skip
+        figures = {row.criterion: self._figures(row) for row in self.comparison.rows}
+        return junit_xml(
+            self.gates,
+            f"agenteval compare: B = {self.names[1]}, A = {self.names[0]}",
+            about | {f"{name}.{k}": v for name, own in figures.items() for k, v in own.items()},
+            {name: "; ".join(f"{k} {v}" for k, v in own.items()) for name, own in figures.items()},
+            undecided_passes=self.undecided_passes,
+        )
+
+    def _figures(self, row: Row) -> dict[str, str]:
+        numbers = {
+            "A": row.first.mean, "B": row.second.mean, "difference": row.difference.mean,
+            "low": row.difference.low, "high": row.difference.high, "wins": row.wins,
+            "ties": row.ties, "losses": row.losses, "p": row.p, "p_holm": row.p_holm,
+            "detectable": row.detectable,
+        }  # fmt: skip
+        known = {name: f"{value:.6g}" for name, value in numbers.items() if value is not None}
+        return {"pairs": str(row.n), **known, "verdict": _verdict(self.comparison, row)}
+
+
+def compare(
+    a: str | None = None,
+    b: str | None = None,
+    *,
+    store: str | Path | Store | None = None,
+    scores: str | Path | ScoreTable | None = None,
+    other: str | Path | Store | ScoreTable | None = None,
+    judges: str | Sequence[str] = (),
+    task: str | None = None,
+    criteria: Criteria | None = None,
+    only: Sequence[str] | None = None,
+    margin: float = 0.05,
+    min_cases: int = 20,
+    fail_under: Mapping[str, float] | Iterable[tuple[str, float]] = (),
+    fail_if: FailIf | None = None,
+    undecided_passes: bool = False,
+    seed: int = 0,
+) -> ComparisonReport:
+    """B against A, paired by case: difference with interval, verdict and gates of every criterion.
+
+    `a` and `b` are systems rated by one judge (default: the latest of the store). Without them two
+    `judges` of the same runs are compared, or two experiments: `store` and `other`, or the files or
+    tables of ratings `scores` and `other`; one system alone is compared in both. `judges` are
+    models or starts of hashes, of files raters. `criteria` are needed for ratings that are labels
+    without values; `only` restricts the rows by id.
+
+    Differences are B minus A in shares of the scale (0 worst, 1 best). Up to `margin` one does not
+    matter; below `min_cases` common cases nothing is decided. `fail_under` sets a gate that B's
+    mean on a criterion is not below a value, `fail_if` ("surely-worse", "not-surely-as-good") one
+    on every row. Gates set `exit_code`: 1 missed, 4 undecided unless `undecided_passes`.
+
+    Raises InputError for what cannot be compared, StoreError for a store that cannot be read.
+    """
+    judges = (judges,) if isinstance(judges, str) else tuple(judges)
+    systems = tuple(name for name in (a, b) if name is not None)
+    _check(systems, judges, store if scores is None else scores, other)
+    sides = _sides(systems, judges, store, scores, other, task, criteria)
+    comparison = compare_tables(
+        sides.first, sides.second, pair_by=sides.pair_by, criteria=only,
+        options=CompareOptions(margin=margin, min_cases=min_cases, seed=seed),
+    )  # fmt: skip
+    limits = fail_under.items() if isinstance(fail_under, Mapping) else fail_under
+    gates = [under_gate(comparison, name, value) for name, value in limits]
+    if fail_if is not None:
+        gates += regression_gates(comparison, fail_if)
+        if not gates:
+            why = "; ".join(f"{row.criterion}: {row.reason}" for row in comparison.rows)
+            raise InputError(f"no row has a mean, so no gate could fail ({why})", "--fail-if")
+    warnings = _warnings(sides, comparison)
+    report = ComparisonReport(
+        title=f"A = {sides.names[0]}, B = {sides.names[1]}",
+        tables=_tables(sides, comparison),
+        notes=warnings,
+        unfinished=sides.unfinished,
+        data={
+            "a": sides.names[0],
+            "b": sides.names[1],
+            "about": list(sides.about),
+            "warnings": list(warnings),
+            "pair_by": comparison.pair_by,
+            "options": asdict(comparison.options),
+            "common": list(comparison.common),
+            "only_first": list(comparison.only_first),
+            "only_second": list(comparison.only_second),
+            "unmatched": comparison.unmatched,
+            "on_undecided": "pass" if undecided_passes else "fail",
+        },
+        comparison=comparison,
+        names=sides.names,
+        undecided_passes=undecided_passes,
+    )
+    return report.gated(*gates, undecided_passes=undecided_passes)
+
+
+def _check(systems: tuple[str, ...], judges: tuple[str, ...], here: object, other: object) -> None:
+    if len(judges) > 2:
+        raise InputError("at most two judges can be compared", "--source")
+    if len(set(systems)) == 2 and len(judges) == 2:
+        raise InputError("two systems and two judges at once: a difference could come from either")
+    if len(systems) == 2 and systems[0] == systems[1] and other is None:
+        raise InputError(f"{systems[0]!r} is compared with itself", "compare")
+    if len(systems) < 2 and other is None and len(judges) < 2:
+        raise InputError(
+            "say what to compare: two systems, two judges (--source twice), or a second store or "
+            "score file (--with)",
+            "compare",
+        )
+    if isinstance(here, str | Path) and isinstance(other, str | Path):
+        _not_the_same(here, other)
+
+
+def _not_the_same(here: str | Path, other: str | Path) -> None:
+    if same_file(Path(here), Path(other)):
+        raise InputError(f"{other} is compared with itself", "--with")
+
+
+def _sides(
+    systems: tuple[str, ...],
+    judges: tuple[str, ...],
+    store: str | Path | Store | None,
+    scores: str | Path | ScoreTable | None,
+    other: str | Path | Store | ScoreTable | None,
+    task: str | None,
+    criteria: Criteria | None,
+) -> Sides:
+    from agenteval.api.agreement import known_criteria
+    from agenteval.store import Store
+
+    if scores is not None:
+        if store is not None:
+            raise InputError("give --store or --scores, not both", "--scores")
+        if isinstance(other, Store):
+            raise InputError("ratings are compared with ratings, a store with a store", "other")
+        known, _ = known_criteria(criteria, task)
+        ratings = [Path(p) if isinstance(p, str) else p for p in (scores, other or scores)]
+        names = ["the ratings" if isinstance(p, ScoreTable) else str(p) for p in ratings]
+        wanted = Wanted(systems, judges, task, other is not None, (names[0], names[1]))
+        return sides_of_tables(wanted, ratings, known)
+    if isinstance(other, ScoreTable):
+        raise InputError("ratings are compared with ratings, a store with a store", "other")
+    with ExitStack() as stack:
+        stores = [
+            stack.enter_context(opened(place, create=False))
+            for place in ([store] if other is None else [store, other])
+        ]
+        if len(stores) == 2 and isinstance(other, str | Path):
+            _not_the_same(stores[0].path, other)
+        for each in stores:
+            stack.enter_context(each.snapshot())
+        first, second = stores[0], stores[-1]
+        places = (_place(store), _place(store if other is None else other))
+        wanted = Wanted(systems, judges, task, other is not None, places)
+        return sides_of_stores(wanted, (first, second))
+
+
+def _place(store: str | Path | Store | None) -> str:
+    from agenteval.store import Store, default_path
+
+    return str(store.path if isinstance(store, Store) else store or default_path())
+
+
+# ---- what is shown -------------------------------------------------------------------------------
+
+
+def _verdict(comparison: Comparison, row: Row) -> str:
+    word: str = row.verdict
+    return _JUDGES.get(word, word) if comparison.pair_by == "run" else word
+
+
+def _warnings(sides: Sides, comparison: Comparison) -> tuple[str, ...]:
+    """What a reader must know before the figures."""
+    lines = [f"not compared: {name}: {why}" for name, why in sides.left_out.items()]
+    for side, cases in (("A", comparison.only_first), ("B", comparison.only_second)):
+        if cases:
+            # cases of a store are named by a hash
+            some = ", ".join(case if len(case) <= 24 else case[:12] for case in cases[:3])
+            more = ", ..." if len(cases) > 3 else ""
+            lines.append(f"left out: {len(cases)} cases only in {side} ({some}{more})")
+    if comparison.unmatched:
+        lines.append(
+            f"left out: {comparison.unmatched} {comparison.pair_by}s of common cases that only one "
+            "side has"
+        )
+    if comparison.pair_by != "run":
+        answers = {answer for table in (sides.first, sides.second) for answer in _answers(table)}
+        lines += cases_answered_twice(sorted(answers))
+    least = comparison.options.min_cases
+    if len(comparison.common) < least:
+        lines.append(f"{len(comparison.common)} common cases: below {least} nothing is decided")
+    for row in comparison.rows:
+        missing = [1 - c.rated / c.ratings if c.ratings else 1.0 for c in row.counts]
+        if row.lost and abs(missing[0] - missing[1]) > _UNEVEN:
+            lines.append(
+                f"{row.criterion}: {missing[0]:.0%} of A and {missing[1]:.0%} of B are not rated; "
+                "what is missing may differ from the rest"
+            )
+    return tuple(lines)
+
+
+def _answers(table: ScoreTable) -> set[tuple[str, str, str]]:
+    """System, case and run id of every run."""
+    codes = zip(table.system.codes, table.case.codes, table.run.codes, strict=True)
+    return {
+        (table.system.names[s] if s >= 0 else "", table.case.names[c], table.run.names[r])
+        for s, c, r in set(codes)
+    }
+
+
+def _tables(sides: Sides, comparison: Comparison) -> tuple[Table, ...]:
+    within = {
+        "case": "runs and repeats averaged",
+        "system": "per system, repeats averaged; then the mean over systems",
+        "run": "the same runs, repeats averaged",
+    }[comparison.pair_by]
+    columns = (
+        Column("criterion", "criterion"),
+        Column("a", "A", "number", "mean of A, 0 worst, 1 best"),
+        Column("b", "B", "number", "mean of B"),
+        Column("difference", "B − A [95 %]", "signed", "share of the scale, paired by case"),
+        Column("n", "pairs", "count", "cases with a value on both sides"),
+        Column("verdict", "verdict\non B"),
+    )
+    rows = [
+        cells_of(
+            row, columns, a=row.first.mean, b=row.second.mean, verdict=_verdict(comparison, row)
+        )
+        for row in comparison.rows
+    ]
+    notes = [
+        f"{_verdict(comparison, row)} {row.criterion}: {row.reason}" for row in comparison.rows
+    ]
+    title = f"{len(comparison.common)} common cases, one pair each ({within})"
+    notes += [*_missing(comparison), *sides.about]
+    return (
+        Table("rows", title, columns, tuple(rows), tuple(notes)),
+        _tests(comparison),
+        _sides_table(comparison),
+    )
+
+
+def _missing(comparison: Comparison) -> list[str]:
+    """What has no value, by criterion and side."""
+    lines = []
+    for row in comparison.rows:
+        for side, counts in zip("AB", row.counts, strict=True):
+            if row.unordered:
+                listed = ", ".join(f"{label} {n}" for label, n in counts.labels.items())
+                lines.append(f"counted: {row.criterion}, {side}: {listed or 'none'}")
+            if counts.rated < counts.ratings:
+                kinds = [f"{n} {s.partition(':')[2] or s}" for s, n in counts.failures.items()]
+                if counts.not_applicable:
+                    kinds.append(f"{counts.not_applicable} not applicable")
+                told = f"{', '.join(kinds)} of {counts.ratings}"
+                lines.append(f"not rated: {row.criterion}, {side}: {told}")
+    return lines
+
+
+def _tests(comparison: Comparison) -> Table:
+    columns = (
+        Column("criterion", "criterion"),
+        Column("wins", "wins", "count", "cases in which B is higher"),
+        Column("ties", "ties", "count"),
+        Column("losses", "losses", "count"),
+        Column("p", "p", "p", "two-sided"),
+        Column("p_holm", "p\nHolm", "p", "corrected over all rows"),
+        Column("p_regression", "p of a\nregression", "p", "B is lower by more than the margin"),
+        Column("p_regression_holm", "Holm", "p"),
+        Column("correlation", "r of\npairs", "number"),
+        Column("detectable", "detectable\nat 80 %", "number", "true difference that shows"),
+        Column("cases_to_decide", "cases to\ndecide", "count"),
+        Column("lost", "lost to\nfailures", "count", "common cases without a pair"),
+        Column("inapplicable", "without\nvalue", "count", "common cases without a pair"),
+        Column("test", "test"),
+        Column("reason", "reason"),
+    )
+    rows = tuple(cells_of(row, columns) for row in comparison.rows)
+    return Table("tests", "Tests", columns, rows, detail=True)
+
+
+def _sides_table(comparison: Comparison) -> Table:
+    columns = (
+        Column("criterion", "criterion"),
+        Column("side", "side"),
+        Column("mean", "mean [95 %]", "number"),
+        Column("ratings", "ratings", "count"),
+        Column("rated", "rated", "count"),
+        Column("not_applicable", "not\napplicable", "count"),
+        Column("failures", "failures"),
+        Column("labels", "labels"),
+    )
+    rows = [
+        cells_of(
+            counts, columns, criterion=row.criterion, side=side, mean=Estimate.of(mean),
+            failures=", ".join(f"{s} {n}" for s, n in counts.failures.items()),
+            labels=", ".join(f"{label} {n}" for label, n in counts.labels.items()),
+        )
+        for row in comparison.rows
+        for side, mean, counts in zip("AB", (row.first, row.second), row.counts, strict=True)
+    ]  # fmt: skip
+    title = "Both sides on the common cases"
+    return Table("sides", title, columns, tuple(rows), detail=True)

@@ -1,0 +1,348 @@
+"""What `quantify` and `verify` share: from what the user gave to runs, criteria and a judge, and
+how a plan of it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agenteval.api.running import Watch
+from agenteval.errors import InputError, Unauthorized
+from agenteval.evaluators.base import Evaluator
+from agenteval.evaluators.utility.criteria_file import find_criteria, load_criteria
+from agenteval.evaluators.utility.function_judge import FunctionJudge, JudgeFunction
+from agenteval.evaluators.utility.plan import CellPlan, Item
+from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+from agenteval.experiment import Ended, Experiment
+from agenteval.models.factory import ModelChoice, choose_model, make_client
+from agenteval.models.limits import Limits
+from agenteval.readers import find_leaks, make_view, read_runs
+from agenteval.readers.tasks import TaskFolder, find_task
+from agenteval.records import CriteriaSet, Criterion, Run, Task, View
+from agenteval.store.rows import case_key
+from agenteval.text import plural
+from agenteval.trust.means import cases_answered_twice
+from agenteval.trust.verification import Copies
+
+if TYPE_CHECKING:
+    from agenteval.models.client import Client
+    from agenteval.store import Store
+
+Runs = str | Path | Iterable[Run]
+Criteria = str | Path | CriteriaSet | Iterable[Criterion]
+
+
+class Unfinished(Exception):
+    """The judging had to stop before its end; what was judged is stored."""
+
+
+@dataclass(frozen=True)
+class Judging:
+    """Runs as the judge sees them, the criteria, and who judges how."""
+
+    items: tuple[Item, ...]
+    task: Task
+    criteria: tuple[Criterion, ...]
+    judge: str | JudgeFunction | None  # a model's name or a function
+    base_url: str | None
+    options: QuantifierOptions
+    repeats: int
+    retry_failed: bool
+    limits: Limits
+    record: Path | None
+    version: str | None  # of a judge that is a function
+    watch: Watch
+    need_key: bool = True  # where nobody is asked, a missing key is no error
+
+    @cached_property
+    def choice(self) -> ModelChoice | None:
+        """The model that judges; None for a function. Raises InputError as `choose_model`."""
+        return (
+            None
+            if callable(self.judge)
+            else choose_model(self.judge, self.base_url, need_key=self.need_key)
+        )
+
+    def evaluator(self, store: Store | None, **changes: Any) -> tuple[Evaluator, Client | None]:
+        """The judge, with options changed; its client is None when it computes in this process.
+
+        A cap on requests or money counts what the store says that this judge took before.
+        """
+        from agenteval.evaluators.utility.embedded import EmbeddedJudge
+        from agenteval.evaluators.utility.guard import Guarded
+
+        if callable(self.judge):
+            if self.options.datamark:
+                raise InputError("a function reads no instructions to be marked off", "--datamark")
+            return FunctionJudge(self.judge, version=self.version, seed=self.options.seed), None
+        if self.choice is None or self.choice.kind == "embedded":
+            if self.options.datamark:
+                what = "the embedded judge reads no instructions to be marked off"
+                raise InputError(what, "--datamark")
+            return Guarded(EmbeddedJudge(seed=self.options.seed)), None
+        client = make_client(self.choice, self.limits, store, record=self.record)
+        evaluator = chat_judge(client, self.task, replace(self.options, **changes))
+        if store is not None:
+            client.budget = self.limits.budget(store.usage(evaluator.source.sha256))
+        return evaluator, client
+
+    def say_judge(self) -> None:
+        """What is to be known of a judge that nobody chose, or that sees little. Raises InputError
+        for a model that cannot be chosen: nothing is made on the disk before."""
+        if self.choice is not None and self.choice.kind == "embedded":
+            why = ", since no other is configured" if self.judge is None else ""
+            self.watch.note(
+                f"judge: embedded{why}: it grades conciseness, by length, and nothing else"
+            )
+
+    async def run(self, plan: CellPlan, client: Client | None, store: Store) -> Ended:
+        """Run a plan of this judge and close its client. Raises CancelledError when interrupted,
+        and Unauthorized with the names of the variables that the key is read from."""
+        left = (
+            f", {plan.failed} without a score and left so (--retry-failed asks again)"
+            if plan.failed
+            else ""
+        )
+        kept = f", {plan.done} already scored" if plan.done else ""
+        self.watch.note(
+            f"{plan.cells} cells{kept}{left}; {plan.open} to judge in {len(plan.units)} calls"
+        )
+
+        # Twice as many workers as requests in flight: while some wait for their commit, others
+        # keep every connection busy (an idle one is polled by the HTTP pool at each request).
+        workers = 2 * self.limits.concurrency if client else self._workers
+        experiment = Experiment(
+            plan, store, workers=workers, client=client, on_interrupt=self.watch.note
+        )
+        self.watch.progress(experiment.progress)
+        try:
+            return await experiment.run(self.watch.progress)
+        except Unauthorized as error:
+            names = self.choice.key_variables if self.choice else ""
+            raise Unauthorized(f"{error}; the key is read from {names}") from error
+        finally:
+            if client is not None:
+                await client.close()
+
+    @property
+    def _workers(self) -> int:
+        return self.limits.concurrency if callable(self.judge) else 1
+
+
+def read_judging(
+    runs: Runs,
+    criteria: Criteria | None = None,
+    *,
+    watch: Watch,
+    judge: str | JudgeFunction | None = None,
+    task: str | Task | None = None,
+    system: str | None = None,
+    base_url: str | None = None,
+    repeats: int = 1,
+    seed: int = 0,
+    one_per_call: bool = False,
+    temperature: float | None = 1.0,
+    with_reference: bool = False,
+    findings: str | Path | None = None,
+    datamark: bool = False,
+    limit: int | None = None,
+    retry_failed: bool = False,
+    limits: Limits | None = None,
+    record: str | Path | None = None,
+    version: str | None = None,
+    need_key: bool = True,
+) -> Judging:
+    """Read and check everything before the store is opened. Raises InputError."""
+    name = task.name if isinstance(task, Task) else task or ""
+    every = read_run_list(runs, name, watch)
+    read = every[:limit]
+    watch.note(f"{len(every)} runs read" + (f", the first {len(read)} used" if limit else ""))
+    found_task = _task_of(read, task, runs, described=not callable(judge))
+    items = [
+        (
+            run.model_copy(update={"task": found_task.name}),
+            make_view(run, with_reference=with_reference),
+        )
+        for run in read
+    ]
+    if findings is not None:
+        items = _with_findings(items, Path(findings), watch)
+    if system is not None:
+        items = _of_system(items, system, watch)
+    if not with_reference and not callable(judge):
+        leaks = [
+            f"{run.id}: {leak.kind} in {leak.where}: {leak.excerpt}"
+            for run, view in items
+            for leak in find_leaks(run, view)
+        ]
+        watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
+    return Judging(
+        items=tuple(items),
+        task=found_task,
+        criteria=read_criteria(criteria, found_task.name, watch),
+        judge=judge,
+        base_url=base_url,
+        options=QuantifierOptions(one_per_call, temperature, seed=seed, datamark=datamark),
+        repeats=repeats,
+        retry_failed=retry_failed,
+        limits=limits or Limits(),
+        record=None if record is None else Path(record),
+        version=version,
+        watch=watch,
+        need_key=need_key,
+    )
+
+
+def read_run_list(runs: Runs, task: str, watch: Watch) -> list[Run]:
+    """The runs of a path, or those given. Raises InputError."""
+    if not isinstance(runs, str | Path):
+        return list(runs)
+    result = read_runs(runs, task=task)
+    for skipped in result.skipped:
+        watch.note(f"skipped {skipped.path}: {skipped.reason}")
+    watch.warn_list("warnings while reading:", result.warnings)
+    return list(result.runs)
+
+
+def _task_of(
+    runs: Sequence[Run], task: str | Task | None, source: Runs, *, described: bool
+) -> Task:
+    """The task that was named, by the caller or by the runs, or that stands beside the runs.
+
+    A judge that reads no description (`described` is False) needs no folder of the task.
+    """
+    if isinstance(task, Task):
+        return task
+    names = {r.task for r in runs if r.task}
+    name = task or (names.pop() if len(names) == 1 else None)
+    if name is None and isinstance(source, str | Path):
+        beside = Path(source).parent
+        if (beside / "task.yaml").is_file():
+            name = str(beside)
+    if name is None and described:
+        raise InputError("the runs name no task, or several; say which one", "--task")
+    try:
+        return find_task(name or "unnamed").task
+    except InputError:
+        if described:
+            raise
+        return Task(name=name or "unnamed", description="not described")
+
+
+def read_criteria(criteria: Criteria | None, task: str, watch: Watch) -> tuple[Criterion, ...]:
+    """The criteria of a file, a set or a list; those that are found by the task's name for None.
+    Raises InputError."""
+    if isinstance(criteria, CriteriaSet):
+        return criteria.criteria
+    if criteria is not None and not isinstance(criteria, str | Path):
+        return CriteriaSet(task=task, criteria=tuple(criteria)).criteria
+    path = Path(criteria) if criteria is not None else find_criteria(task)
+    loaded = load_criteria(path, task=task)
+    watch.note(f"criteria: {path} ({len(loaded.criteria.criteria)})")
+    watch.warn_list("about the criteria:", loaded.notes)
+    return loaded.criteria.criteria
+
+
+def read_task(task: str | Path | Task) -> TaskFolder:
+    """The task that is meant, with its folder. Raises InputError."""
+    if isinstance(task, Task):
+        return TaskFolder(task, Path())
+    return find_task(str(task))
+
+
+def _of_system(items: list[Item], name: str, watch: Watch) -> list[Item]:
+    """The runs that name no system become those of this one. Its name stands in their ids as well,
+    so that versions of a system may use the same ids, or give the same answers."""
+    from agenteval.readers.systems import check_name
+
+    check_name(name, "--system")
+    nameless = sum(run.system == "unnamed" for run, _ in items)
+    if not nameless:
+        raise InputError("every run names its system already", "--system")
+    watch.note(f"{nameless} of {len(items)} runs name no system: they are those of {name} now")
+    return [
+        (run, view)
+        if run.system != "unnamed"
+        else (
+            run.model_copy(update={"system": name, "id": f"{name}/{run.id}"}),
+            View.model_validate({**view.model_dump(), "run_id": f"{name}/{run.id}"}),
+        )
+        for run, view in items
+    ]
+
+
+def _with_findings(items: list[Item], folder: Path, watch: Watch) -> list[Item]:
+    from agenteval.evaluators.traces.annotation_files import read_folder
+    from agenteval.evaluators.traces.as_evidence import with_findings
+
+    by_trace = {one.trace: one.findings for one in read_folder(folder)}
+    missing = [
+        run.id for run, _ in items if run.id not in by_trace or by_trace[run.id].status is not None
+    ]
+    if len(missing) == len(items):
+        raise InputError("no run has findings here; they go by the id of the trace", str(folder))
+    if missing:
+        watch.note(
+            f"{len(missing)} of {len(items)} runs have no findings in {folder}: the judge is "
+            "told that they were not examined"
+        )
+    name = folder.resolve().name
+    return [
+        (run, with_findings(view, by_trace.get(run.id), name, {s.id: s for s in run.spans}))
+        for run, view in items
+    ]
+
+
+def warn_of_versions(store: Store, items: Sequence[Item], watch: Watch) -> None:
+    """A line where these runs would be taken for others of the store, or together with them."""
+    own = {view.sha256: run for run, view in items}
+    tasks = {run.task for run, _ in items}
+    stored: list[Mapping[str, Any]] = []
+    moved: list[str] = []
+    for key, row in store.runs().items():
+        if key in own and row["system"] != own[key].system:
+            moved.append(f"{row['run_id']} of {row['system']}")
+        elif key not in own and row["origin"] is None and row["task"] in tasks:
+            stored.append(row)
+    if moved:
+        watch.warn(
+            f"{plural(len(moved), 'run')} stood in the store with this id and text as those of "
+            f"another system (first: {min(moved)}) and change their system: give ids of their own"
+        )
+    ids = {run.id for run, _ in items}
+    replaced = {row["run_id"] for row in stored if row["run_id"] in ids}
+    if replaced:
+        first = next(run.id for run, _ in items if run.id in replaced)
+        watch.warn(
+            f"{plural(len(replaced), 'run')} stood in the store with another text (first: {first});"
+            " tables show the newest text alone: name each version of a system with --system"
+        )
+    systems = {run.system for run, _ in items}
+    answers = [
+        (row["system"], row["case_key"], row["run_id"])
+        for row in stored
+        if row["system"] in systems
+    ]
+    answers += [(run.system, case_key(run), run.id) for run, _ in items]
+    for line in cases_answered_twice(answers):
+        watch.warn(line)
+
+
+def relabel(store: Store, criteria: Iterable[Criterion], watch: Watch) -> None:
+    """Stored ratings follow the order that the criteria have now; one line for each of them."""
+    for relabelled in store.relabel(criteria):
+        watch.warn(relabelled.line)
+
+
+def warn_unchanged(copies: Sequence[Copies], runs: int, watch: Watch) -> None:
+    """Name the operators that left some of the runs as they were."""
+    for one in copies:
+        if one.unchanged:
+            reason = next(iter(one.unchanged.values()))
+            watch.warn(
+                f"{one.variant}: {len(one.unchanged)} of {runs} copies equal their original "
+                f"and are left out (e.g. {reason})"
+            )

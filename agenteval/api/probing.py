@@ -1,0 +1,188 @@
+"""The further questions of a verification with probes: other ways to ask, and texts that hold an
+attack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from agenteval.api.judging import Judging, Unfinished
+from agenteval.api.running import why_stopped
+from agenteval.evaluators.base import Evaluator
+from agenteval.evaluators.utility.plan import CellPlan, experiment_of, joined, make_plan
+from agenteval.evaluators.utility.probes.examine import Judged, examine
+from agenteval.evaluators.utility.probes.injection import NAME as INJECTION
+from agenteval.evaluators.utility.probes.injection import Injected
+from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
+from agenteval.evaluators.utility.probes.shown import placed_ratings
+from agenteval.evaluators.utility.probes.targets import (
+    AddedText,
+    Probing,
+    Target,
+    add_texts,
+    choose_targets,
+)
+from agenteval.records import Usage
+from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.store import Store
+from agenteval.trust.scores import scores_from_store
+from agenteval.trust.verification import Material, lengths_of
+
+if TYPE_CHECKING:
+    from agenteval.models.client import Client
+
+OTHER_WAYS: dict[str, dict[str, Any]] = {
+    "scale order": {"reversed_scale": True},
+    "wording": {"wording": "b"},
+}
+
+
+async def probe(
+    judging: Judging, store: Store, evaluator: Evaluator, material: Material, options: ProbeOptions
+) -> tuple[Probe, ...]:
+    """All probes of a judge whose plain ratings are stored; asks what is missing of the others.
+
+    The plain judge is the one used last in any case, so that `report` and `show` take it. Raises
+    Unfinished where it had to stop; what was judged is stored.
+    """
+    source = evaluator.source
+    asking = Asking(judging, store, evaluator, material)
+    plain = asking.table(source.sha256, copies=True)
+    try:
+        others = await asking.other_ways()
+        injected = await asking.attacked(plain, options)
+    finally:
+        store.register((), material.criteria, source)
+    placed = None
+    if asking.listed:  # others read no list
+        placed = placed_ratings(
+            store,
+            source.sha256,
+            criteria={c.sha256 for c in material.criteria},
+            runs={view.sha256 for _, view in material.items},
+            repeats=material.repeats,
+        )
+    judged = Judged(
+        judges=(source.model, *store.models(source.sha256)),
+        runs=tuple(run for run, _ in material.items),
+        criteria=material.criteria,
+        table=plain,
+        lengths=lengths_of(material),
+        placed=placed,
+        reversed_scale=others.get("scale order"),
+        wording=others.get("wording"),
+        injected=injected,
+    )
+    return examine(judged, options)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A judge whose plain ratings of some material are stored, and how to ask it further."""
+
+    judging: Judging
+    store: Store
+    plain: Evaluator
+    material: Material
+
+    @property
+    def listed(self) -> bool:
+        """Whether the judge reads a prompt with a list of criteria and their scales."""
+        return self.plain.source.evaluator == "utility.quantifier"
+
+    async def other_ways(self) -> dict[str, ScoreTable]:
+        """Ratings of the originals in every other way, by the name of the probe; none for a judge
+        that reads no prompt."""
+        if not self.listed:
+            return {}
+        tables = {}
+        for name in OTHER_WAYS:
+            judge, client = self._judges[name]
+            await self._run(name, self.way_plan(judge), judge, client)
+            tables[name] = self.table(judge.source.sha256)
+        return tables
+
+    def way_plan(self, judge: Evaluator) -> CellPlan:
+        """What the store lacks of the originals by a judge that is asked in another way."""
+        return make_plan(
+            judge, self.material.items, self.material.criteria, self.store,
+            repeats=self.material.repeats, retry_failed=self.judging.retry_failed,
+        )  # fmt: skip
+
+    async def attacked(self, plain: ScoreTable, options: ProbeOptions) -> Injected:
+        """Ratings of runs known to be low, with an attack and with a control in their text."""
+        material = self.material
+        targets = choose_targets(material.items, material.criteria, plain, options)
+        if not targets:
+            return Injected((), plain, material.repeats)
+        judge, client = self._judges[INJECTION]
+        plan, copies = attack_plan(self, judge, targets, options)
+        await self._run(INJECTION, plan, judge, client)
+        table = scores_from_store(
+            self.store,
+            self.plain.source.sha256,
+            criteria={c.sha256 for c in material.criteria},
+            runs={view.sha256 for _, view in material.items},
+            repeats=material.repeats,
+            copies={(view.sha256, one.variant) for one in copies for _, view in one.items},
+            copies_by=judge.source.sha256,
+        )
+        return Injected(targets, table, material.repeats)
+
+    def table(self, key: str, *, copies: bool = False) -> ScoreTable:
+        """What a source said of the originals, and of the perturbed copies where asked for."""
+        variants = {c.variant for c in self.material.copies} if copies else set()
+        return scores_from_store(
+            self.store,
+            key,
+            criteria={c.sha256 for c in self.material.criteria},
+            runs={view.sha256 for _, view in self.material.items},
+            repeats=self.material.repeats,
+            variants={ORIGINAL, *variants},
+        )
+
+    @cached_property
+    def _judges(self) -> dict[str, tuple[Evaluator, Client | None]]:
+        """By the name of the probe: the judge asked in another way, and for the attacks as it is.
+
+        Each has a source of its own, so its scores never mix with the plain.
+        """
+        if not self.listed:
+            return {INJECTION: (Probing(self.plain), None)}
+        made = {
+            name: self.judging.evaluator(self.store, **change)
+            for name, change in OTHER_WAYS.items()
+        }
+        judge, client = self.judging.evaluator(self.store)
+        return {**made, INJECTION: (Probing(judge), client)}
+
+    async def _run(
+        self, name: str, plan: CellPlan, judge: Evaluator, client: Client | None
+    ) -> None:
+        if client is not None:  # a cap holds for plain, other ways and attacks together
+            sources = [self.plain.source, *(judge.source for judge, _ in self._judges.values())]
+            spent = sum((self.store.usage(s.sha256) for s in sources), start=Usage())
+            client.budget = self.judging.limits.budget(spent)
+        with self.store.lock(experiment_of(judge, self.judging.task.name)):
+            self.judging.watch.note(f"probe of {name}:")
+            ended = await self.judging.run(plan, client, self.store)
+        if ended.stopped:
+            raise Unfinished(why_stopped(ended, "calls of the probe not made"))
+
+
+def attack_plan(
+    asking: Asking, judge: Evaluator, targets: Sequence[Target], options: ProbeOptions
+) -> tuple[CellPlan, tuple[AddedText, ...]]:
+    """What the store lacks of attacked copies and controls of at least one target, and these."""
+    material = asking.material
+    copies = add_texts(targets, material.criteria, options.seed)
+    plans = [
+        make_plan(
+            judge, one.items, material.criteria, asking.store, repeats=material.repeats,
+            variant=one.variant, retry_failed=asking.judging.retry_failed,
+        )
+        for one in copies
+    ]  # fmt: skip
+    return joined(plans), copies

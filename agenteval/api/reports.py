@@ -1,0 +1,395 @@
+"""What quantify, verify and propose return: tables, and the figures as attributes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from agenteval.evaluators.utility.probes.result import Probe
+from agenteval.evaluators.utility.proposals import Proposals
+from agenteval.evaluators.utility.tables import (
+    probe_tables,
+    proposal_tables,
+    proposal_title,
+    round_table,
+    verified_tables,
+)
+from agenteval.evaluators.utility.verify.rounds import Round
+from agenteval.records import CriteriaSet, Criterion, Failure, Score, Source, Usage
+from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
+from agenteval.report.report import Report
+from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
+from agenteval.store import Store
+from agenteval.trust.flagged import Flags
+from agenteval.trust.gates import Gate, unscored_gate
+from agenteval.trust.means import ALL, Rating, Row, summarize
+from agenteval.trust.tables import outcomes, score_notes, score_tables, score_title, spent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Plots:
+    """Figures of ratings. Each takes `ax=` to draw into; without it a figure of its own is made.
+
+    matplotlib is loaded when the first one is drawn.
+    """
+
+    table: ScoreTable
+
+    def radar(self, *, ax: Axes | None = None) -> Axes:
+        """Mean by criterion, a polygon for each system or outcome."""
+        from agenteval.figures import radar
+
+        return radar(self.table.of(variant=ORIGINAL), ax=ax)
+
+    def bars(self, *, ax: Axes | None = None) -> Axes:
+        """Mean of runs that succeeded and of those that failed, by criterion."""
+        from agenteval.figures import success_bars
+
+        return success_bars(self.table.of(variant=ORIGINAL), ax=ax)
+
+    def boxes(self, *, ax: Axes | None = None) -> Axes:
+        """Spread of the ratings by criterion."""
+        from agenteval.figures import repeat_boxes
+
+        return repeat_boxes(self.table.of(variant=ORIGINAL), ax=ax)
+
+    def heatmap(self, *, ax: Axes | None = None) -> Axes:
+        """Rank correlation of every two criteria."""
+        from agenteval.figures import correlation_map
+
+        return correlation_map(self.table.of(variant=ORIGINAL), ax=ax)
+
+    def coverage(self, *, ax: Axes | None = None) -> Axes:
+        """What became of the cells, by criterion."""
+        from agenteval.figures import coverage_bars
+
+        return coverage_bars(self.table.of(variant=ORIGINAL), ax=ax)
+
+    def repeats(self) -> Figure:
+        """Mean by repeat, one panel for each criterion."""
+        from agenteval.figures import repeat_grid
+
+        return repeat_grid(self.table.of(variant=ORIGINAL))
+
+    def perturbations(self, *, ax: Axes | None = None) -> Axes:
+        """Mean of originals and of perturbed copies, by criterion."""
+        from agenteval.figures import perturbation_bars
+
+        return perturbation_bars(self.table, ax=ax)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreReport(Report):
+    """Scores of runs on criteria by one judge.
+
+    `ratings` holds every result with what is known of its run, `source` who judged, `cells` how
+    many results were asked for. `plot` draws the ratings.
+    """
+
+    source: Source
+    criteria: tuple[Criterion, ...]
+    ratings: tuple[Rating, ...]
+    cells: int
+    store: Path
+
+    @property
+    def rows(self) -> list[Row]:
+        """Means by criterion and system."""
+        return summarize(self.ratings, self.criteria)
+
+    @cached_property
+    def scores(self) -> list[Score]:
+        """Every judgement that was made; read from the store."""
+        return [r for r in self._results if isinstance(r, Score)]
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """Every judgement that could not be made, with the reason; read from the store."""
+        return [r for r in self._results if isinstance(r, Failure)]
+
+    @cached_property
+    def _results(self) -> list[Score | Failure]:
+        runs = {rating.run_key for rating in self.ratings}
+        criteria = {c.sha256 for c in self.criteria}
+        repeats = 1 + max((rating.repeat for rating in self.ratings), default=-1)
+        with Store(self.store, create=False) as store:
+            return [
+                r
+                for r in store.results(self.source.sha256, variant=ORIGINAL)
+                if r.key.run in runs and r.key.criterion in criteria and r.key.repeat < repeats
+            ]
+
+    @cached_property
+    def table(self) -> ScoreTable:
+        """The ratings in columns, as the functions of `agenteval.stats` take them."""
+        builder = TableBuilder()
+        for r in self.ratings:
+            builder.add(
+                {
+                    "run": r.run_id,
+                    "case": r.case,
+                    "system": r.system,
+                    "criterion": r.criterion_id,
+                    "variant": ORIGINAL,
+                    "status": r.status,
+                    "label": r.label,
+                },
+                repeat=r.repeat,
+                success=r.success,
+                value=r.value,
+            )
+        return builder.table()
+
+    @property
+    def plot(self) -> Plots:
+        """Figures: `report.plot.radar()`."""
+        return Plots(self.table)
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each rating."""
+        return [
+            {
+                "run_id": r.run_id,
+                "system": r.system,
+                "case_key": r.case,
+                "success": r.success,
+                "criterion_id": r.criterion_id,
+                "repeat": r.repeat,
+                "status": r.status,
+                "label": r.label,
+                "value": r.value,
+                "message": r.message,
+            }
+            for r in self.ratings
+        ]
+
+    def gate(
+        self,
+        *,
+        min_mean: Mapping[str, float] | None = None,
+        max_unscored: float | None = None,
+        undecided_passes: bool = False,
+    ) -> Self:
+        """The report with demands on its figures, and the exit code that follows.
+
+        `min_mean`: by criterion (id or name), what the mean must reach: missed where its whole
+        interval lies below, met where none of it does, else undecided. `max_unscored`: the largest
+        share of cells without a score; what a judge cannot see is not held against it. Raises
+        KeyError for an unknown criterion.
+        """
+        gates = [self._mean_gate(name, least) for name, least in (min_mean or {}).items()]
+        if max_unscored is not None:
+            counts = Counter(r.status for r in self.ratings if ":" in r.status)
+            bad = counts.total() - counts["unscored:unsupported"]
+            gates.append(unscored_gate(self.cells, bad, max_unscored))
+        return self.gated(*gates, undecided_passes=undecided_passes)
+
+    def _mean_gate(self, name: str, least: float) -> Gate:
+        known = {key: c for c in self.criteria for key in (c.id, c.name)}
+        if name not in known:
+            raise KeyError(f"no criterion {name!r}; there are {', '.join(known)}")
+        rows = [r for r in self.rows if r.criterion_id == known[name].id]
+        row = next((r for r in rows if r.system == ALL), rows[0] if rows else None)
+        if row is None or row.overall.low is None or row.overall.high is None:
+            why = "no ratings" if row is None else row.overall.reason or "no interval"
+            return Gate("min-mean", "undecided", why, name, least)
+        mean = row.overall
+        span = f"mean {mean.mean:.3f} [{mean.low:.3f}, {mean.high:.3f}]"
+        if mean.high is not None and mean.high < least:
+            return Gate("min-mean", "missed", f"{span} lies below {least:g}", name, least)
+        if mean.low is not None and mean.low >= least:
+            return Gate("min-mean", "met", f"{span} is not below {least:g}", name, least)
+        return Gate("min-mean", "undecided", f"{span} holds {least:g}", name, least)
+
+
+def score_report(
+    source: Source,
+    criteria: Sequence[Criterion],
+    ratings: Sequence[Rating],
+    usage: Usage,
+    store: Path,
+    flags: Flags,
+    *,
+    cells: int | None = None,
+    notes: Sequence[str] = (),
+    unfinished: Sequence[str] = (),
+    levels: bool = False,
+    exit_code: int = 0,
+) -> ScoreReport:
+    """The scores of one judge; `cells` is how many were asked for where not all are there.
+    `levels` shows levels counted from 0 instead of values."""
+    rated = bool(ratings)
+    failures = Counter(r.status for r in ratings if ":" in r.status)
+    near = store.relative_to(Path.cwd()) if store.is_relative_to(Path.cwd()) else store
+    foot = (
+        "intervals treat the case as the unit: repeats of a case do not add to n",
+        f"spent: {spent(usage)}; store: {near}",
+    )
+    flagged = (flags.line,) if flags.found else ()
+    return ScoreReport(
+        title=score_title(source, criteria, ratings) if rated else "",
+        tables=score_tables(ratings, criteria, levels=levels, foot=foot) if rated else (),
+        notes=(*notes, *(score_notes(source, ratings) if rated else ()), *flagged),
+        unfinished=tuple(unfinished),
+        data={
+            "source": source.model_dump(),
+            "runs": outcomes(ratings),
+            "ratings": len(ratings),
+            "failures": dict(sorted(failures.items())),
+            "flagged": flags.json(),
+            "usage": usage.model_dump(),
+        },
+        source=source,
+        criteria=tuple(criteria),
+        ratings=tuple(ratings),
+        cells=len(ratings) if cells is None else cells,
+        store=store,
+        exit_code=exit_code,
+    )
+
+
+_CODES = {"trustworthy": 0, "not enough data": 4, "not trustworthy": 5}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyReport(Report):
+    """Which criteria can be kept, and whether the judge can be trusted.
+
+    `judge` has `verdict` ("trustworthy", "not trustworthy", "not enough data") and `reasons`,
+    `criteria` by id each criterion's `verdict` ("keep", "repair", "drop", "undecided") and
+    `reasons`. `rounds` are all rounds that were judged, of which the last is reported; `table`
+    holds the ratings, perturbed copies among them.
+    """
+
+    result: VerifiedSet
+    probes: tuple[Probe, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    table: ScoreTable | None = None
+
+    @property
+    def judge(self) -> JudgeVerdict:
+        """What holds of the judge as a whole."""
+        return self.result.judge
+
+    @property
+    def criteria(self) -> dict[str, Verification]:
+        """The verdict on every criterion, by id."""
+        return {one.criterion_id: one for one in self.result.criteria}
+
+    @property
+    def plot(self) -> Plots:
+        """Figures: `report.plot.perturbations()`. Raises ValueError where nothing was judged."""
+        if self.table is None:
+            raise ValueError("nothing was judged: there is nothing to draw")
+        return Plots(self.table)
+
+    def gate(self) -> Self:
+        """The report with the exit code of the verdict on the judge: 0 trustworthy, 4 not enough
+        data, 5 not trustworthy; that of work that was broken off stays."""
+        return replace(self, exit_code=self.exit_code or _CODES[self.judge.verdict])
+
+
+def verify_report(
+    result: VerifiedSet,
+    criteria: Sequence[Criterion],
+    about: str,
+    table: ScoreTable,
+    *,
+    probes: Sequence[Probe] | None = None,
+    flags: Flags | None = None,
+    rounds: Sequence[Round] = (),
+    notes: Sequence[str] = (),
+) -> VerifyReport:
+    """The report of a verification; `probes` and `flags` are None where nobody looked."""
+    data: dict[str, Any] = {**result.model_dump(mode="json"), "about": [about]}
+    if len(rounds) > 1:
+        data["rounds"] = [one.result.model_dump(mode="json") for one in rounds]
+    if probes is not None:
+        data["probes"] = [probe.model_dump(mode="json") for probe in probes]
+    if flags is not None:
+        data["flagged"] = flags.json()
+    first, *rest = verified_tables(result, criteria)
+    tables = [first]
+    if probes is not None:
+        tables += probe_tables(probes)
+    if len(rounds) > 1:
+        tables.append(round_table(rounds))
+    return VerifyReport(
+        title=about,
+        tables=(*tables, *rest),
+        notes=(*notes, *((flags.line,) if flags is not None and flags.found else ())),
+        data=data,
+        result=result,
+        probes=tuple(probes or ()),
+        rounds=tuple(rounds),
+        table=table,
+    )
+
+
+def unverified(why: str, notes: Sequence[str] = ()) -> VerifyReport:
+    """The report of a verification that came to no verdict, because the judging stopped."""
+    judge = JudgeVerdict(verdict="not enough data", reasons=("the judging came to no end",))
+    result = VerifiedSet(judge=judge, criteria=())
+    return VerifyReport(
+        title="",
+        tables=(),
+        notes=tuple(notes),
+        unfinished=(why,),
+        data=result.model_dump(mode="json"),
+        exit_code=3,
+        result=result,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriteriaReport(Report):
+    """Proposed criteria. `proposals` says how they came about; `written` is the file, if any."""
+
+    proposals: Proposals
+    written: Path | None = None
+
+    @property
+    def criteria(self) -> CriteriaSet:
+        """The merged criteria."""
+        return self.proposals.criteria
+
+    @property
+    def plot(self) -> CurvePlots:
+        """Figures: `report.plot.curves()`."""
+        return CurvePlots(self.proposals)
+
+
+@dataclass(frozen=True)
+class CurvePlots:
+    """Figures of proposals."""
+
+    proposals: Proposals
+
+    def curves(self, *, ax: Axes | None = None) -> Axes:
+        """Unique criteria against the number of seeds, a line for each threshold."""
+        from agenteval.figures import unique_curves
+
+        return unique_curves(self.proposals.curves, ax=ax)
+
+
+def criteria_report(
+    proposals: Proposals, written: Path | None, notes: Sequence[str] = ()
+) -> CriteriaReport:
+    """The report of what critics proposed."""
+    failed = [f"seed {f.seed}: {f.status}: {f.message}" for f in proposals.failures]
+    return CriteriaReport(
+        title=proposal_title(proposals),
+        tables=proposal_tables(proposals),
+        notes=(*notes, *failed),
+        data=proposals.to_json(),
+        proposals=proposals,
+        written=written,
+    )

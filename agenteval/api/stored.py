@@ -1,0 +1,284 @@
+"""What is stored: the scores of a judge, everything about one run, who judged, rows in a file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agenteval.api.agreement import known_criteria
+from agenteval.api.reports import ScoreReport, score_report
+from agenteval.api.running import opened
+from agenteval.errors import InputError
+from agenteval.records.table import Cell, Column, Table
+from agenteval.report.report import Report
+from agenteval.store.experiments import unfinished_of
+from agenteval.store.export import export_cells, results_on_copies
+from agenteval.store.ways import is_probe, way_of
+from agenteval.text import plural
+from agenteval.trust.flagged import stored_flags
+from agenteval.trust.means import load_ratings
+from agenteval.trust.sides import pick_source
+
+if TYPE_CHECKING:
+    from agenteval.records import Source
+    from agenteval.store import Store
+
+
+def scores(
+    store: str | Path | Store | None = None, *, source: str | None = None, levels: bool = False
+) -> ScoreReport:
+    """The stored scores of one source, a judge, an agent under test or a finder (start of its hash;
+    default: the latest), as `quantify` returns them; with `levels` means are levels from 0 instead
+    of 0 to 1.
+
+    Raises InputError for an unknown source, StoreError for a store that cannot be read.
+    """
+    with opened(store, create=False) as known, known.snapshot():
+        key, record = pick_source(known, source)
+        ratings = load_ratings(known, key)
+        rated = {r.criterion_id for r in ratings}
+        unfinished = unfinished_of(known, [key])
+        way = way_of(record)
+        notes = [f"asked in this way: {way}"] if way else []
+        if not ratings:
+            notes.append(_no_originals(known, key, record))
+        report = score_report(
+            record,
+            [c for c in known.newest_criteria(key).values() if c.id in rated],
+            ratings,
+            known.usage(key),
+            known.path,
+            stored_flags(known, {r.run_id for r in ratings}, key),
+            notes=notes,
+            unfinished=[open_.line for open_ in unfinished],
+            levels=levels,
+        )
+        if all(key != judge for judge, _ in known.sources()):
+            report = replace(report, notes=tuple(notes))  # a trial has no outcome beside its own
+    more = {"way": way, "unfinished": [open_.json() for open_ in unfinished]}
+    return replace(report, data={**report.data, **more})
+
+
+def _no_originals(store: Store, key: str, record: Source) -> str:
+    """What a source holds that judged no run as it is."""
+    variants = Counter(r.key.variant.partition(":")[0] for r in store.results(key))
+    held = ", ".join(f"{n} of {name!r} copies" for name, n in sorted(variants.items()))
+    what = "a source of `verify --probes`" if is_probe(record) else "this source"
+    return (
+        f"{what} ({record.model}): no run was judged as it is, so there is no table; results: "
+        f"{held or 'none'}. `agenteval export FILE --source {key[:12]} --with-copies` "
+        "writes them"
+    )
+
+
+def sources(store: str | Path | Store | None = None) -> Report:
+    """Who gave results, judges, agents and finders: a row for each, oldest first."""
+    with opened(store, create=False) as known, known.snapshot():
+        everyone = known.sources(trials=True)
+        rows: list[dict[str, Cell]] = [
+            {
+                "key": key[:12], "source": key, "model": source.model,
+                "evaluator": source.evaluator, "seed": source.seed, "way": way_of(source),
+                "requests": known.usage(key).requests,
+            }
+            for key, source in everyone
+        ]  # fmt: skip
+        unfinished = [
+            (source, key, open_)
+            for key, source in everyone
+            for open_ in unfinished_of(known, [key])
+        ]
+    table = Table(
+        "sources",
+        "",
+        (
+            Column("key", "source"),
+            Column("source", "hash", hidden=True),
+            Column("model", "model"),
+            Column("evaluator", "evaluator"),
+            Column("seed", "seed", "count"),
+            Column("requests", "requests", "count"),
+            Column("way", "asked in this way"),
+        ),
+        tuple(rows),
+    )
+    return Report(
+        title="",
+        tables=(table,),
+        unfinished=tuple(f"{s.model} ({key[:12]}): {open_.line}" for s, key, open_ in unfinished),
+        data={"unfinished": [open_.json() for _, _, open_ in unfinished]},
+    )
+
+
+def results(
+    run: str, store: str | Path | Store | None = None, *, source: str | None = None
+) -> Report:
+    """All that one source (default: the latest) says of one run, with its explanations.
+
+    Raises InputError for an unknown run or source, StoreError for a store that cannot be read.
+    """
+    with opened(store, create=False) as known, known.snapshot():
+        key, _ = pick_source(known, source)
+        ratings = [r for r in load_ratings(known, key) if r.run_id == run]
+        if not ratings:
+            raise InputError(f"no scores of run {run!r} by this judge", "--run")
+        keys = {r.run_key for r in ratings}
+        stored = {
+            (r.criterion_id, r.key.repeat): r
+            for r in known.results(key, variant="original")
+            if r.key.run in keys
+        }
+        flags = stored_flags(known, {run}, key)
+        unfinished = [open_.line for open_ in unfinished_of(known, [key])]
+    ended = {True: "success", False: "failed", None: "success unknown"}[ratings[0].success]
+    rows = [
+        {
+            "criterion_id": r.criterion_id, "repeat": r.repeat, "value": r.value,
+            "level": r.label, "status": r.status, "shown": r.label or r.status,
+            "explanation": r.message
+            or getattr(stored[r.criterion_id, r.repeat], "explanation", None) or "",
+        }
+        for r in sorted(ratings, key=lambda r: (r.criterion_id, r.repeat))
+    ]  # fmt: skip
+    table = Table(
+        "results",
+        "",
+        (
+            Column("criterion_id", "criterion"),
+            Column("repeat", "repeat", "count"),
+            Column("value", "value", "number"),
+            Column("shown", "level"),
+            Column("level", "level", hidden=True),
+            Column("status", "status", hidden=True),
+            Column("explanation", "explanation"),
+        ),
+        tuple(rows),
+    )
+    return Report(
+        title=f"{run}  system {ratings[0].system}  {ended}",
+        tables=(table,),
+        notes=tuple(
+            f"its text seems to talk to the judge: {', '.join(flag.signs)}" for flag in flags.found
+        ),
+        unfinished=tuple(unfinished),
+        data={"run": run, "system": ratings[0].system, "success": ratings[0].success},
+    )
+
+
+def export(
+    path: str | Path,
+    store: str | Path | Store | None = None,
+    *,
+    source: str | None = None,
+    all_ways: bool = False,
+    with_copies: bool = False,
+) -> Report:
+    """Write every stored result to a .jsonl, .csv or .parquet file, one row each; its notes say
+    what was left out.
+
+    Results on perturbed copies are left out unless `with_copies`, and without a `source` those of
+    probes unless `all_ways`. Raises InputError, StoreError.
+    """
+    path = Path(path)
+    with opened(store, create=False) as known, known.snapshot():
+        everyone = known.sources(trials=True)
+        key = None if source is None else pick_source(known, source)[0]
+        chosen = [
+            k for k, s in everyone if key in (None, k) and (key or all_ways or not is_probe(s))
+        ]
+        unfinished = [open_.line for open_ in unfinished_of(known, chosen)]
+        rows = export_cells(known, path, source_key=key, probes=all_ways, copies=with_copies)
+        copies = 0 if with_copies else results_on_copies(known, chosen)
+    notes = []
+    if copies:
+        notes.append(f"left out: {copies} results on perturbed copies; --with-copies adds them")
+    ways = [way_of(s) for _, s in everyone if is_probe(s)]
+    if ways and key is None and not all_ways:
+        notes.append(
+            f"left out: {plural(len(ways), 'source')} that `verify --probes` asked in other ways "
+            f"({', '.join(dict.fromkeys(ways))}); --all-ways adds them"
+        )
+    return Report(
+        title=f"{rows} results written to {path}",
+        tables=(),
+        notes=tuple(notes),
+        unfinished=tuple(unfinished),
+        data={"rows": rows, "file": str(path)},
+    )
+
+
+def page(
+    output: str | Path = "report.html",
+    runs: str | None = None,
+    *,
+    store: str | Path | Store | None = None,
+    source: str | None = None,
+    task: str | None = None,
+    criteria: str | Path | None = None,
+    scores: str | Path | None = None,
+    rater: str | None = None,
+    most_runs: int = 500,
+    min_cases: int = 20,
+    deterministic: bool = False,
+) -> Report:
+    """Write one self-contained HTML page: what can be trusted, what was measured, what is missing,
+    every run.
+
+    It is about what one source (default: the latest) judged of one task, restricted to `runs` (a
+    file, folder or glob) and to the criteria of a file; or about ratings made elsewhere, `scores`
+    (of one `rater`; `deterministic` ones need no repeats). At most `most_runs` runs can be opened
+    on the page. Raises InputError, StoreError.
+    """
+    from agenteval.evaluators.utility.verify.options import VerifyOptions
+    from agenteval.files import write_atomically
+    from agenteval.readers.scores import read_scores
+    from agenteval.report import Wanted, from_ratings, from_store, render
+
+    if scores is None and deterministic:
+        raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
+    if scores is None and rater is not None:
+        raise InputError("raters are known in a file of ratings only (--scores)", "--rater")
+    if scores is not None and (runs is not None or source is not None):
+        raise InputError("ratings of a file have no store: leave out RUNS and --source",
+                         "--scores")  # fmt: skip
+    known, notes = known_criteria(criteria, None)
+    thresholds = VerifyOptions(min_cases=min_cases, deterministic=deterministic)
+    if scores is not None:
+        path = Path(scores)
+        table = read_scores(path, known, rater=rater)
+        name = path.name if rater is None else f"{path.name}, rater {rater}"
+        material = from_ratings(path, table, known, name, thresholds)
+        html = render(material, most_runs=most_runs)
+    else:
+        views = None if runs is None else _views(runs, notes)
+        file = Path(criteria).name if criteria is not None else ""
+        wanted = Wanted(task, known if criteria is not None else None, file, views)
+        with opened(store, create=False) as kept:
+            notes += [changed.line for changed in kept.relabel(known)]
+            with kept.snapshot():
+                key, record = pick_source(kept, source, trials=False)
+                material = from_store(kept, key, record, wanted, thresholds)
+                html = render(material, most_runs=most_runs)  # reads the texts of runs
+    write_atomically(Path(output), html)
+    size = len(html.encode()) / 1e6
+    return Report(
+        title=f"{output}: {size:.1f} MB, opens in any browser without a network",
+        tables=(),
+        notes=tuple(notes),
+        unfinished=material.unfinished,
+        data={"file": str(output)},
+    )
+
+
+def _views(runs: str, notes: list[str]) -> frozenset[str]:
+    """Hashes of the views of runs, with and without their reference."""
+    from agenteval.readers import make_view, read_runs
+
+    read = read_runs(runs, task="")
+    notes += [f"skipped {skipped.path}: {skipped.reason}" for skipped in read.skipped]
+    notes += [f"while reading: {line}" for line in read.warnings]
+    return frozenset(
+        make_view(run, with_reference=shown).sha256 for run in read.runs for shown in (False, True)
+    )

@@ -1,0 +1,347 @@
+"""Criteria and scores: `propose`, `quantify`, `perturb`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agenteval.api.judging import (
+    Criteria,
+    Judging,
+    Runs,
+    read_judging,
+    read_run_list,
+    read_task,
+    relabel,
+    warn_of_versions,
+    warn_unchanged,
+)
+from agenteval.api.reports import (
+    CriteriaReport,
+    ScoreReport,
+    criteria_report,
+    score_report,
+)
+from agenteval.api.running import (
+    Notify,
+    Progress,
+    Stopped,
+    Watch,
+    at_once,
+    opened,
+    synchronous,
+    why_stopped,
+)
+from agenteval.errors import ModelError
+from agenteval.evaluators.base import Evaluator
+from agenteval.evaluators.utility.criteria_file import save_criteria
+from agenteval.evaluators.utility.function_judge import JudgeFunction
+from agenteval.evaluators.utility.plan import CellPlan, experiment_of, make_plan
+from agenteval.evaluators.utility.proposals import (
+    CriticOptions,
+    Proposals,
+    choose_embedder,
+    propose_by_chat,
+    propose_from_bank,
+)
+from agenteval.experiment import Ended, answered
+from agenteval.files import write_atomically
+from agenteval.models.factory import ModelChoice, choose_model, make_client
+from agenteval.models.limits import Limits
+from agenteval.readers import make_view
+from agenteval.records import Task
+from agenteval.records.base import content_hash
+from agenteval.records.score import INFRASTRUCTURE
+from agenteval.records.table import Cell, Column, Table
+from agenteval.report.report import Report
+from agenteval.stats.scores import ORIGINAL
+from agenteval.store import Store
+from agenteval.trust.flagged import flags_of
+from agenteval.trust.means import load_ratings
+from agenteval.trust.verification import (
+    DEFAULT_OPERATORS,
+    make_copies,
+)
+
+# -- propose ---------------------------------------------------------------------------------------
+
+
+async def apropose(
+    task: str | Path | Task,
+    *,
+    model: str | None = None,
+    base_url: str | None = None,
+    seeds: int = 5,
+    seed: int = 0,
+    tau: float | None = None,
+    embedder: str | None = None,
+    examples: bool = True,
+    sub_criteria: bool = False,
+    bank: bool = False,
+    consolidate: bool = True,
+    min_seeds: int = 1,
+    temperature: float | None = 1.0,
+    output: str | Path | None = None,
+    store: str | Path | Store | None = None,
+    limits: Limits | None = None,
+    record: str | Path | None = None,
+    notify: Notify | None = None,
+) -> CriteriaReport:
+    """Have critics propose criteria for a task, merge what means the same, check the scales.
+
+    `seeds` critics are asked, each with its own seed from `seed` on; what at least `min_seeds` of
+    them proposed is kept, and written to `output` where one is named. Two criteria merge from
+    cosine `tau` on (1: only equal names); with `consolidate` a chat model is asked which names are
+    the same. Replies are kept in the store.
+
+    Raises ModelError when no criterion is left, ModelUnavailable when local parts are missing,
+    InputError for what cannot be used, Unauthorized when a key is refused. A seed that fails is
+    among the notes.
+    """
+    folder = read_task(task)
+    watch = Watch(notify)
+    choice = choose_model(model, base_url)
+    options = critic_options(
+        folder.task, seeds=seeds, seed=seed, tau=tau, embedder=embedder, base_url=base_url,
+        examples=examples, sub_criteria=sub_criteria, bank=bank, consolidate=consolidate,
+        min_seeds=min_seeds, temperature=temperature,
+    )  # fmt: skip
+    if choice.kind == "embedded":
+        with at_once():
+            proposals = propose_from_bank(choice, options, folder.task)
+    else:
+        path = None if record is None else Path(record)
+        proposals = await ask_critics(
+            choice, options, folder.task, limits or Limits(), store, path, watch
+        )
+    if not proposals.criteria.criteria:
+        for failure in proposals.failures:
+            watch.warn(f"seed {failure.seed}: {failure.status}: {failure.message}")
+        if proposals.proposed:
+            raise ModelError(
+                f"none of {proposals.proposed} proposals came from {min_seeds} seeds or more; "
+                "nothing was written"
+            )
+        raise ModelError("no seed gave a readable criterion; nothing was written")
+    written = None if output is None else Path(output)
+    if written is not None:
+        save_criteria(written, proposals.criteria)
+    return criteria_report(proposals, written, watch.notes)
+
+
+def critic_options(
+    task: Task,
+    *,
+    seeds: int,
+    seed: int,
+    tau: float | None,
+    embedder: str | None,
+    base_url: str | None,
+    examples: bool,
+    sub_criteria: bool,
+    bank: bool,
+    consolidate: bool,
+    min_seeds: int,
+    temperature: float | None,
+) -> CriticOptions:
+    """How critics of a task are asked; examples are shown where there are any."""
+    return CriticOptions(
+        seeds=tuple(range(seed, seed + seeds)),
+        tau=tau,
+        embedder=embedder,
+        base_url=base_url,
+        use_examples=bool(task.examples) and examples,
+        sub_criteria=sub_criteria,
+        bank=bank,
+        min_seeds=min_seeds,
+        temperature=temperature,
+        consolidate=consolidate,
+    )
+
+
+async def ask_critics(
+    choice: ModelChoice,
+    options: CriticOptions,
+    task: Task,
+    limits: Limits,
+    store: str | Path | Store | None,
+    record: Path | None,
+    watch: Watch,
+) -> Proposals:
+    """What a chat model proposes. When it is cancelled, nothing more is asked, and the replies
+    under way are kept before CancelledError is raised."""
+    embedder = choose_embedder(choice, options)
+    with opened(store) as kept:
+        client = make_client(choice, limits, kept, record=record)
+        try:
+            asked = propose_by_chat(client, options, task, embedder, choice.name)
+            return await answered(asked, client, watch.waiting)
+        finally:
+            await client.close()
+
+
+propose = synchronous(apropose)
+
+
+# -- quantify --------------------------------------------------------------------------------------
+
+
+async def aquantify(
+    runs: Runs,
+    criteria: Criteria | None = None,
+    *,
+    judge: str | JudgeFunction | None = None,
+    task: str | Task | None = None,
+    system: str | None = None,
+    base_url: str | None = None,
+    store: str | Path | Store | None = None,
+    repeats: int = 1,
+    seed: int = 0,
+    one_per_call: bool = False,
+    temperature: float | None = 1.0,
+    with_reference: bool = False,
+    findings: str | Path | None = None,
+    datamark: bool = False,
+    limit: int | None = None,
+    retry_failed: bool = False,
+    limits: Limits | None = None,
+    record: str | Path | None = None,
+    version: str | None = None,
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+) -> ScoreReport:
+    """Score every run on every criterion; what the store holds already is not asked again.
+
+    `runs`: a path (file, folder, pattern) or Run records. `criteria`: a file, a CriteriaSet or
+    Criterion records; None: those found by the name of the task. `judge`: a model's name
+    ("openai:gpt-4o-mini", "embedded", ...) or a function, see `FunctionJudge`, for which `version`
+    may be needed; None: AGENTEVAL_MODEL, else the embedded judge. `task` is needed where neither
+    runs nor their folder name it and the judge is a model. `findings` is a folder of errors found
+    in the runs' traces, shown to the judge; `with_reference` shows it the reference answers.
+
+    The report's `exit_code` is 3, and `unfinished` says why, where the budget or an outage ended
+    it early. Raises InputError for what cannot be used, StoreError, Unauthorized.
+    """
+    judging = read_judging(
+        runs, criteria, watch=Watch(notify, progress), judge=judge, task=task, system=system,
+        base_url=base_url, repeats=repeats, seed=seed, one_per_call=one_per_call,
+        temperature=temperature, with_reference=with_reference, findings=findings,
+        datamark=datamark, limit=limit, retry_failed=retry_failed, limits=limits, record=record,
+        version=version,
+    )  # fmt: skip
+    judging.say_judge()
+    with opened(store) as kept:
+        warn_of_versions(kept, judging.items, judging.watch)
+        evaluator, client = judging.evaluator(kept)
+        with kept.lock(experiment_of(evaluator, judging.task.name)):
+            relabel(kept, judging.criteria, judging.watch)
+            plan = make_plan(
+                evaluator, judging.items, judging.criteria, kept,
+                repeats=judging.repeats, retry_failed=judging.retry_failed,
+            )  # fmt: skip
+            try:
+                ended = await judging.run(plan, client, kept)
+            except asyncio.CancelledError:
+                raise Stopped(_scored(judging, plan, None, kept, evaluator)) from None
+        return _scored(judging, plan, ended, kept, evaluator)
+
+
+quantify = synchronous(aquantify)
+
+
+def _scored(
+    judging: Judging, plan: CellPlan, ended: Ended | None, store: Store, evaluator: Evaluator
+) -> ScoreReport:
+    """The report; `ended` is None when it was interrupted."""
+    source = evaluator.source
+    with store.snapshot():
+        ratings = load_ratings(
+            store,
+            source.sha256,
+            run_keys=[view.sha256 for _, view in plan.items],
+            criterion_keys=[c.sha256 for c in plan.criteria],
+            repeats=plan.repeats,
+        )
+        usage = store.usage(source.sha256)
+    judged = sum(r.status not in INFRASTRUCTURE for r in ratings)
+    far = f"{judged} of {plan.cells} cells are judged"
+    unfinished: tuple[str, ...] = ()
+    code = 0
+    if ended is None:
+        unfinished, code = (f"not complete: {far}; interrupted; the same command goes on",), 130
+    elif ended.stopped:
+        why = why_stopped(ended, "calls not made")
+        unfinished, code = (f"not complete: {far}; {why}; the same command goes on",), 3
+    return score_report(
+        source, plan.criteria, ratings, usage, store.path, flags_of(plan.items),
+        cells=plan.cells, notes=judging.watch.notes, unfinished=unfinished, exit_code=code,
+    )  # fmt: skip
+
+
+# -- perturb ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerturbReport(Report):
+    """Texts of runs and of perturbed copies, to be rated by any judge: a row for each, with run,
+    variant, system, case, success, problem and text."""
+
+    texts: tuple[dict[str, Any], ...]
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows."""
+        return [dict(row) for row in self.texts]
+
+    def write(self, path: str | Path) -> Path:
+        """Write the rows as JSON lines, as `verify(scores=...)` wants them back with ratings."""
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in self.texts)
+        write_atomically(Path(path), "".join(lines))
+        return Path(path)
+
+
+def perturb(
+    runs: Runs,
+    perturbations: Sequence[str] = DEFAULT_OPERATORS,
+    *,
+    share: float = 0.25,
+    seed: int = 0,
+    limit: int | None = None,
+    notify: Notify | None = None,
+) -> PerturbReport:
+    """The text of every run and of perturbed copies; the same seed makes the same copies.
+
+    Raises InputError for runs that cannot be read and for an unknown perturbation.
+    """
+    watch = Watch(notify)
+    items = [(run, make_view(run)) for run in read_run_list(runs, "", watch)[:limit]]
+    copies = make_copies(items, perturbations or DEFAULT_OPERATORS, share=share, seed=seed)
+    warn_unchanged(copies, len(items), watch)
+    texts = [(ORIGINAL, items), *((c.variant, c.items) for c in copies)]
+    rows = tuple(
+        {
+            "run": run.id, "variant": variant, "system": run.system,
+            "case": content_hash(run.input or ["run", run.id]), "success": run.success,
+            "problem": view.problem, "text": view.trajectory,
+        }
+        for variant, some in texts
+        for run, view in some
+    )  # fmt: skip
+    counts: tuple[dict[str, Cell], ...] = tuple(
+        {"variant": c.variant, "copies": len(c.items), "unchanged": len(c.unchanged)}
+        for c in copies
+    )
+    columns = (
+        Column("variant", "perturbation"),
+        Column("copies", "copies", "count"),
+        Column("unchanged", "equal their original", "count"),
+    )
+    return PerturbReport(
+        title=f"{len(items)} originals and {len(rows) - len(items)} copies",
+        tables=(Table("copies", "", columns, counts),),
+        notes=tuple(watch.notes),
+        texts=rows,
+    )

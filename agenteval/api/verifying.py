@@ -1,0 +1,334 @@
+"""Verdicts on criteria and judges: `verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from agenteval.api.judging import (
+    Criteria,
+    Judging,
+    Runs,
+    Unfinished,
+    read_criteria,
+    read_judging,
+    relabel,
+    warn_of_versions,
+    warn_unchanged,
+)
+from agenteval.api.probing import probe
+from agenteval.api.reports import (
+    VerifyReport,
+    unverified,
+    verify_report,
+)
+from agenteval.api.running import (
+    Notify,
+    Progress,
+    Watch,
+    at_once,
+    opened,
+    synchronous,
+    why_stopped,
+)
+from agenteval.api.utility import ask_critics
+from agenteval.errors import InputError
+from agenteval.evaluators.utility.criteria_file import find_criteria, save_criteria
+from agenteval.evaluators.utility.function_judge import JudgeFunction
+from agenteval.evaluators.utility.plan import experiment_of
+from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
+from agenteval.evaluators.utility.proposals import (
+    CriticOptions,
+    propose_from_bank,
+)
+from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.evaluators.utility.verify.outside import verify_ratings
+from agenteval.evaluators.utility.verify.rounds import NextRound, Round, next_round
+from agenteval.models.embeddings import make_embedder
+from agenteval.models.limits import Limits
+from agenteval.readers.scores import read_scores
+from agenteval.records import CriteriaSet, Criterion, Source, Task
+from agenteval.records.verification import VerifiedSet
+from agenteval.stats.scores import ScoreTable
+from agenteval.store import Store
+from agenteval.trust.flagged import flags_of
+from agenteval.trust.verification import (
+    DEFAULT_OPERATORS,
+    Material,
+    make_copies,
+    plan_verification,
+    stored_table,
+    verify_stored,
+)
+
+SEEDS = 5  # critics that are asked in a further round
+
+
+# -- verify ----------------------------------------------------------------------------------------
+
+
+async def averify(
+    runs: Runs | None = None,
+    criteria: Criteria | None = None,
+    *,
+    judge: str | JudgeFunction | None = None,
+    scores: str | Path | None = None,
+    task: str | Task | None = None,
+    system: str | None = None,
+    base_url: str | None = None,
+    store: str | Path | Store | None = None,
+    repeats: int = 2,
+    perturbations: Sequence[str] = DEFAULT_OPERATORS,
+    share: float = 0.25,
+    seed: int = 0,
+    options: VerifyOptions | None = None,
+    probes: bool = False,
+    attacked: int | None = None,
+    rounds: int = 1,
+    output: str | Path | None = None,
+    one_per_call: bool = False,
+    temperature: float | None = 1.0,
+    limit: int | None = None,
+    retry_failed: bool = False,
+    limits: Limits | None = None,
+    record: str | Path | None = None,
+    version: str | None = None,
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+) -> VerifyReport:
+    """Say which criteria can be kept and whether the judge can be trusted, and why.
+
+    Judges every run and perturbed copies of it (`perturbations` touch `share` of a text)
+    `repeats` times, as `quantify` does and with its parameters. With `probes` the judge is also
+    asked in other ways, and with attacks in at most `attacked` runs. With `rounds` above 1,
+    criteria found wanting are dropped, critics asked for more, and all is verified again. The
+    criteria with their verdicts are written to `output` where one is named, after each round;
+    `{task}` in it stands for the name of the task.
+
+    With `scores` instead of `runs`, ratings made elsewhere (CSV or JSONL) are examined.
+    `options` holds the thresholds. Where the judging stopped early the verdict is "not enough
+    data", `unfinished` says why and `exit_code` is 3. Raises as `quantify`.
+    """
+    watch = Watch(notify, progress)
+    options = options or VerifyOptions(seed=seed)
+    written = None if output is None else Path(output)
+    if scores is not None:
+        if probes:
+            raise InputError("the probes ask a judge; ratings made elsewhere have none", "--probes")
+        if runs is not None:
+            raise InputError(
+                "give runs to judge or ratings made elsewhere; texts may stand in a column `text`",
+                "--scores",
+            )
+        return _elsewhere(Path(scores), task, criteria, options, written, watch)
+    if runs is None:
+        raise InputError("say which runs, or give ratings with --scores", "RUNS")
+    if options.deterministic and not callable(judge):
+        raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
+    judging = read_judging(
+        runs, criteria, watch=watch, judge=judge, task=task, system=system, base_url=base_url,
+        repeats=repeats, seed=seed, one_per_call=one_per_call, temperature=temperature,
+        limit=limit, retry_failed=retry_failed, limits=limits, record=record, version=version,
+    )  # fmt: skip
+    if rounds > 1 and callable(judge):
+        raise InputError("further rounds ask critics: the judge must be a model", "--rounds")
+    _ = judging.choice  # InputError for one that cannot be had, before anything is made
+    probing = ProbeOptions.like(options, attacked=attacked) if probes else None
+    if output is not None:
+        written = Path(str(output).replace("{task}", judging.task.name))
+    how = _How(tuple(perturbations or DEFAULT_OPERATORS), share, options, probing, rounds, written)
+    try:
+        return await _verified(judging, store, how)
+    except Unfinished as early:
+        return unverified(str(early), watch.notes)
+
+
+verify = synchronous(averify)
+
+
+@dataclass(frozen=True)
+class _How:
+    """How the runs are perturbed and what is done with the ratings."""
+
+    operators: tuple[str, ...]
+    share: float
+    options: VerifyOptions
+    probing: ProbeOptions | None
+    rounds: int
+    output: Path | None
+
+
+async def _verified(judging: Judging, store: str | Path | Store | None, how: _How) -> VerifyReport:
+    """All rounds; the last one is reported. Raises Unfinished where one had to stop."""
+    criteria, seen, rounds = judging.criteria, list[Criterion](), list[Round]()
+    while True:
+        material = verification_material(judging, criteria, how.operators, how.share)
+        if not rounds:
+            judging.say_judge()
+        with opened(store) as kept:
+            source, result, table, probes = await _round(judging, kept, material, how)
+        if how.output is not None:
+            _write(how.output, judging.task.name, criteria, result, probes, judging.watch)
+        following = None
+        if len(rounds) + 1 < how.rounds:
+            judged = _Judged(criteria, tuple(seen), result, len(rounds) + 1)
+            following = await _propose_next(judging, store, judged)
+        rounds.append(Round(result, following))
+        if following is None or not following.new:
+            break
+        seen += criteria
+        criteria = following.criteria
+    copies = material.texts - len(material.items)
+    return verify_report(
+        result,
+        criteria,
+        f"{source.model} ({source.evaluator}, seed {source.seed}): {len(material.items)} runs and "
+        f"{copies} perturbed copies × {material.repeats} repeats",
+        table,
+        probes=probes,
+        flags=flags_of(material.items),
+        rounds=rounds,
+        notes=judging.watch.notes,
+    )
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A round that was judged, by its number, and the criteria that were judged before it."""
+
+    criteria: tuple[Criterion, ...]
+    seen: tuple[Criterion, ...]
+    result: VerifiedSet
+    number: int
+
+
+def verification_material(
+    judging: Judging, criteria: tuple[Criterion, ...], operators: Sequence[str], share: float
+) -> Material:
+    """Runs and perturbed copies, and a word on those that equal their original and on what nobody
+    expects. Raises InputError for an unknown operator."""
+    copies = make_copies(
+        judging.items, operators or DEFAULT_OPERATORS, share=share, seed=judging.options.seed
+    )
+    warn_unchanged(copies, len(judging.items), judging.watch)
+    if not any(c.expect for c in criteria):
+        judging.watch.warn(
+            "no criterion says what a perturbation should do (`expect`): only controls are judged"
+        )
+    return Material(judging.items, tuple(copies), criteria, judging.repeats)
+
+
+async def _round(
+    judging: Judging, store: Store, material: Material, how: _How
+) -> tuple[Source, VerifiedSet, ScoreTable, tuple[Probe, ...] | None]:
+    """Judge and verify once. Raises Unfinished where it had to stop."""
+    warn_of_versions(store, judging.items, judging.watch)
+    evaluator, client = judging.evaluator(store)
+    with store.lock(experiment_of(evaluator, judging.task.name)):
+        relabel(store, material.criteria, judging.watch)
+        plan = plan_verification(evaluator, material, store, retry_failed=judging.retry_failed)
+        ended = await judging.run(plan, client, store)
+    if ended.stopped:
+        raise Unfinished(why_stopped(ended, "calls not made"))
+    with store.snapshot():
+        key = evaluator.source.sha256
+        result = verify_stored(store, key, material, how.options)
+        table = stored_table(store, key, material)
+    probes = None
+    if how.probing is not None:
+        probes = await probe(judging, store, evaluator, material, how.probing)
+    return evaluator.source, result, table, probes
+
+
+async def _propose_next(
+    judging: Judging, store: str | Path | Store | None, judged: _Judged
+) -> NextRound:
+    """What the next round judges: new seeds propose, known and dropped criteria stay away.
+
+    Raises what `propose` raises, and ModelUnavailable without an embedder.
+    """
+    task, watch, choice = judging.task, judging.watch, judging.choice
+    if choice is None:
+        raise InputError("further rounds ask critics: the judge must be a model", "--rounds")
+    first = judged.number * SEEDS
+    options = CriticOptions(
+        seeds=tuple(range(first, first + SEEDS)), use_examples=bool(task.examples)
+    )
+    if choice.kind == "embedded":
+        with at_once():
+            proposals = propose_from_bank(choice, options, task)
+    else:
+        proposals = await ask_critics(
+            choice, options, task, judging.limits, store, judging.record, watch
+        )
+    for failed in proposals.failures:
+        watch.warn(f"critic, seed {failed.seed}: {failed.message}")
+    following = next_round(
+        judged.criteria,
+        judged.result,
+        proposals.criteria.criteria,
+        make_embedder(None),
+        seen=judged.seen,
+    )
+    watch.note(
+        f"round {judged.number}: {len(following.dropped)} dropped; {len(following.new)} of "
+        f"{len(following.new) + following.known} proposals say something new"
+    )
+    if not following.new:
+        watch.note("nothing new was proposed: the rounds end here")
+    return following
+
+
+def _elsewhere(
+    scores: Path,
+    task: str | Task | None,
+    criteria: Criteria | None,
+    options: VerifyOptions,
+    output: Path | None,
+    watch: Watch,
+) -> VerifyReport:
+    """Verdicts on a file of ratings."""
+    name = task.name if isinstance(task, Task) else Path(task or "").name
+    known: tuple[Criterion, ...] = ()
+    if criteria is not None or task:
+        given = criteria if criteria is not None else find_criteria(str(task))
+        known = read_criteria(given, name, watch)
+    table = read_scores(scores, known)
+    if not known:
+        # Values say how good; a scale of numbers is all that is known of such criteria.
+        known = tuple(
+            Criterion(id=name, name=name, scale="numeric", numeric_range=(0.0, 1.0))
+            for name in table.present("criterion")
+        )
+    result = verify_ratings(scores, table, known, options)
+    if output is not None:
+        _write(output, name, known, result, None, watch)
+    about = f"{scores}: {len(table)} ratings of {len(table.present('run'))} runs"
+    return verify_report(result, known, about, table, notes=watch.notes)
+
+
+def _write(
+    path: Path,
+    task: str,
+    criteria: tuple[Criterion, ...],
+    result: VerifiedSet,
+    probes: tuple[Probe, ...] | None,
+    watch: Watch,
+) -> None:
+    """The criteria with what was found, those to be dropped among them, for a person to cut; what
+    probes found of the judge stands behind them."""
+    verdicts = {
+        v.criterion_id: v.model_dump(mode="json", exclude_none=True) for v in result.criteria
+    }
+    marked = tuple(
+        c.model_copy(update={"verification": verdicts[c.id]}) if c.id in verdicts else c
+        for c in criteria
+    )
+    more: dict[str, JsonValue] = (
+        {} if probes is None else {"probes": [p.model_dump(mode="json") for p in probes]}
+    )
+    save_criteria(path, CriteriaSet(task=task, criteria=marked), more=more)
+    watch.note(f"written to {path}: every criterion with its verdict and evidence")

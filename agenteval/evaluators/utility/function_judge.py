@@ -1,0 +1,185 @@
+"""A judge that is a Python function of a run and a criterion."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from agenteval.errors import AgentevalError, InputError
+from agenteval.evaluators.base import Outcome, Unit, cell_key
+from agenteval.evaluators.utility.answers import Answer, NoAnswer, answer_of, from_probabilities
+from agenteval.records import (
+    CallRecord,
+    Criterion,
+    Failure,
+    FailureStatus,
+    Result,
+    Run,
+    Score,
+    Source,
+    content_hash,
+)
+from agenteval.text import redacted
+
+JudgeFunction = Callable[[Run, Criterion], Any | Awaitable[Any]]
+
+EXPECTED = "a level, a number in [0, 1], a distribution over levels, or (one of them, explanation)"
+
+
+class FunctionJudge:
+    """Asks a plain or async function once for each run, criterion and repeat.
+
+    The function gets the run as any judge sees it: `input` is the problem, `output` the whole
+    trajectory as text (of a perturbed copy, the perturbed text), without `success`, `metadata`
+    and, unless it was asked for, `reference`; `messages` and `spans` are those of the run, which
+    perturbations leave as they are. It returns one of
+
+    - a level: one of the accepted values of the criterion,
+    - a number in [0, 1], the value; no label is made of it,
+    - a mapping from levels to probabilities: the value is the expectation,
+    - a pair of one of these and an explanation.
+
+    Anything else is a Failure that says what came, and an exception is a Failure (`error:judge`)
+    that names file, line and the text of the line. Errors of this package, such as those of a
+    `Client` that the function asks, count as they do for any judge. Plain functions are called one
+    at a time, async ones as many at once as the limits allow.
+
+    Scores are kept under the function's qualified name and the hash of its source text: another
+    text is another judge. What the function calls or remembers is not seen; `version` says that it
+    changed. Raises InputError without `version` for what has no source text of its own: built-in
+    functions, callable objects, `functools.partial`, functions typed into a plain shell.
+    """
+
+    def __init__(
+        self, function: JudgeFunction, *, version: str | None = None, seed: int = 0
+    ) -> None:
+        self.function = function
+        code = None if version is not None else _source_text(function)
+        told = {"version": version} if code is None else {"code": content_hash(code)}
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        module = getattr(function, "__module__", type(function).__module__)
+        self._source = Source(
+            evaluator="utility.function",
+            version=1,
+            model=f"{module}.{name}",
+            parameters=dict(told),
+            seed=seed,
+        )
+
+    @property
+    def source(self) -> Source:
+        """Name, and source text or version, of the function."""
+        return self._source
+
+    @cached_property
+    def _source_key(self) -> str:
+        return self._source.sha256
+
+    def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
+        """All criteria of a run at once; the function is called for one after the other."""
+        return [tuple(criteria)] if criteria else []
+
+    async def evaluate(self, unit: Unit) -> Outcome:
+        """One result per criterion; raises only errors of this package."""
+        run = unit.run.model_copy(
+            update={
+                "input": unit.view.problem,
+                "output": unit.view.trajectory,
+                "reference": unit.view.reference,
+                "success": None,
+                "metadata": {},
+            }
+        )
+        results = [await self._result(unit, run, criterion) for criterion in unit.criteria]
+        return Outcome(tuple(results), CallRecord(shown=tuple(c.id for c in unit.criteria)))
+
+    async def _result(self, unit: Unit, run: Run, criterion: Criterion) -> Result:
+        key = cell_key(unit, criterion, self._source_key)
+
+        def failure(status: FailureStatus, message: str) -> Failure:
+            text = redacted(message)[:500]
+            return Failure(key=key, criterion_id=criterion.id, status=status, message=text)
+
+        try:
+            returned = self.function(run, criterion)
+            if inspect.isawaitable(returned):
+                returned = await returned
+        except AgentevalError:
+            raise
+        except Exception as error:  # noqa: BLE001  whatever the user's code raises
+            return failure("error:judge", self._where(error))
+        answer = read_judgement(returned, criterion)
+        if isinstance(answer, NoAnswer):
+            return failure(answer.status, answer.message)
+        return Score(
+            key=key,
+            criterion_id=criterion.id,
+            status="not_applicable" if answer.not_applicable else "scored",
+            label=answer.label,
+            value=answer.value,
+            probabilities=answer.probabilities,
+            explanation=answer.explanation,
+            match=answer.match,
+        )
+
+    def _where(self, error: Exception) -> str:
+        """The exception, and the innermost line of the function's own file that led to it."""
+        frames = traceback.extract_tb(error.__traceback__)[1:]
+        code = getattr(inspect.unwrap(self.function), "__code__", None)
+        own = [f for f in frames if code is not None and f.filename == code.co_filename]
+        told = f"{type(error).__name__}: {error}"
+        if not frames:
+            return told
+        frame = (own or frames)[-1]
+        return f"{told} ({frame.filename}, line {frame.lineno}: {frame.line})"
+
+
+def read_judgement(returned: Any, criterion: Criterion) -> Answer | NoAnswer:
+    """What a function's return value says on a criterion; see `FunctionJudge`."""
+    value, explanation = returned, None
+    if isinstance(returned, tuple) and len(returned) == 2:
+        value, explanation = returned
+        if not isinstance(explanation, str | None):
+            return _unreadable(returned)
+    if isinstance(value, str):
+        return answer_of(value, criterion, explanation)
+    if isinstance(value, Mapping):
+        masses = {k: float(v) if isinstance(v, np.number) else v for k, v in value.items()}
+        return from_probabilities(masses, criterion, explanation)
+    if not isinstance(value, Real | np.bool_):
+        return _unreadable(returned)
+    number = float(value)
+    if not math.isfinite(number) or not 0 <= number <= 1:
+        return NoAnswer("unscored:off_scale", f"the judge returned {number:g}, not in [0, 1]")
+    if not criterion.ordered:
+        return NoAnswer(
+            "unscored:off_scale",
+            f"the judge returned the number {number:g}, and the levels have no order",
+        )
+    return Answer(None, number, "exact", explanation)
+
+
+def _unreadable(returned: Any) -> NoAnswer:
+    told = f"the judge returned {repr(returned)[:80]} ({type(returned).__name__}), not {EXPECTED}"
+    return NoAnswer("unscored:off_scale", told)
+
+
+def _source_text(function: JudgeFunction) -> str:
+    """Raises InputError where there is none."""
+    try:
+        if not inspect.isroutine(function):
+            raise TypeError
+        return inspect.getsource(function)
+    except (OSError, TypeError) as error:
+        raise InputError(
+            "the source text of this judge cannot be read: give version=, any text that changes "
+            "when the judge does",
+            f"judge {function!r}"[:200],
+        ) from error

@@ -1,0 +1,225 @@
+"""Criteria for a task: several seeds propose, paraphrases merge, the scales are checked.
+
+What the embedder cannot tell, the chat critic is asked: `evaluators/utility/consolidate.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from agenteval.errors import ModelUnavailable
+from agenteval.evaluators.utility.bank import load_bank
+from agenteval.evaluators.utility.consolidate import Consolidation, Consolidator
+from agenteval.evaluators.utility.critic import Critic, FailedProposal, Proposal
+from agenteval.evaluators.utility.merge import Names, NearMiss, threshold
+from agenteval.evaluators.utility.retrieval import draw, rank_bank
+from agenteval.evaluators.utility.rubric_check import RubricIssue, check_criteria
+from agenteval.models.client import Client
+from agenteval.models.embeddings import Embedder, make_embedder
+from agenteval.models.factory import ModelChoice, no_model
+from agenteval.records import CriteriaSet, Criterion, Task
+from agenteval.stats import UniqueCurve, unique_curve
+
+CURVE_TAUS = (0.7, 0.85, 1.0)
+NEAR = 0.15  # below tau: from there on every other pair of names is the same (merge_quality)
+
+
+@dataclass(frozen=True, slots=True)
+class CriticOptions:
+    """How criteria are proposed and merged."""
+
+    seeds: tuple[int, ...]
+    tau: float | None = None
+    embedder: str | None = None
+    base_url: str | None = None
+    use_examples: bool = True
+    sub_criteria: bool = False
+    bank: bool = False
+    min_seeds: int = 1
+    temperature: float | None = 1.0
+    consolidate: bool = True
+
+    @property
+    def asks_the_same(self) -> bool:
+        """Whether a chat critic is asked which names are the same: not where equal names alone
+        are to be merged."""
+        return self.consolidate and self.tau != 1
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """The merged criteria and how they came about.
+
+    `near_misses` are names that the embedding all but joined and nobody was asked about.
+    `consolidation` is None where no chat model was asked to consolidate. `curves` gives, per
+    threshold, the number of unique criteria for M = 1..N seeds by embedding alone (the exact
+    expectation, and a 95 % band over resamples), `merged_curve` that of the criteria as merged;
+    None when no seed answered.
+    """
+
+    criteria: CriteriaSet
+    model: str
+    mode: str
+    proposed: int
+    seeds_asked: int
+    seeds_answered: int
+    tau: float
+    embedder: str
+    failures: tuple[FailedProposal, ...]
+    notes: tuple[str, ...]
+    issues: tuple[RubricIssue, ...]
+    curves: dict[float, UniqueCurve]
+    near_misses: tuple[NearMiss, ...] = ()
+    consolidation: Consolidation | None = None
+    merged_curve: UniqueCurve | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain JSON value of everything."""
+        return {
+            "criteria": self.criteria.model_dump(mode="json", by_alias=True),
+            "model": self.model,
+            "mode": self.mode,
+            "proposed": self.proposed,
+            "seeds_asked": self.seeds_asked,
+            "seeds_answered": self.seeds_answered,
+            "tau": self.tau,
+            "embedder": self.embedder,
+            "failures": [asdict(f) for f in self.failures],
+            "notes": list(self.notes),
+            "issues": [asdict(i) for i in self.issues],
+            "unique_curves": {f"{tau:g}": asdict(curve) for tau, curve in self.curves.items()},
+            "merged_curve": None if self.merged_curve is None else asdict(self.merged_curve),
+            "near_misses": [asdict(n) for n in self.near_misses],
+            "consolidation": None if self.consolidation is None else self.consolidation.to_json(),
+        }
+
+
+def propose_from_bank(choice: ModelChoice, options: CriticOptions, task: Task) -> Proposals:
+    """By the embedded critic, which computes on this machine and asks nobody.
+
+    Raises ModelUnavailable when the local parts are missing, InputError for a threshold that does
+    not fit.
+    """
+    embedder = choose_embedder(choice, options)
+    sets, model = _from_bank(choice, options, task, embedder)
+    return _merged(task, options, _names(sets, options, embedder), sets, embedder, model)
+
+
+def choose_embedder(choice: ModelChoice, options: CriticOptions) -> Embedder | None:
+    """The embedder; None where merging by equal names is all that was asked for. Raises
+    ModelUnavailable."""
+    if options.tau == 1 and choice.kind != "embedded" and not options.bank:
+        return None
+    try:
+        return make_embedder(options.embedder, base_url=options.base_url, api_key=choice.api_key)
+    except ModelUnavailable as error:
+        if choice.kind == "embedded":
+            raise no_model(error) from error
+        raise
+
+
+def _from_bank(
+    choice: ModelChoice, options: CriticOptions, task: Task, embedder: Embedder | None
+) -> tuple[list[list[Criterion]], str]:
+    from agenteval.models import weights
+    from agenteval.models.embedded.likelihood import LikelihoodModel
+
+    if embedder is None:
+        raise ModelUnavailable("the embedded critic needs an embedder")
+    try:
+        model = LikelihoodModel.load(choice.path or weights.require())
+    except ModelUnavailable as error:
+        raise no_model(error) from error
+    ranking = rank_bank(task, embedder, model, use_examples=options.use_examples)
+    return [draw(ranking, seed) for seed in options.seeds], "embedded (retrieval from the bank)"
+
+
+async def propose_by_chat(
+    client: Client, options: CriticOptions, task: Task, embedder: Embedder | None, model: str
+) -> Proposals:
+    """Have a chat model propose, consolidate and merge. A seed that fails is kept as a failure.
+
+    Raises Unauthorized when a key is refused.
+    """
+    critic = Critic(
+        client,
+        task,
+        use_examples=options.use_examples,
+        sub_criteria=options.sub_criteria,
+        bank=_nearest(task, options) if options.bank else (),
+        temperature=options.temperature,
+    )
+    answers = await critic.propose_all(options.seeds)
+    good = [a for a in answers if isinstance(a, Proposal)]
+    failures = tuple(a for a in answers if isinstance(a, FailedProposal))
+    notes = tuple(f"seed {a.seed}: {p}" for a in good for p in a.problems)
+    sets = [list(a.criteria) for a in good]
+    names = _names(sets, options, embedder)
+    consolidated = None
+    if options.asks_the_same and len(names.representatives) > 1:
+        temperature = None if options.temperature is None else 0.0
+        consolidator = Consolidator(client, task, temperature=temperature)
+        before = names.partition(threshold(embedder, options.tau))
+        consolidated = await consolidator.consolidate(names, before)
+    merged = _merged(task, options, names, sets, embedder, model, consolidated)
+    return replace(merged, failures=failures, notes=notes)
+
+
+def _names(
+    sets: Sequence[Sequence[Criterion]], options: CriticOptions, embedder: Embedder | None
+) -> Names:
+    """The proposals by name; nothing is embedded where equal names alone are merged."""
+    used = None if options.tau == 1 else embedder
+    return Names((c for criteria in sets for c in criteria), used)
+
+
+def _nearest(task: Task, options: CriticOptions, count: int = 12) -> Sequence[Criterion]:
+    """Bank entries nearest to the task, to inspire a critic that writes its own."""
+    embedder = make_embedder(options.embedder, base_url=options.base_url)
+    ranking = rank_bank(task, embedder, None, bank=load_bank())
+    order = np.argsort(-ranking.score.mean(axis=1), kind="stable")[:count]
+    return [ranking.concepts[i].criterion(0) for i in order]
+
+
+def _merged(  # noqa: PLR0913  what the result is made of
+    task: Task,
+    options: CriticOptions,
+    names: Names,
+    sets: Sequence[Sequence[Criterion]],
+    embedder: Embedder | None,
+    model: str,
+    consolidated: Consolidation | None = None,
+) -> Proposals:
+    tau = 1.0 if embedder is None else threshold(embedder, options.tau)
+    labels = names.partition(tau) if consolidated is None else consolidated.labels
+    merged = names.merged(labels, consolidated)
+    kept = [c for c in merged if len(c.provenance.seeds) >= options.min_seeds]
+    taus = (1.0,) if names.vectors is None else CURVE_TAUS
+    unasked = consolidated is None or not consolidated.why
+    return Proposals(
+        criteria=CriteriaSet(task=task.name, criteria=tuple(kept)),
+        model=model,
+        mode="solution-based" if options.use_examples else "task-based",
+        proposed=sum(map(len, sets)),
+        seeds_asked=len(options.seeds),
+        seeds_answered=len(sets),
+        tau=tau,
+        embedder="equal names" if embedder is None else embedder.name,
+        failures=(),
+        notes=(),
+        issues=tuple(check_criteria(kept)),
+        curves={tau: _curve(sets, names, names.partition(tau)) for tau in taus} if sets else {},
+        merged_curve=_curve(sets, names, labels) if sets else None,
+        near_misses=tuple(names.near_misses(labels, tau - NEAR)) if unasked else (),
+        consolidation=consolidated,
+    )
+
+
+def _curve(sets: Sequence[Sequence[Criterion]], names: Names, labels: Sequence[int]) -> UniqueCurve:
+    """Unique criteria against the number of sets (arXiv 2402.09015, figure 5)."""
+    members = names.members(sets, labels)
+    return unique_curve(members, resamples=200, rng=np.random.default_rng(0))

@@ -1,0 +1,117 @@
+"""Rows as a flat file: JSON lines, CSV or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from agenteval.errors import InputError
+from agenteval.files import replacing
+from agenteval.text import encodable
+
+SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet")
+
+# A cell that starts so is run as a formula by spreadsheet programs (OWASP, CSV injection); some
+# importers first trim blanks and what cannot be seen.
+_FORMULA = re.compile(
+    "^(?:[\t\r\n]|[\\s\x00-\x1f\x7f-\xa0\u200b-\u200f\u2028-\u202f\u2060\ufeff]*[=+\\-@＝＋－＠|])"
+)
+_CHUNK = 5000  # rows held in memory at a time
+
+Rows = Iterable[Mapping[str, Any]]
+
+
+def write_rows(path: Path, rows: Rows, columns: Mapping[str, type]) -> int:
+    """Write rows to a file whose form follows from its suffix; returns how many.
+
+    `columns` names what is written, in this order, with the type of its values: str, int, float or
+    bool; a row may lack one. Nested values are JSON texts in CSV and Parquet. In CSV a text that a
+    spreadsheet would run as a formula gets an apostrophe. Rows are not held in memory, and the
+    file appears whole or not at all. Raises InputError for another suffix, for Parquet without
+    pyarrow, or when the file cannot be written.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError("write to a file ending in .jsonl, .csv or .parquet", str(path))
+    write = {".csv": _csv, ".parquet": _parquet}.get(suffix, _jsonl)
+    count = 0
+
+    def counted() -> Iterator[dict[str, Any]]:
+        nonlocal count
+        for row in rows:
+            count += 1
+            yield {name: row.get(name) for name in columns}
+
+    with replacing(path) as temporary:
+        write(temporary, counted(), columns)
+    return count
+
+
+def column_types(rows: Sequence[Mapping[str, Any]]) -> dict[str, type]:
+    """The columns of rows in memory, with the type that all their values have; else text."""
+    columns: dict[str, type] = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        kinds = {type(value) for row in rows if (value := row.get(name)) is not None}
+        if kinds == {int, float}:
+            kinds = {float}
+        (kind,) = kinds if len(kinds) == 1 else (str,)
+        columns[name] = kind if kind in (bool, int, float) else str
+    return columns
+
+
+def _jsonl(path: Path, rows: Rows, columns: Mapping[str, type]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for row in rows:
+            line = json.dumps(row, ensure_ascii=False, allow_nan=False)
+            if encodable(line) != line:  # half a character: only its escape is valid UTF-8
+                line = json.dumps(row, allow_nan=False)
+            file.write(line + "\n")
+
+
+def _csv(path: Path, rows: Rows, columns: Mapping[str, type]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        # RFC 4180; and with another line end, Python leaves a lone carriage return unquoted.
+        writer = csv.DictWriter(file, list(columns), lineterminator="\r\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({name: _csv_cell(value) for name, value in row.items()})
+
+
+def _csv_cell(value: Any) -> Any:
+    flat = _flat(value)
+    return f"'{flat}" if isinstance(flat, str) and _FORMULA.match(flat) else flat
+
+
+def _flat(value: Any) -> Any:
+    if isinstance(value, dict | list):
+        return json.dumps(value, allow_nan=False)
+    return encodable(value) if isinstance(value, str) else value
+
+
+def _parquet(path: Path, rows: Rows, columns: Mapping[str, type]) -> None:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError("Parquet needs pyarrow: pip install 'agenteval[parquet]'") from None
+    # Said, not guessed: a column that happens to be empty keeps its type.
+    kinds = {
+        bool: pyarrow.bool_(), int: pyarrow.int64(), float: pyarrow.float64(),
+        str: pyarrow.string(),
+    }  # fmt: skip
+    schema = pyarrow.schema([(name, kinds[kind]) for name, kind in columns.items()])
+    left = iter(rows)
+    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
+        while chunk := list(islice(left, _CHUNK)):
+            lists = {n: [_cell(row[n], kind) for row in chunk] for n, kind in columns.items()}
+            writer.write_table(pyarrow.table(lists, schema=schema))
+
+
+def _cell(value: Any, kind: type) -> Any:
+    flat = _flat(value)
+    return str(flat) if kind is str and flat is not None else flat

@@ -1,0 +1,354 @@
+"""The tables of agreement: judges against people, people among themselves, panels, label audits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agenteval.records.table import Cell, Column, Table, cells_of
+from agenteval.trust.agreement import Agreement
+from agenteval.trust.label_audit import AUC, Suspect, WithAndWithout
+from agenteval.trust.panel import Panel, RaterAgreement
+
+_ID = Column("criterion_id", "criterion id", hidden=True)
+_NAME = Column("criterion", "criterion")
+_JUDGE, _RATER = Column("judge", "judge", hidden=True), Column("rater", "rater", hidden=True)
+_PAIR = (Column("pair", "judge / rater"), _JUDGE, _RATER, _ID, _NAME)
+_RUNS = Column("n", "runs", "count", "runs that the figures are over")
+_EXACT = Column("exact", "equal levels", "share")
+_ALPHA = Column("alpha", "alpha", "number", "Krippendorff's, at the level of measurement")
+
+
+@dataclass(frozen=True)
+class JudgeAndRater:
+    """One judge against one rater."""
+
+    judge: str
+    rater: str
+    criteria: tuple[Agreement, ...]
+
+
+@dataclass(frozen=True)
+class PanelOf:
+    """All judges together against one rater."""
+
+    rater: str
+    criteria: tuple[Panel, ...]
+
+
+@dataclass(frozen=True)
+class AuditBy:
+    """The labels that one judge contradicts."""
+
+    judge: str
+    suspects: tuple[Suspect, ...]
+    auc: tuple[WithAndWithout, ...]
+
+
+def agreement_tables(
+    pairs: Sequence[JudgeAndRater],
+    raters: Sequence[RaterAgreement],
+    panels: Sequence[PanelOf],
+    audits: Sequence[AuditBy],
+    names: Mapping[str, str],
+    *,
+    confusion: bool = False,
+) -> tuple[Table, ...]:
+    """All of them, `names` by criterion id; those of what was not examined are left out. Labels by
+    judge's levels are a detail unless `confusion` is asked for."""
+    tables: list[Table] = []
+    if pairs:
+        tables += [_agreement(pairs, names), _coefficients(pairs, names), _left_out(pairs, names)]
+        if any(a.corrected is not None for pair in pairs for a in pair.criteria):
+            tables.append(_corrected(pairs, names))
+        tables += [
+            _confusion(pair, a, names, number, detail=not confusion)
+            for number, (pair, a) in enumerate(
+                ((pair, a) for pair in pairs for a in pair.criteria if a.levels), 1
+            )
+        ]
+    if raters:
+        tables.append(_raters(raters, names))
+    if panels:
+        tables.append(_panel(panels, names))
+    for audit in audits:
+        tables += _audit(audit, names)
+    return tuple(tables)
+
+
+def _pair(pair: JudgeAndRater, names: Mapping[str, str], criterion: str) -> dict[str, Cell]:
+    return {
+        "judge": pair.judge,
+        "rater": pair.rater,
+        "pair": f"{pair.judge} / {pair.rater}",
+        "criterion": names.get(criterion, criterion),
+    }
+
+
+def _agreement(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> Table:
+    columns = (*_PAIR, _RUNS, _EXACT, _ALPHA)
+    return Table(
+        "agreement",
+        "Judges against people",
+        columns,
+        tuple(
+            cells_of(a, columns, n=a.compared, **_pair(pair, names, a.criterion_id))
+            for pair in pairs
+            for a in pair.criteria
+        ),
+        _once(pairs, names, lambda a: a.warnings),
+        group="pair",
+    )
+
+
+def _coefficients(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> Table:
+    """The other coefficients and both means, with the reasons why something is missing."""
+    columns = (
+        *_PAIR,
+        Column("kappa", "kappa", "number", "Cohen's"),
+        Column("weighted", "weighted kappa", "number", "with quadratic weights"),
+        Column("spearman", "Spearman", "number", "of the means over repeats"),
+        Column("judge_mean", "judge", "number", "mean of the judge, 0 worst, 1 best"),
+        Column("label_mean", "labels", "number", "mean of the labels"),
+        Column("bias", "judge − labels", "signed", "paired by run"),
+        Column("n", "runs", "count", "runs rated by both"),
+        Column("cases", "cases", "count"),
+        Column("tied", "ties", "count", "runs with several levels equally common"),
+        Column("measure", "level of measurement", hidden=True),
+    )
+
+    def missing(agreement: Agreement) -> list[str]:
+        reasons: dict[str, list[str]] = {}
+        for name in ("exact", "kappa", "weighted", "alpha", "spearman", "bias"):
+            figure = getattr(agreement, name)
+            if figure.reason and (figure.mean is None or figure.low is None):
+                reasons.setdefault(figure.reason, []).append(name)
+        return [f"{', '.join(figures)}: {why}" for why, figures in reasons.items()]
+
+    return Table(
+        "coefficients",
+        "Further coefficients, and means",
+        columns,
+        tuple(
+            cells_of(a, columns, **_pair(pair, names, a.criterion_id))
+            for pair in pairs
+            for a in pair.criteria
+        ),
+        _once(pairs, names, missing),
+        group="pair",
+        detail=True,
+    )
+
+
+def _left_out(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> Table:
+    columns = (
+        *_PAIR, Column("what", "what"), Column("reason", "reason"), Column("n", "number", "count")
+    )  # fmt: skip
+    return Table(
+        "left_out",
+        "Left out",
+        columns,
+        tuple(
+            cells_of(a, (_ID,), what=what, reason=reason, n=n, **_pair(pair, names, a.criterion_id))
+            for pair in pairs
+            for a in pair.criteria
+            for what, counts in (("runs", a.left_out), ("ratings without a level", a.failures))
+            for reason, n in counts.items()
+        ),
+        group="pair",
+        detail=True,
+    )
+
+
+def _corrected(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> Table:
+    columns = (
+        *_PAIR,
+        Column("n", "runs", "count", "runs without a label"),
+        Column("apparent", "by the\njudge", "share"),
+        Column("rate", "corrected", "share", "for the judge's errors on labelled runs"),
+        Column("specificity", "right on\nbad", "share"),
+        Column("n_bad", "bad", "count"),
+        Column("sensitivity", "right on\ngood", "share"),
+        Column("n_good", "good", "count"),
+        Column("reason", "why not"),
+    )
+    rows = [
+        cells_of(
+            c, columns, n=c.rate.n, criterion_id=a.criterion_id,
+            reason=c.rate.reason or ("no runs without a label" if c.apparent is None else ""),
+            **_pair(pair, names, a.criterion_id),
+        )
+        for pair in pairs
+        for a in pair.criteria
+        if (c := a.corrected) is not None
+    ]  # fmt: skip
+    title = "Good among the runs without a label"
+    return Table("corrected", title, columns, tuple(rows), group="pair", detail=True)
+
+
+def _confusion(
+    pair: JudgeAndRater, a: Agreement, names: Mapping[str, str], number: int, *, detail: bool
+) -> Table:
+    levels = tuple(enumerate(a.levels, 1))
+    return Table(
+        f"confusion_{number}",
+        f"{names.get(a.criterion_id, a.criterion_id)}: runs by level, worst first "
+        f"(judge {pair.judge}, labels of {pair.rater})",
+        (
+            _JUDGE, _RATER, _ID, Column("level", "labels \\ judge"),
+            *(Column(str(i), str(i), "count", level) for i, level in levels),
+        ),
+        tuple(
+            {"judge": pair.judge, "rater": pair.rater, "criterion_id": a.criterion_id,
+             "level": f"{i} {level}", **{str(j): n for j, n in enumerate(a.confusion[i - 1], 1)}}
+            for i, level in levels
+        ),
+        detail=detail,
+    )  # fmt: skip
+
+
+def _raters(raters: Sequence[RaterAgreement], names: Mapping[str, str]) -> Table:
+    who = ", ".join(dict.fromkeys(name for a in raters for name in a.raters))
+    columns = (_ID, _NAME, _RUNS, _EXACT, _ALPHA)
+    return Table(
+        "raters",
+        f"raters among themselves ({who}): what a judge could reach",
+        columns,
+        tuple(
+            cells_of(a, columns, criterion=names.get(a.criterion_id, a.criterion_id))
+            for a in raters
+        ),
+        detail=True,
+    )
+
+
+def _panel(panels: Sequence[PanelOf], names: Mapping[str, str]) -> Table:
+    """One line per criterion for the panel, then one per judge."""
+    columns = (
+        Column("group", "criterion"), _RATER, _ID,
+        Column("judge", "judge"),
+        Column("n", "runs", "count", "runs that all judges and the labels rate"),
+        Column("spearman", "Spearman", "number"),
+        Column("error", "error", "number", "mean distance from the label"),
+        Column("change", "change", "signed", "of the panel's error without this judge"),
+        Column("without", "error without", "number"),
+    )  # fmt: skip
+    rows = []
+    for of_rater in panels:
+        for panel in of_rater.criteria:
+            common: dict[str, Cell] = {
+                "group": f"{names.get(panel.criterion_id, panel.criterion_id)}, labels of "
+                f"{of_rater.rater}",
+                "rater": of_rater.rater, "criterion_id": panel.criterion_id, "n": panel.n,
+            }  # fmt: skip
+            rows.append(cells_of(panel, columns, judge="panel", **common))
+            rows += [cells_of(m, columns, judge=m.name, **common) for m in panel.members]
+    return Table(
+        "panel",
+        f"panel against labels of {', '.join(of_rater.rater for of_rater in panels)}",
+        columns,
+        tuple(rows),
+        ("the panel is the mean of the judges, on runs that all of them rated; change is what its "
+         "error grows by without this judge, so above 0 it helps",),
+        group="group",
+        detail=True,
+    )  # fmt: skip
+
+
+def _audit(audit: AuditBy, names: Mapping[str, str]) -> list[Table]:
+    telling = any(a.all_runs.mean is not None and a.all_runs.mean > AUC for a in audit.auc)
+    if audit.suspects:
+        note = (
+            "unanimous: every repeat on the side of the other label; beyond: share of the runs of "
+            "the same label that the ratings lie beyond"
+        )
+    elif telling:
+        note = "none: no criterion that tells success from failure contradicts a label"
+    else:
+        note = f"nothing to audit with: no criterion tells success from failure (AUC above {AUC})"
+    suspects = (
+        _JUDGE,
+        Column("run", "run"),
+        Column("case", "case", hidden=True),
+        Column("system", "system", hidden=True),
+        Column("success", "label\nsuccess", hint="whether the label says success"),
+        Column("unanimous", "against", "count", "criteria that are unanimous against it"),
+        Column("witnesses", "of", "count", "criteria that tell success from failure"),
+        Column("outlying", "beyond", "share"),
+        Column("against", "criteria unanimous against it"),
+    )
+    areas = (
+        _JUDGE, _ID, _NAME,
+        Column("all_runs", "all runs", "number"),
+        Column("without", "without", "number"),
+    )  # fmt: skip
+    witnesses = (
+        _JUDGE, Column("run", "run"), Column("criterion_id", "criterion"),
+        Column("auc", "AUC", "number", "success against failure, without the run's case"),
+        Column("low", "lowest", "number"),
+        Column("mean", "mean", "number"),
+        Column("high", "highest", "number"),
+        Column("rated", "rated", "count", "repeats"),
+        Column("asked", "of", "count"),
+        Column("unanimous", "unanimous"),
+        Column("outlying", "beyond", "share"),
+    )  # fmt: skip
+    judge = audit.judge
+    return [
+        Table(
+            "audit",
+            f"label audit by {judge}: success labels that the judge contradicts, for a person to "
+            "look at",
+            suspects,
+            tuple(
+                cells_of(
+                    s, suspects, judge=judge, unanimous=len(s.against),
+                    witnesses=len(s.witnesses), against=", ".join(s.against),
+                )
+                for s in audit.suspects
+            ),
+            (note,),
+        ),
+        Table(
+            "auc",
+            f"AUC of {judge} with all labels, and without the contradicted runs",
+            areas,
+            tuple(
+                cells_of(a, areas, judge=judge, criterion=names.get(a.criterion_id, a.criterion_id))
+                for a in audit.auc
+            ),
+            ("without them it must rise: it shows how much hangs on these labels",),
+            detail=True,
+        ),
+        Table(
+            "witnesses",
+            f"What each criterion says of these runs, by {judge}",
+            witnesses,
+            tuple(
+                cells_of(w, witnesses, judge=judge, run=s.run)
+                for s in audit.suspects
+                for w in s.witnesses
+            ),
+            detail=True,
+        ),
+    ]  # fmt: skip
+
+
+def _once(
+    pairs: Sequence[JudgeAndRater],
+    names: Mapping[str, str],
+    lines_of: Callable[[Agreement], Iterable[str]],
+) -> tuple[str, ...]:
+    """Lines about criteria: what is said of several is said once."""
+    notes = []
+    for pair in pairs:
+        criteria: dict[str, list[str]] = {}
+        for agreement in pair.criteria:
+            for line in lines_of(agreement):
+                name = names.get(agreement.criterion_id, agreement.criterion_id)
+                criteria.setdefault(line, []).append(name)
+        whose = f"{pair.judge} and {pair.rater}: " if len(pairs) > 1 else ""
+        for line, those in criteria.items():
+            every = len(those) == len(pair.criteria) > 1
+            notes.append(f"{whose}{'all criteria' if every else ', '.join(those)}: {line}")
+    return tuple(notes)

@@ -1,0 +1,197 @@
+"""Judges that are functions: what they may return, what goes wrong, what tells them apart."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agenteval
+from agenteval import Criterion, Run
+from agenteval.errors import InputError
+from agenteval.evaluators.utility.function_judge import FunctionJudge, read_judgement
+from agenteval.evaluators.utility.verify.options import VerifyOptions
+
+MATH = Path(__file__).parents[2] / "tasks" / "math" / "runs.jsonl"
+CLEAR = Criterion(name="Clarity", accepted_values=("unclear", "partly clear", "clear"))
+STYLE = Criterion(name="Style", accepted_values=("plain", "ornate"), scale="nominal")
+RUNS = [
+    Run(id=f"r{i}", task="sums", input=f"{i} + {i}?", output=f"It is {2 * i}.", success=i > 1)
+    for i in range(4)
+]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AGENTEVAL_STORE", raising=False)
+
+
+def by_length(run: Run, criterion: Criterion) -> float:
+    return min(1, len(run.output) / 2000)
+
+
+def test_a_judge_that_counts_characters_is_not_trustworthy() -> None:
+    report = agenteval.verify(MATH, judge=lambda run, criterion: min(1, len(run.output) / 2000))
+    assert report.judge.verdict == "not trustworthy"
+    assert any("length" in reason for reason in report.judge.reasons)
+    assert report.gate().exit_code == 5
+    assert {one.verdict for one in report.criteria.values()} <= {"repair", "drop", "undecided"}
+
+
+@pytest.mark.parametrize(
+    ("returned", "label", "value"),
+    [
+        ("clear", "clear", 1.0),
+        ("Partly clear.", "partly clear", 0.5),
+        (0.25, None, 0.25),
+        (True, None, 1.0),
+        (np.float32(0.5), None, 0.5),
+        (np.bool_(False), None, 0.0),
+        ({"clear": 0.5, "partly clear": 0.5}, "clear", 0.75),
+        ({"clear": np.float64(1.0)}, "clear", 1.0),
+    ],
+)
+def test_what_a_function_may_return(returned: Any, label: str | None, value: float) -> None:
+    for given, why in ((returned, None), ((returned, "because"), "because")):
+        answer: Any = read_judgement(given, CLEAR)
+        assert (answer.label, answer.value, answer.explanation) == (label, value, why)
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        (None, "None (NoneType)"),
+        (7, "7, not in [0, 1]"),
+        (float("nan"), "nan, not in [0, 1]"),
+        ([0.5], "[0.5] (list)"),
+        ((0.5, 3), "(0.5, 3) (tuple)"),
+        ("splendid", "'splendid' is none of the accepted values"),
+        ({"clear": 0.5}, "sum to 0.500"),
+        ({"splendid": 1.0}, "'splendid': 1.0 is no probability of a level"),
+    ],
+)
+def test_anything_else_is_a_failure_that_says_what_came(returned: Any, said: str) -> None:
+    answer: Any = read_judgement(returned, CLEAR)
+    assert answer.status == "unscored:off_scale"
+    assert said in answer.message
+
+
+def test_a_number_says_nothing_on_levels_without_an_order() -> None:
+    answer: Any = read_judgement(0.5, STYLE)
+    assert answer.status == "unscored:off_scale"
+    assert "no order" in answer.message
+
+
+def test_a_bug_is_shown_with_its_line_and_the_run_goes_on() -> None:
+    def judge(run: Run, criterion: Criterion) -> float:
+        return 1 / (int(run.id[1:]) - 1)  # of the second run
+
+    report = agenteval.quantify(RUNS[1:], [CLEAR], judge=judge)
+    (failure, *others) = report.failures
+    assert failure.status == "error:judge"
+    assert failure.message.startswith("ZeroDivisionError: ")
+    assert f"({__file__}, line " in failure.message
+    assert "return 1 / (int(run.id[1:]) - 1)" in failure.message
+    assert {s.value for s in report.scores} == {1.0, 0.5}
+    assert others == []
+    assert report.unfinished == ()
+    gated = report.gate(max_unscored=0.1)
+    assert gated.exit_code == 3
+
+
+def test_async_functions_are_asked_at_once_as_often_as_the_limits_allow() -> None:
+    now = most = 0
+
+    async def judge(run: Run, criterion: Criterion) -> tuple[str, str]:
+        nonlocal now, most
+        now, most = now + 1, max(most, now + 1)
+        await asyncio.sleep(0.02)
+        now -= 1
+        return "clear", f"{run.id} is"
+
+    limits = agenteval.Limits(concurrency=2)
+    report = agenteval.quantify(RUNS, [CLEAR], judge=judge, limits=limits)
+    assert most == 2
+    assert {s.explanation for s in report.scores} == {f"r{i} is" for i in range(4)}
+
+
+def test_it_sees_what_any_judge_sees() -> None:
+    seen: list[Run] = []
+
+    def judge(run: Run, criterion: Criterion) -> str:
+        seen.append(run)
+        return "clear"
+
+    gold = [run.model_copy(update={"reference": "42", "metadata": {"x": 1}}) for run in RUNS]
+    agenteval.quantify(gold, [CLEAR], judge=judge)
+    assert {(r.success, r.reference, str(r.metadata)) for r in seen} == {(None, None, "{}")}
+    agenteval.quantify(gold, [CLEAR], judge=judge, with_reference=True)
+    assert {r.reference for r in seen[4:]} == {"42"}
+
+
+def test_copies_hold_the_perturbed_text() -> None:
+    texts: set[str] = set()
+
+    def judge(run: Run, criterion: Criterion) -> float:
+        texts.add(run.output)
+        return 0.5
+
+    agenteval.verify(
+        RUNS, [CLEAR], judge=judge, perturbations=["pad"], options=VerifyOptions(min_cases=2)
+    )
+    assert {run.output for run in RUNS} < texts
+    assert any(text.startswith("It is 2.") and len(text) > 20 for text in texts)
+
+
+def test_what_is_stored_is_not_asked_again_and_another_text_is_another_judge() -> None:
+    count = 0
+
+    def judge(run: Run, criterion: Criterion) -> float:
+        nonlocal count
+        count += 1
+        return 0.5
+
+    def other(run: Run, criterion: Criterion) -> float:
+        nonlocal count
+        count += 1
+        return 1.0
+
+    for function, asked in ((judge, 4), (judge, 4), (other, 8)):
+        report = agenteval.quantify(RUNS, [CLEAR], judge=function)
+        assert count == asked
+    assert report.rows[0].overall.mean == 1.0
+    keys = {FunctionJudge(f).source.sha256 for f in (judge, other)}
+    assert len(keys) == 2
+
+
+@pytest.mark.parametrize("judge", [functools.partial(by_length), max, eval("lambda r, c: 1")])
+def test_what_has_no_source_text_needs_a_version(judge: Any) -> None:
+    with pytest.raises(InputError, match="version="):
+        agenteval.quantify(RUNS, [CLEAR], judge=judge)
+    one = FunctionJudge(judge, version="1").source
+    assert one.sha256 != FunctionJudge(judge, version="2").source.sha256
+
+
+def test_inside_a_running_loop_as_in_a_notebook() -> None:
+    async def notebook() -> agenteval.Report:
+        return agenteval.quantify(RUNS, [CLEAR], judge=by_length)
+
+    async def awaited() -> agenteval.Report:
+        return await agenteval.aquantify(RUNS, [CLEAR], judge=by_length)
+
+    first, second = asyncio.run(notebook()), asyncio.run(awaited())
+    assert first["scores"].rows == second["scores"].rows
+
+
+def test_a_function_may_be_declared_deterministic() -> None:
+    """Then one judging of each text decides; else repeats that are all alike are warned of."""
+    told = VerifyOptions(min_cases=2, deterministic=True)
+    once = agenteval.verify(RUNS, [CLEAR], judge=by_length, repeats=1, options=told)
+    again = agenteval.verify(RUNS, [CLEAR], judge=by_length)
+    assert not any("identical" in line for line in once.judge.warnings)
+    assert any("identical" in line for line in again.judge.warnings)

@@ -1,0 +1,104 @@
+"""agree, compare and what is stored, from Python: tables or files in, figures as attributes out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import agenteval
+from agenteval.errors import InputError
+from agenteval.stats.scores import ScoreTable, score_table
+from tests.cli.test_compare import fill, judge_of
+from tests.store.making import ScriptedJudge, criteria, items
+
+LEVELS = [0.0, 0.5, 1.0, 1.0]
+
+
+def ratings(
+    values: list[float], system: str | None = None, criterion: str = "clarity"
+) -> ScoreTable:
+    return score_table(
+        {
+            "run": f"{system}{i}",
+            "case": f"c{i}",
+            "system": system,
+            "criterion": criterion,
+            "value": v,
+        }
+        for i, v in enumerate(values)
+    )
+
+
+def test_two_tables_agree() -> None:
+    report = agenteval.agree(ratings(LEVELS), scores=ratings([0.0, 0.5, 1.0, 0.5]))
+    agreement = report.criteria["clarity"]
+    assert agreement.exact.mean == 0.75
+    assert report["agreement"].rows[0]["n"] == 4
+    assert report.exit_code == 0
+    short = agenteval.agree(ratings(LEVELS), scores=ratings(LEVELS), min_runs=5, gate=True)
+    assert (short.exit_code, [gate.outcome for gate in short.gates]) == (4, ["undecided"])
+
+
+def test_the_agreement_of_several_judges_is_by_pair() -> None:
+    report = agenteval.agree(ratings(LEVELS), scores=[ratings(LEVELS), ratings(LEVELS[::-1])])
+    assert [(pair.judge, pair.rater) for pair in report.pairs] == [
+        ("judge", "people"), ("judge 2", "people")
+    ]  # fmt: skip
+    assert report.panels[0].criteria[0].n == 4
+    with pytest.raises(InputError, match="2 pairs"):
+        _ = report.criteria
+
+
+def test_two_tables_are_compared(tmp_path: Path) -> None:
+    first, second = ratings([0.25, 0.5] * 10, "a"), ratings([0.5, 1.0] * 10, "a")
+    report = agenteval.compare(scores=first, other=second, fail_if="surely-worse",
+                               fail_under={"clarity": 0.9})  # fmt: skip
+    row = report.rows["clarity"]
+    assert (row.n, row.difference.mean) == (20, 0.375)
+    assert report.verdict("clarity") == "better"
+    assert {gate.name: gate.outcome for gate in report.gates} == {
+        "regression": "met", "fail-under": "missed"
+    }  # fmt: skip
+    assert report.exit_code == 1
+    saved = json.loads(report.save(tmp_path / "a.json").read_text())
+    assert saved["tables"]["rows"]["rows"][0]["difference"]["value"] == 0.375
+    lines = report.save(tmp_path / "a.csv").read_text().splitlines()
+    assert lines[0].split(",")[:4] == ["criterion", "a", "b", "difference"]
+    back = agenteval.compare(scores=second, other=first, fail_if="surely-worse")
+    assert (back.verdict("clarity"), back.exit_code) == ("worse", 1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "s.db"
+    fill(path, judge_of(lambda *_: 1, model="strict"), items(9))
+    fill(path, ScriptedJudge(model="other"), items(9), criteria(2), repeats=2)
+    return path
+
+
+def test_what_a_store_holds(store: Path, tmp_path: Path) -> None:
+    judges = agenteval.sources(store)["sources"].rows
+    assert [row["model"] for row in judges] == ["strict", "other"]
+    strict = agenteval.scores(store, source=str(judges[0]["key"]))
+    means = {row["system"]: row["mean"].value for row in strict["scores"].rows}
+    assert means == {f"style-{i}": 0.25 for i in range(3)} | {"all systems": 0.25}
+    run = agenteval.results("run-3", store)
+    assert [(r["criterion_id"], r["repeat"]) for r in run["results"].rows] == [
+        ("quality-0", 0), ("quality-0", 1), ("quality-1", 0), ("quality-1", 1)
+    ]  # fmt: skip
+    written = agenteval.export(tmp_path / "all.jsonl", store)
+    assert written.data["rows"] == 9 + 36
+    page = agenteval.page(tmp_path / "page.html", store=store)
+    assert page.title.startswith(f"{tmp_path / 'page.html'}: ")
+    assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_an_open_store_will_do(store: Path) -> None:
+    with agenteval.Store(store) as opened:
+        assert len(agenteval.sources(opened)["sources"].rows) == 2
+        report = agenteval.compare("style-0", "style-1", store=opened, judges="strict")
+    assert report.verdict("quality-0") == "cannot tell"  # three cases are too few
+    with pytest.raises(InputError, match="no scores of run 'nobody'"):
+        agenteval.results("nobody", store)

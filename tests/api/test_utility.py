@@ -1,0 +1,101 @@
+"""quantify, verify and perturb from Python: reports, rows, figures, gates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import agenteval
+from agenteval import Criterion, Run
+
+CRITERIA = [
+    Criterion(name="Clarity", accepted_values=("unclear", "clear")),
+    Criterion(name="Depth", accepted_values=("shallow", "deep")),
+]
+RUNS = [
+    Run(id=f"{s}{i}", task="sums", system=s, input=f"{i}?", output="word " * i, success=i % 2 == 0)
+    for s in ("hen", "cock")
+    for i in range(1, 7)
+]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AGENTEVAL_STORE", raising=False)
+
+
+def judge(run: Run, criterion: Criterion) -> float:
+    return len(run.output) / 40
+
+
+def test_a_report_of_scores(tmp_path: Path) -> None:
+    heard: list[str] = []
+    counts: list[tuple[int, int]] = []
+    with agenteval.Store("own.db") as store:
+        report = agenteval.quantify(
+            RUNS, CRITERIA, judge=judge, store=store, repeats=2, notify=heard.append,
+            progress=lambda p: counts.append((p.done, p.total)),
+        )  # fmt: skip
+        assert store.sources()  # still open
+    assert len(report.scores) == len(report.records()) == 12 * 2 * 2
+    assert report.failures == []
+    assert report.source.evaluator == "utility.function"
+    assert counts[0] == (0, 24)
+    assert counts[-1] == (24, 24)
+    assert any("48 cells; 48 to judge in 24 calls" in line for line in heard)
+    saved = json.loads(report.save(tmp_path / "r.json").read_text())
+    assert saved["runs"] == {"success": 6, "failed": 6, "unknown": 0}
+    assert report.save(tmp_path / "r.csv").read_text().count("\n") == 49
+
+
+def test_figures_are_axes() -> None:
+    three = [*CRITERIA, Criterion(name="Order", accepted_values=("none", "some"))]
+    report = agenteval.quantify(RUNS, three, judge=judge, repeats=2)
+    for axes in (report.plot.radar(), report.plot.bars(), report.plot.boxes(),
+                 report.plot.heatmap()):  # fmt: skip
+        assert axes.figure is not None
+
+
+def test_a_gate_goes_by_the_whole_interval() -> None:
+    report = agenteval.quantify(RUNS, CRITERIA, judge=judge)
+    mean = report.rows[2].overall  # of clarity over all systems
+    assert mean.low is not None
+    assert mean.high is not None
+    for least, outcome, code in (
+        (mean.low - 0.01, "met", 0),
+        (mean.mean, "undecided", 4),
+        (mean.high + 0.01, "missed", 1),
+    ):
+        gated = report.gate(min_mean={"clarity": least or 0.0})
+        assert (gated.gates[0].outcome, gated.exit_code) == (outcome, code)
+    assert report.gate(min_mean={"Clarity": mean.mean or 0}, undecided_passes=True).exit_code == 0
+    with pytest.raises(KeyError, match="clarity"):
+        report.gate(min_mean={"truth": 0.5})
+
+
+def test_ratings_made_elsewhere_are_verified() -> None:
+    rows = agenteval.perturb(RUNS, ["pad", "drop_words"]).records()
+    assert {row["variant"].partition(":")[0] for row in rows} == {"original", "pad", "drop_words"}
+    lines = [
+        json.dumps(row | {"criterion": "length", "value": min(1, len(row["text"]) / 80)})
+        for row in rows
+    ]
+    Path("rated.jsonl").write_text("\n".join(lines))
+    report = agenteval.verify(scores="rated.jsonl")
+    assert report.criteria["length"].verdict == "undecided"
+    assert report.judge.verdict == "not enough data"
+    assert report.gate().exit_code == 4
+
+
+def test_rounds_need_a_model() -> None:
+    with pytest.raises(agenteval.AgentevalError, match="critics"):
+        agenteval.verify(RUNS, CRITERIA, judge=judge, rounds=2)
+
+
+def test_a_key_that_is_missing_leaves_no_store() -> None:
+    with pytest.raises(agenteval.AgentevalError):
+        agenteval.quantify(RUNS, CRITERIA, judge="replay:none.jsonl", task="math")
+    assert not Path("agenteval.db").exists()

@@ -1,0 +1,82 @@
+"""Ratings as tables: what has no value gives no mean, and is told with its reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+
+from agenteval.records import Criterion, Source
+from agenteval.report.report import Report
+from agenteval.trust.means import Rating
+from agenteval.trust.tables import outcomes, score_notes, score_tables
+
+CLEAR = Criterion(name="Clarity", accepted_values=("unclear", "clear"))
+STYLE = Criterion(name="Style", accepted_values=("plain", "ornate"), scale="nominal")
+
+
+def rating(run: int, value: float | None, status: str = "scored", **more: Any) -> Rating:
+    about: dict[str, Any] = {"success": None, "criterion_id": "clarity", "message": ""} | more
+    return Rating(
+        run_id=f"r{run}", system="bot", case=f"c{run}", repeat=0, status=status, value=value,
+        **about,
+    )  # fmt: skip
+
+
+def test_empty_replies_alone_are_not_shown_as_a_mean() -> None:
+    ratings = [rating(i, 0.0, "degenerate") for i in range(3)]
+    means, unrated, *_ = score_tables(ratings, [CLEAR])
+    assert means.rows == ()
+    (row,) = unrated.rows
+    assert row["mean"].value is None  # type: ignore[union-attr]
+    assert row["missing"] == 3
+    assert "no score: Clarity: not rated (3 empty replies)" in means.notes
+
+
+def test_failures_are_counted_beside_the_mean_with_what_they_could_do_to_it() -> None:
+    ratings = [
+        rating(0, 1.0, label="clear"),
+        rating(1, 0.0, label="unclear"),
+        rating(2, None, "unscored:parse"),
+        rating(3, None, "error:judge", message="ValueError: no (judge.py, line 3: raise)"),
+    ]
+    tables = {table.key: table for table in score_tables(ratings, [CLEAR])}
+    (row,) = tables["scores"].rows
+    assert row["mean"].value == 0.5  # type: ignore[union-attr]
+    assert (row["ratings"], row["cases"], row["missing"]) == (2, 2, 2)
+    (bounds,) = tables["bounds"].rows
+    assert (bounds["worst"], bounds["best"]) == (0.25, 0.75)
+    counts = {r["status"]: r["cells"] for r in tables["missing"].rows}
+    assert counts == {"unscored:parse": 1, "error:judge": 1}
+    told = " ".join(tables["scores"].notes)
+    assert "2 of 4 rated; not rated: 1 error:judge, 1 unscored:parse" in told
+    assert "error:judge, the first: ValueError: no (judge.py, line 3: raise)" in told
+
+
+def test_levels_without_an_order_are_counted_never_averaged() -> None:
+    ratings = [rating(i, None, label="plain", criterion_id="style") for i in range(2)]
+    means, unrated, *_ = score_tables(ratings, [STYLE])
+    assert means.rows == ()
+    assert [row["mean"].value for row in unrated.rows] == [None]  # type: ignore[union-attr]
+    assert "not averaged: Style: plain 2" in means.notes
+
+
+def test_what_is_known_of_the_outcome_is_told_once() -> None:
+    source = Source(evaluator="utility.quantifier", version=1, model="m")
+    some = [rating(0, 1.0, success=True), rating(1, 1.0)]
+    assert outcomes(some) == {"success": 1, "failed": 0, "unknown": 1}
+    (note,) = score_notes(source, some)
+    assert "success is known for 1 of 2 runs" in note
+
+
+def test_the_first_table_is_whole_at_80_columns() -> None:
+    ratings = [
+        rating(i, i % 2 / 1, success=i % 3 == 0, label="clear") for i in range(40)
+    ]  # fmt: skip
+    report = Report(title="", tables=score_tables(ratings, [CLEAR])[:1])
+    console = Console(width=80, record=True, highlight=False)
+    report.print(console=console)
+    text = console.export_text()
+    assert "continued" not in text
+    assert "0.50 [" in text
+    assert max(map(len, text.splitlines())) <= 80

@@ -1,0 +1,142 @@
+"""verify through the real quantifier, client, pipeline and store, by simulated judges."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agenteval.errors import InputError
+from agenteval.evaluators.utility.plan import Item
+from agenteval.evaluators.utility.quantifier import Quantifier
+from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.experiment import Experiment
+from agenteval.models.client import Client
+from agenteval.readers import make_view
+from agenteval.records.verification import VerifiedSet
+from agenteval.store import Store
+from agenteval.testing.scripted import ScriptedTransport
+from agenteval.trust.verification import (
+    DEFAULT_OPERATORS,
+    Material,
+    drift_warning,
+    make_copies,
+    plan_verification,
+    verify_stored,
+)
+from tests.support.judges import Answers, SimulatedJudge, drifting, length_only, perfect, random
+from tests.support.world import TASK, criteria, make_runs
+
+CASES, REPEATS = 30, 2
+OPTIONS = VerifyOptions(resamples=200, draws=1000)
+
+
+@pytest.fixture(scope="module")
+def material() -> Material:
+    runs = make_runs(CASES, np.random.default_rng(5))
+    items: list[Item] = [(run, make_view(run)) for run in runs]
+    copies = make_copies(items, DEFAULT_OPERATORS, share=0.25, seed=0)
+    return Material(tuple(items), tuple(copies), criteria(), REPEATS)
+
+
+def judged(
+    judge: SimulatedJudge, material: Material, path: Path, *, switch_after: int | None = None
+) -> tuple[VerifiedSet, int]:
+    """The verdicts, and how many requests they took."""
+    transport = ScriptedTransport(Answers(judge, seed=1, switch_after=switch_after))
+    with Store(path) as store:
+        quantifier = Quantifier(Client(transport, cache=store), TASK)
+        plan = plan_verification(quantifier, material, store)
+        ended = asyncio.run(Experiment(plan, store, workers=8).run())
+        assert ended.stopped is None
+        result = verify_stored(store, quantifier.source.sha256, material, OPTIONS)
+    return result, len(transport.requests)
+
+
+def test_a_perfect_judge(material: Material, tmp_path: Path) -> None:
+    result, asked = judged(perfect(), material, tmp_path / "s.db")
+    assert asked == material.texts * REPEATS
+    assert result.judge.verdict == "trustworthy", result.judge
+    assert result.judge.warnings == () or all("end" not in w for w in result.judge.warnings)
+    again, nothing = judged(perfect(), material, tmp_path / "s.db")
+    assert (again, nothing) == (result, 0)
+
+
+def test_a_judge_that_counts_characters(material: Material, tmp_path: Path) -> None:
+    originals = [view.trajectory for _, view in material.items]
+    result, _ = judged(length_only(originals), material, tmp_path / "s.db")
+    assert result.judge.verdict == "not trustworthy"
+    completeness = next(v for v in result.criteria if v.criterion_id == "completeness")
+    drop = next(e for e in completeness.effects if e.operator == "drop_sentences")
+    assert drop.outcome == "pass"  # it passes the published test
+    assert drop.shorter == 1.0  # and this stands beside it
+    pad = next(e for e in completeness.effects if e.operator == "pad")
+    assert "although none was expected" in pad.reason
+
+
+def test_a_judge_that_throws_dice(material: Material, tmp_path: Path) -> None:
+    result, _ = judged(random(), material, tmp_path / "s.db")
+    assert result.judge.verdict == "not trustworthy"
+
+
+def test_a_judge_that_changed_names_both_models(material: Material, tmp_path: Path) -> None:
+    calls = material.texts * REPEATS
+    judge = drifting()
+    result, _ = judged(judge, material, tmp_path / "s.db", switch_after=calls // 2)
+    first = result.judge.warnings[0]
+    assert judge.model in first
+    assert str(judge.later_model) in first
+
+
+def test_drift_needs_two_names() -> None:
+    assert drift_warning({}) is None
+    assert drift_warning({"m": 7}) is None
+    assert drift_warning({"m": 7, "n": 1}) == (
+        "the model behind this judge changed: replies of m (7 calls) and n (1 calls); "
+        "their scores mix"
+    )
+
+
+def test_copies_are_the_same_for_a_seed_and_name_their_original(material: Material) -> None:
+    items = material.items
+    again = make_copies(items, DEFAULT_OPERATORS, share=0.25, seed=0)
+    assert again == list(material.copies)
+    other = make_copies(items, ("drop_sentences",), share=0.25, seed=1)[0]
+    same = next(c for c in material.copies if c.variant.startswith("drop_sentences"))
+    assert other.variant != same.variant
+    assert other.items != same.items
+    originals = {view.sha256 for _, view in items}
+    assert all(view.origin in originals for c in again for _, view in c.items)
+
+
+def test_copies_of_an_older_program_stay_out(material: Material, tmp_path: Path) -> None:
+    """The same variant name with another text is another row, and is not asked for."""
+    result, asked = judged(perfect(), material, tmp_path / "s.db")
+    older = tuple(
+        replace(c, items=tuple(
+            (run, view.model_copy(update={"trajectory": view.trajectory + " Thus."}))
+            for run, view in c.items
+        ))
+        for c in material.copies
+    )  # fmt: skip
+    _, more = judged(perfect(), replace(material, copies=older), tmp_path / "s.db")
+    assert more == asked - len(material.items) * REPEATS
+    again, nothing = judged(perfect(), material, tmp_path / "s.db")
+    assert (again, nothing) == (result, 0)
+
+
+def test_a_copy_that_equals_its_original_is_left_out_with_the_reason() -> None:
+    run = make_runs(2, np.random.default_rng(1))[0]
+    run = run.model_copy(update={"output": "Seven, I think", "messages": ()})
+    copies = make_copies([(run, make_view(run))], ("swap_numbers",), share=0.25, seed=0)[0]
+    assert copies.items == ()
+    assert list(copies.unchanged) == [run.id]
+    assert copies.unchanged[run.id]
+
+
+def test_an_unknown_operator(material: Material) -> None:
+    with pytest.raises(InputError, match="unknown operator"):
+        make_copies(material.items[:1], ("nonsense",), share=0.25, seed=0)
