@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agenteval.api.agreement import agree as agree
     from agenteval.api.comparison import compare as compare
+    from agenteval.api.dissections import adissect as adissect
+    from agenteval.api.dissections import dissect as dissect
+    from agenteval.api.planning import aplan_test as aplan_test
+    from agenteval.api.planning import plan_test as plan_test
     from agenteval.api.procedures import conform as conform
     from agenteval.api.running import Interrupted as Interrupted
     from agenteval.api.stored import export as export
@@ -22,6 +26,12 @@ if TYPE_CHECKING:
     from agenteval.api.stored import results as results
     from agenteval.api.stored import scores as scores
     from agenteval.api.stored import sources as sources
+    from agenteval.api.suites import aplan_suite as aplan_suite
+    from agenteval.api.suites import plan_suite as plan_suite
+    from agenteval.api.trace_scores import score_findings as score_findings
+    from agenteval.api.traces import alocate as alocate
+    from agenteval.api.traces import detect as detect
+    from agenteval.api.traces import locate as locate
     from agenteval.api.utility import apropose as apropose
     from agenteval.api.utility import aquantify as aquantify
     from agenteval.api.utility import perturb as perturb
@@ -84,6 +94,17 @@ _HOME = {
     "Score": "agenteval.records",
     "Source": "agenteval.records",
     "Task": "agenteval.records",
+    # planning tests, errors in traces
+    "adissect": "agenteval.api.dissections",
+    "dissect": "agenteval.api.dissections",
+    "aplan_suite": "agenteval.api.suites",
+    "plan_suite": "agenteval.api.suites",
+    "aplan_test": "agenteval.api.planning",
+    "plan_test": "agenteval.api.planning",
+    "alocate": "agenteval.api.traces",
+    "locate": "agenteval.api.traces",
+    "detect": "agenteval.api.traces",
+    "score_findings": "agenteval.api.trace_scores",
     # workflows
     "aflow_sessions": "agenteval.api.workflows",
     "aflow_turns": "agenteval.api.workflows",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from agenteval.agents import Toolbox
 from agenteval.agents.dialogue import Dialogue, take_turn
+from agenteval.agents.spec import uncounted
 from agenteval.api.flow_campaign import Campaign
+from agenteval.api.running import planned
 from agenteval.evaluators.workflows.convert import Told, convert, questions
 from agenteval.evaluators.workflows.instructions import instructions, tools_given
 from agenteval.evaluators.workflows.predict import predict
@@ -26,18 +26,11 @@ from agenteval.models.factory import ModelChoice, make_client
 from agenteval.models.limits import Budget, Limits
 from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
 from agenteval.records import Message
-from agenteval.store import Store, Trials, default_path
+from agenteval.store import Store, Trials
 
 _RECORDED = "the replies come from a recording: no endpoint is asked, nothing is paid"
 _OUT_OF_FORM = "one more for a reply out of form"
 _EXCHANGE = 1734  # tokens: 1,200 characters of a user's words, and a reply as long as it is shown
-_UNCOUNTED = {
-    "scripted": "the agent is a script: it asks nobody",
-    **dict.fromkeys(
-        ("python", "command", "mcp"),
-        "the agent spends whatever it spends itself; none of it is counted here",
-    ),
-}
 
 
 def bill(campaign: Campaign, store: str | Path | Store | None) -> Bill:
@@ -53,9 +46,8 @@ def bill(campaign: Campaign, store: str | Path | Store | None) -> Bill:
         likely=Amount(),
     )  # fmt: skip
     candidates = campaign.candidates()
-    adapter = candidates[0].assistant.parameters.get("adapter")
-    notes = (_UNCOUNTED[adapter],) if isinstance(adapter, str) and adapter in _UNCOUNTED else ()
-    with _planned(store) as kept:
+    notes = uncounted(candidates[0].assistant.parameters)
+    with planned(store) as kept:
         client = campaign.judge_client(kept, campaign.limits.budget())
         judges = Judges() if client is None else Judges.on(client)
         for one in candidates:
@@ -96,7 +88,7 @@ def convert_bill(
         "converter",
         "one request for each format that is written; one more for a reply that cannot be read",
     )
-    with _planned(store) as kept, Rehearsal() as rehearsal:
+    with planned(store) as kept, Rehearsal() as rehearsal:
         client = make_client(choice, Limits(), kept)
         for draft in rehearsal.first(convert(scenario, source, target, client)):
             begun = sum(not one.role.endswith(":repair") for one in rehearsal.answered)
@@ -105,20 +97,6 @@ def convert_bill(
     notes = (_RECORDED,) if choice.provider == "replay" else ()
     about = f"{scenario.id}: {source} to {target}"
     return Bill("flow convert", (about,), (part,), Budget(), notes)
-
-
-@contextmanager
-def _planned(store: str | Path | Store | None) -> Iterator[Store]:
-    """The store to plan against; an empty one stands for none."""
-    if isinstance(store, Store):
-        yield store
-        return
-    path = Path(store or default_path())
-    with (
-        TemporaryDirectory() as folder,
-        Store(path if path.is_file() else Path(folder) / "none.db") as own,
-    ):
-        yield own
 
 
 def _agent(part: Part, one: Candidate, cases: Sequence[Case], cast: Cast | None) -> None:

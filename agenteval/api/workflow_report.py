@@ -56,11 +56,12 @@ class WorkflowReport(Report):
 
     def page(self, most_sessions: int = 100) -> str:
         """The results as one HTML page, with at most so many sessions to unfold."""
-        from agenteval.report.flows import flows_page
+        from agenteval.report.workflows import workflows_page
 
-        return flows_page(
-            self.sessions, self.turns, most_sessions=most_sessions, unfinished=self.unfinished
-        )
+        return workflows_page(
+            self.sessions, self.turns, most_sessions=most_sessions, tables=self.tables,
+            unfinished=self.unfinished,
+        )  # fmt: skip
 
 
 def trials_report(

@@ -241,7 +241,7 @@ def report(
     from agenteval.api.workflows import flow_results
 
     if figure is not None:
-        from agenteval.figures.flows import check_ending
+        from agenteval.report.style import check_ending
 
         check_ending(figure)
     for path in (page, figure):
@@ -249,9 +249,11 @@ def report(
         refuse_input(path, store=store)
     results = flow_results(store, roles=role)
     if figure is not None:
-        from agenteval.figures.flows import save_formats
+        from agenteval.evaluators.workflows.tallies import Tallies
+        from agenteval.report.style import save
+        from agenteval.report.workflow_charts import format_points
 
-        save_formats(results.sessions, results.turns, figure)
+        save(format_points(Tallies(results.sessions, results.turns)), figure)
         note(f"written: {figure}")
     if page is not None:
         from agenteval.files import write_atomically

@@ -102,9 +102,9 @@ def test_trials_under_way_come_to_their_end(cli: Cli, tmp_path: Path) -> None:
             process.send_signal(signal.SIGTERM)
             wait_for(process, "finishing 1 trial under way, for at most 30 s; once more ends it")
             gate.open.set()
-            _, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=30)
         assert process.returncode == 143, err
-        assert "interrupted: what is done is stored; the same command goes on from here" in err
+        assert "interrupted: what is done is stored; the same command goes on from here" in out
         assert gate.count == 2  # the trial's second request too, and no other trial
         (trial,) = kept("planning")
         assert (trial.status, trial.usage.requests) == ("done", 2)
