@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from agenteval.api.flowbench import chat_choice, kept_replies
 from agenteval.api.running import Notify, Watch, opened, synchronous
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from agenteval.models.rehearsal import Bill
     from agenteval.store import Store
 
-_T = TypeVar("_T")
 _CHART = ".mmd"
 
 
