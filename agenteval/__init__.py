@@ -15,12 +15,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agenteval.api.agreement import agree as agree
     from agenteval.api.comparison import compare as compare
+    from agenteval.api.dissections import adissect as adissect
+    from agenteval.api.dissections import dissect as dissect
+    from agenteval.api.planning import aplan_test as aplan_test
+    from agenteval.api.planning import plan_test as plan_test
+    from agenteval.api.procedures import conform as conform
     from agenteval.api.running import Interrupted as Interrupted
     from agenteval.api.stored import export as export
     from agenteval.api.stored import page as page
     from agenteval.api.stored import results as results
     from agenteval.api.stored import scores as scores
     from agenteval.api.stored import sources as sources
+    from agenteval.api.suites import aplan_suite as aplan_suite
+    from agenteval.api.suites import plan_suite as plan_suite
+    from agenteval.api.trace_scores import score_findings as score_findings
+    from agenteval.api.traces import alocate as alocate
+    from agenteval.api.traces import detect as detect
+    from agenteval.api.traces import locate as locate
     from agenteval.api.utility import apropose as apropose
     from agenteval.api.utility import aquantify as aquantify
     from agenteval.api.utility import perturb as perturb
@@ -28,6 +39,10 @@ if TYPE_CHECKING:
     from agenteval.api.utility import quantify as quantify
     from agenteval.api.verifying import averify as averify
     from agenteval.api.verifying import verify as verify
+    from agenteval.api.workflows import aflow_sessions as aflow_sessions
+    from agenteval.api.workflows import aflow_turns as aflow_turns
+    from agenteval.api.workflows import flow_sessions as flow_sessions
+    from agenteval.api.workflows import flow_turns as flow_turns
     from agenteval.errors import AgentevalError as AgentevalError
     from agenteval.models.client import Client as Client
     from agenteval.models.limits import Limits as Limits
@@ -79,6 +94,23 @@ _HOME = {
     "Score": "agenteval.records",
     "Source": "agenteval.records",
     "Task": "agenteval.records",
+    # planning tests, errors in traces
+    "adissect": "agenteval.api.dissections",
+    "dissect": "agenteval.api.dissections",
+    "aplan_suite": "agenteval.api.suites",
+    "plan_suite": "agenteval.api.suites",
+    "aplan_test": "agenteval.api.planning",
+    "plan_test": "agenteval.api.planning",
+    "alocate": "agenteval.api.traces",
+    "locate": "agenteval.api.traces",
+    "detect": "agenteval.api.traces",
+    "score_findings": "agenteval.api.trace_scores",
+    # workflows
+    "aflow_sessions": "agenteval.api.workflows",
+    "aflow_turns": "agenteval.api.workflows",
+    "conform": "agenteval.api.procedures",
+    "flow_sessions": "agenteval.api.workflows",
+    "flow_turns": "agenteval.api.workflows",
 }
 
 __all__ = sorted(_HOME)

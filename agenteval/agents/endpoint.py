@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
@@ -21,7 +22,8 @@ from agenteval.errors import AgentevalError, Filtered, InputError, RequestTimeou
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.limits import Budget, Limiter
 from agenteval.models.openai import OpenAITransport
-from agenteval.models.wire import Reply, Request, WireMessage
+from agenteval.models.replay import FileRecorder, ReplayTransport
+from agenteval.models.wire import Reply, Request, Transport, WireMessage
 from agenteval.records import Usage
 from agenteval.text import public_url
 
@@ -33,7 +35,8 @@ class Endpoint:
     """Which model an agent runs on, and how it is asked.
 
     `temperature` and `max_tokens` are not sent when None. `timeout` bounds one request in seconds;
-    what can heal is asked again up to `max_retries` times. The key is in no `repr` and not in
+    what can heal is asked again up to `max_retries` times. With a `recording` its replies are those
+    of the model. The key is in no `repr` and not in
     `parameters`. Raises InputError for values out of bounds.
     """
 
@@ -44,6 +47,7 @@ class Endpoint:
     max_tokens: int | None = None
     timeout: float = 120.0
     max_retries: int = 5
+    recording: Path | None = None
 
     def __post_init__(self) -> None:
         if not self.model:
@@ -56,9 +60,12 @@ class Endpoint:
 
     def parameters(self) -> dict[str, JsonValue]:
         """What of it can change an agent's behaviour, for `System.parameters`; no secrets."""
+        where = self.base_url and public_url(self.base_url)
+        if self.recording is not None:
+            where = f"replay:{hashlib.sha256(self.recording.read_bytes()).hexdigest()[:16]}"
         return {
             "model": self.model,
-            "endpoint": self.base_url and public_url(self.base_url),
+            "endpoint": where,
             **self.request_parameters(),
         }
 
@@ -68,12 +75,13 @@ class Endpoint:
         return {name: value for name, value in values.items() if value is not None}
 
 
-def connect(
+def connect(  # noqa: PLR0913  each is one side of a client
     endpoint: Endpoint,
     *,
     concurrency: int = 64,
     budget: Budget | None = None,
     transport: type[OpenAITransport] | None = None,
+    record: Path | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Client:
@@ -81,14 +89,19 @@ def connect(
 
     Nothing is opened before the first request; close it at the end, in the same event loop.
     It has no cache: a second trial of a case has to be a trial. `concurrency` should not be below
-    the number of cases run at once, or they wait for each other while their clocks run. `clock`
-    must agree with that of the event loop, in seconds.
+    the number of cases run at once, or they wait for each other while their clocks run. Replies are
+    appended to the file `record`. `clock` must agree with that of the event loop, in seconds.
     """
-    made = (transport or ChatTransport)(
-        endpoint.model, base_url=endpoint.base_url, api_key=endpoint.api_key
+    made: Transport = (
+        (transport or ChatTransport)(
+            endpoint.model, base_url=endpoint.base_url, api_key=endpoint.api_key
+        )
+        if endpoint.recording is None
+        else ReplayTransport(endpoint.recording)
     )
     return Client(
         made,
+        recorder=FileRecorder(record) if record else None,
         budget=budget,
         limiter=Limiter(concurrency),
         retry=RetryPolicy(attempts=endpoint.max_retries + 1),
@@ -147,6 +160,8 @@ class Line:
         endpoint withheld.
         """
         note, began = _Attempts(self._clock), self._clock()
+        # another attempt at a case is never answered with what was recorded of the first
+        request = replace(request, repeat=self._tools.trial)
         token = _attempts.set(note)
         try:
             reply = await self._in_time(request, note, began)

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
@@ -49,7 +50,7 @@ class AgentSettings:
 
     `model` and `base_url` are read as everywhere (`choose_model`). `concurrency` is the number of
     cases run at once. `budget` is shared by all cases. Without `need_key` a hosted model may lack
-    its key: what is only planned asks nobody.
+    its key: what is only planned asks nobody. Every reply is appended to the file `record`.
     """
 
     model: str | None = None
@@ -59,35 +60,56 @@ class AgentSettings:
     concurrency: int = 64
     budget: Budget | None = None
     need_key: bool = True
+    record: Path | None = None
+
+
+_UNCOUNTED = {
+    "scripted": "the agent is a script: it asks nobody",
+    **dict.fromkeys(
+        ("python", "command", "mcp"),
+        "the agent spends whatever it spends itself; none of it is counted here",
+    ),
+}
+
+
+def uncounted(parameters: Mapping[str, JsonValue]) -> tuple[str, ...]:
+    """Why a dry run can say nothing of the agent of these parameters; empty where it can."""
+    adapter = parameters.get("adapter")
+    return (_UNCOUNTED[adapter],) if isinstance(adapter, str) and adapter in _UNCOUNTED else ()
 
 
 def system(
-    spec: str, settings: AgentSettings | None = None, scripted: Scripted | None = None
+    spec: str | Callable[..., Any],
+    settings: AgentSettings | None = None,
+    scripted: Scripted | None = None,
 ) -> System:
-    """The system meant by `spec`; nothing is started or sent. To run it, use `opened`.
+    """The system meant by `spec`, or that of a function or class; nothing is started or sent.
 
-    `scripted` are the factories behind `scripted:NAME`. Raises InputError for an unknown adapter,
-    and whatever is missing for a known one: a model, a key, a module, a program, a package
-    (ModelUnavailable).
+    To run it, use `opened`. `scripted` are the factories behind `scripted:NAME`. Raises InputError
+    for an unknown adapter, and whatever is missing for a known one: a model, a key, a module, a
+    program, a package (ModelUnavailable).
     """
     chosen: System = _Agents(settings, scripted).choose(spec)[0]
     return chosen
 
 
 def assistant(
-    spec: str,
+    spec: str | Callable[..., Any],
     settings: AgentSettings | None = None,
     scripted: ScriptedAssistants | None = None,
     more: OnModel | None = None,
 ) -> AssistantSystem:
-    """As `system`, for conversations. `more` are further adapters that run a model."""
+    """As `system`, for conversations; a function of (messages, tools) is one too. `more` are
+    further adapters that run a model."""
     chosen: AssistantSystem = _Assistants(settings, scripted, more).choose(spec)[0]
     return chosen
 
 
 @asynccontextmanager
 async def opened(
-    spec: str, settings: AgentSettings | None = None, scripted: Scripted | None = None
+    spec: str | Callable[..., Any],
+    settings: AgentSettings | None = None,
+    scripted: Scripted | None = None,
 ) -> AsyncIterator[System]:
     """As `system`; the connections of its model are closed at the end of the block."""
     async with _opened(_Agents(settings, scripted), spec) as chosen:
@@ -107,7 +129,7 @@ async def opened_assistant(
 
 
 @asynccontextmanager
-async def _opened(kind: _Agents, spec: str) -> AsyncIterator[Any]:
+async def _opened(kind: _Agents, spec: str | Callable[..., Any]) -> AsyncIterator[Any]:
     chosen, client = kind.choose(spec)
     if client is not None:
         # Loading the SDK takes seconds, which must not run on the clocks of the first cases.
@@ -139,8 +161,11 @@ class _Agents:
         self._more = more or {}
         self._models = (*MODEL_ADAPTERS, *self._more)
 
-    def choose(self, spec: str) -> tuple[Any, Client | None]:
+    def choose(self, spec: str | Callable[..., Any]) -> tuple[Any, Client | None]:
         """The system, and the client it runs on."""
+        if not isinstance(spec, str):
+            self._refuse_record()
+            return self._of_object(spec, f"{spec.__module__}:{spec.__qualname__}"), None
         adapter, colon, rest = spec.strip().partition(":")
         if adapter in self._models and not colon:
             return self._on_model(adapter)
@@ -151,8 +176,13 @@ class _Agents:
             "scripted": self._by_script,
         }
         if adapter in makers and rest.strip():
+            self._refuse_record()
             return makers[adapter](rest.strip()), None
         raise InputError(self._unknown(spec, adapter), "--agent")
+
+    def _refuse_record(self) -> None:
+        if self._settings.record is not None:
+            raise InputError("this agent asks its model itself: no reply passes here", "--record")
 
     def _unknown(self, spec: str, adapter: str) -> str:
         all_forms = (*self._models, *_OTHER_FORMS)
@@ -180,8 +210,11 @@ class _Agents:
         more: dict[str, Any] = {
             "concurrency": self._settings.concurrency,
             "budget": self._settings.budget,
+            "record": self._settings.record,
         }
         if adapter == "responses":
+            if self._settings.record is not None:
+                raise InputError("replies of the Responses API cannot be recorded", "--record")
             from agenteval.agents.openai_responses import ResponsesTransport
 
             more["transport"] = ResponsesTransport
@@ -196,9 +229,14 @@ class _Agents:
         return made
 
     def _python(self, reference: str) -> Any:
-        from agenteval.agents.callable import load, source_sha256
+        from agenteval.agents.callable import load
 
-        found = load(reference)
+        return self._of_object(load(reference), reference)
+
+    def _of_object(self, found: Any, reference: str) -> Any:
+        """A function or class, under the name by which it can be imported."""
+        from agenteval.agents.callable import source_sha256
+
         if isinstance(found, type):
             make = self._class(found, reference)
         else:
@@ -293,7 +331,8 @@ def _endpoint(adapter: str, settings: AgentSettings) -> Endpoint:
     from agenteval.models.factory import choose_model
 
     choice = choose_model(settings.model, settings.base_url, need_key=settings.need_key)
-    if choice.kind != "chat" or choice.path is not None:
+    recorded = choice.provider == "replay" and adapter != "responses"
+    if choice.kind != "chat" or (choice.path is not None and not recorded):
         raise InputError(
             f"the agent {adapter} needs a chat model: --model PROVIDER:MODEL or --base-url"
             f" (not {choice.name})",
@@ -305,4 +344,5 @@ def _endpoint(adapter: str, settings: AgentSettings) -> Endpoint:
         api_key=choice.api_key,
         temperature=settings.temperature,
         max_tokens=settings.max_tokens,
+        recording=choice.path,
     )

@@ -78,10 +78,12 @@ class Toolbox:
         limits: AgentLimits | None = None,
         *,
         stop_after: int | None = None,
+        trial: int = 0,
     ) -> None:
         if stop_after is not None and stop_after < 1:
             raise InputError("a toolbox can stop after 1 call at the earliest")
         self.tools = tuple(tools)
+        self.trial = trial  # the number of the attempt: a recording keeps attempts apart
         self.limits = limits or AgentLimits()
         self.events: list[ToolEvent] = []
         self.messages: list[Message] = []

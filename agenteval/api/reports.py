@@ -45,43 +45,43 @@ class Plots:
 
     def radar(self, *, ax: Axes | None = None) -> Axes:
         """Mean by criterion, a polygon for each system or outcome."""
-        from agenteval.figures import radar
+        from agenteval.report.plots import radar
 
         return radar(self.table.of(variant=ORIGINAL), ax=ax)
 
     def bars(self, *, ax: Axes | None = None) -> Axes:
         """Mean of runs that succeeded and of those that failed, by criterion."""
-        from agenteval.figures import success_bars
+        from agenteval.report.plots import success_bars
 
         return success_bars(self.table.of(variant=ORIGINAL), ax=ax)
 
     def boxes(self, *, ax: Axes | None = None) -> Axes:
         """Spread of the ratings by criterion."""
-        from agenteval.figures import repeat_boxes
+        from agenteval.report.plots import repeat_boxes
 
         return repeat_boxes(self.table.of(variant=ORIGINAL), ax=ax)
 
     def heatmap(self, *, ax: Axes | None = None) -> Axes:
         """Rank correlation of every two criteria."""
-        from agenteval.figures import correlation_map
+        from agenteval.report.plots import correlation_map
 
         return correlation_map(self.table.of(variant=ORIGINAL), ax=ax)
 
     def coverage(self, *, ax: Axes | None = None) -> Axes:
         """What became of the cells, by criterion."""
-        from agenteval.figures import coverage_bars
+        from agenteval.report.plots import coverage_bars
 
         return coverage_bars(self.table.of(variant=ORIGINAL), ax=ax)
 
     def repeats(self) -> Figure:
         """Mean by repeat, one panel for each criterion."""
-        from agenteval.figures import repeat_grid
+        from agenteval.report.plots import repeat_lines
 
-        return repeat_grid(self.table.of(variant=ORIGINAL))
+        return repeat_lines(self.table.of(variant=ORIGINAL))
 
     def perturbations(self, *, ax: Axes | None = None) -> Axes:
         """Mean of originals and of perturbed copies, by criterion."""
-        from agenteval.figures import perturbation_bars
+        from agenteval.report.perturbation_plots import perturbation_bars
 
         return perturbation_bars(self.table, ax=ax)
 
@@ -375,7 +375,7 @@ class CurvePlots:
 
     def curves(self, *, ax: Axes | None = None) -> Axes:
         """Unique criteria against the number of seeds, a line for each threshold."""
-        from agenteval.figures import unique_curves
+        from agenteval.report.plots import unique_curves
 
         return unique_curves(self.proposals.curves, ax=ax)
 

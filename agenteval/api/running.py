@@ -27,14 +27,16 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from agenteval.experiment import Ended
     from agenteval.report.report import Report
     from agenteval.store import Store
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
 
 Notify = Callable[[str], None]
 Progress = Callable[[Any], None]  # gets the engine's counts (total, done, failures, usage)
@@ -82,6 +84,31 @@ def synchronous(
     sync.__qualname__ = sync.__name__
     sync.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return sync
+
+
+class Prepared(Protocol[_T_co]):
+    """An experiment whose input is read and checked."""
+
+    async def run(self) -> _T_co:
+        """Do what is missing. Cancelled, it raises Stopped with what is there."""
+        ...
+
+
+def twins(
+    name: str, prepare: Callable[_P, Prepared[_T]]
+) -> tuple[Callable[_P, _T], Callable[_P, Coroutine[Any, Any, _T]]]:
+    """The experiment as a function `name` and as an async one, of the same parameters."""
+
+    @functools.wraps(prepare)
+    async def run(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return await prepare(*args, **kwargs).run()
+
+    run.__name__ = run.__qualname__ = f"a{name}"
+    signature = inspect.signature(prepare)
+    prepared = inspect.get_annotations(prepare, eval_str=True)["return"]
+    returned = prepared.run.__annotations__["return"]
+    run.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
+    return synchronous(run), run
 
 
 def run_sync(work: Coroutine[Any, Any, _T]) -> _T:
@@ -177,6 +204,31 @@ class Watch:
     def waiting(self) -> None:
         """At the first Ctrl-C, while calls are under way."""
         self.note("interrupted: waiting for the replies under way; once more ends it at once")
+
+
+def how_it_ended(ended: Ended | None, left: str) -> tuple[tuple[str, ...], int]:
+    """What is to be said of an experiment that was interrupted (None) or stopped early, and the
+    exit code."""
+    if ended is None:
+        return ("interrupted: what is done is stored; the same command goes on from here",), 130
+    if ended.stopped:
+        return (why_stopped(ended, left),), 3
+    return (), 0
+
+
+@contextmanager
+def planned(store: str | Path | Store | None = None) -> Iterator[Store]:
+    """The store that a dry run plans against: it leaves no file, an empty one stands for none."""
+    from tempfile import TemporaryDirectory
+
+    from agenteval.store import Store, default_path
+
+    path = Path(default_path() if store is None or isinstance(store, Store) else store)
+    with TemporaryDirectory() as folder:
+        there = isinstance(store, Store) or path.is_file()
+        chosen = store if isinstance(store, Store) else path
+        with opened(chosen if there else Path(folder) / "none.db") as kept:
+            yield kept
 
 
 @contextmanager

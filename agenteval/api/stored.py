@@ -233,7 +233,9 @@ def page(
     from agenteval.evaluators.utility.verify.options import VerifyOptions
     from agenteval.files import write_atomically
     from agenteval.readers.scores import read_scores
-    from agenteval.report import Wanted, from_ratings, from_store, render
+    from agenteval.report.elsewhere import from_ratings
+    from agenteval.report.stored import Wanted, from_store
+    from agenteval.report.utility import utility_page
 
     if scores is None and deterministic:
         raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
@@ -249,7 +251,7 @@ def page(
         table = read_scores(path, known, rater=rater)
         name = path.name if rater is None else f"{path.name}, rater {rater}"
         material = from_ratings(path, table, known, name, thresholds)
-        html = render(material, most_runs=most_runs)
+        html = utility_page(material, most_runs=most_runs)
     else:
         views = None if runs is None else _views(runs, notes)
         file = Path(criteria).name if criteria is not None else ""
@@ -259,7 +261,7 @@ def page(
             with kept.snapshot():
                 key, record = pick_source(kept, source, trials=False)
                 material = from_store(kept, key, record, wanted, thresholds)
-                html = render(material, most_runs=most_runs)  # reads the texts of runs
+                html = utility_page(material, most_runs=most_runs)  # reads the texts of runs
     write_atomically(Path(output), html)
     size = len(html.encode()) / 1e6
     return Report(

@@ -22,7 +22,7 @@ def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as typer can take it: a parameter whose type is a dataclass is replaced by the
     fields of that dataclass, and the function gets the dataclass filled in.
 
-    A field that two groups share is one option. -q of an `OutputOptions` is obeyed at once.
+    A field that two groups share is one option. -q (`quiet`) is obeyed at once.
     """
     hints = get_type_hints(function, include_extras=True)
     parameters: dict[str, inspect.Parameter] = {}
@@ -46,9 +46,8 @@ def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
             name: kind(**{own.name: values[own.name] for own in fields(kind)})
             for name, kind in groups.items()
         }
-        for group in filled.values():
-            if isinstance(group, OutputOptions) and group.quiet:
-                Verbosity.level = -1
+        if values.get("quiet"):
+            Verbosity.level = -1
         own_names = inspect.signature(function).parameters
         try:
             return function(**{n: filled[n] if n in filled else values[n] for n in own_names})
@@ -68,13 +67,23 @@ def _interrupted(interrupt: KeyboardInterrupt, groups: Iterable[object]) -> NoRe
     if not isinstance(interrupt, Interrupted):
         raise interrupt
     if interrupt.report is not None:
-        finish(interrupt.report, next(g for g in groups if isinstance(g, OutputOptions)))
+        finish(interrupt.report, _output(groups))
     warn("interrupted: what is done is stored; the same command goes on from here")
     raise typer.Exit(130)
 
 
+def _output(groups: Iterable[object]) -> OutputOptions:
+    return next((g for g in groups if isinstance(g, OutputOptions)), OutputOptions())
+
+
 def finish(report: Report, output: OutputOptions) -> NoReturn:
     """Show the report as the options say and end the command with its exit code."""
+    show(report, output)
+    raise typer.Exit(report.exit_code)
+
+
+def show(report: Report, output: OutputOptions) -> None:
+    """Print the report as the options say."""
     from agenteval.trust.gates import gate_lines
 
     if output.as_json:
@@ -87,4 +96,3 @@ def finish(report: Report, output: OutputOptions) -> NoReturn:
             *gate_lines(g for g in report.gates if g.outcome != "met"),
         ):
             warn(line)
-    raise typer.Exit(report.exit_code)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,16 +30,6 @@ LOCAL = "all of it is computed on this machine: no requests, no cost"
 UNREADABLE = "one more for a reply that cannot be read"
 _RECORDED = "the replies come from a recording: no endpoint is asked, nothing is paid"
 _NO_PRICE = "unknown; --price-in and --price-out (per million tokens) tell it"
-
-
-def uncounted(parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """Why nothing can be said of an agent that is no model here; empty for one that is."""
-    adapter = parameters.get("adapter")
-    if adapter == "scripted":
-        return ("the agent is a script: it asks nobody",)
-    if adapter in ("python", "command", "mcp"):
-        return ("the agent spends whatever it spends itself; none of it is counted here",)
-    return ()
 
 
 @contextmanager

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
-from agenteval.cli import (
-    flow_check,
-    flow_convert,
-    flow_report,
-    flow_score,
-    flow_session,
-    flow_turn,
-)
+from agenteval.cli import flow_roles, options
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.console import note, notify
+from agenteval.cli.options import LimitOptions, ModelOptions, OutputOptions, RunOptions
+from agenteval.cli.outputs import check_record, check_writable, refuse_input
+from agenteval.cli.progress import following
+
+if TYPE_CHECKING:
+    from agenteval.api.workflow_report import WorkflowReport
 
 app = typer.Typer(
     help="Evaluate agents that serve users by a procedure: turn by turn against recorded "
@@ -19,9 +25,329 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-app.command("check")(flow_check.check)
-app.command("turn")(flow_turn.turn)
-app.command("session")(flow_session.session)
-app.command("score")(flow_score.score)
-app.command("convert")(flow_convert.convert)
-app.command("report")(flow_report.report)
+app.command("check")(flow_roles.check)
+app.command("convert")(flow_roles.convert)
+
+_Roles = Annotated[
+    list[str] | None,
+    typer.Argument(help="Roles by name or folder. Default: all that are found.", metavar="ROLE..."),
+]
+_MOST_UNSCORED = typer.Option(help="Exit with 3 above this share without verdict.", min=0, max=1)
+
+
+@dataclass(frozen=True)
+class AgentOptions(ModelOptions):
+    """The agent under test, and how it is told the procedure."""
+
+    agent: Annotated[
+        str,
+        typer.Option(
+            help="template, openai, responses, react or autogen (with --model), "
+            "python:MODULE:FUNCTION, command:CMD, mcp:CMD, scripted:NAME."
+        ),
+    ] = "template"
+    temperature: options.Temperature = 0.0
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Tokens of one reply of the agent's model.", min=1)
+    ] = None
+    formats: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--format",
+            help="How the procedure is told: text, code, flowchart, all, none or no_tools. May be "
+            "given often; default flowchart.",
+        ),
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """As the experiments take them."""
+        return {
+            "agent": self.agent, "model": self.model, "base_url": self.base_url,
+            "temperature": self.sampling, "max_tokens": self.max_tokens,
+            "formats": self.formats or ("flowchart",),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CaseOptions:
+    """Which cases of the roles."""
+
+    kind: Annotated[str, typer.Option(help="all, single or cross.")] = "all"
+    scenarios: Annotated[
+        list[str] | None, typer.Option("--scenario", help="Only these; `cross` for those across.")
+    ] = None
+    profiles: Annotated[list[str] | None, typer.Option("--profile", help="Only these users.")] = (
+        None
+    )
+    limit: Annotated[int | None, typer.Option(help="Only the first cases.", min=1)] = None
+
+
+@dataclass(frozen=True)
+class VerdictOptions:
+    """Who decides what no rule can, how often, and what is demanded."""
+
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="PROVIDER:MODEL that decides what no rule can. Without it, that stays undecided.",
+            show_default=False,
+        ),
+    ] = None
+    judge_url: Annotated[str | None, typer.Option(help="The judge's endpoint.")] = None
+    trials: Annotated[int, typer.Option(help="Trials of each case.", min=1)] = 1
+    gate: Annotated[
+        float | None,
+        typer.Option(
+            help="Exit with 1 below this share of successes (sessions) or right due calls (turns).",
+            min=0,
+            max=1,
+        ),
+    ] = None
+    max_unscored: Annotated[float, _MOST_UNSCORED] = 0.1
+    judgements: Annotated[
+        Path | None,
+        typer.Option(help="Write every decision on a pair of values to this JSONL file."),
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """As the experiments take them."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class FlowLimits(LimitOptions):
+    """The bounds of agent, simulators and judges in all."""
+
+    concurrency: Annotated[
+        int, typer.Option("-j", "--concurrency", help="Cases run at once.", min=1, max=512)
+    ] = 4
+    max_calls: Annotated[
+        int | None,
+        typer.Option(
+            help="Stop before this many requests of agent, simulators and judges in all, earlier "
+            "ones of the same campaign included. What a python, command or mcp agent asks itself "
+            "is not seen.",
+            min=1,
+        ),
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            help="Stop before this much is spent by agent, simulators and judges in all, at one "
+            "price.",
+            min=0.0,
+        ),
+    ] = None
+    timeout: Annotated[
+        float, typer.Option("--timeout", help="Seconds for one turn of the agent.", min=0.01)
+    ] = 180.0
+
+    def arguments(self) -> dict[str, Any]:
+        """As the experiments take them; one request of a judge or simulator has its own time."""
+        return {"seconds": self.timeout, "limits": replace(self.limits(), timeout=120.0)}
+
+
+@dataclass(frozen=True)
+class SimulatorOptions:
+    """Who plays the user and the tools, and how long a session is."""
+
+    user: Annotated[
+        str, typer.Option(help="Who plays the user: model (with --simulator) or scripted.")
+    ] = "model"
+    tools: Annotated[
+        str, typer.Option(help="Who answers calls: auto, backend, recorded or model.")
+    ] = "auto"
+    simulator: Annotated[
+        str | None,
+        typer.Option(help="PROVIDER:MODEL of simulated users and tools.", show_default=False),
+    ] = None
+    simulator_url: Annotated[str | None, typer.Option(help="Its endpoint.")] = None
+    turns: Annotated[
+        int | None,
+        typer.Option(help="Replies of the agent at most.", min=1, show_default="15, cross 20"),
+    ] = None
+    calls: Annotated[
+        int | None, typer.Option(help="Calls of a session at most.", min=1, show_default="60")
+    ] = None
+    flowbench: Annotated[
+        bool,
+        typer.Option(
+            "--flowbench", help="Limits of the published code: 40 messages, 10 calls, 5 in a turn."
+        ),
+    ] = False
+
+
+@app.command("turn")
+@grouped
+def turn(
+    agent: AgentOptions,
+    cases: CaseOptions,
+    verdicts: VerdictOptions,
+    limits: FlowLimits,
+    run: RunOptions,
+    output: OutputOptions,
+    roles: _Roles = None,
+) -> None:
+    """Predict every turn from the recorded talk before it, and compare with what was done."""
+    from agenteval.api.workflows import flow_turns
+
+    _experiment(
+        flow_turns, "turn", run, output, roles=roles,
+        **agent.arguments(), **vars(cases), **verdicts.arguments(), **limits.arguments(),
+    )  # fmt: skip
+
+
+@app.command("session")
+@grouped
+def session(
+    agent: AgentOptions,
+    cases: CaseOptions,
+    players: SimulatorOptions,
+    verdicts: VerdictOptions,
+    limits: FlowLimits,
+    run: RunOptions,
+    output: OutputOptions,
+    roles: _Roles = None,
+    seed: options.Seed = 0,
+) -> None:
+    """Let an agent serve every user of the roles. Stop it at any time; the same command goes on.
+
+    The roles' backend.py is run: it is code. What a judge could not be asked is asked next time."""
+    from agenteval.api.workflows import flow_sessions
+
+    _experiment(
+        flow_sessions, "session", run, output, roles=roles, seed=seed,
+        **agent.arguments(), **vars(cases), **vars(players), **verdicts.arguments(),
+        **limits.arguments(),
+    )  # fmt: skip
+
+
+@app.command("report")
+@grouped
+def report(
+    output: OutputOptions,
+    page: Annotated[Path | None, typer.Option("-o", "--output", help="HTML page to write.")] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="Comparison of formats by domain, as PNG, SVG or PDF by its ending."),
+    ] = None,
+    role: Annotated[list[str] | None, typer.Option(help="Only these roles.")] = None,
+    most: Annotated[
+        int, typer.Option("--sessions", help="Sessions on the page at most.", min=0)
+    ] = 100,
+    store: options.StorePath = None,
+) -> None:
+    """Tables of all systems tried; with -o a self-contained page with figures and sessions."""
+    from agenteval.api.workflows import flow_results
+
+    if figure is not None:
+        from agenteval.report.style import check_ending
+
+        check_ending(figure)
+    for path in (page, figure):
+        check_writable(path)
+        refuse_input(path, store=store)
+    results = flow_results(store, roles=role)
+    if figure is not None:
+        from agenteval.evaluators.workflows.tallies import Tallies
+        from agenteval.report.style import save
+        from agenteval.report.workflow_charts import format_points
+
+        save(format_points(Tallies(results.sessions, results.turns)), figure)
+        note(f"written: {figure}")
+    if page is not None:
+        from agenteval.files import write_atomically
+
+        write_atomically(page, results.page(most))
+        note(f"written: {page}")
+    finish(results, output)
+
+
+@app.command("score")
+@grouped
+def score(
+    limits: LimitOptions,
+    output: OutputOptions,
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Rows as a JSON list or JSON Lines; one file per scenario."),
+    ],
+    level: Annotated[
+        flow_roles.Level | None,
+        typer.Option(help="What the rows are.", show_default="as the first row says"),
+    ] = None,
+    reference: Annotated[
+        bool,
+        typer.Option("--reference", help="Count as the published scripts do, quirks included."),
+    ] = False,
+    published: Annotated[
+        bool,
+        typer.Option(
+            "--published", help="With --reference, sessions: as released, its imports missing."
+        ),
+    ] = False,
+    workflow: Annotated[
+        Path | None,
+        typer.Option(
+            help="The workflow as text, for the judge of replies and goals; rows may "
+            "hold it as workflow_text."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="PROVIDER:MODEL that decides whether two values mean the same, and grades. "
+            "Without it, what it would have to decide stays undecided.",
+            show_default=False,
+        ),
+    ] = None,
+    base_url: options.BaseUrl = None,
+    temperature: options.Temperature = 0.0,
+    seed: options.Seed = 0,
+    resamples: Annotated[int, typer.Option(help="Resamples of each interval.", min=100)] = 2000,
+    max_unscored: Annotated[
+        float,
+        typer.Option(help="Exit with 3 above this share undecided or failed.", min=0, max=1),
+    ] = 0.1,
+    store: options.StorePath = None,
+    record: options.Record = None,
+) -> None:
+    """Score predictions against gold: tools, parameters, nodes, replies; or whole sessions."""
+    from agenteval.api.flowbench import flow_score
+    from agenteval.files import read_text
+
+    check_record(record, [*files, workflow], [], model, store=store)
+    sampling = None if temperature is None or temperature < 0 else temperature
+    report = flow_score(
+        files, level=None if level is None else level.value, reference=reference,
+        published=published, workflow="" if workflow is None else read_text(workflow),
+        judge=model, judge_url=base_url, temperature=sampling, seed=seed, resamples=resamples,
+        max_unscored=max_unscored, store=store, record=record, limits=limits.limits(),
+        notify=notify,
+    )  # fmt: skip
+    finish(report, output)
+
+
+def _experiment(
+    function: Callable[..., WorkflowReport],
+    level: str,
+    run: RunOptions,
+    output: OutputOptions,
+    **arguments: Any,
+) -> None:
+    """Run sessions or turns and show what came of them, or what they would ask."""
+    judgements = arguments["judgements"]
+    for model in (arguments["judge"], arguments.get("simulator")):
+        check_record(run.record, [judgements], [], model, store=run.store)
+    refuse_input(judgements, store=run.store)
+    with following(level, f"{level}s") as progress:
+        report = function(
+            store=run.store, record=run.record, retry_failed=run.retry_failed,
+            dry_run=run.dry_run, notify=notify, progress=progress, **arguments,
+        )  # fmt: skip
+    if report.bill is not None:
+        from agenteval.cli.dry import show
+
+        show(report.bill, as_json=output.as_json)
+        return
+    finish(report, output)

@@ -62,7 +62,6 @@ Record = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would do and cost; stop.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only results and errors.")]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")]
 ShowAll = Annotated[bool, typer.Option("--all", help="Every table, not only the first ones.")]
 Repeats = Annotated[int, typer.Option(help="How often each text is judged.", min=1)]
 FirstRuns = Annotated[int | None, typer.Option("--limit", help="Only the first N runs.", min=1)]

@@ -29,6 +29,21 @@ def refuse_input(
     _refuse_store(output, store)
 
 
+def check_writable(path: Path | None) -> None:
+    """Raises InputError for what can be known not to be writable before anything is written."""
+    if path is None:
+        return
+    folder = path.resolve().parent
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent  # what is missing will be made
+    if path.is_dir():
+        raise InputError("cannot write (it is a folder)", str(path))
+    if not folder.is_dir():
+        raise InputError(f"cannot write ({folder} is no folder)", str(path))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write (no right to write in {folder})", str(path))
+
+
 def _same(one: str | Path, output: Path) -> bool:
     try:
         return Path(one).samefile(output)

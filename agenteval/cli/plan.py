@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
-from agenteval.cli import plan_capability, plan_dissect, plan_report, plan_run, plan_synth
+from agenteval.cli import options
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.console import clean, clean_lines, json_text, note, notify, out, warn
+from agenteval.cli.options import LimitOptions, OutputOptions, RunOptions
+from agenteval.cli.outputs import check_record, refuse_input
+from agenteval.cli.progress import following
+
+if TYPE_CHECKING:
+    from agenteval.api.agent_setup import How
+    from agenteval.api.planning import PlanReport
+    from agenteval.evaluators.planning.case import Case
+    from agenteval.models.rehearsal import Bill
 
 app = typer.Typer(
     help="Test whether an agent can plan: requests with known constraints, mock tools, exact "
@@ -12,8 +29,367 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-app.command("synth")(plan_synth.synth)
-app.command("test")(plan_run.run_agent)
-app.command("dissect")(plan_dissect.dissect)
-app.command("capability")(plan_capability.capability)
-app.command("report")(plan_report.report)
+
+RANGE = "a number or FROM-TO"
+Suite = Annotated[Path, typer.Argument(help="Suite of `plan synth`, or written by hand.")]
+Lexicon = Annotated[Path | None, typer.Option(help="Word lists the suite was made with.")]
+Trials = Annotated[int, typer.Option(help="Attempts at each case.", min=1)]
+AtOnce = Annotated[
+    int, typer.Option("-j", "--concurrency", help="Cases run at once.", min=1, max=512)
+]
+MaxTokens = Annotated[
+    int | None, typer.Option(help="Tokens of one reply of the agent's model.", min=1)
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Any call that could not be carried out fails the case, and attempts "
+        "before a restart count as well.",
+    ),
+]
+RunsFile = Annotated[
+    Path | None, typer.Option("--runs", help="Write the trials as runs, which quantify reads.")
+]
+Extended = Annotated[
+    bool, typer.Option("--extended", help="With points of time and hidden durations.")
+]
+Topics = Annotated[
+    list[str] | None, typer.Option("--topic", help="A profession; may be given several times.")
+]
+
+
+@dataclass(frozen=True)
+class TrialOptions:
+    """Where trials are kept."""
+
+    store: options.StorePath = None
+    record: options.Record = None
+    dry_run: options.DryRun = False
+
+
+@dataclass(frozen=True)
+class AgentOptions:
+    """The agent under test."""
+
+    agent: Annotated[
+        str,
+        typer.Option(
+            help="openai, responses, react or autogen (with --model), python:MODULE:FUNCTION, "
+            "command:CMD, mcp:CMD, scripted:NAME."
+        ),
+    ]
+    model: options.Model = None
+    base_url: options.BaseUrl = None
+    temperature: options.Temperature = 0.0
+    max_tokens: MaxTokens = None
+    turns: Annotated[int, typer.Option(help="Turns of the agent for one case.", min=1)] = 50
+    strict: Strict = False
+
+    def how(self, limits: LimitOptions, run: TrialOptions | RunOptions) -> How:
+        """What an experiment is told of it. Raises InputError for bounds that cannot hold."""
+        temperature = self.temperature
+        return {
+            "model": self.model,
+            "base_url": self.base_url,
+            "temperature": None if temperature is None or temperature < 0 else temperature,
+            "max_tokens": self.max_tokens,
+            "seconds": limits.timeout,
+            "turns": self.turns,
+            "strict": self.strict,
+            "limits": limits.limits(),
+            "record": run.record,
+            "dry_run": run.dry_run,
+        }
+
+
+@dataclass(frozen=True)
+class CaseLimits(LimitOptions):
+    """Bounds of a command that runs agents."""
+
+    concurrency: AtOnce = 4
+    timeout: Annotated[float, typer.Option(help="Seconds for one case.", min=0.01)] = 180.0
+
+
+@dataclass(frozen=True)
+class InventLimits(LimitOptions):
+    """Bounds of `--invent`: a long reply of a model on this machine takes its time."""
+
+    timeout: options.Timeout = 600.0
+
+
+@app.command("synth")
+@grouped
+def synth(
+    limits: InventLimits,
+    run: TrialOptions,
+    n: Annotated[str, typer.Option("--n", help=f"Actions of a case, {RANGE}.")] = "3-5",
+    count: Annotated[int, typer.Option(help="Number of cases.", min=1)] = 100,
+    seed: options.Seed = 0,
+    constraints: Annotated[
+        str | None, typer.Option(help=f"Distinct constraints, {RANGE}. Default: n - 1 to 2n.")
+    ] = None,
+    words: Annotated[
+        str | None, typer.Option(help=f"Words of the text, {RANGE}. Default: any.")
+    ] = None,
+    extended: Extended = False,
+    times: Annotated[str, typer.Option(help=f"Clauses with a point of time, {RANGE}.")] = "1-2",
+    topic: Topics = None,
+    lexicon: Annotated[
+        Path | None, typer.Option("--lexicon", help="Word lists and topics of `--invent`.")
+    ] = None,
+    invent: Annotated[
+        int | None,
+        typer.Option(
+            help="Ask --model for this many new professions, write them to the file given with "
+            "--lexicon, and use them.",
+            min=1,
+            max=50,
+        ),
+    ] = None,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Suite to write. Default: the terminal.")
+    ] = None,
+    show: Annotated[
+        int, typer.Option(help="With -o: print this many requests to look at.", min=0)
+    ] = 3,
+    quiet: options.Quiet = False,
+) -> None:
+    """Synthesize planning tests. The same seed and shape give the same suite, byte by byte."""
+    from agenteval.api.suites import plan_suite
+    from agenteval.evaluators.planning.suite import case_line
+
+    refuse_input(output, [lexicon], store=run.store)
+    if invent is not None and lexicon is not None and not lexicon.exists():
+        refuse_input(lexicon, store=run.store)
+    check_record(run.record, [lexicon, output], model=model, store=run.store)
+    if run.dry_run:
+        _show_asked(count, invent, lexicon, model, base_url)
+        return
+    with following("writing", "cases") as progress:
+        report = plan_suite(
+            count,
+            n=n,
+            seed=seed,
+            constraints=constraints,
+            words=words,
+            extended=extended,
+            times=times,
+            topics=topic or (),
+            lexicon=lexicon,
+            invent=invent,
+            model=model,
+            base_url=base_url,
+            limits=limits.limits(),
+            record=run.record,
+            store=run.store,
+            notify=notify,
+            progress=progress,
+        )
+    if output is None or not report.cases:
+        for line in (*report.unfinished, *report.notes):
+            warn(line)
+        for case in report.cases:
+            sys.stdout.write(json_text(case_line(case)))
+        raise typer.Exit(report.exit_code)
+    report.write(output)
+    note(f"{count} cases written to {output}")
+    report.print(console=out())
+    for case in report.cases[:show]:
+        _print_case(case)
+
+
+def _show_asked(
+    count: int, professions: int | None, lexicon: Path | None, model: str | None,
+    base_url: str | None,
+) -> None:  # fmt: skip
+    """What `--invent` would ask."""
+    from agenteval.api.suites import embedder_for, inventor
+    from agenteval.cli import dry
+    from agenteval.evaluators.planning.invent import invent, requests_for
+
+    if professions is None:
+        out().print(f"{count} cases; {dry.LOCAL}")
+        return
+    _, choice = inventor(lexicon, model, base_url, need_key=False)
+    embedder = embedder_for(notify)
+    bill = dry.asked_in_turn(
+        "plan synth", f"new professions: {professions}", choice, requests_for(professions),
+        lambda client: invent(client, embedder, professions),
+    )  # fmt: skip
+    dry.show(bill, as_json=False)
+
+
+def _print_case(case: Case) -> None:
+    plans = "not counted" if case.valid_plans is None else str(case.valid_plans)
+    out().print(f"[bold]{clean(case.id)}[/bold] {clean(case.topic)}, valid plans: {plans}")
+    out().print(clean_lines(case.text))
+    if case.durations:
+        hours = ", ".join(f"{k} {v} h" for k, v in case.durations.items())
+        out().print(f"[dim]hidden durations: {clean(hours)}[/dim]")
+    out().print()
+
+
+@app.command("test")
+@grouped
+def run_agent(
+    suite: Suite,
+    agent: AgentOptions,
+    limits: CaseLimits,
+    run: RunOptions,
+    output: OutputOptions,
+    trials: Trials = 1,
+    limit: Annotated[int | None, typer.Option(help="Only the first cases.", min=1)] = None,
+    lexicon: Lexicon = None,
+    gate: Annotated[
+        float | None,
+        typer.Option(help="Exit with 1 when a smaller share passes.", min=0.0, max=1.0),
+    ] = None,
+    max_unscored: Annotated[
+        float, typer.Option(help="Exit with 3 above this share without verdict.", min=0, max=1)
+    ] = 0.1,
+    runs: RunsFile = None,
+) -> None:
+    """Run an agent on every case. Stop it at any time; the same command goes on."""
+    from agenteval.api.planning import plan_test
+
+    refuse_input(runs, [suite, lexicon], store=run.store)
+    check_record(run.record, [suite, lexicon, runs], model=agent.model, store=run.store)
+    experiment = partial(
+        plan_test, suite, agent.agent, **agent.how(limits, run),
+        trials=trials, limit=limit, lexicon=lexicon,
+        gate=gate, max_unscored=max_unscored, store=run.store, retry_failed=run.retry_failed,
+    )  # fmt: skip
+    with following("planning", "trials") as progress:
+        report = experiment(notify=notify, progress=progress)
+    _show_bill(report.bill, output)
+    _write_runs(runs, report)
+    finish(report, output)
+
+
+def _show_bill(bill: Bill | None, output: OutputOptions) -> None:
+    """End a dry run with what would be asked."""
+    if bill is not None:
+        from agenteval.cli import dry
+
+        dry.show(bill, as_json=output.as_json)
+        raise typer.Exit
+
+
+@app.command("dissect")
+@grouped
+def dissect(
+    suite: Suite,
+    agent: AgentOptions,
+    limits: CaseLimits,
+    run: TrialOptions,
+    output: OutputOptions,
+    tries: Annotated[int, typer.Option("-k", "--tries", help="Tries of a stage.", min=1)] = 3,
+    full: Annotated[
+        bool, typer.Option("--full", help="Run all stages, also after a success.")
+    ] = False,
+    literal: Annotated[
+        bool, typer.Option("--paper-literal", help="The algorithm as printed.")
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option(help="Only so many of the failed cases.", min=1)
+    ] = 100,
+    seed: options.Seed = 0,
+    lexicon: Lexicon = None,
+) -> None:
+    """Find the causes of the failures that `plan test` has stored for this agent and suite."""
+    from agenteval.api.dissections import dissect as planning_dissect
+
+    check_record(run.record, [suite, lexicon], model=agent.model, store=run.store)
+    experiment = partial(
+        planning_dissect, suite, agent.agent, **agent.how(limits, run),
+        tries=tries, full=full, literal=literal,
+        limit=limit, seed=seed, lexicon=lexicon, store=run.store,
+    )  # fmt: skip
+    with following("dissecting", "cases") as progress:
+        report = experiment(notify=notify, progress=progress)
+    _show_bill(report.bill, output)
+    finish(report, output)
+
+
+@app.command("capability")
+@grouped
+def capability(
+    agent: AgentOptions,
+    limits: CaseLimits,
+    run: RunOptions,
+    output: OutputOptions,
+    n: Annotated[
+        str, typer.Option("--n", help="Actions, FROM-TO; it stops where the agent does.")
+    ] = "2-9",
+    seed: options.Seed = 0,
+    cases: Annotated[
+        int | None,
+        typer.Option(
+            help="Cases at each number of actions. Default: min(300, 20·n(n-1)/2), as published.",
+            min=1,
+        ),
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(help="Success rate below which it ends.", min=0.0, max=1.0)
+    ] = 0.2,
+    extended: Extended = False,
+    topic: Topics = None,
+    trials: Trials = 1,
+) -> None:
+    """Raise the number of actions until success falls below the threshold."""
+    from agenteval.api.planning import plan_capability
+
+    check_record(run.record, [], model=agent.model, store=run.store)
+    experiment = partial(
+        plan_capability, agent.agent, **agent.how(limits, run),
+        n=n, cases=cases, threshold=threshold,
+        seed=seed, extended=extended, topics=topic or (), trials=trials, store=run.store,
+        retry_failed=run.retry_failed,
+    )  # fmt: skip
+    with following("planning", "trials") as progress:
+        report = experiment(notify=notify, progress=progress)
+    _show_bill(report.bill, output)
+    finish(report, output)
+
+
+@app.command("report")
+@grouped
+def report(
+    output: OutputOptions,
+    suite: Annotated[
+        Path | None, typer.Argument(help="Only the cases of this suite. Default: all stored.")
+    ] = None,
+    page: Annotated[Path | None, typer.Option("-o", "--output", help="HTML page to write.")] = None,
+    runs: RunsFile = None,
+    strict: Strict = False,
+    lexicon: Lexicon = None,
+    store: options.StorePath = None,
+) -> None:
+    """Tables of all systems tried; with -o a self-contained page with figures and failures."""
+    from agenteval.api.planning import plan_report
+    from agenteval.files import write_atomically
+
+    for path in (page, runs):
+        refuse_input(path, [suite, lexicon], store=store)
+    found = plan_report(store, suite, strict=strict, lexicon=lexicon)
+    _write_runs(runs, found)
+    if page is not None:
+        write_atomically(page, found.page())
+        note(f"written: {page}")
+    finish(found, output)
+
+
+def _write_runs(path: Path | None, report: PlanReport) -> None:
+    """The trials with a verdict as JSON lines of runs."""
+    from agenteval.files import write_atomically
+
+    if path is None:
+        return
+    runs = report.runs()
+    write_atomically(path, "".join(r.model_dump_json(exclude_none=True) + "\n" for r in runs))
+    left = len(report.failures)
+    note(f"{len(runs)} runs written to {path}"
+         + (f", {left} without verdict left out" if left else ""))  # fmt: skip

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.console import Verbosity, note, print_json, warn_list
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.console import note, notify, warn_list
+from agenteval.cli.options import OutputOptions
 from agenteval.cli.outputs import refuse_input
-from agenteval.cli.trace_files import (
-    Paths,
-    TaxonomyFile,
-    each_trace,
-    read_annotations,
-    read_taxonomy,
-)
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from agenteval.evaluators.traces.taxonomy import Taxonomy
-    from agenteval.evaluators.traces.two_annotators import Overlap, TwoAnnotators
     from agenteval.records import Findings
-    from agenteval.report.grid import Cell
+
+Paths = Annotated[
+    list[str], typer.Argument(help="Traces: files, folders, or globs in quotes.", metavar="PATHS")
+]
+TaxonomyFile = Annotated[
+    Path | None, typer.Option("--taxonomy", help="Your own kinds of errors (JSON or YAML).")
+]
 
 app = typer.Typer(
     help="Mark errors by hand: export sheets, import what was filled in, compare two annotators.",
@@ -35,6 +33,7 @@ app = typer.Typer(
 
 
 @app.command("export")
+@grouped
 def export(
     paths: Paths,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the sheets.")],
@@ -48,17 +47,20 @@ def export(
     quiet: options.Quiet = False,
 ) -> None:
     """Write one sheet (JSON) per trace: a place to fill in, the kinds of errors, its spans."""
+    from agenteval.api.running import Watch
+    from agenteval.api.trace_input import read_each, read_findings, read_taxonomy
     from agenteval.evaluators.traces.annotation_files import sheet
     from agenteval.evaluators.traces.outline import outline
     from agenteval.files import file_in, write_atomically
 
-    Verbosity.level = -1 if quiet else Verbosity.level
     refuse_input(output)
-    labels = read_taxonomy(taxonomy)
-    begin = _by_trace(start, labels) if start else {}
+    watch, labels = Watch(notify), read_taxonomy(taxonomy)
+    begin = (
+        {one.trace: one.findings for one in read_findings(start, labels, watch)} if start else {}
+    )
     texts: dict[Path, str] = {}
     taken: set[str] = set()
-    for run, _ in each_trace(paths):
+    for run, _ in read_each(paths, watch):
         seen = outline(run, most=len(run.spans), excerpt=chars)
         texts[file_in(output, run.id, ".json", taken)] = sheet(seen, labels, begin.get(run.id))
     for path in texts:
@@ -71,6 +73,7 @@ def export(
 
 
 @app.command("import")
+@grouped
 def import_(
     sheets: Annotated[
         list[Path], typer.Argument(help="Sheets, or folders of them.", metavar="SHEETS")
@@ -85,12 +88,13 @@ def import_(
     quiet: options.Quiet = False,
 ) -> None:
     """Check filled sheets, and write them as annotations; nothing is written if one is wrong."""
+    from agenteval.api.running import Watch
+    from agenteval.api.trace_input import read_each, read_taxonomy
     from agenteval.evaluators.traces.annotation_files import read_sheet, write_folder
 
-    Verbosity.level = -1 if quiet else Verbosity.level
     refuse_input(output)
     labels = read_taxonomy(taxonomy)
-    spans = {run.id: {span.id for span in run.spans} for run, _ in each_trace(traces)}
+    spans = {run.id: {span.id for span in run.spans} for run, _ in read_each(traces, Watch(notify))}
     done: dict[str, Findings] = {}
     problems: list[str] = []
     for path in _sheets(sheets):
@@ -108,98 +112,39 @@ def import_(
     if not done:
         raise InputError("no sheet is filled in (`errors: []` says that there is none)")
     write_folder(output, done.values())
-    found = sum(len(one.findings) for one in done.values())
-    note(f"{len(done)} annotations with {found} errors written to {output}")
+    errors = sum(len(one.findings) for one in done.values())
+    note(f"{len(done)} annotations with {errors} errors written to {output}")
+
+
+def _sheets(paths: Sequence[Path]) -> list[Path]:
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            files += sorted(p for p in path.iterdir() if p.suffix.lower() == ".json")
+        elif path.is_file():
+            files.append(path)
+        else:
+            raise InputError("no such file or folder", str(path))
+    if not files:
+        raise InputError("no sheet (.json) is here", ", ".join(map(str, paths)))
+    return files
 
 
 @app.command("agree")
+@grouped
 def agree(
     first: Annotated[Path, typer.Argument(help="Annotations of one person (folder).")],
     second: Annotated[Path, typer.Argument(help="Annotations of another (folder).")],
+    output: OutputOptions,
     traces: Annotated[
         list[str] | None,
         typer.Option(help="The traces: with them kappa of spans is known; repeatable."),
     ] = None,
     taxonomy: TaxonomyFile = None,
     seed: options.Seed = 0,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Agreement of two annotators: on spans, on kinds of errors, and on both together."""
-    from agenteval.evaluators.traces.two_annotators import two_annotators
+    from agenteval.api.trace_scores import annotators
 
-    Verbosity.level = -1 if quiet else Verbosity.level
-    labels = read_taxonomy(taxonomy)
-    sides = [
-        [one.findings for one in read_annotations(folder, labels, str(folder))]
-        for folder in (first, second)
-    ]
-    # errors stand at what models and tools do; wrappers around them would only raise kappa
-    spans = {
-        run.id: [span.id for span in run.spans if span.kind in ("llm", "tool")]
-        for run, _ in each_trace(traces or [])
-    } if traces else None  # fmt: skip
-    found = two_annotators(*sides, taxonomy=labels, spans=spans, seed=seed)
-    if as_json:
-        print_json(asdict(found))
-        return
-    _print(found, (first.name, second.name))
-
-
-def _print(found: TwoAnnotators, names: tuple[str, str]) -> None:
-    from agenteval.cli.plan_table import print_table
-    from agenteval.report.grid import Grid, Head
-    from agenteval.report.sheet import Sheet, plain_table
-
-    heads = (Head("what"), Head("both", "", True), Head(f"only {names[0]}", "", True),
-             Head(f"only {names[1]}", "", True), Head("neither", "", True),
-             Head("positive agreement [95 %]", "", True), Head("kappa", "", True))  # fmt: skip
-    rows = [_row("spans", found.spans), _row("spans with category", found.pairs)]
-    rows += [_row(f"trace holds {name}", one) for name, one in found.categories.items()]
-    notes = [f"{found.traces} traces that both did"]
-    notes += [f"{n} by {who} alone" for n, who in
-              ((found.only_first, names[0]), (found.only_second, names[1])) if n]  # fmt: skip
-    if found.failed:
-        notes.append(f"{found.failed} unreadable on one side")
-    labels = found.labels
-    if labels.spans:
-        kappa = "" if labels.kappa is None else f", kappa {labels.kappa:.2f}"
-        notes.append(
-            f"of {labels.spans} spans to which both gave one category, {labels.same} have the same"
-            + kappa
-        )
-    notes += [f"{a} / {b} {n} times" for a, b, n in labels.mixed[:3]]
-    grid = Grid("agree", f"{names[0]} and {names[1]}", heads, tuple(rows))
-    print_table(plain_table(Sheet(grid, "; ".join(notes))))
-    if found.unknown_spans:
-        warn_list("places that are no LLM or tool span of their trace:", found.unknown_spans)
-    if found.spans.kappa is None:
-        note("kappa of spans needs the spans that could have been marked: --traces")
-
-
-def _row(name: str, one: Overlap) -> tuple[Cell, ...]:
-    from agenteval.report.grid import count, mean, number, plain, words
-
-    return (
-        words(name), count(one.both), count(one.only_first), count(one.only_second),
-        number(None) if one.neither is None else count(one.neither),
-        plain(mean(one.positive)), number(one.kappa),
-    )  # fmt: skip
-
-
-def _by_trace(folder: Path, labels: Taxonomy) -> dict[str, Findings]:
-    return {one.trace: one.findings for one in read_annotations(folder, labels, str(folder))}
-
-
-def _sheets(paths: Sequence[Path]) -> list[Path]:
-    found: list[Path] = []
-    for path in paths:
-        if path.is_dir():
-            found += sorted(p for p in path.iterdir() if p.suffix.lower() == ".json")
-        elif path.is_file():
-            found.append(path)
-        else:
-            raise InputError("no such file or folder", str(path))
-    if not found:
-        raise InputError("no sheet (.json) is here", ", ".join(map(str, paths)))
-    return found
+    finish(annotators(first, second, traces=traces, taxonomy=taxonomy, seed=seed, notify=notify),
+           output)  # fmt: skip

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from itertools import count as numbers
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.console import Verbosity, clean, note, out, print_json, warn, warn_list
-from agenteval.cli.ending import say_finishing
+from agenteval.cli.command import finish, grouped
+from agenteval.cli.console import clean, note, out, print_json
+from agenteval.cli.options import OutputOptions
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import live
 from agenteval.cli.signals import put_off
@@ -22,23 +24,16 @@ from agenteval.errors import InputError
 
 if TYPE_CHECKING:
     from agenteval.evaluators.traces.plant import Harvest, Host, Planted
-    from agenteval.records import Usage
+    from agenteval.report.report import Report
+
+_FINISHING = "interrupted: finishing the run under way; once more ends it at once"
+_Work = Callable[[], "Planted"]
+Works = tuple[Iterator[_Work], Iterator[_Work]]  # with an error, without
 
 
-def _nothing() -> Usage:
-    from agenteval.records import Usage
-
-    return Usage()
-
-
-@dataclass
-class _Progress:
-    done: int = 0
-    usage: Usage = field(default_factory=_nothing)
-    failures: Counter[str] = field(default_factory=Counter)
-
-
+@grouped
 def plant(
+    shown: OutputOptions,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder for traces, gold and index.")
     ] = None,
@@ -59,52 +54,28 @@ def plant(
     list_all: Annotated[
         bool, typer.Option("--list", help="List the system, kinds of errors and scenes; stop.")
     ] = False,
-    as_json: options.AsJson = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Run agents in worlds with a known fault. `trace score` measures a finder on the result."""
-    Verbosity.level = -1 if quiet else Verbosity.level
     if list_all:
-        _list(as_json=as_json)
+        _list(as_json=shown.as_json)
         return
     if output is None:
         raise InputError("say where to write", "--output")
     refuse_input(output)
     if (output / "index.jsonl").exists() or (output / "traces").exists():
         raise InputError("there are traces here already; name another folder", str(output))
-    if own is not None:
-        if negatives:
-            raise InputError("an agent of your own has no --negatives", "--own")
-        works = _own_works(own, category, seed, output)
-        raise typer.Exit(_finish(*_make(works, (count, 0), output), output, as_json=as_json))
-    kinds = _kinds(category)
-
-    def works_of(host: Host) -> Works:
-        return _sample_works(kinds, seed, output, host)
-
-    made = _make(works_of, (count, negatives), output)
-    raise typer.Exit(_finish(*made, output, as_json=as_json))
-
-
-def _finish(harvest: Harvest, interrupted: bool, output: Path, *, as_json: bool) -> int:
-    """Show what was made; the exit code."""
-    _show(harvest, output, as_json=as_json)
-    if interrupted:
-        warn("interrupted: what was made is written")
-        return 130
-    asked = len(harvest.planted) + len(harvest.negatives) + len(harvest.failed)
-    if len(harvest.failed) > 0.1 * asked:
-        warn(f"{len(harvest.failed)} of {asked} runs could not be made")
-        return 3
-    return 0
+    if own is not None and negatives:
+        raise InputError("an agent of your own has no --negatives", "--own")
+    works = _own_works if own is not None else _sample_works
+    works_of = works(own or "", category, seed, output)
+    harvest, interrupted = _harvest(works_of, count, negatives, output)
+    finish(_report(harvest, output, interrupted=interrupted), shown)
 
 
 def _own_works(
     reference: str, wanted: list[str] | None, seed: int, output: Path
 ) -> Callable[[Host], Works]:
     """Plants around a team's agent: its kinds of errors in turn."""
-    from functools import partial
-
     from agenteval.agents.callable import load
     from agenteval.evaluators.traces.plant.own import OwnSystem, own_changes, plant_own
 
@@ -119,21 +90,19 @@ def _own_works(
         if name not in known:
             raise InputError(f"{name!r} cannot be planted around an agent: {', '.join(known)}",
                              "--category")  # fmt: skip
-
-    def works_of(host: Host) -> Works:
-        plants = (
-            partial(plant_own, own, category, seed + more, output, host=host)
-            for more in numbers()
-            for category in wanted or known
-        )
-        return plants, iter(())
-
-    return works_of
+    kinds = wanted or known
+    return lambda host: (
+        (partial(plant_own, own, kind, seed + more, output, host=host) for more in numbers()
+         for kind in kinds),
+        iter(()),
+    )  # fmt: skip
 
 
-def _kinds(wanted: list[str] | None) -> list[str]:
-    """The kinds of errors to plant, in their order; all for None."""
-    from agenteval.evaluators.traces.plant import categories
+def _sample_works(
+    _: str, wanted: list[str] | None, seed: int, output: Path
+) -> Callable[[Host], Works]:
+    """Runs of the sample system: its kinds of errors in turn, and its scenes in turn."""
+    from agenteval.evaluators.traces.plant import ORDERS, categories, plant
     from agenteval.evaluators.traces.taxonomy import built_in
 
     known, labels = categories(), built_in()
@@ -147,22 +116,34 @@ def _kinds(wanted: list[str] | None) -> list[str]:
                 f"{leaf.name} cannot be planted; there are {', '.join(known)}", "--category"
             )
         names.append(leaf.name)
-    return [name for name in known if name in names] if names else known
+    kinds: Sequence[str] = [name for name in known if name in names] or known
+    return lambda host: (
+        (partial(plant, kind, seed + more, output, host=host) for more in numbers()
+         for kind in kinds),
+        (partial(plant, None, seed + more, output, scene=scene, host=host) for more in numbers()
+         for scene in ORDERS.scenes),
+    )  # fmt: skip
 
 
-def _make(
-    works_of: Callable[[Host], Works], amounts: tuple[int, int], output: Path
+def _harvest(
+    works_of: Callable[[Host], Works], count: int, negatives: int, output: Path
 ) -> tuple[Harvest, bool]:
     """What was made, written; and whether it was interrupted."""
     from agenteval.evaluators.traces.plant import Harvest, Host, PlantError, write
+    from agenteval.records import Usage
 
-    count, negatives = amounts
-    harvest, progress, interrupted = Harvest(), _Progress(), False
+    @dataclass
+    class Counts:
+        done: int = 0
+        usage: Usage = field(default_factory=Usage)
+        failures: Counter[str] = field(default_factory=Counter)
+
+    harvest, counts, interrupted = Harvest(), Counts(), False
     try:
         with (
             Host() as host,
             live(count + negatives, "planting", "runs") as update,
-            put_off(say_finishing) as interrupts,
+            put_off(lambda: note(_FINISHING)) as interrupts,
         ):
             plants, clean_runs = works_of(host)
             works = chain(islice(plants, count), islice(clean_runs, negatives))
@@ -171,9 +152,9 @@ def _make(
                     (harvest.planted if number < count else harvest.negatives).append(work())
                 except PlantError as error:
                     harvest.failed.append(str(error))
-                    progress.failures["not made"] += 1
-                progress.done += 1
-                update(progress)
+                    counts.failures["not made"] += 1
+                counts.done += 1
+                update(counts)
                 if interrupts():
                     raise KeyboardInterrupt
     except KeyboardInterrupt:
@@ -183,39 +164,32 @@ def _make(
     return harvest, interrupted
 
 
-_Work = Callable[[], "Planted"]
-Works = tuple[Iterator[_Work], Iterator[_Work]]  # with an error, without
+def _report(harvest: Harvest, output: Path, *, interrupted: bool) -> Report:
+    from agenteval.records.table import Column, Table
+    from agenteval.report.report import Report
+    from agenteval.trust.gates import unscored_gate
 
-
-def _sample_works(kinds: list[str], seed: int, output: Path, host: Host) -> Works:
-    """Runs of the sample system: its kinds of errors in turn, and its scenes in turn."""
-    from functools import partial
-
-    from agenteval.evaluators.traces.plant import ORDERS, plant
-
-    return (
-        (partial(plant, kind, seed + more, output, host=host) for more in numbers()
-         for kind in kinds),
-        (partial(plant, None, seed + more, output, scene=scene, host=host) for more in numbers()
-         for scene in ORDERS.scenes),
-    )  # fmt: skip
-
-
-def _show(harvest: Harvest, output: Path, *, as_json: bool) -> None:
     kinds = Counter(e.finding.category for one in harvest.planted for e in one.errors)
-    if as_json:
-        print_json({
-            "planted": len(harvest.planted), "negatives": len(harvest.negatives),
-            "errors": dict(kinds.most_common()), "failed": harvest.failed,
-        })  # fmt: skip
-    else:
-        for name, n in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
-            out().print(f"{n:>5}  {clean(name)}")
-    warn_list("not made:", harvest.failed)
+    ordered = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
+    total = len(harvest.planted) + len(harvest.negatives) + len(harvest.failed)
     note(
         f"{len(harvest.planted)} runs with {kinds.total()} errors and {len(harvest.negatives)} "
         f"without; written to {output} (traces, gold, index.jsonl)"
     )
+    report = Report(
+        title="",
+        tables=(Table(
+            "planted", "Planted errors",
+            (Column("category", "category"), Column("errors", "errors", "count")),
+            tuple({"category": name, "errors": n} for name, n in ordered),
+        ),),
+        notes=tuple(f"not made: {why}" for why in harvest.failed),
+        unfinished=("interrupted: what was made is written",) if interrupted else (),
+        data={"planted": len(harvest.planted), "negatives": len(harvest.negatives),
+              "errors": dict(ordered), "failed": harvest.failed},
+        exit_code=130 if interrupted else 0,
+    )  # fmt: skip
+    return report.gated(unscored_gate(total, len(harvest.failed), 0.1, "runs could not be made"))
 
 
 def _list(*, as_json: bool) -> None:

@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options
-from agenteval.cli.console import Verbosity, clean, note, out, print_json
-from agenteval.cli.flags import run_flags
-from agenteval.cli.trace_files import (
-    FindingsDirs,
-    TaxonomyFile,
-    findings_of,
-    name_of,
-    read_taxonomy,
-    warn_unknown_spans,
-)
+from agenteval.cli.command import grouped
+from agenteval.cli.console import clean, note, notify, out, print_json, warn
+from agenteval.cli.trace_annotate import TaxonomyFile
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,13 +19,17 @@ if TYPE_CHECKING:
 
     from agenteval.evaluators.traces.forest import Drawn
     from agenteval.evaluators.traces.outline import Outline, OutlineSpan
-    from agenteval.evaluators.traces.taxonomy import Taxonomy
     from agenteval.records import Finding, Findings, Run
 
 _COLOURS = {"llm": "cyan", "tool": "yellow", "agent": "magenta", "user": "green", "chain": "dim"}
 _NAME, _WORDS = 60, 240
+FindingsDirs = Annotated[
+    list[Path] | None,
+    typer.Option("--findings", help="Folder of findings, one JSON file per trace; repeatable."),
+]
 
 
+@grouped
 def show(
     path: Annotated[str, typer.Argument(help="A trace file.", metavar="FILE")],
     trace: Annotated[
@@ -57,85 +54,83 @@ def show(
     quiet: options.Quiet = False,
 ) -> None:
     """Print a trace as a tree: kind, name, duration, tokens, status, and findings at their span."""
-    from agenteval.evaluators.traces.outline import outline
+    from agenteval.api.running import Watch, opened
+    from agenteval.api.trace_input import (
+        flags_of,
+        name_of,
+        read_findings,
+        read_taxonomy,
+    )
+    from agenteval.api.traces import detect as detected
+    from agenteval.evaluators.traces.outline import outline, trace_key
+    from agenteval.evaluators.traces.trials import load_findings
 
-    Verbosity.level = -1 if quiet else Verbosity.level
     labels = read_taxonomy(taxonomy)
     run = _chosen(path, trace)
-    said = list(_said(run, labels, detect=detect, findings=findings or []))
+    found: list[tuple[str, Findings]] = []
+    if detect:
+        found += [("detectors", one) for one in detected([run], taxonomy=labels).findings]
+    for folder in findings or ():
+        every = read_findings(folder, labels, Watch(notify), f"findings {folder}")
+        own = [(name_of(folder), one.findings) for one in every if one.trace == run.id]
+        found += own
+        if not own:
+            note(f"{folder} has nothing about trace {run.id}")
     if stored:
-        said += _stored(run, store)
-    for _, one in said:
-        warn_unknown_spans(run, one)
+        with opened(store, create=False) as kept, kept.snapshot():
+            own = [(one.finder, one.findings)
+                   for one in load_findings(kept, traces=[trace_key(run)])]  # fmt: skip
+        found += own
+        if not own:
+            note("nothing is stored of this trace; run `agenteval trace locate`")
+    known = {span.id for span in run.spans}
+    for _, one in found:
+        lost = [f"{f.category} at {f.span!r}" for f in one.findings if f.span not in known]
+        if lost:
+            warn(f"{len(lost)} findings stand at no span of this trace: {'; '.join(lost[:3])}")
     # all spans, so that a finding far down is drawn; texts only as long as they are shown
     seen = outline(run, most=len(run.spans), excerpt=max(chars, 200))
-    signs = [sign for flag in run_flags([run]).found for sign in flag.signs]
+    signs = [sign for flag in flags_of([run]).found for sign in flag.signs]
     if as_json:
         print_json({
             "trace": seen.model_dump(mode="json"),
             "signs": signs,
-            "findings": [{"finder": n, **f.model_dump(mode="json")} for n, f in said],
+            "findings": [{"finder": n, **f.model_dump(mode="json")} for n, f in found],
         })  # fmt: skip
         return
-    print_trace(seen, said, most=spans, chars=chars)
+    print_trace(seen, found, most=spans, chars=chars)
     if signs:
         told = clean(", ".join(signs))
         out().print(f"[yellow]its text seems to talk to the judge: {told}[/yellow]")
 
 
 def _chosen(path: str, trace: str | None) -> Run:
-    from agenteval.cli.trace_files import each_trace, one_trace
+    """The trace of this id, or the only one. Raises InputError where there is none, or several."""
+    from agenteval.api.running import Watch
+    from agenteval.api.trace_input import read_each
 
-    if trace is None:
-        return one_trace(path)
-    names = []
-    for run, _ in each_trace([path]):
+    runs = {}
+    for run, _ in read_each(path, Watch(notify)):
         if run.id == trace:
             return run
-        names.append(run.id)
-    raise InputError(f"no trace {trace!r} in {path}; there are {', '.join(names[:5])}", "--trace")
+        runs[run.id] = run
+    names = ", ".join(list(runs)[:5])
+    if trace is not None:
+        raise InputError(f"no trace {trace!r} in {path}; there are {names}", "--trace")
+    if len(runs) > 1:
+        raise InputError(f"{len(runs)} traces are here ({names}...); name one with --trace", path)
+    return next(iter(runs.values()))
 
 
-def _said(
-    run: Run, labels: Taxonomy, *, detect: bool, findings: list[Path]
-) -> list[tuple[str, Findings]]:
-    from agenteval.records import Findings
-
-    said = []
-    if detect:
-        from agenteval.evaluators.traces.detectors import detect as rules
-
-        said.append(("detectors", Findings(trace=run.id, findings=tuple(rules(run, labels)))))
-    for folder in findings:
-        one = findings_of(folder, labels).get(run.id)
-        if one is None:
-            note(f"{folder} has nothing about trace {run.id}")
-        else:
-            said.append((name_of(folder), one))
-    return said
-
-
-def _stored(run: Run, store: Path | None) -> list[tuple[str, Findings]]:
-    from agenteval.evaluators.traces.outline import trace_key
-    from agenteval.evaluators.traces.trials import load_findings
-    from agenteval.store import Store, default_path
-
-    with Store(store or default_path(), create=False) as opened, opened.snapshot():
-        found = load_findings(opened, traces=[trace_key(run)])
-    if not found:
-        note("nothing is stored of this trace; run `agenteval trace locate`")
-    return [(one.finder, one.findings) for one in found]
-
-
-def print_trace(seen: Outline, said: list[tuple[str, Findings]], *, most: int, chars: int) -> None:
+def print_trace(seen: Outline, found: list[tuple[str, Findings]], *, most: int, chars: int) -> None:
     """The tree with its head, and how many findings there are."""
     from rich.tree import Tree
 
     from agenteval.evaluators.traces.forest import Bounds, forest
-    from agenteval.report.traces_trees import kinds_of
+    from agenteval.report.traces import kinds_of
 
     at: defaultdict[str, list[tuple[str, Finding]]] = defaultdict(list)
-    for finder, one in said:
+    for finder, one in found:
         for finding in one.findings:
             at[finding.span].append((finder, finding))
     drawn = forest(seen.spans, set(at), Bounds(spans=most))
@@ -150,7 +145,7 @@ def print_trace(seen: Outline, said: list[tuple[str, Findings]], *, most: int, c
         _add(root, node, at, chars)
     _rest(root, drawn.hidden)
     out().print(root, soft_wrap=False)
-    for finder, one in said:
+    for finder, one in found:
         out().print(_summary(finder, one))
 
 
@@ -164,7 +159,7 @@ def _add(above: Tree, node: Drawn, at: dict[str, list[tuple[str, Finding]]], cha
 
 
 def _rest(branch: Tree, hidden: dict[str, int]) -> None:
-    from agenteval.report.traces_trees import kinds_of
+    from agenteval.report.traces import kinds_of
     from agenteval.text import plural
 
     if hidden:
@@ -173,7 +168,7 @@ def _rest(branch: Tree, hidden: dict[str, int]) -> None:
 
 
 def _span_line(span: OutlineSpan, chars: int) -> str:
-    from agenteval.report.traces_trees import facts_of
+    from agenteval.report.traces import facts_of
 
     colour = _COLOURS.get(span.kind, "dim")
     parts = [f"[{colour}]{_safe(span.kind)}[/{colour}] [bold]{_short(span.name, _NAME)}[/bold]"]
@@ -225,6 +220,6 @@ def _short(text: str, most: int) -> str:
 
 def _safe(text: str) -> str:
     """Nothing hidden or reordered, markup escaped."""
-    from agenteval.report.text import shown
+    from agenteval.text import visible
 
-    return clean(shown(text))
+    return clean(visible(text))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-Form = Literal["text", "count", "number", "signed", "share", "p", "money", "seconds"]
+Form = Literal["text", "count", "number", "precise", "signed", "share", "p", "money", "seconds"]
 Mark = Literal["", "passed", "failed", "unknown"]
 
 MARKS = {"": "", "passed": " ✓", "failed": " ✗", "unknown": " ?"}
@@ -197,6 +197,7 @@ def _figure(value: float, form: Form) -> str:
         "text": f"{value:g}",
         "count": f"{value:,.0f}",
         "number": f"{value:.2f}",
+        "precise": f"{value:.3f}",
         "signed": f"{value:+.2f}",
         "p": f"{value:.3f}",
         "money": f"{value:,.4f}" if abs(value) < 100 else f"{value:,.0f}",

@@ -8,7 +8,6 @@ from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.outside import verify_ratings
 from agenteval.records import Criterion
 from agenteval.report.material import Material, NoTexts, arranged, findings_of
-from agenteval.report.text import shown
 from agenteval.stats.scores import ScoreTable
 
 
@@ -31,8 +30,8 @@ def from_ratings(
     own = arranged(table, [c.id for c in known])
     used = tuple(c for c in known if c.id in set(own.present("criterion")))
     return Material(
-        title=shown(name),
-        facts=(("ratings", f"made elsewhere, read from {shown(name)}"),),
+        title=name,
+        facts=(("ratings", f"made elsewhere, read from {name}"),),
         criteria=used,
         table=own,
         findings=findings_of(verify_ratings(path, own, used, options), "computed from the ratings"),

@@ -49,15 +49,21 @@ def flow_flags(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -
     return Flags(tuple(found), examined)
 
 
-def row_texts(rows: Rows) -> Iterator[tuple[str, Iterable[str]]]:
-    """Name and texts of each row that tells what was predicted. A generated conversation is taken
-    whole: rows need not say who speaks."""
-    for turn in rows.turns:
-        if ERROR not in turn.predict:
-            name = f"{turn.gold.session}:{turn.gold.turn}"
-            yield name, filter(None, _of_turn(read_reply(turn.predict)))
-    for session in rows.sessions:
-        yield session.id, (session.dialogue,)
+def row_flags(rows: Rows) -> Flags:
+    """The flags of rows made elsewhere, from what a judge would read of a prediction or of the
+    generated conversation, which is taken whole: rows need not say who speaks. What tells no
+    prediction is not examined; no row names its system."""
+    texts: list[tuple[str, Iterable[str]]] = [
+        (f"{turn.gold.session}:{turn.gold.turn}",
+         filter(None, _of_turn(read_reply(turn.predict))))
+        for turn in rows.turns if ERROR not in turn.predict
+    ]  # fmt: skip
+    texts += [(session.id, (session.dialogue,)) for session in rows.sessions]
+    found = []
+    for name, own in texts:
+        if signs := texts_signs(own):
+            found.append(Flag(name, None, tuple(sign.name for sign in signs)))
+    return Flags(tuple(found), len(texts))
 
 
 def _name(result: Result) -> str:

@@ -1,31 +1,57 @@
-"""The page of a planning campaign: one file that loads nothing and runs nothing."""
+"""The page of planning tests: rates, types of errors, every wrong plan with its clauses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import version
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, zip_longest
 from typing import Any
 
+from agenteval.agents import AgentFailure, AgentLog
 from agenteval.errors import InputError
 from agenteval.evaluators.planning import tallies
 from agenteval.evaluators.planning.capability import bounds
+from agenteval.evaluators.planning.case import Case, clock
+from agenteval.evaluators.planning.checker import Step, Verdict
 from agenteval.evaluators.planning.contrasts import by_form
-from agenteval.evaluators.planning.dsl.lexicon import Lexicon
+from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
+from agenteval.evaluators.planning.dsl.render import render_part
 from agenteval.evaluators.planning.run import Attempt
+from agenteval.evaluators.planning.suite import paragraph_of, told
+from agenteval.evaluators.planning.tables import by_kind, planning_tables
 from agenteval.evaluators.planning.tallies import Cause
-from agenteval.report.page import policy
-from agenteval.report.pictures import Picture
-from agenteval.report.planning_cases import chosen, lost_trials, wrong_plans
-from agenteval.report.planning_material import Campaign, campaign
-from agenteval.report.planning_tables import sheets
-from agenteval.report.svg import inline
-from agenteval.report.template import environment, part, raw
-from agenteval.report.text import shown
+from agenteval.records import content_hash
+from agenteval.records.table import Cell, Column, Table, shown
+from agenteval.report import planning_charts as drawn
+from agenteval.report.page import (
+    Block,
+    Item,
+    Items,
+    Lines,
+    Page,
+    Piece,
+    Section,
+    Text,
+    Tiles,
+    Words,
+    badge,
+    figures,
+    render,
+)
+from agenteval.report.page import (
+    Verdict as Head,
+)
+from agenteval.report.text import cut
 from agenteval.stats import Interval
 from agenteval.text import plural
 
 MOST_WRONG = 200
+MOST_TEXT = 20_000  # characters of a request
 _MOST_NAMED = 5
+_MOST_WORDS = 2_000  # of the agent's last words, or of a message
+_MOST_STEPS = 60
+_MOST_LINES = 40
+_MOST_MESSAGES = 20
 
 
 def planning_page(  # noqa: PLR0913  each is a part of the page
@@ -43,50 +69,49 @@ def planning_page(  # noqa: PLR0913  each is a part of the page
     `causes` are (case id, system, label) of dissected cases; `facts` are shown at the end as
     (name, text); `lexicon` has the words of the suite where they are not the built-in ones. At
     most `most_wrong` wrong plans can be unfolded; the page says how many there are. `unfinished`
-    are sentences on campaigns that are not all there, said before everything else.
+    are sentences on experiments that are not all there, said before everything else.
     """
-    own = campaign(attempts, causes, lexicon)
-    drawn, left_out = _pictures(own)
-    some, wrong = chosen(own.attempts, most_wrong)
-    lost_grid, lost, gone = lost_trials(own.attempts)
-    style = part("page.css") + "\n" + part("planning.css")
-    page: str = environment().get_template("planning.html").render(
-        policy=policy(style, ""),
-        style=raw(style),
-        title=shown(title),
-        unfinished=list(map(shown, unfinished)),
-        systems=_names(own),
-        headlines=headlines(own),
-        tiles=_tiles(own),
-        left_out=left_out,
-        pictures=[{"title": p.title, "caption": p.caption, "svg": raw(p.svg)} for p in drawn],
-        sheets=sheets(own),
-        wrong=wrong_plans(some, lexicon),
-        wrong_count=_count(len(some), wrong, "wrong plans"),
-        lost=lost,
-        lost_grid=lost_grid,
-        lost_count=_count(len(lost), gone, "trials without a verdict"),
-        facts=[(shown(name), shown(text)) for name, text in facts],
-        version=version("agenteval"),
-    )  # fmt: skip
-    return page
+    trials, labelled = by_kind(tuple(attempts), tuple(causes))
+    names = list(dict.fromkeys(a.system for a in trials))
+    rest = len(names) - _MOST_NAMED
+    who = ", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    blocks: list[Block] = [
+        Head("Planning of", who, headlines(trials) or ["There is no trial."]),
+        Tiles(_tiles(trials, labelled)),
+    ]
+    tables = [table for table in planning_tables(trials, labelled, lexicon) if table.rows]
+    rates = (
+        "A rate is the share of right plans among trials with a verdict; brackets hold its 95 % "
+        "interval. Trials without a verdict are counted beside it and in no rate."
+    )
+    sections = [
+        Section("summary", "Summary", blocks),
+        figures(_plan(trials, labelled, lexicon)),
+        Section("tables", "Tables", tables or [Text("There is nothing to count.")], rates),
+        *_wrong(trials, most_wrong, lexicon or built_in()),
+        *_lost(trials),
+    ]
+    lead = (
+        "Every verdict is computed from the order of the agent's calls and the constraints of the "
+        "request: no judge is involved."
+    )
+    return render(Page("planning report", title, lead, sections, unfinished, facts))
 
 
-def headlines(own: Campaign) -> list[str]:
+def headlines(attempts: Sequence[Attempt]) -> list[str]:
     """One sentence per system: success, guessing, the bound, the commonest error."""
-    said = {b.system: b.sentence for b in bounds(tallies.tallies(own.attempts, tallies.actions))}
-    types = {s.system: s for s in tallies.errors(own.attempts)}
+    known = {b.system: b.sentence for b in bounds(tallies.tallies(attempts, tallies.actions))}
+    types = {s.system: s for s in tallies.errors(attempts)}
     lines = []
-    for t in tallies.tallies(own.attempts):
-        name = shown(t.system)
+    for t in tallies.tallies(attempts):
         without = f"{plural(t.failures, 'trial')} without a verdict" if t.failures else ""
         if t.rate.mean is None:
-            lines.append(f"{name}: no verdict ({without})")
+            lines.append(f"{t.system}: no verdict ({without})")
             continue
-        parts = [f"{name} plans right in {_percent(t.rate)} of {_trials(t.rate)}"]
+        parts = [f"{t.system} plans right in {_percent(t.rate)} of {_trials(t.rate)}"]
         if t.guess is not None:
-            parts.append(f"random orders would in {t.guess:.0%}".replace("%", " %"))
-        parts.append(said[t.system])
+            parts.append(f"random orders would in {shown(t.guess, 'share')}")
+        parts.append(known[t.system])
         most = max(types[t.system].parts, key=lambda p: p.count)
         if most.count:
             kind = most.label.replace("_", " ")
@@ -110,25 +135,69 @@ def _trials(rate: Interval) -> str:
     return cases if rate.n == rate.n_clusters else f"{plural(rate.n, 'trial')} of {cases}"
 
 
-def _names(own: Campaign) -> str:
-    names = list(dict.fromkeys(a.system for a in own.attempts))
-    rest = len(names) - _MOST_NAMED
-    return shown(", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else ""))
-
-
-def _tiles(own: Campaign) -> list[tuple[str, str]]:
-    graded = [a for a in own.attempts if a.verdict is not None]
+def _tiles(attempts: Sequence[Attempt], causes: Sequence[Cause]) -> list[tuple[str, str]]:
+    graded = [a for a in attempts if a.verdict is not None]
     right = sum(a.outcome == "pass" for a in graded)
     numbers = [
-        ("systems", len({a.system for a in own.attempts})),
-        ("cases", len({a.case.id for a in own.attempts})),
-        ("trials", len(own.attempts)),
+        ("systems", len({a.system for a in attempts})),
+        ("cases", len({a.case.id for a in attempts})),
+        ("trials", len(attempts)),
         ("right", right),
         ("wrong", len(graded) - right),
-        ("no verdict", len(own.attempts) - len(graded)),
-        ("dissected", len(own.causes)),
+        ("no verdict", len(attempts) - len(graded)),
+        ("dissected", len(causes)),
     ]
     return [(f"{n:,}", name) for name, n in numbers if n or name != "dissected"]
+
+
+def _plan(
+    attempts: Sequence[Attempt], causes: Sequence[Cause], lexicon: Lexicon | None
+) -> list[tuple[str, str, Callable[[], Any]]]:
+    by_actions = tallies.tallies(attempts, tallies.actions)
+    errors, labels = tallies.errors(attempts), tallies.causes(causes)
+    plan: list[tuple[str, str, Callable[[], Any]]] = [
+        (
+            "Success by number of actions",
+            "The more actions, the harder. The capability bound is the last number of actions with "
+            "a success of 20 % or more.",
+            lambda: drawn.success_by_actions(by_actions, bounds(by_actions)),
+        ),
+        (
+            "Types of errors",
+            "Each wrong plan has one type, the first that applies.",
+            lambda: drawn.share_bars(errors, "Types of errors by system", "error"),
+        ),
+    ]
+    if causes:
+        plan.append((
+            "Causes",
+            "What made the same constraints solvable: chance, other words, another topic, another "
+            "structure, or nothing.",
+            lambda: drawn.share_bars(labels, "Causes by system", "dissected case"),
+        ))  # fmt: skip
+    return [
+        *plan,
+        (
+            "Clause forms",
+            "Which forms of a clause go with failure. Not causal.",
+            lambda: drawn.form_points(by_form(attempts, lexicon).contrasts),
+        ),
+        (
+            "Topics",
+            "Topics should not matter for planning; intervals of few cases are wide.",
+            lambda: drawn.success_by_topic(tallies.tallies(attempts, tallies.topic)),
+        ),
+    ]
+
+
+def _wrong(attempts: Sequence[Attempt], most: int, lexicon: Lexicon) -> list[Section]:
+    some, in_all = chosen(attempts, most)
+    if not some:
+        return []
+    count = _count(len(some), in_all, "wrong plans")
+    lead = f"{count} Marked are the clauses that were violated, with their number in the request."
+    items = [wrong_plan(a, lexicon) for a in some]
+    return [Section("wrong", "Wrong plans", [Items(items)], lead)]
 
 
 def _count(here: int, in_all: int, what: str) -> str:
@@ -137,58 +206,142 @@ def _count(here: int, in_all: int, what: str) -> str:
     return f"{here:,} of {in_all:,} {what}: the systems take turns, smallest cases first."
 
 
-def _pictures(own: Campaign) -> tuple[list[Picture], list[str]]:
-    """Figures that the trials allow, and a line for each that they do not."""
-    from agenteval.figures import svg
+def chosen(attempts: Sequence[Attempt], most: int) -> tuple[list[Attempt], int]:
+    """The trials to be shown, and how many were wrong in all.
 
-    drawn: list[Picture] = []
-    left_out: list[str] = []
-    for i, (title, caption, draw) in enumerate(_plan(own)):
-        try:
-            drawn.append(Picture(title, caption, inline(svg(draw()), f"f{i}-")))
-        except InputError as error:
-            left_out.append(shown(f"{title}: {error}"))
-    return drawn, left_out
-
-
-def _plan(own: Campaign) -> list[tuple[str, str, Callable[[], Any]]]:
-    from agenteval.figures import planning
-
-    by_actions = tallies.tallies(own.attempts, tallies.actions)
-    plan: list[tuple[str, str, Callable[[], Any]]] = [
-        (
-            "Success by number of actions",
-            "The more actions, the harder. The ring is the capability bound: the last number of "
-            "actions with a success of 20 % or more.",
-            lambda: planning.success_by_actions(by_actions, bounds(by_actions)),
-        ),
-        (
-            "Types of errors",
-            "Each wrong plan has one type, the first that applies.",
-            lambda: planning.share_bars(
-                tallies.errors(own.attempts), "Types of errors by system", "error"
-            ),
-        ),
+    Systems take turns, each beginning with its smallest cases: there it is easiest to see why.
+    """
+    wrong = [a for a in attempts if a.verdict is not None and a.outcome != "pass"]
+    queues = [
+        sorted(own, key=lambda a: (a.case.n, len(a.case.constraints), a.case.id, a.trial))
+        for own in tallies.by_system(wrong).values()
     ]
-    if own.causes:
-        plan.append((
-            "Causes",
-            "What made the same constraints solvable: chance, other words, another topic, another "
-            "structure, or nothing.",
-            lambda: planning.share_bars(
-                tallies.causes(own.causes), "Causes by system", "dissected case"
-            ),
-        ))  # fmt: skip
-    plan += [
-        (
-            "Clause forms",
-            "Which forms of a clause go with failure. Not causal.",
-            lambda: planning.form_forest(by_form(own.attempts, own.lexicon).contrasts),
-        ),
-        (
-            "Topics",
-            "Topics should not matter for planning; intervals of few cases are wide.",
-            lambda: planning.success_by_topic(tallies.tallies(own.attempts, tallies.topic)),
-        ),
+    turns = chain.from_iterable(zip_longest(*queues))
+    return [a for a in turns if a is not None][:most], len(wrong)
+
+
+def pieces(case: Case, violated: frozenset[int], lexicon: Lexicon) -> list[Piece]:
+    """The request in pieces, the violated sub-sentences (numbers from 0) by themselves.
+
+    A text outside of the language cannot be taken apart and is one piece.
+    """
+    known = case.text and case.text in case.request and len(case.request) <= MOST_TEXT
+    spans = _spans(case, lexicon) if known and violated else []
+    if not spans:
+        return [Piece(cut(case.request, MOST_TEXT))]
+    before, text, after = case.request.partition(case.text)
+    found, at = [Piece(before)], 0
+    for number, (start, end) in enumerate(spans):
+        if number in violated:
+            found.append(Piece(text[at:start]))
+            found.append(Piece(text[start:end], "mark", note=str(number + 1)))
+            at = end
+    found.append(Piece(text[at:] + after))
+    return [p for p in found if p.text]
+
+
+def wrong_plan(attempt: Attempt, lexicon: Lexicon) -> Item:
+    """A trial that failed, with everything that the page unfolds of it; its id is the same on
+    every page."""
+    verdict, case = attempt.verdict, attempt.case
+    assert verdict is not None  # `chosen` takes no others
+    violated = frozenset(s for v in verdict.violated for s in v.rule.sentences)
+    output = attempt.log.output if isinstance(attempt.log, AgentLog) else ""
+    steps, nearest = _steps(verdict.sequence), _steps(verdict.nearest)
+    title = "The agent's plan"
+    blocks: list[Block] = [
+        Text(pieces(case, violated, lexicon), "pre"),
+        Lines(_bounded(_sentences(attempt, verdict), _MOST_LINES)),
+        Lines(steps, title, "steps") if steps else Text("No call was carried out.", title=title),
+        *([Lines(nearest, "The nearest valid plan", "steps")] if nearest else []),
+        *([Text(cut(output, _MOST_WORDS), "pre", "Its last words")] if output else []),
     ]
-    return plan
+    return Item(
+        f"plan-{content_hash([case.id, attempt.system, attempt.trial])[:12]}",
+        f"{case.id} · {attempt.system} · trial {attempt.trial}",
+        blocks,
+        [badge(attempt.outcome.replace("_", " "), "drop")],
+        f"{plural(case.n, 'action')}, {case.topic or 'no topic'}",
+        kind="plan",
+    )
+
+
+def _steps(steps: Sequence[Step]) -> list[str]:
+    listed = [s.tool if s.start is None else f"{s.tool} at {clock(s.start)}" for s in steps]
+    return _bounded(listed, _MOST_STEPS)
+
+
+def _lost(attempts: Sequence[Attempt]) -> list[Section]:
+    """Trials without a verdict: their numbers by kind, and some messages."""
+    gone = [(a, a.log) for a in attempts if isinstance(a.log, AgentFailure)]
+    if not gone:
+        return []
+    kinds = Counter((a.system, log.status) for a, log in gone)
+    columns = (Column("system", "system"), Column("status", "what happened"),
+               Column("trials", "trials", "count"))  # fmt: skip
+    rows: list[Mapping[str, Cell]] = [
+        {"system": system, "status": status, "trials": n} for (system, status), n in kinds.items()
+    ]
+    some = gone[:_MOST_MESSAGES]
+    messages: list[Words] = [
+        [Piece(f"{a.case.id}, {a.system}, trial {a.trial}", "strong"),
+         f": {cut(log.message, _MOST_WORDS)}"]
+        for a, log in some
+    ]  # fmt: skip
+    lead = (
+        f"{_count(len(some), len(gone), 'trials without a verdict')} The endpoint or the adapter "
+        "failed, so nothing is known of the agent: counted here, in no rate."
+    )
+    blocks: list[Block] = [Table("lost", "", columns, tuple(rows)), Lines(messages)]
+    return [Section("without", "Without a verdict", blocks, lead)]
+
+
+def _bounded(lines: Sequence[str], most: int) -> list[str]:
+    rest = len(lines) - most
+    return [*lines[:most], *([f"… and {rest:,} more"] if rest > 0 else [])]
+
+
+def _sentences(attempt: Attempt, verdict: Verdict) -> list[str]:
+    """What was found, as sentences; those that decided the outcome are among them."""
+    lines = []
+    if isinstance(attempt.log, AgentLog) and attempt.log.ending != "finished":
+        what = "time" if attempt.log.ending == "timeout" else "turns"
+        lines.append(f"stopped at the limit of {what}")
+    lines += [f"call {s.call} of {s.name!r}: {s.why}" for s in verdict.slips]
+    if verdict.lost:
+        lines.append(f"never carried out: {', '.join(verdict.lost)}")
+    lines += [
+        f"call {p.call}: {p.tool} was started at {clock(p.given)}, possible was "
+        + (f"{clock(p.earliest)} to {clock(p.latest)}" if p.earliest <= p.latest
+           else f"no hour (the others end at {clock(p.earliest)}, it takes until after 24:00)")
+        for p in verdict.parameter_errors
+    ]  # fmt: skip
+    lines += [f"{told(v.rule)}: {v.why}" for v in verdict.violated]
+    if verdict.repeated:
+        lines.append(f"called more than once: {', '.join(verdict.repeated)}")
+    if len(verdict.core) > 1:
+        numbers = ", ".join(str(n + 1) for n in verdict.core)
+        lines.append(f"clauses that suffice to show the violation: {numbers}")
+    if verdict.attempts > 1:
+        lines.append(f"the last of {verdict.attempts} plans was judged")
+    return lines
+
+
+def _spans(case: Case, lexicon: Lexicon) -> list[tuple[int, int]]:
+    """Where each sub-sentence stands in the case's text; [] if it is outside of the language."""
+    try:
+        parts = list(paragraph_of(case, lexicon).parts())
+    except InputError:
+        return []
+    phrases = [action.phrase for action in case.actions]
+    found, at = [], 0
+    for part in parts:
+        said = render_part(part, phrases, lexicon)
+        # at the start of a sentence the first letter is a capital
+        starts = [i for form in (said, said[0].upper() + said[1:])
+                  if (i := case.text.find(form, at)) >= 0]  # fmt: skip
+        if not starts:
+            return []
+        at = min(starts) + len(said)
+        found.append((min(starts), at))
+    return found

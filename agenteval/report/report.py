@@ -64,7 +64,7 @@ class Report:
         if self.title:
             console.print(Text(visible_line(self.title), "bold"))
         for line in dict.fromkeys((*self.unfinished, *self.notes)):
-            console.print(Text(visible_line(line), "yellow"))
+            console.print(Text(visible_line(line), "yellow"), soft_wrap=True)
         left = 0
         for table in self.tables:
             if table.detail and not all:
@@ -103,21 +103,30 @@ class Report:
             raise InputError("pandas is not installed: pip install pandas", "to_frame") from error
         return pandas.DataFrame(self.records() if table is None else self[table].records())
 
-    def save(self, path: str | Path) -> Path:
-        """Write .json (everything), or .csv, .jsonl or .parquet (`records`); returns the path.
+    def page(self) -> str:
+        """Everything as one self-contained HTML page."""
+        from agenteval.report.page import report_page
 
-        The file is replaced in one step. Raises InputError for another suffix.
+        return report_page(self.title, self.tables, self.notes, self.unfinished)
+
+    def save(self, path: str | Path) -> Path:
+        """Write .html (`page`), .json (everything), .csv, .jsonl or .parquet (`records`).
+
+        Returns the path. The file is replaced in one step. Raises InputError for another suffix.
         """
         from agenteval.files import write_atomically
         from agenteval.records.export import SUFFIXES, column_types, write_rows
 
         path = Path(path)
-        if path.suffix.lower() == ".json":
+        if path.suffix.lower() == ".html":
+            write_atomically(path, self.page())
+        elif path.suffix.lower() == ".json":
             text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
             write_atomically(path, text + "\n")
         elif path.suffix.lower() in SUFFIXES:
             rows = self.records()
             write_rows(path, rows, column_types(rows))
         else:
-            raise InputError(f"the name must end in {', '.join(('.json', *SUFFIXES))}", str(path))
+            known = ", ".join((".html", ".json", *SUFFIXES))
+            raise InputError(f"the name must end in {known}", str(path))
         return path

@@ -1,17 +1,40 @@
-"""The runs: one number each, and which of them stand on the page with all their texts."""
+"""The runs: one number each, and what can be unfolded of those that have room on the page."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.report.grid import Cell, Grid, Head, count, number, words
-from agenteval.report.material import Material
-from agenteval.report.numbers import originals
-from agenteval.stats.scores import ScoreTable
+from agenteval.readers.injection import texts_signs
+from agenteval.records.table import Cell, Column, Table, shown
+from agenteval.report.diff import edits
+from agenteval.report.material import Material, RunTexts, Said
+from agenteval.report.page import (
+    Block,
+    Card,
+    Cards,
+    Item,
+    Items,
+    Piece,
+    Text,
+    Words,
+    badge,
+    signs_text,
+)
+from agenteval.report.text import cut, variant_label
+from agenteval.report.utility_tables import originals
+from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.trust.flagged import Examined, Flags, flags_among
 
+MOST_TEXT = 60_000  # characters of one problem, trajectory or copy
+MOST_WORDS = 4_000  # characters of one explanation or raw reply
+MOST_BYTES = 32_000_000  # characters of all runs together
+_BATCH = 50  # runs read from the store at a time
+_AROUND = 400  # characters of the original shown beside a change
 OUTCOMES = {1: "success", 0: "failed", -1: "unknown"}
 Floats = NDArray[np.float64]
 
@@ -102,24 +125,212 @@ def worth_reading(lines: list[RunLine], most: int) -> list[RunLine]:
     return sorted(ranked[:most], key=lambda line: line.run)
 
 
-def runs_grid(lines: list[RunLine]) -> Grid:
-    """The list of runs that can be opened; a row's link is the block that holds its texts."""
+def runs_table(lines: Sequence[RunLine]) -> Table:
+    """The list of runs that can be opened."""
     labelled = any(line.success >= 0 for line in lines)
     repeated = any(line.spread is not None for line in lines)
-    heads = [Head("run"), Head("system"), Head("case", "runs on one input share it", True)]
-    heads += [Head("outcome")] if labelled else []
-    heads.append(Head("mean", "over all criteria and repeats", True))
-    heads += [Head("gap", "distance of the mean from the label", True)] if labelled else []
-    heads += [Head("spread", "largest difference between repeats", True)] if repeated else []
-    heads.append(Head("not rated", "judgements without a result", True))
-    rows = []
-    for i, line in enumerate(lines):
-        row = [words(line.run, link=f"run-{i}", kind="run"), words(line.system or "–"),
-               Cell(str(line.case + 1), float(line.case), True)]  # fmt: skip
-        row += [Cell(OUTCOMES[line.success], float(-line.success), False,
-                     f"outcome {OUTCOMES[line.success]}")] if labelled else []  # fmt: skip
-        row.append(number(line.mean))
-        row += [number(line.gap)] if labelled else []
-        row += [number(line.spread)] if repeated else []
-        rows.append((*row, count(line.failed)))
-    return Grid("runs-table", "Runs", tuple(heads), tuple(rows))
+    columns = [
+        Column("run", "run"), Column("system", "system"),
+        Column("case", "case", "count", "runs on one input share it"),
+        *([Column("outcome", "outcome")] if labelled else []),
+        Column("mean", "mean", "number", "over all criteria and repeats"),
+        *([Column("gap", "gap", "number", "distance of the mean from the label")]
+          if labelled else []),
+        *([Column("spread", "spread", "number", "largest difference between repeats")]
+          if repeated else []),
+        Column("missing", "not rated", "count", "judgements without a result"),
+    ]  # fmt: skip
+    rows: list[dict[str, Cell]] = []
+    for line in lines:
+        values: dict[str, Cell] = {
+            "run": line.run, "system": line.system or None, "case": line.case + 1,
+            "outcome": OUTCOMES[line.success], "mean": line.mean, "gap": line.gap,
+            "spread": line.spread, "missing": line.failed,
+        }  # fmt: skip
+        rows.append({column.key: values[column.key] for column in columns})
+    return Table("runs", "Runs", tuple(columns), tuple(rows))
+
+
+@dataclass
+class RunItems:
+    """What can be unfolded of the runs that have room on the page.
+
+    `without_room` counts runs left out because the page would have grown beyond `MOST_BYTES`.
+    `flags` are of all runs that have texts, on the page or not.
+    """
+
+    items: list[Item] = field(default_factory=list)
+    lines: list[RunLine] = field(default_factory=list)
+    without_room: int = 0
+    shortened: int = 0  # runs with a text that was cut
+    flags: Flags = Flags()  # noqa: RUF009  frozen
+
+
+def run_items(material: Material, lines: Sequence[RunLine]) -> RunItems:
+    """The runs of `lines`, in their order, as far as there is room."""
+    rated = set(originals(material).present("run"))
+    flags = flags_among(
+        Examined(run, None, *texts, tuple(sign.name for sign in texts_signs(texts)))
+        for run, texts in material.texts.judged()
+        if run in rated
+    )
+    made, size = RunItems(flags=flags), 0
+    signs = {flag.run: flag.signs for flag in flags.found}
+    for line, texts, ratings in _each(material, lines):
+        blocks = _blocks(material, texts, ratings, signs.get(line.run, ()))
+        size += _size(blocks)
+        if made.without_room or size > MOST_BYTES:
+            made.without_room += 1
+            continue
+        mean = "not rated" if line.mean is None else f"mean {line.mean:.2f}"
+        about = " · ".join(p for p in (line.system, f"case {line.case + 1}", mean) if p)
+        outcome = {1: [badge("success", "keep")], 0: [badge("failed", "drop")]}
+        badges = list(outcome.get(line.success, []))
+        if line.run in signs:
+            badges.append(badge("talks to the judge", "repair"))
+        made.items.append(Item(f"run-{len(made.items)}", line.run, blocks, badges, about))
+        made.lines.append(line)
+        made.shortened += texts is not None and any(
+            len(t) > MOST_TEXT for t in (texts.problem, texts.trajectory, *texts.copies.values())
+        )
+    return made
+
+
+def _each(
+    material: Material, lines: Sequence[RunLine]
+) -> Iterator[tuple[RunLine, RunTexts | None, ScoreTable]]:
+    """A run with its texts and its ratings."""
+    table = material.table
+    order = np.argsort(table.run.codes, kind="stable")
+    starts = np.searchsorted(table.run.codes[order], np.arange(len(table.run.names) + 1))
+    for start in range(0, len(lines), _BATCH):
+        part = lines[start : start + _BATCH]
+        texts = material.texts.of([line.run for line in part])
+        for line in part:
+            code = table.run.code(line.run)
+            rows = order[starts[code] : starts[code + 1]]
+            yield line, texts.get(line.run), table.where(np.sort(rows))
+
+
+def _size(blocks: Sequence[Block]) -> int:
+    """Characters of all texts, about."""
+    return len(repr(blocks))
+
+
+def _blocks(
+    material: Material, texts: RunTexts | None, ratings: ScoreTable, signs: Sequence[str]
+) -> list[Block]:
+    blocks = signs_text(signs)
+    said: Mapping[tuple[str, str, int], Said] = texts.said if texts else {}
+    if texts is not None:
+        problem, trajectory = cut(texts.problem, MOST_TEXT), cut(texts.trajectory, MOST_TEXT)
+        blocks.append(Text(problem or "(empty)", "pre", "Problem"))
+        blocks.append(Text(trajectory or "(empty)", "pre", "What the judge saw of the run"))
+        if texts.reference_shown:
+            blocks.append(Text("The judge was shown the reference answer as well.", "quiet"))
+    answers = _answers(material, ratings.of(variant=ORIGINAL), said)
+    blocks.append(Cards(answers, "What the judge said"))
+    variants = [v for v in ratings.present("variant") if v != ORIGINAL]
+    if texts is not None and variants:
+        copies = [
+            Item("", variant_label(v, material.table.variant.names), [
+                _changes(material, ratings, v),
+                *([Text(_compared(texts.trajectory, texts.copies[v]), "pre",
+                        "The copy, and what it changes")] if v in texts.copies else []),
+                Cards(_answers(material, ratings.of(variant=v), said),
+                      "What the judge said of the copy"),
+            ])
+            for v in variants
+        ]  # fmt: skip
+        blocks += [Text([Piece("Perturbed copies", "strong")]), Items(copies)]
+    return blocks
+
+
+def _answers(
+    material: Material, ratings: ScoreTable, said: Mapping[tuple[str, str, int], Said]
+) -> list[Card]:
+    """A card for each criterion with the answer of every repeat."""
+    cards = []
+    for criterion in ratings.present("criterion"):
+        own = ratings.of(criterion=criterion)
+        values = own.value[~np.isnan(own.value)]
+        mean = f" {shown(float(values.mean()), 'number')}" if len(values) else ""
+        blocks: list[Block] = []
+        for i in range(len(own)):
+            words = said.get((own.variant.names[own.variant.codes[i]], criterion,
+                              int(own.repeat[i])), Said())  # fmt: skip
+            blocks += _answer(own, i, words)
+        name = material.names.get(criterion, criterion)
+        cards.append(Card([Piece(name, "strong"), mean], blocks))
+    return cards
+
+
+def _answer(own: ScoreTable, i: int, said: Said) -> list[Block]:
+    status = own.status.names[own.status.codes[i]]
+    label = own.label.names[own.label.codes[i]] if own.label.codes[i] >= 0 else ""
+    value = float(own.value[i])
+    words: list[str | Piece] = [Piece(f"repeat {int(own.repeat[i]) + 1} ", "quiet")]
+    words.append(badge(status, "drop") if ":" in status else Piece(label or status, "strong"))
+    if not np.isnan(value):
+        words.append(f" {shown(value, 'number')}")
+    if ":" not in status and status != "scored" and label:
+        words.append(Piece(f" {status}", "quiet"))
+    blocks: list[Block] = [Text(words)]
+    if said.explanation:
+        blocks.append(Text(cut(said.explanation, MOST_WORDS)))
+    if said.evidence:
+        blocks.append(Text(_evidence(said.evidence), "quote"))
+    if said.raw:
+        raw = Text(cut(said.raw, MOST_WORDS), "pre")
+        blocks.append(Items([Item("", "reply that could not be used", [raw])]))
+    return blocks
+
+
+def _evidence(evidence: Mapping[str, object]) -> str:
+    """Evidence in one line: texts as they are, all else as JSON."""
+    parts = [
+        f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for key, value in evidence.items()
+    ]
+    return cut("; ".join(parts), MOST_WORDS)
+
+
+def _changes(material: Material, ratings: ScoreTable, variant: str) -> Table:
+    """Means of a run and of its copy on every criterion."""
+    columns = (
+        Column("criterion", "criterion"), Column("original", "original", "number"),
+        Column("copy", "copy", "number"), Column("change", "original minus copy", "signed"),
+    )  # fmt: skip
+    rows: list[dict[str, Cell]] = []
+    for criterion in ratings.present("criterion"):
+        means: list[float | None] = []
+        for name in (ORIGINAL, variant):
+            values = ratings.of(criterion=criterion, variant=name).value
+            known = values[~np.isnan(values)]
+            means.append(float(known.mean()) if len(known) else None)
+        before, after = means
+        change = None if before is None or after is None else before - after
+        name = material.names.get(criterion, criterion)
+        rows.append({"criterion": name, "original": before, "copy": after, "change": change})
+    return Table("changes", "", columns, tuple(rows))
+
+
+def _compared(original: str, copy: str) -> Words:
+    """The copy with what was taken out and put in; long passages without a change are counted."""
+    made: list[str | Piece] = []
+    changes = edits(original[:MOST_TEXT], copy[:MOST_TEXT])
+    for i, (kind, text) in enumerate(changes):
+        if kind:
+            made.append(Piece(text, kind))
+            continue
+        before = 0 if i == 0 else _AROUND
+        after = 0 if i == len(changes) - 1 else _AROUND
+        left_out = len(text) - before - after
+        if left_out > _AROUND and len(changes) > 1:
+            note = Piece(f"[… {left_out:,} characters as before]", "quiet")
+            made += [text[:before], note, text[len(text) - after :]]
+        else:
+            made.append(text)
+    if max(len(original), len(copy)) > MOST_TEXT:
+        made.append(Piece(f" [… cut: {MOST_TEXT:,} of {len(copy):,} characters]", "quiet"))
+    return made

@@ -13,7 +13,6 @@ from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records import Criterion, Source, Usage
 from agenteval.report.material import Findings, Material, arranged, findings_of, recorded
 from agenteval.report.queries import Judged, StoredTexts, judged_texts
-from agenteval.report.text import shown
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store, of_one_state
 from agenteval.store.experiments import unfinished_of
@@ -62,7 +61,7 @@ def from_store(
         raise InputError("the judge has not rated these runs on these criteria", "--source")
     criteria = tuple(c for c in chosen.values() if c.id in set(table.present("criterion")))
     try:
-        written = recorded(criteria, f"read from {shown(wanted.criteria_file)}")
+        written = recorded(criteria, f"read from {wanted.criteria_file}")
     except ValueError as error:
         raise InputError("the verification in this file is not in form",
                          wanted.criteria_file) from error  # fmt: skip
@@ -207,7 +206,7 @@ def _facts(
         ("tokens", tokens),
         ("cost", "unknown" if usage.cost is None else f"{usage.cost:,.4f}"),
     ]
-    return tuple((name, shown(text)) for name, text in facts)
+    return tuple(facts)
 
 
 def _day(seconds: float) -> str:

@@ -1,26 +1,16 @@
-"""Text from outside, made fit to be shown: nothing hidden, nothing that could act, bounded."""
+"""Texts of a page in short: bounded, and names of perturbations for people."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable
-from typing import Any
-
-from agenteval.text import visible
-
-_UNSAFE = re.compile("[<>&\u2028\u2029]")
-
-
-shown = visible
 
 
 def cut(text: object, most: int) -> str:
-    """`shown` text of at most `most` characters; what was left out is counted in words."""
-    raw = str(text)
-    if len(raw) <= most:
-        return shown(raw)
-    return f"{shown(raw[:most])} [… cut: {most:,} of {len(raw):,} characters]"
+    """At most `most` characters of the text; what was left out is counted in words."""
+    whole = str(text)
+    if len(whole) <= most:
+        return whole
+    return f"{whole[:most]} [… cut: {most:,} of {len(whole):,} characters]"
 
 
 def variant_label(name: str, among: Iterable[str] = ()) -> str:
@@ -30,18 +20,7 @@ def variant_label(name: str, among: Iterable[str] = ()) -> str:
     try:
         dose = "" if share in ("", "-") else f" {float(share) * 100:.3g} %"
     except ValueError:
-        return shown(name)
+        return name
     label = operator.replace("_", " ") + dose
     twins = [v for v in among if v != name and v.rpartition(":")[0] == name.rpartition(":")[0]]
-    return shown(f"{label}, seed {seed}" if twins and seed else label)
-
-
-def json_block(value: Any) -> str:
-    """JSON that may stand inside an HTML script element: no `<`, `>`, `&` or line separator.
-
-    These are written as \\uXXXX, so that no text in it can end the element or open a comment
-    (OWASP, Cross Site Scripting Prevention, "output encoding for JavaScript contexts"). Raises
-    ValueError for NaN and infinity.
-    """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return _UNSAFE.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
+    return f"{label}, seed {seed}" if twins and seed else label

@@ -1,20 +1,40 @@
-"""The page of findings: errors on the spans of traces, one file that loads and runs nothing."""
+"""The page of errors in traces: what finders found, on the spans where they found it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from importlib.metadata import version
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 
-from agenteval.evaluators.traces.forest import DEFAULT, Bounds
-from agenteval.report.page import policy
-from agenteval.report.template import environment, part, raw
-from agenteval.report.text import shown
-from agenteval.report.traces_material import Finder, Material
-from agenteval.report.traces_tables import failures, sheets
-from agenteval.report.traces_trees import tree
+from agenteval.evaluators.traces.forest import DEFAULT, Bounds, Drawn, forest
+from agenteval.evaluators.traces.outline import Outline, OutlineSpan
+from agenteval.evaluators.traces.tables import Finder, finding_tables
+from agenteval.records import Finding, content_hash
+from agenteval.report.page import (
+    Block,
+    Card,
+    Cards,
+    Item,
+    Items,
+    Lines,
+    Page,
+    Piece,
+    Section,
+    Text,
+    Tiles,
+    Verdict,
+    Words,
+    badge,
+    render,
+    signs_text,
+)
+from agenteval.report.text import cut
+from agenteval.report.traces_material import Material
 from agenteval.text import plural
 
 MOST_TRACES = 100
+MOST_CARDS = 200  # findings shown of one trace
+_MOST_WORDS = 1500
+_PLAIN = 160  # characters of the texts of a span that nothing was found at
 
 
 def traces_page(
@@ -33,24 +53,27 @@ def traces_page(
     finders that have not come to their end, said before everything else.
     """
     ordered = worth_reading(material)
-    some = [tree(material, trace, bounds) for trace in ordered[:most_traces]]
-    style = part("page.css") + "\n" + part("traces.css")
-    page: str = environment().get_template("traces.html").render(
-        policy=policy(style, ""),
-        style=raw(style),
-        title=shown(title),
-        unfinished=list(map(shown, unfinished)),
-        finders=shown(", ".join(f.name for f in material.finders)) or "nobody yet",
-        headlines=headlines(material),
-        tiles=_tiles(material),
-        sheets=sheets(material),
-        flagged=shown(material.flags.line),
-        trees=some,
-        count=_count(len(some), len(ordered)),
-        facts=[(shown(name), shown(text)) for name, text in facts],
-        version=version("agenteval"),
-    )  # fmt: skip
-    return page
+    some = [_trace(material, trace, bounds, first=i == 0)
+            for i, trace in enumerate(ordered[:most_traces])]  # fmt: skip
+    finders = ", ".join(f.name for f in material.finders) or "nobody yet"
+    lines = headlines(material) or ["No finder has examined these traces."]
+    found = finding_tables(material.finders, material.taxonomy, len(material.traces))
+    tables = [*found, *material.scores]
+    count = f"All {plural(len(ordered), 'trace')}, most findings first."
+    if len(some) < len(ordered):
+        count = f"{len(some):,} of {plural(len(ordered), 'trace')}, those with most findings."
+    flagged = [Text(material.flags.line, "warning")] if material.flags.line else []
+    sections = [
+        Section("summary", "Summary",
+                [Verdict("Errors found by", finders, lines), Tiles(_tiles(material))]),
+        *([Section("tables", "Tables", tables)] if tables else []),
+        Section("traces", "Traces", [*flagged, Items(some)] if some else
+                [Text("There is no trace.")],
+                f"{count} A number beside a span counts the findings at it and below. Texts are "
+                "cut."),
+    ]  # fmt: skip
+    lead = "What went wrong in the traces of agents, and at which span."
+    return render(Page("trace report", title, lead, sections, unfinished, facts))
 
 
 def worth_reading(material: Material) -> list[str]:
@@ -70,8 +93,8 @@ def headlines(material: Material) -> list[str]:
 
 def _headline(finder: Finder, total: int) -> str:
     known = list(finder.known())
-    name = shown(finder.name) + (" (gold)" if finder.gold else "")
-    failed, untried = failures(finder).total(), total - len(finder.findings)
+    name = finder.title
+    failed, untried = finder.failures().total(), total - len(finder.findings)
     gaps = [f"could not examine {failed:,}" if failed else "",
             f"has not tried {untried:,}" if untried else ""]  # fmt: skip
     rest = "".join(f"; {gap}" for gap in gaps if gap)
@@ -87,20 +110,178 @@ def _headline(finder: Finder, total: int) -> str:
 
 def _tiles(material: Material) -> list[tuple[str, str]]:
     known = [said for finder in material.finders for said in finder.known()]
-    failed = sum(failures(finder).total() for finder in material.finders)
     numbers = [
         ("traces", len(material.traces)),
         ("spans", sum(o.total for o in material.outlines.values())),
         ("finders", len(material.finders)),
         ("findings", sum(len(f.findings) for f in known)),
         ("categories", len(material.categories())),
-        ("failures", failed),
+        ("failures", sum(finder.failures().total() for finder in material.finders)),
     ]
     tiles = [(f"{n:,}", name) for name, n in numbers]
     return [*tiles, *([material.flags.tile] if material.flags.examined else [])]
 
 
-def _count(here: int, in_all: int) -> str:
-    if here == in_all:
-        return f"All {plural(in_all, 'trace')}, most findings first."
-    return f"{here:,} of {plural(in_all, 'trace')}, those with most findings."
+def _trace(material: Material, trace: str, bounds: Bounds, *, first: bool) -> Item:
+    """A trace with what all finders said of it; its id is the same on every page."""
+    outline = material.outlines.get(trace)
+    said = material.of(trace)
+    cards: defaultdict[str, list[Card]] = defaultdict(list)
+    for finder, finding in said[:MOST_CARDS]:
+        cards[finding.span].append(_card(material, finder, finding))
+    spans = outline.spans if outline else ()
+    drawn = forest(spans, set(cards), bounds)
+    seen = {node.span.id for node in _nodes(drawn.roots)}
+    beyond = outline.total - len(spans) if outline else 0
+    elsewhere = [
+        Card(card.head, [Text(["at ", Piece(span or "(no span)", "code")], "quiet"), *card.blocks],
+             card.kind)
+        for span, own in cards.items() if span not in seen for card in own
+    ]  # fmt: skip
+    signs = next((flag.signs for flag in material.flags.found if flag.run == trace), ())
+    blocks: list[Block] = [*signs_text(signs), *_failed(material, trace)]
+    if outline and outline.task:
+        blocks.append(Text(cut(outline.task, _MOST_WORDS), "pre", "The task"))
+    if grades := _grades(material, trace):
+        blocks.append(Lines(grades, "Grades"))
+    if elsewhere:
+        title = "Found at spans that are not drawn here, or that the trace does not have"
+        blocks.append(Cards(elsewhere, title, "list"))
+    if len(said) > MOST_CARDS:
+        rest = len(said) - MOST_CARDS
+        blocks.append(Text(f"{rest:,} more findings are not shown.", "warning"))
+    roots = [_span(root, cards) for root in drawn.roots]
+    blocks.append(Items(roots, "tree", _hidden(drawn.hidden, beyond)))
+    badges = _badges(material, trace)
+    badges += [badge("talks to the judge", "repair")] if signs else []
+    id = f"trace-{content_hash(trace)[:12]}"
+    return Item(id, trace, blocks, badges, _about(outline), open=first, kind="trace")
+
+
+def facts_of(span: OutlineSpan) -> str:
+    """Duration and tokens of a span, as in "1.2 s · 340 tokens"."""
+    parts = []
+    if span.seconds is not None:
+        parts.append(f"{span.seconds:,.{0 if span.seconds >= 100 else 1}f} s"
+                     if span.seconds >= 0.1 else f"{1000 * span.seconds:.0f} ms")  # fmt: skip
+    if span.tokens is not None:
+        parts.append(plural(span.tokens, "token"))
+    return " · ".join(parts)
+
+
+def kinds_of(kinds: Mapping[str, int]) -> str:
+    """Counts as in "3 llm, 2 tool", the most frequent first."""
+    return ", ".join(f"{n:,} {kind}" for kind, n in Counter(kinds).most_common() if n)
+
+
+def _span(drawn: Drawn, cards: Mapping[str, Sequence[Card]]) -> Item:
+    """A span with its findings and the spans below it; open where something was found."""
+    span = drawn.span
+    own = sorted(cards.get(span.id, ()), key=_order)
+    children = [_span(child, cards) for child in drawn.children]
+    found = sum(len(cards.get(node.span.id, ())) for node in _nodes([drawn]))
+    error = span.status == "error"
+    most = 10 * _PLAIN if own or error else _PLAIN
+    badges = [badge("error", "repair")] if error else []
+    badges += [badge(plural(found, "finding"), "drop")] if found else []
+    blocks: list[Block] = [Cards(own, form="list")] if own else []
+    if span.note:
+        blocks.append(Text(cut(span.note, most), "warning"))
+    sides = (("input", span.input), ("output", span.output))
+    texts = [Text(cut(text, most), "pre", name) for name, text in sides if text]
+    if texts:
+        blocks.append(Items([Item("", f"input and output of {span.id}", texts, open=bool(own))]))
+    else:
+        blocks.append(Text([Piece(span.id, "code"), " tells no input or output"], "note"))
+    if children or drawn.hidden:
+        blocks.append(Items(children, "tree", _hidden(drawn.hidden, 0)))
+    open_ = bool(found) or error or any(child.open for child in children) or not drawn.depth
+    name = cut(span.name or "(no name)", 200)
+    return Item("", name, blocks, badges, facts_of(span), open_, f"span {span.kind}")
+
+
+def _order(card: Card) -> str:
+    return "".join(p if isinstance(p, str) else p.text for p in card.head)
+
+
+def _nodes(roots: Sequence[Drawn]) -> list[Drawn]:
+    """These and all below them."""
+    nodes, stack = [], list(roots)
+    while stack:
+        nodes.append(stack.pop())
+        stack.extend(nodes[-1].children)
+    return nodes
+
+
+def _hidden(kinds: Counter[str], beyond: int) -> str:
+    """What stands here and is not drawn."""
+    if not kinds and not beyond:
+        return ""
+    text = f"… {plural(kinds.total() + beyond, 'more span')} not drawn"
+    return text + (f" ({kinds_of(kinds)})" if kinds else "")
+
+
+def _card(material: Material, finder: Finder, finding: Finding) -> Card:
+    parts = [finder.title]
+    parts += [] if finding.source in ("", finder.name) else [finding.source]
+    if finding.confidence is not None:
+        parts.append(f"confidence {finding.confidence:.2f}")
+    head: list[str | Piece] = [
+        Piece(material.category(finding.category) or "(no category)", "strong"),
+        " ",
+    ]
+    if finding.impact:
+        impact = finding.impact.lower()
+        head += [badge(impact, "drop") if impact == "high" else Piece(impact, "small"), " "]
+    head.append(Piece(", ".join(parts), "quiet"))
+    blocks = []
+    if finding.description:
+        blocks.append(Text(cut(finding.description, _MOST_WORDS)))
+    if finding.evidence:
+        blocks.append(Text(cut(finding.evidence, _MOST_WORDS), "quote"))
+    return Card(head, blocks, "finding gold" if finder.gold else "finding")
+
+
+def _about(outline: Outline | None) -> str:
+    if outline is None:
+        return "the trace itself is not stored"
+    parts = [plural(outline.total, "span"), kinds_of(outline.kinds)]
+    if outline.tokens is not None:
+        parts.append(plural(outline.tokens, "token"))
+    if outline.errors:
+        parts.append(plural(outline.errors, "span") + " with an error")
+    return " · ".join(p for p in parts if p)
+
+
+def _badges(material: Material, trace: str) -> list[Piece]:
+    badges = []
+    for finder in material.finders:
+        said = finder.findings.get(trace)
+        if said is None:
+            badges.append(badge(f"{finder.name}: not tried", "undecided"))
+        elif said.status is not None:
+            badges.append(badge(f"{finder.name}: failed", "repair"))
+        else:
+            n = len(said.findings)
+            badges.append(badge(f"{finder.name}: {n}", "drop" if n else "keep"))
+    return badges
+
+
+def _failed(material: Material, trace: str) -> list[Block]:
+    return [
+        Text(cut(f"{finder.name}: {said.status}: {said.message}", _MOST_WORDS), "warning")
+        for finder in material.finders
+        if (said := finder.findings.get(trace)) is not None and said.status is not None
+    ]
+
+
+def _grades(material: Material, trace: str) -> list[Words]:
+    rows: list[Words] = []
+    for finder in material.finders:
+        said = finder.findings.get(trace)
+        for name, grade in (said.grades if said else {}).items():
+            value = "no value" if grade.value is None else f"{grade.value:g}"
+            reason = f", {cut(grade.reason, _MOST_WORDS)}" if grade.reason else ""
+            text = Piece(f"{name.replace('_', ' ')} {value}", "strong")
+            rows.append([f"{finder.name}: ", text, reason])
+    return rows

@@ -261,7 +261,7 @@ DOORS = (
 # Texts that name no file, and files that are written.
 _NO_INPUT = {
     "base_url", "model", "embedder", "output", "record", "store", "source", "rater", "perturb",
-    "operators",
+    "operators", "page",
     "a", "b", "criterion", "fail_under", "junit", "run", "n", "constraints", "words", "times",
     "topic", "agent", "trace", "system", "own", "category", "scenario", "formats", "kind",
     "scenarios", "profiles", "judge", "judge_url", "judgements", "user", "simulator",

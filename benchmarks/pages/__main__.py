@@ -48,8 +48,8 @@ from benchmarks.pages.worlds import PAGES
 
 # What the page itself says of a text that seems to talk to the judge, as some payloads do.
 _SIGNS = re.compile(
-    r'<p class="signs">.*?</p>|<span class="badge repair">talks to the judge</span>'
-    r'|<p class="warning">(?:(?!</p>).)*text that seems to talk to the judge.*?</p>',
+    r' ?<span class="badge repair">talks to the judge</span>'
+    r'|<p class="warning">(?:(?!</p>).)*(?:seems|seem) to talk to the judge.*?</p>',
     re.S,
 )
 _STEP = 14  # turns apart, so that long payloads do not gather

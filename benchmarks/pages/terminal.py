@@ -120,26 +120,36 @@ def _captured() -> Iterator[tuple[io.StringIO, io.StringIO]]:
 
 def _tables(found: Terminal, turn: int, *, as_json: bool) -> None:
     """What `plan report`, `flow report` and `trace report` print of the material of their pages."""
-    from agenteval.cli import flow_show, plan_run
-    from agenteval.cli.plan_table import print_table
-    from agenteval.report.traces_tables import plain_tables
+    from agenteval.api.planning import PlanReport, trial_rows
+    from agenteval.api.workflow_report import trials_report
+    from agenteval.cli.command import show
+    from agenteval.cli.options import OutputOptions
+    from agenteval.evaluators.planning.tables import planning_tables
+    from agenteval.evaluators.traces.tables import finding_tables
+    from agenteval.report.report import Report
     from benchmarks.pages.worlds import traces_material
 
     attempts, causes = planning_material(Swap(turn, hostile=True))
     sessions, turns = flows_material(Swap(turn, hostile=True))
     with _captured() as (out, err):
-        plan_run.show(attempts, causes, as_json=as_json, brief=False)
+        report = PlanReport(
+            title="Planning tests",
+            tables=planning_tables(attempts, causes),
+            data={"trials": trial_rows(attempts)},
+        )
+        show(report, OutputOptions(as_json, all=True))
     _judge(found, "plan report", out.getvalue(), err.getvalue())
     with _captured() as (more, err):
-        flow_show.show(sessions, turns, as_json=as_json, brief=False)
+        show(trials_report(sessions, turns, ()), OutputOptions(as_json=as_json, all=True))
     _judge(found, "flow report", more.getvalue(), err.getvalue())
     if as_json:
         _read(found, "plan report", out.getvalue())
         _read(found, "flow report", more.getvalue())
         return
     with _captured() as (out, err):
-        for table in plain_tables(traces_material(Swap(turn, hostile=True))):
-            print_table(table)
+        material = traces_material(Swap(turn, hostile=True))
+        tables = finding_tables(material.finders, material.taxonomy, len(material.traces))
+        show(Report(title="", tables=(*tables, *material.scores)), OutputOptions(all=True))
     _judge(found, "trace report", out.getvalue(), err.getvalue())
 
 

@@ -86,7 +86,8 @@ def utility_store(path: Path, swap: Swap) -> None:
 def utility(swap: Swap, folder: Path) -> str:
     """The page of `agenteval report`."""
     from agenteval.evaluators.utility.verify.options import VerifyOptions
-    from agenteval.report import Wanted, from_store, render
+    from agenteval.report.stored import Wanted, from_store
+    from agenteval.report.utility import utility_page
     from agenteval.store import Store
 
     path = folder / f"utility-{id(swap)}.db"
@@ -94,7 +95,7 @@ def utility(swap: Swap, folder: Path) -> str:
     with Store(path) as store:
         ((key, source),) = store.sources()
         wanted = Wanted(criteria_file=swap("criteria file"))
-        return render(from_store(store, key, source, wanted, VerifyOptions()))
+        return utility_page(from_store(store, key, source, wanted, VerifyOptions()))
 
 
 def planning(swap: Swap, folder: Path) -> str:
@@ -159,17 +160,17 @@ def traces_material(swap: Swap) -> Any:
 
 def flows(swap: Swap, folder: Path) -> str:
     """The page of `agenteval flow report`."""
-    from agenteval.report.flows import flows_page
+    from agenteval.report.workflows import workflows_page
 
     sessions, turns = flows_material(swap)
-    return flows_page(
+    return workflows_page(
         sessions, turns, title=swap("title"), facts=[(swap("a fact"), swap("its text"))]
     )
 
 
 def flows_material(swap: Swap) -> tuple[list[Any], list[Any]]:
     """Sessions with every kind of mark, failures, and turns."""
-    from tests.report import test_flows as made
+    from tests.report import test_workflows as made
 
     session: Any = made.session
     lost: Any = made.lost

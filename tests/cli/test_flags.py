@@ -198,11 +198,11 @@ def test_sessions_turns_and_their_page(cli: Cli, desk: Path) -> None:
     assert line in done
     quiet = cli(*session, honest)
     assert "talk to the judge" not in quiet.out + quiet.err
-    (row,) = cli(*session, evil, "--json").json
+    (row,) = cli(*session, evil, "--json").json["trials"]
     assert row["signs"] == ["fake marker", "instruction to the judge"]
-    (row,) = cli(*session, honest, "--json").json
+    (row,) = cli(*session, honest, "--json").json["trials"]
     assert row["signs"] == []
-    rows = cli(*turn, evil, "--json", "--max-unscored", 1).json
+    rows = cli(*turn, evil, "--json", "--max-unscored", 1).json["trials"]
     assert [r["signs"] for r in rows] == [["fake marker"]] * 6  # its turn is the call
     told = cli("flow", "report", "-o", "page.html")
     split = f"(by system: {evil} · flowchart 7): desk/lend_book/hana (fake marker"
@@ -217,12 +217,12 @@ def test_sessions_turns_and_their_page(cli: Cli, desk: Path) -> None:
         'This text seems to talk to the judge: <span class="badge drop">fake marker</span> '
         '<span class="badge drop">instruction to the judge</span>'
     ) in page
-    assert [r["signs"] for r in cli("flow", "report", "--json").json].count([]) == 1
+    assert [r["signs"] for r in cli("flow", "report", "--json").json["trials"]].count([]) == 1
 
 
 def test_a_trial_that_failed_has_nothing_to_judge(cli: Cli, desk: Path) -> None:
     rows = cli("flow", "session", "desk", "--user", "scripted", "--limit", 1, "--json",
-               "--agent", "python:flag_agents:breaks").json  # fmt: skip
+               "--agent", "python:flag_agents:breaks").json["trials"]  # fmt: skip
     assert [(r["status"], r["signs"]) for r in rows] == [("error:infrastructure", None)]
 
 

@@ -7,12 +7,13 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from agenteval.cli import flow_check
+from agenteval.cli import flow_roles
 from agenteval.cli.console import out
 from agenteval.errors import InputError
 from tests.evaluators.workflows.chart.boats import CHART, TOOLS, replaced
@@ -21,11 +22,21 @@ DESK = Path(__file__).parents[1] / "evaluators/workflows/library_desk"
 Check = Callable[..., Result]
 
 
+def table(done: Result, key: str) -> list[dict[str, Any]]:
+    """The rows of a table in the JSON of the command."""
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["tables"][key]["rows"]
+    return rows
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
 @pytest.fixture
 def check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Check:
     """The command in a small application, in an empty folder."""
     app = typer.Typer()
-    app.command()(flow_check.check)
+    app.command()(flow_roles.check)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AGENTEVAL_TASKS", str(tmp_path))
 
@@ -68,22 +79,23 @@ def test_planted_defects_are_named(check: Check, desk: Path) -> None:
     )
     done = check("library_desk")
     assert done.exit_code == 1
-    assert "error library_desk/lend_book line 2 (no_tool): LB001 names no known tool" in done.stdout
-    assert "is find_book meant?" in done.stdout
-    assert "no method return_book" in done.stdout
+    shown = flat(done.stdout)
+    assert "library_desk/lend_book error 2 no_tool LB001 LB001 names no known tool" in shown
+    assert "is find_book meant?" in shown
+    assert "no method return_book" in shown
     only = check("library_desk", "--scenario", "lend_book", "--json")
-    found = json.loads(only.stdout)["checked"]
-    assert [row["scenario"] for row in found] == ["lend_book", "backend"]
-    assert found[0]["errors"] > 0
-    assert found[0]["defects"][0]["node"] == "LB001"
-    assert found[1]["errors"] == 0  # return_book was not asked for
+    checked = table(only, "checked")
+    assert [row["scenario"] for row in checked] == ["lend_book", "backend"]
+    assert checked[0]["errors"] > 0
+    assert table(only, "defects")[0]["place"] == "LB001"
+    assert checked[1]["errors"] == 0  # return_book was not asked for
 
 
 def test_a_warning_alone_is_no_error(check: Check, desk: Path) -> None:
     change(desk / "lend_book/workflow.mmd", "[Say goodbye]", "[Say goodbye, and lend_book no more]")
     done = check("library_desk")
     assert done.exit_code == 0
-    assert "warning library_desk/lend_book line 9 (tool_in_reply)" in done.stdout
+    assert "library_desk/lend_book warning 9 tool_in_reply" in flat(done.stdout)
 
 
 def test_annotations_that_stand_in_no_chart(check: Check, desk: Path) -> None:
@@ -94,8 +106,7 @@ def test_annotations_that_stand_in_no_chart(check: Check, desk: Path) -> None:
     )
     done = check("library_desk", "--json")
     assert done.exit_code == 1
-    told = [d["message"] for one in json.loads(done.stdout)["checked"] for d in one["defects"]]
-    assert told == [
+    assert [row["message"] for row in table(done, "defects")] == [
         "session hana_dune, turn 4: an edge into LB002 labelled 'The book is out' is in no chart; "
         "is 'The book is in' meant?",
         "session hana_dune, turn 7: the node 'LB044' is in no chart; is 'LB004' meant?",
@@ -109,17 +120,18 @@ def test_users_recorded_calls_and_the_state_are_checked(check: Check, desk: Path
     change(desk / "lend_book/profiles.yaml", "reader_id: R-20}\n", "}\n")
     change(desk / "lend_book/sessions/hana.yaml", "reader_id: R-20}", "reader_id: 20}")
     change(desk / "backend.py", "self.state: dict[str, Any] = {", "self.books = {")
-    done = check("library_desk")
+    done = check("library_desk", "--json")
     assert done.exit_code == 1
-    lines = [" ".join(line.split()) for line in done.stdout.splitlines() if "(" in line]
-    assert lines == [
-        'warning library_desk/lend_book (profile): profile hana: gold call lend_book(title="Dune", '
+    named = [" ".join(str(row[key]) for key in ("severity", "where", "kind", "message"))
+             for row in table(done, "defects")]  # fmt: skip
+    assert named == [
+        'warning library_desk/lend_book profile profile hana: gold call lend_book(title="Dune", '
         'reader_id="R-20"): the user cannot tell reader_id "R-20", and no call before returns it',
-        "error library_desk/lend_book (profile): session hana_dune, turn 6: arguments of "
+        "error library_desk/lend_book profile session hana_dune, turn 6: arguments of "
         "lend_book: reader_id: 20 is not of type 'string'",
-        'error library_desk/cross (profile): profile jan: gold call lend_book(title="Dune"): '
+        'error library_desk/cross profile profile jan: gold call lend_book(title="Dune"): '
         "'reader_id' is a required property",
-        "error library_desk/backend (backend): the class Backend has no state: set self.state, "
+        "error library_desk/backend backend the class Backend has no state: set self.state, "
         "a dict, in __init__",
     ]
 
@@ -128,9 +140,10 @@ def test_users_are_checked_beside_a_chart_that_cannot_be_read(check: Check, desk
     change(desk / "return_book/workflow.mmd", "flowchart TD", "graph of nothing")
     profiles = "- {id: lea, scenarios: [return_book], persona: x, opening: x, goals: [{text: x}]}\n"
     (desk / "return_book/profiles.yaml").write_text(profiles)
-    done = check("library_desk", "--scenario", "return_book")
+    done = check("library_desk", "--scenario", "return_book", "--json")
     assert done.exit_code == 2
-    assert "(profile): profile lea: no goal of this user needs a call" in done.stdout
+    messages = [row["message"] for row in table(done, "defects")]
+    assert any("profile lea: no goal of this user needs a call" in one for one in messages)
 
 
 def test_an_unknown_role_is_told_as_every_error_is(check: Check, desk: Path) -> None:
@@ -142,10 +155,11 @@ def test_an_unknown_role_is_told_as_every_error_is(check: Check, desk: Path) -> 
 
 def test_a_chart_outside_the_subset(check: Check, desk: Path) -> None:
     change(desk / "lend_book/workflow.mmd", "LB006[Say goodbye]", "LB006{Say goodbye}")
-    done = check("library_desk")
+    done = check("library_desk", "--json")
     assert done.exit_code == 2
-    assert "library_desk/lend_book/workflow.mmd, line 9, column 29: the shape {..}" in done.stdout
-    assert "return_book" in done.stdout  # the others are checked all the same
+    where = "library_desk/lend_book/workflow.mmd, line 9, column 29: the shape {..}"
+    assert where in table(done, "defects")[0]["message"]
+    assert len(table(done, "checked")) == 3  # the others are checked all the same
 
 
 def test_input_that_cannot_be_read(check: Check, desk: Path) -> None:
@@ -153,7 +167,7 @@ def test_input_that_cannot_be_read(check: Check, desk: Path) -> None:
     assert done.exit_code == 2
     told = json.loads(done.stdout)
     assert "did you mean library_desk" in told["unreadable"][0]
-    assert len(told["checked"]) == 4
+    assert len(table(done, "checked")) == 4
     assert check("library_desk", "--scenario", "lend").exit_code == 2
 
 
@@ -167,9 +181,8 @@ def test_all_roles_are_checked_when_none_is_named(
 ) -> None:
     folders = "agenteval.evaluators.workflows.folder.data_folders"
     monkeypatch.setattr(folders, lambda _: [desk.parents[1]])
-    found = json.loads(check("--json").stdout)["checked"]
     names = ["lend_book", "return_book", "cross", "backend"]
-    assert [row["scenario"] for row in found] == names
+    assert [row["scenario"] for row in table(check("--json"), "checked")] == names
 
 
 def test_a_single_chart(check: Check, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from agenteval.cli import flow_convert
+from agenteval.cli import flow_roles
 from agenteval.cli.console import err
 from agenteval.errors import InputError
 from agenteval.testing import serve
@@ -26,7 +26,7 @@ Convert = Callable[..., Result]
 def convert(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Convert:
     """The command in a small application, in an empty folder with nothing configured."""
     app = typer.Typer()
-    app.command()(flow_convert.convert)
+    app.command()(flow_roles.convert)
     monkeypatch.chdir(tmp_path)
     for name in ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
@@ -83,7 +83,7 @@ def test_wrong_use(convert: Convert, arguments: list[str], told: str) -> None:
 
 def test_it_needs_a_chat_model(convert: Convert) -> None:
     app = typer.Typer()
-    app.command()(flow_convert.convert)
+    app.command()(flow_roles.convert)
     done = CliRunner().invoke(app, [str(DESK), "return_book", "--to", "code"])
     assert isinstance(done.exception, InputError)
     assert "needs a chat model" in str(done.exception)

@@ -42,12 +42,12 @@ def test_the_role_is_sound_and_can_be_served(cli: Cli, tmp_path: Path) -> None:
     role = write_role(tmp_path / "returns_desk")
     checked = cli("flow", "check", str(role), "--json")
     assert checked.code == 0, checked.err
-    assert [d for row in checked.json["checked"] for d in row["defects"]] == []
+    assert checked.json["tables"]["defects"]["rows"] == []
     store = str(tmp_path / "a.db")
     served = cli("flow", "session", str(role), "--agent", "scripted:perfect", "--user", "scripted",
                  "--store", store, "--json", "-q")  # fmt: skip
     assert served.code == 0, served.err
-    (row,) = json.loads(served.out)
+    (row,) = served.json["trials"]
     assert (row["verdict"]["success"], row["verdict"]["conforms"]) == (True, True)
     assert [c["tool"] for c in row["log"]["calls"]] == ["find_order", "return_order"]
 

@@ -39,12 +39,12 @@ def test_synth_is_the_same_on_both_roads_and_shows_a_few(cli: Cli, suite: Path) 
 def test_the_perfect_planner_passes_and_is_not_run_twice(cli: Cli, suite: Path) -> None:
     first = run(cli, "scripted:perfect", "--gate", "1")
     assert first.code == 0, first.err
-    assert "gate success at least 1: 1.000" in first.out
+    assert "gate success at least 1: met: 1.000 of 30 trials" in first.out
     assert "30 trials to run" in first.err
     second = run(cli, "scripted:perfect", "--json")
     assert "0 trials to run, 30 done before" in second.err
-    assert {row["outcome"] for row in second.json} == {"pass"}
-    assert len(second.json) == 30
+    assert {row["outcome"] for row in second.json["trials"]} == {"pass"}
+    assert len(second.json["trials"]) == 30
 
 
 def test_a_gate_that_is_not_met(cli: Cli, suite: Path) -> None:
@@ -54,38 +54,39 @@ def test_a_gate_that_is_not_met(cli: Cli, suite: Path) -> None:
 def test_an_agent_that_crashes_has_no_verdict(cli: Cli, suite: Path) -> None:
     done = run(cli, "scripted:crash", "-j", 1)
     assert done.code == 3
-    assert "8 trials in a row failed" in done.err
-    assert "22 trials not run" in done.err
+    assert "8 trials in a row failed" in done.out
+    assert "22 trials not run" in done.out
 
 
 def test_agents_that_never_stop_and_that_are_slow_time_out(cli: Cli, suite: Path) -> None:
     endless = run(cli, "scripted:stubborn", "--turns", 4, "--limit", 3, "--json")
-    assert {row["outcome"] for row in endless.json} == {"timeout"}
+    assert {row["outcome"] for row in endless.json["trials"]} == {"timeout"}
     slow = run(cli, "scripted:slow", "--timeout", 0.2, "--limit", 3, "--json", "-j", 3)
-    assert {row["outcome"] for row in slow.json} == {"timeout"}
+    assert {row["outcome"] for row in slow.json["trials"]} == {"timeout"}
 
 
 def test_other_limits_are_another_system(cli: Cli, suite: Path) -> None:
     short = run(cli, "scripted:perfect", "--turns", 2, "--limit", 4, "--json")
-    assert {row["outcome"] for row in short.json} == {"timeout"}
+    assert {row["outcome"] for row in short.json["trials"]} == {"timeout"}
     usual = run(cli, "scripted:perfect", "--limit", 4, "--json")
-    assert {row["outcome"] for row in usual.json} == {"pass"}
+    assert {row["outcome"] for row in usual.json["trials"]} == {"pass"}
     short = run(cli, "scripted:perfect", "--turns", 2, "--limit", 4, "--json")
     assert "0 trials to run, 4 done before" in short.err
-    assert {row["outcome"] for row in short.json} == {"timeout"}
+    assert {row["outcome"] for row in short.json["trials"]} == {"timeout"}
 
 
 def test_standard_output_is_json_alone(cli: Cli, suite: Path) -> None:
     gated = run(cli, "scripted:reversed", "--gate", "0.5", "--json")
     assert gated.code == 1
-    assert {row["outcome"] for row in gated.json} == {"order_error"}
+    assert {row["outcome"] for row in gated.json["trials"]} == {"order_error"}
     assert "gate success" in gated.err
+    assert [gate["outcome"] for gate in gated.json["gates"]] == ["met", "missed"]
     dissected = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:reversed",
                     "--limit", 1, "--json")  # fmt: skip
-    assert [d["label"] for d in dissected.json] == ["Constraint"]
+    assert [d["label"] for d in dissected.json["dissections"]] == ["Constraint"]
     run(cli, "scripted:perfect", "-q")
     none = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:perfect", "--json")
-    assert (none.code, none.json) == (0, [])
+    assert (none.code, none.json["dissections"]) == (0, [])
 
 
 def test_cases_that_are_the_same_are_run_once_and_said_so(
@@ -95,9 +96,9 @@ def test_cases_that_are_the_same_are_run_once_and_said_so(
     again = json.loads(lines[1]) | {"id": "again"}
     (tmp_path / "suite.jsonl").write_text("\n".join([*lines, json.dumps(again)]) + "\n")
     done = run(cli, "scripted:perfect", "--json")
-    assert [row["case"] for row in done.json].count("again") == 0
-    assert len(done.json) == 3
-    assert "1 of 4 cases are another one again" in done.err
+    assert [row["case"] for row in done.json["trials"]].count("again") == 0
+    assert len(done.json["trials"]) == 3
+    assert "1 of 4 cases are another one again" in done.json["notes"][0]
 
 
 def test_a_case_without_a_text_does_not_hold_up_the_dissection_of_others(
@@ -116,7 +117,7 @@ def test_a_case_without_a_text_does_not_hold_up_the_dissection_of_others(
     done = cli("plan", "dissect", "suite.jsonl", "--agent", agent, "--json")
     assert done.code == 0, done.err
     assert "mine: it cannot be dissected: it has no text in the language" in done.err
-    assert len(done.json) == 2
+    assert len(done.json["dissections"]) == 2
 
 
 def test_names_are_folded_and_not_cut(cli: Cli, suite: Path) -> None:
@@ -124,7 +125,7 @@ def test_names_are_folded_and_not_cut(cli: Cli, suite: Path) -> None:
         run(cli, f"scripted:wrong-word={name}", "-q")
     table = cli("plan", "report").out
     for end in ("in advance of", "earlier than"):  # where the names differ
-        assert re.search(rf"(?m)^ scripted:wrong-word=P_prec/{end}  ", table)
+        assert end in " ".join(table.split())
     assert not re.search(r"scripted\S*…", table)
 
 
@@ -167,7 +168,7 @@ def test_dissect_finds_a_planted_pattern(cli: Cli, suite: Path) -> None:
     assert "Constraint" in done.out
     again = cli(*arguments, "--json")
     assert "0 failed cases to dissect" in again.err
-    labels = [d["label"] for d in again.json]
+    labels = [d["label"] for d in again.json["dissections"]]
     assert len(labels) > 5
     assert set(labels) == {"Constraint"}
 
@@ -176,7 +177,7 @@ def test_capability_stops_where_the_agent_does(cli: Cli) -> None:
     done = cli("plan", "capability", "--agent", "scripted:random", "--n", "2-6", "--cases", 40,
                "-j", 8, "--json")  # fmt: skip
     assert done.code == 0, done.err
-    sizes = sorted({row["actions"] for row in done.json})
+    sizes = sorted({row["actions"] for row in done.json["trials"]})
     assert sizes[0] == 2
     assert sizes[-1] < 6
     assert f"{sizes[-1]} actions: 0.1" in done.err or f"{sizes[-1]} actions: 0.0" in done.err
@@ -193,15 +194,15 @@ def test_extended_suites(cli: Cli, tmp_path: Path) -> None:
     assert cli("plan", "synth", "--extended", "--n", "2-3", "--count", 8, "--seed", 3,
                "-o", "suite.jsonl").code == 0  # fmt: skip
     perfect = run(cli, "scripted:perfect", "--json")
-    assert {row["outcome"] for row in perfect.json} == {"pass"}
+    assert {row["outcome"] for row in perfect.json["trials"]} == {"pass"}
     order = run(cli, "scripted:reversed", "--json")
-    assert "pass" not in {row["outcome"] for row in order.json}
+    assert "pass" not in {row["outcome"] for row in order.json["trials"]}
 
 
 def test_the_report_of_the_store(cli: Cli, suite: Path, tmp_path: Path) -> None:
     run(cli, "scripted:perfect", "-q")
     run(cli, "scripted:text-order", "-q")
-    done = cli("plan", "report", "-o", "out/page.html")
+    done = cli("plan", "report", "-o", "out/page.html", "--all")
     assert done.code == 0, done.err
     assert "Two systems on the same cases" in done.out
     page = (tmp_path / "out" / "page.html").read_text(encoding="utf-8")
@@ -222,8 +223,8 @@ def test_a_command_of_ones_own(cli: Cli, suite: Path, tmp_path: Path) -> None:
     )
     done = run(cli, f"command:{sys.executable} agent.py", "--limit", 6, "--json")
     assert done.code == 0, done.err
-    assert {row["outcome"] for row in done.json} <= {"pass", "order_error"}
-    assert all(len(row["verdict"]["sequence"]) == row["actions"] for row in done.json)
+    assert {row["outcome"] for row in done.json["trials"]} <= {"pass", "order_error"}
+    assert all(len(row["verdict"]["sequence"]) == row["actions"] for row in done.json["trials"])
 
 
 CONTRADICTION = {

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from agenteval.api.suites import SuiteReport, plan_suite
 from agenteval.cli.console import Verbosity
-from agenteval.cli.plan_invent import invent_lexicon
 from agenteval.errors import InputError, ModelError
 from agenteval.models.embeddings import DEFAULT_MODEL
 from agenteval.testing import serve
@@ -31,6 +30,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def invented(
+    count: int, url: str | None, *, model: str | None = "parrot", file: Path | None = FILE
+) -> SuiteReport:
+    return plan_suite(1, invent=count, lexicon=file, model=model, base_url=url)
+
+
 def test_cases_of_an_invented_profession(cli: Cli, folder: Path) -> None:
     options = ["--lexicon", FILE, "--count", 5, "-o", "suite.jsonl"]
     with serve(answer=replies(GOOD)) as server:
@@ -40,7 +45,7 @@ def test_cases_of_an_invented_profession(cli: Cli, folder: Path) -> None:
         assert server.count == 1
     assert "parrot: 1 requests, at most 2 with repairs" in done.err
     assert "kept professions, with activities: Lighthouse Keeper (20)" in done.out
-    assert "nobody has reviewed order and overlap" in done.err
+    assert "nobody has reviewed order and overlap" in done.out
     assert json.loads(FILE.read_text())["topics"][0]["role"] == "Lighthouse Keeper"
     first = (folder / "suite.jsonl").read_bytes()
     assert {json.loads(line)["topic"] for line in first.splitlines()} == {"Lighthouse Keeper"}
@@ -49,73 +54,91 @@ def test_cases_of_an_invented_profession(cli: Cli, folder: Path) -> None:
     assert (folder / "suite.jsonl").read_bytes() == first
 
 
-def test_what_is_refused_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_refused_is_told() -> None:
     jobs = professions(("Lighthouse Keeper", [*KEEPER[:18], "Lamp", "tea"]), ("Nurse", KEEPER))
     with serve(answer=replies(jobs)) as server:
-        invent_lexicon(2, FILE, "parrot", server.base_url)
-    told = capsys.readouterr()
-    assert "Lighthouse Keeper (18)" in told.out
-    assert "refused: 3" in told.err
-    assert "Lighthouse Keeper: activity 'tea': has 1 words, 2 to 5 are wanted" in told.err
-    assert "profession 'Nurse': is there already, as 'Nurse'" in told.err
-    assert "1 of the 2 professions asked for were kept" in told.err
+        told = "\n".join(invented(2, server.base_url).notes)
+    assert "Lighthouse Keeper (18)" in told
+    assert "refused: 3" in told
+    assert "Lighthouse Keeper: activity 'tea': has 1 words, 2 to 5 are wanted" in told
+    assert "profession 'Nurse': is there already, as 'Nurse'" in told
+    assert "1 of the 2 professions asked for were kept" in told
     assert len(json.loads(FILE.read_text())["refused"]) == 3
 
 
 def test_a_second_run_takes_the_replies_from_the_store() -> None:
     with serve(answer=replies(GOOD)) as server:
-        invent_lexicon(1, FILE, "parrot", server.base_url)
+        invented(1, server.base_url)
         first = FILE.read_bytes()
         FILE.unlink()
-        invent_lexicon(1, FILE, "parrot", server.base_url)
+        invented(1, server.base_url)
         assert server.count == 1
     assert FILE.read_bytes() == first
 
 
-def test_nothing_kept_is_an_error_and_leaves_no_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_replies_are_recorded_and_calls_capped(cli: Cli) -> None:
+    asked = ("plan", "synth", "--invent", 1, "--lexicon", FILE, "--count", 5, "-o", "suite.jsonl")
+    with serve(answer=replies("?", GOOD)) as server:
+        on = ("--model", "parrot", "--base-url", server.base_url)
+        capped = cli(*asked, *on, "--max-calls", 1, "--store", "capped.db")
+        assert capped.code == 3
+        assert "1 calls" in capped.err or "max" in capped.err
+        assert not FILE.exists()
+    with serve(answer=replies(GOOD)) as server:
+        done = cli(*asked, "--model", "parrot", "--base-url", server.base_url,
+                   "--record", "rec.jsonl")  # fmt: skip
+        assert done.code == 0, done.err
+    first = FILE.read_bytes()
+    FILE.unlink()
+    again = cli(*asked, "--model", "replay:rec.jsonl", "--store", "other.db")
+    assert again.code == 0, again.err
+    assert json.loads(FILE.read_bytes())["topics"] == json.loads(first)["topics"]
+
+
+def test_nothing_kept_is_an_error_and_leaves_no_file() -> None:
+    heard: list[str] = []
     with serve(answer=replies(professions(("Nurse", KEEPER)))) as server:
         url = server.base_url
         with pytest.raises(ModelError, match="nothing was written"):
-            invent_lexicon(1, FILE, "parrot", url)
+            plan_suite(1, invent=1, lexicon=FILE, model="parrot", base_url=url, notify=heard.append)
     assert not FILE.exists()
-    assert "profession 'Nurse': is there already" in capsys.readouterr().err
+    assert any("profession 'Nurse': is there already" in line for line in heard)
 
 
-def test_a_failed_request_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_request_is_told() -> None:
     with serve(answer=replies("?", "??", GOOD)) as server:
-        invent_lexicon(5, FILE, "parrot", server.base_url)
-    told = capsys.readouterr().err
+        told = "\n".join(invented(5, server.base_url).notes)
     assert "professions, request 1: unscored:parse: no object or list" in told
     assert "1 of the 5 professions asked for were kept" in told
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("file", "model", "message"),
     [
-        ((1, None, "openai:x", None), "--lexicon: --invent needs a file to write to"),
-        ((1, FILE, "openai:x", None), "openai needs a key"),
-        ((1, FILE, None, None), "--model: inventing needs a chat model: PROVIDER:MODEL, or --base"),
-        ((1, FILE, "embedded", None), "--model: inventing needs a chat model"),
-        ((1, Path("there.json"), "ollama:x", None), "--lexicon: there.json exists; leave out"),
+        (None, "openai:x", "--lexicon: --invent needs a file to write to"),
+        (FILE, "openai:x", "openai needs a key"),
+        (FILE, None, "--model: inventing needs a chat model: PROVIDER:MODEL, or --base"),
+        (FILE, "embedded", "--model: inventing needs a chat model"),
+        (Path("there.json"), "ollama:x", "--lexicon: there.json exists; leave out"),
     ],
 )
-def test_wrong_use_asks_nothing(folder: Path, given: tuple[Any, ...], message: str) -> None:
+def test_wrong_use_asks_nothing(
+    folder: Path, file: Path | None, model: str | None, message: str
+) -> None:
     (folder / "there.json").write_text("{}")
     with pytest.raises(InputError, match=message):
-        invent_lexicon(*given)
+        invented(1, None, model=model, file=file)
     assert not FILE.exists()
     assert not (folder / "agenteval.db").exists()
 
 
-def test_a_missing_embedder_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_embedder_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # as if not installed
     with serve(answer=replies(GOOD)) as server:
-        invent_lexicon(1, FILE, "parrot", server.base_url)
-    assert "closeness in meaning is not checked" in capsys.readouterr().err
+        report = invented(1, server.base_url)
+    assert "closeness in meaning is not checked" in "\n".join(report.notes)
     assert DEFAULT_MODEL not in json.loads(FILE.read_text())["meaning"]
 
 

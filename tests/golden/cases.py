@@ -236,7 +236,7 @@ CASES = (
         Step("plan capability --agent scripted:perfect --n 2-3 --cases 3 --store p.db --json -q",
              extract.outcomes),
         Step("plan report {data}/suite.jsonl --store s.db --json", extract.trials),
-        Step("plan report --store s.db -o page.html", extract.plan_tables),
+        Step("plan report --store s.db -o page.html --json", extract.plan_tables),
     )),
     Case("plan_agents", (
         *(Step(f"plan test {{data}}/suite.jsonl --agent {agent} --model m --base-url {{url}} "

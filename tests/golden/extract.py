@@ -397,7 +397,7 @@ def copies(done: Done) -> Figures:
 def trials(done: Done) -> Figures:
     """Outcome of every trial, with what was called, lost, violated."""
     rows = {}
-    for row in done.json:
+    for row in done.json["trials"]:
         verdict = row.get("verdict") or {}
         system = row["system"].replace(sys.executable, "python")
         rows[f"{system}/{row['case']}/{row['trial']}"] = {
@@ -412,36 +412,46 @@ def trials(done: Done) -> Figures:
 
 def outcomes(done: Done) -> Figures:
     """Outcomes alone, counted: what the cases are is drawn."""
-    return {"outcomes": Counter(f"{row['actions']}: {row['outcome']}" for row in done.json)}
+    return {
+        "outcomes": Counter(f"{row['actions']}: {row['outcome']}" for row in done.json["trials"])
+    }
 
 
 def dissections(done: Done) -> Figures:
     rows = {}
-    for row in done.json:
+    for row in done.json["dissections"]:
         stages = {s["name"]: [t["outcome"] for t in s["tries"]] for s in row["stages"]}
         rows[row["case"]] = {"stages": stages, **pick(row, "label", "labels", "unknown", "runs")}
     return rows
 
 
 def plan_tables(done: Done) -> Figures:
-    """The rates of the report, which its JSON lacks: made from the store as the report does."""
-    from agenteval.evaluators.planning import tallies
-    from agenteval.evaluators.planning.checker import CheckRules
-    from agenteval.evaluators.planning.trials import load_attempts
-    from agenteval.store import Store
-
-    with Store(done.option("--store"), create=False) as store:
-        attempts = load_attempts(store, CheckRules())
+    """The rates of the report, and what was written."""
+    tables = {key: table["rows"] for key, table in done.json["tables"].items()}
     rates = {
-        f"{one.system}/{one.group}": pick(asdict(one), "rate", "passes", "failures", "guess")
-        for feature in (None, tallies.actions)
-        for one in tallies.tallies(attempts, feature)
+        f"{row['system']}/{row.get('group', 'all')}": {
+            "rate": _counted_interval(row["success"], row["cases"]),
+            "passes": row["right"],
+            **pick(row, "failures", "guess"),
+        }
+        for row in (*tables["systems"], *tables["by-actions"])
     }
-    errors = {one.system: plain(one.parts) for one in tallies.errors(attempts)}
-    powers = {f"{one.system}/{one.k}": [plain(one.hat.rate), plain(one.at.rate)]
-              for one in tallies.pass_rows(attempts)}  # fmt: skip
-    return {"trials": len(attempts), "rates": rates, "errors": errors, "powers": powers,
+    errors: dict[str, Any] = {}
+    for row in tables["errors"]:
+        label = row["error"].replace(" ", "_")
+        part = {"label": label, "count": row["count"]}
+        part["share"] = _counted_interval(row["share"], row["cases"])
+        errors.setdefault(row["system"], []).append(part)
+    powers = {f"{row['system']}/{row['k']}": [_counted_interval(row["all_right"], None),
+                                              _counted_interval(row["one_right"], None)]
+              for row in tables["repeated"]}  # fmt: skip
+    return {"trials": len(done.json["trials"]), "rates": rates, "errors": errors, "powers": powers,
             "written": done.written}  # fmt: skip
+
+
+def _counted_interval(cell: Mapping[str, Any], units: int | None) -> dict[str, Any]:
+    """A cell of a table in the form of `_interval`."""
+    return {"mean": cell["value"], **pick(cell, "low", "high", "n"), "units": units}
 
 
 # -- traces ----------------------------------------------------------------------------------------
@@ -465,7 +475,7 @@ def found(done: Done) -> Figures:
     rows = {
         row["trace"]: {"marks": _marks(row["findings"]), "rejected": len(row["rejected"]),
                        **pick(row, "status", "grades")}
-        for row in done.json
+        for row in done.json["findings"]
     }  # fmt: skip
     return {"traces": rows, "written": files(done)["written"]}
 
@@ -489,14 +499,14 @@ def trace_scores(done: Done) -> Figures:
 def trace_stats(done: Done) -> Figures:
     names = ("spans", "kinds", "depth", "roots", "errors", "exceptions", "reported", "kept",
              "dropped")  # fmt: skip
-    return by(done.json, "trace", *names)
+    return by(done.json["traces"], "trace", *names)
 
 
 def trace_report(done: Done) -> Figures:
     return {
         one["finder"]: {row["trace"]: {"marks": len(row["findings"]), "status": row["status"]}
                         for row in one["findings"]}
-        for one in done.json
+        for one in done.json["findings"]
     }  # fmt: skip
 
 
@@ -534,14 +544,15 @@ def plants(done: Done) -> Figures:
 
 def charts(done: Done) -> Figures:
     told = done.json
-    return {"checked": by(told["checked"], "role scenario", "nodes", "edges", "errors", "warnings"),
+    rows = told["tables"]["checked"]["rows"]
+    return {"checked": by(rows, "role scenario", "nodes", "edges", "errors", "warnings"),
             "unreadable": len(told["unreadable"])}  # fmt: skip
 
 
 def workflow_trials(done: Done) -> Figures:
     """The verdict on every session and turn."""
     rows = {}
-    for row in done.json:
+    for row in done.json["trials"]:
         key = f"{row['system']}/{row['case']}/{row['trial']}"
         rows[key] = {"status": row["status"], "verdict": _workflow_verdict(row["verdict"])}
     return rows
@@ -574,12 +585,13 @@ def workflow_tables(done: Done) -> Figures:
         sessions, turns = list(load_sessions(store)), list(load_turns(store))
     names = ("tasks", "success", "progress", "tool", "sequence", "conforms", "fitness", "turns",
              "calls", "undecided", "failures", "simulators", "unjudged")  # fmt: skip
-    whole = {one.system: pick(asdict(one), *names) for one in tallies.session_tallies(sessions)}
+    known = tallies.Tallies(sessions, turns)
+    whole = {one.system: pick(asdict(one), *names) for one in known.sessions_by()}
     causes = {one.system: pick(asdict(one), "failed", "counts") for one in tallies.causes(sessions)}
     single = {
         f"{system}/{group}": pick(asdict(table), "turns", "sessions", "tool", "parameters",
                                   "unreadable", "failures")
-        for system, group, table in tallies.turn_tallies(turns)
+        for system, group, table in known.turns_by()
     }  # fmt: skip
     formats = [
         pick(asdict(one), "agent", "first", "second", "tasks", "left_out", "difference")

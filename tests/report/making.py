@@ -12,7 +12,9 @@ from agenteval.evaluators.utility.plan import joined, make_plan
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.experiment import Experiment
 from agenteval.records import Criterion, Run, Score, View
-from agenteval.report import Material, Wanted, from_store
+from agenteval.report.material import Material
+from agenteval.report.stored import Wanted, from_store
+from agenteval.report.utility import utility_page
 from agenteval.store import Store
 from tests.store.making import LEVELS, ScriptedJudge, failures, scores
 
@@ -104,11 +106,9 @@ def material_of(store: Store, judge: ScriptedJudge) -> Material:
 
 def made(path: Path, shape: Shape | None = None, names: Sequence[str] = ()) -> str:
     """The page of a new store."""
-    from agenteval.report import render
-
     with Store(path) as store:
         judge, _ = fill(store, shape or Shape(), names)
-        return render(material_of(store, judge))
+        return utility_page(material_of(store, judge))
 
 
 def saying(words: Sequence[str]) -> Callable[[Unit], Outcome]:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.readers.scores import read_scores
-from agenteval.report import from_ratings, render
+from agenteval.report.elsewhere import from_ratings
+from agenteval.report.utility import utility_page
 from agenteval.store import Store
-from tests.report.conftest import Open, Page
+from tests.report.conftest import Page
 from tests.report.making import Shape, fill, material_of
 
 EVIL = Shape(
@@ -21,26 +22,13 @@ EVIL = Shape(
 )  # fmt: skip
 
 
-def test_blocks_name_the_signs(page_of: Page) -> None:
-    page = page_of(EVIL)
-    scripts = re.findall(r'<script[^>]* id="(run-\d)"[^>]*>(.*?)</script>', page, re.S)
-    assert {name: json.loads(text)["signs"] for name, text in scripts} == {
-        "run-0": [], "run-2": [],
-        "run-1": ["instruction to the judge"], "run-3": ["instruction to the judge"],
-    }  # fmt: skip
-
-
-def test_they_stand_above_the_texts(open_page: Open, page_of: Page) -> None:
-    watched = open_page(page_of(EVIL))
-    page = watched.page
-    page.get_by_role("button", name="run-1", exact=True).click()
-    assert page.locator("#detail .signs").inner_text() == (
-        "This text seems to talk to the judge: instruction to the judge"
-    )
-    page.keyboard.press("Escape")
-    page.get_by_role("button", name="run-0", exact=True).click()
-    assert page.locator("#detail .signs").count() == 0
-    assert watched.quiet, (watched.console, watched.requests)
+def test_they_stand_above_the_texts_of_their_run(page_of: Page) -> None:
+    parts = re.split(r'<div class="inside" id="run-[0-9]+">', page_of(EVIL))[1:]
+    assert ["This text seems to talk to the judge" in part for part in parts] == [
+        False, True, False, True
+    ]  # fmt: skip
+    assert "instruction to the judge" in parts[1]
+    assert "<b>rules" not in parts[1]
 
 
 def test_the_head_counts_them(page_of: Page) -> None:
@@ -55,11 +43,11 @@ def test_it_counts_runs_that_are_not_on_the_page_but_no_copies(tmp_path: Path) -
     def drawn() -> str:
         with Store(tmp_path / "a.db") as store:
             judge, _ = fill(store, replace(EVIL, copies=True))
-            return render(material_of(store, judge), most_runs=1)
+            return utility_page(material_of(store, judge), most_runs=1)
 
     with ThreadPoolExecutor(1) as pool:  # playwright keeps a loop running in this thread
         page = pool.submit(drawn).result()
-    assert page.count('<script type="application/json" id="run-') == 1
+    assert len(re.findall(r'<div class="inside" id="run-', page)) == 1
     assert "<dt>address the judge</dt><dd>2 of 4</dd>" in page
 
 
@@ -67,5 +55,5 @@ def test_where_no_text_is_known_nothing_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "ratings.jsonl"
     rows = [{"run": f"r{i}", "criterion": "q", "repeat": 0, "value": 0.5} for i in range(3)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    page = render(from_ratings(path, read_scores(path, ()), (), path.name, VerifyOptions()))
+    page = utility_page(from_ratings(path, read_scores(path, ()), (), path.name, VerifyOptions()))
     assert "address the judge" not in page

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.console import Console
 
 from agenteval.records.table import Column, Estimate, Table
@@ -41,6 +43,27 @@ def test_whole_at_any_width(width: int) -> None:
     assert sum(line.count("0.50 [0.25, 0.75] ✓") for line in lines) == 9
     assert any("[red]with" in line for line in lines)
     assert any(line.strip() == "continued" for line in lines)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text("abcö漢語 /+_·-🙂[", min_size=1, max_size=150), st.sampled_from([60, 80, 120]))
+def test_a_long_name_goes_on_below_and_nothing_of_it_is_lost(name: str, width: int) -> None:
+    columns = (Column("name", "name"), Column("n", "n", "number"))
+    table = Table("t", "", columns, ({"name": name, "n": 7},))
+    lines = printed(Report(title="t", tables=(table,)), width)
+    rule = next(i for i, line in enumerate(lines) if line.startswith("─"))
+    body = "".join(lines[rule + 1 :]).replace("7.00", "")
+    assert "".join(body.split()) == "".join(name.split())
+
+
+@pytest.mark.parametrize("text", ["[bold]x[/bold]", "a\nb", "\x1b[31mred"])
+def test_a_name_is_shown_as_it_is_and_obeyed_by_nobody(text: str) -> None:
+    table = Table("t", text, (Column("name", "name"),), ({"name": text},), notes=(text,))
+    lines = printed(Report(title="t", tables=(table,)), 80)
+    shown = "\n".join(lines)
+    assert "\x1b" not in shown
+    assert "b" not in lines
+    assert ("[bold]x[/bold]" in shown) == text.startswith("[bold]")
 
 
 def test_one_table_first_and_each_note_once() -> None:

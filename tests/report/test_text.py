@@ -1,58 +1,10 @@
-"""Escaping, as properties of any text."""
+"""Texts in short: what is cut is counted, perturbations have names."""
 
 from __future__ import annotations
 
-import json
-import unicodedata
-from html.parser import HTMLParser
-
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
-from agenteval.report.text import cut, json_block, shown, variant_label
-from tests.report.making import HOSTILE
-
-anything = st.text(st.characters(), max_size=60) | st.sampled_from(HOSTILE)
-
-
-@given(anything)
-@example("</script>")
-@example("\ud800")
-def test_a_block_ends_where_it_should_and_reads_back(text: str) -> None:
-    clean = shown(text)
-    block = json_block({"t": clean, clean: [clean]})
-    assert json.loads(block) == {"t": clean, clean: [clean]}
-    assert not set(block) & set("<>&\u2028\u2029")
-    seen: list[str] = []
-
-    class Reader(HTMLParser):
-        def handle_data(self, data: str) -> None:
-            seen.append(data)
-
-        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-            assert tag == "script"
-
-    Reader().feed(f'<script type="application/json">{block}</script>')
-    assert "".join(seen) == block
-
-
-@given(anything)
-def test_what_is_shown_is_visible_and_can_be_written(text: str) -> None:
-    result = shown(text)
-    result.encode()
-    assert shown(result) == result
-    for char in result:
-        category = unicodedata.category(char)
-        assert category not in ("Cc", "Cs", "Zl", "Zp") or char in "\n\t"
-        assert unicodedata.bidirectional(char) not in (
-            "LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"
-        )  # fmt: skip
-
-
-def test_not_a_number_is_refused() -> None:
-    with pytest.raises(ValueError):
-        json_block([float("nan")])
+from agenteval.report.text import cut, variant_label
 
 
 def test_long_texts_say_what_is_left_out() -> None:

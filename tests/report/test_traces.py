@@ -9,12 +9,11 @@ import pytest
 
 from agenteval.evaluators.traces.forest import Bounds
 from agenteval.evaluators.traces.outline import Outline, OutlineSpan
-from agenteval.evaluators.traces.score_tables import PlainTable as ScoreTable
+from agenteval.evaluators.traces.tables import Finder, finding_tables
 from agenteval.evaluators.traces.taxonomy import built_in
 from agenteval.records import Finding, Findings, Grade, Rejected
 from agenteval.report.traces import traces_page, worth_reading
-from agenteval.report.traces_material import Finder, Material
-from agenteval.report.traces_tables import plain_tables, sheet_of
+from agenteval.report.traces_material import Material
 from tests.report.conftest import Open
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m'\"&amp;{{ 7*7 }}"
@@ -76,20 +75,27 @@ def small() -> Material:
 
 
 def test_the_tables_count_by_hand() -> None:
-    coverage, categories, grades = plain_tables(small())
+    made = small()
+    coverage, categories, grades = finding_tables(made.finders, made.taxonomy, len(made.traces))
     assert coverage.title == "Finders on 3 traces"
-    assert coverage.rows == (
-        # examined, failed, not tried, errors, per trace, without errors, rejected, why
-        ("rules", "2", "0", "1", "2", "1.0", "1", "0", ""),
-        ("judge", "2", "1", "0", "2", "1.0", "0", "1", "error:timeout 1"),
-        ("person (gold)", "1", "0", "2", "1", "1.0", "0", "0", ""),
-    )
-    assert categories.columns == ("category", "area", "rules", "judge", "person (gold)")
+    names = ("finder", "examined", "failed", "not_tried", "errors", "per_trace", "clean",
+             "rejected", "why")  # fmt: skip
+    assert [tuple(row[name] for name in names) for row in coverage.rows] == [
+        ("rules", 2, 0, 1, 2, 1.0, 1, 0, ""),
+        ("judge", 2, 1, 0, 2, 1.0, 0, 1, "error:timeout 1"),
+        ("person (gold)", 1, 0, 2, 1, 1.0, 0, 0, ""),
+    ]
+    heads = [column.head for column in categories.columns]
+    assert heads == ["category", "area", "rules", "traces", "judge", "traces", "person (gold)",
+                     "traces"]  # fmt: skip
     area = built_in().find("Rate Limiting").area  # type: ignore[union-attr]
-    assert ("Rate Limiting", area, "2 (1)", "0", "1 (1)") in categories.rows
-    assert ("Odd", "not in the taxonomy", "0", "1 (1)", "0") in categories.rows
-    assert categories.rows[-1] == ("all", "", "2 (1)", "2 (2)", "1 (1)")
-    assert grades.rows == (("judge", "–", "–", "–", "–", "2.00 (1)"),)
+    rows = [tuple(row.values()) for row in categories.rows]
+    assert ("Rate Limiting", area, 2, 1, 0, 0, 1, 1) in rows
+    assert ("Odd", "not in the taxonomy", 0, 0, 1, 1, 0, 0) in rows
+    assert rows[-1] == ("all", "", 2, 1, 2, 2, 1, 1)
+    assert grades.records() == [
+        {**{c.key: None for c in grades.columns}, "finder": "judge", "overall": 2.0, "overall_n": 1}
+    ]
 
 
 def test_a_failure_is_said_and_is_no_trace_without_errors() -> None:
@@ -106,10 +112,10 @@ def test_findings_stand_at_their_spans() -> None:
     tree = page[page.index('<ul class="tree">') :]
     at_b = tree[tree.index("<strong>b</strong>") : tree.index("<strong>c</strong>")]
     assert "Goal Deviation" in at_b
-    assert at_b.count('class="finding') == 2
+    assert at_b.count('class="card finding') == 2
     assert "words of b" in at_b
     at_c = tree[tree.index("<strong>c</strong>") : tree.index("</section>")]
-    assert 'class="finding gold"' in at_c
+    assert 'class="card finding gold"' in at_c
     beside = page[page.index('id="traces"') :]
     assert "that the trace does not have" in beside  # t3's span x
     assert "the trace itself is not stored" in beside
@@ -132,7 +138,7 @@ def test_everything_from_outside_is_text() -> None:
     one = Outline(trace=HOSTILE, task=HOSTILE, spans=(made,), kinds={"tool": 1})
     page = traces_page(material(finder, outlines=[one]), title=HOSTILE, facts=[(HOSTILE, HOSTILE)])
     seen = Seen(page)
-    assert "script" not in seen.tags
+    assert seen.tags.count("script") == 1
     assert "img" not in seen.tags
     assert not any(name.startswith("on") for name in seen.attributes)
     assert page.count("Found at spans that are not drawn") == 0  # the odd id is drawn
@@ -153,7 +159,7 @@ def test_a_large_trace_is_bounded_and_counted() -> None:
     assert len(page) < 100_000
     assert "<strong>s8999</strong>" in page
     # root, s8999, and as many of the first as the bound of children lets in: 25 in all
-    drawn = page.count('<li class="llm">')
+    drawn = page.count('<details class="span llm"')
     assert drawn == 25
     assert f"{9001 - 1 - drawn:,} more spans not drawn" in page
 
@@ -166,18 +172,6 @@ def test_spans_left_out_of_a_stored_outline_are_counted() -> None:
 def test_nobody_has_looked_yet() -> None:
     words = Seen(traces_page(material(outlines=[outline("t", span("a"))]))).words
     assert "No finder has examined these traces." in words
-
-
-def test_reasons_without_interval_stand_once_below() -> None:
-    table = ScoreTable("F1", ("who", "F1"), (("a", "0.5 (2 cases: too few)"),
-                                           ("b", "n/a (constant)")), ("note",))  # fmt: skip
-    sheet = sheet_of(table)
-    assert [[c.text for c in row] for row in sheet.grid.rows] == [
-        ["a", "0.5"],
-        ["b", "n/a (constant)"],
-    ]
-    assert sheet.note == "Note. No interval: 2 cases: too few."
-    assert [h.number for h in sheet.grid.heads] == [False, True]
 
 
 @pytest.mark.xdist_group("browser")
@@ -196,6 +190,6 @@ def test_it_works_in_a_browser_without_script(open_page: Open, width: int) -> No
     card = page.locator("#traces .finding").first
     assert card.is_visible()  # unfolded down to it, without a click
     closed = page.locator("details.trace:not([open])").first
-    assert not closed.locator(".tree").is_visible()
+    assert not closed.locator(".tree").first.is_visible()
     closed.locator("summary").first.click()
     assert page.locator("details.trace[open]").count() == 2

@@ -47,6 +47,7 @@ _NAMED: dict[StageName, Label] = {
     "structure": "Structure",
 }
 T = TypeVar("T")
+_FIRST_TRIAL = 1000  # tries are numbered from here on: none is a trial of `plan test`
 
 
 @dataclass(frozen=True)
@@ -249,24 +250,24 @@ class _Work:
 
     async def stage(self, name: StageName, cases: Sequence[Case]) -> Stage:
         if not self.options.paper_literal:
-            tries = await _together([self.one(case) for case in cases])
+            tries = await _together([self.one(case, n) for n, case in enumerate(cases)])
             return Stage(name=name, tries=tuple(tries))
         made: list[Try] = []
-        for case in cases:
-            made.append(await self.one(case))
+        for number, case in enumerate(cases):
+            made.append(await self.one(case, number))
             if made[-1].passed:
                 break
         return Stage(name=name, tries=tuple(made), stopped=len(made) < len(cases))
 
-    async def one(self, case: Case) -> Try:
-        """One try, repeated as long as it has no verdict and retries are left."""
-        runs = 0
+    async def one(self, case: Case, number: int) -> Try:
+        """Try `number`, repeated as long as it has no verdict and retries are left."""
+        runs, first = 0, _FIRST_TRIAL + number * (1 + self.options.retries)
         while True:
             try:
                 async with self.slots:
                     log, verdict = await run_case(
                         case, self.system.make(), self.options.limits, self.options.rules,
-                        explain=False,
+                        explain=False, trial=first + runs,
                     )  # fmt: skip
             except BudgetExceeded as error:
                 self.usage = self.usage + (error.spent or Usage())

@@ -46,12 +46,13 @@ async def run_case(
     rules: CheckRules | None = None,
     *,
     explain: bool = True,
+    trial: int = 0,
 ) -> tuple[AgentLog | AgentFailure, Verdict | None]:
     """What the agent did and the verdict, None for an AgentFailure.
 
     Raises what `drive` raises: Unauthorized, BudgetExceeded, InputError.
     """
-    toolbox = Toolbox(case.tools, MockBackend(case), limits)
+    toolbox = Toolbox(case.tools, MockBackend(case), limits, trial=trial)
     log = await drive(agent, case.request, toolbox)
     if isinstance(log, AgentFailure):
         return log, None

@@ -69,7 +69,7 @@ async def _run(system: System, case: Case, number: int, rules: Rules) -> Trial:
     log: AgentLog | AgentFailure
     verdict = None
     try:
-        log, verdict = await run_case(case, system.make(), rules.limits, rules.check)
+        log, verdict = await run_case(case, system.make(), rules.limits, rules.check, trial=number)
     except BudgetExceeded as error:
         log = AgentFailure(
             status="error:budget",

@@ -1,31 +1,27 @@
-"""The figures of a Result as plain tables: title, columns, rows of text, notes."""
+"""The figures of findings against gold, and of two annotators, as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from agenteval.evaluators.traces.official import OfficialScores
 from agenteval.evaluators.traces.scorer import Coverage, Scores
-from agenteval.evaluators.traces.scoring import Beside, Result
+from agenteval.evaluators.traces.scoring import Result
 from agenteval.evaluators.traces.tallies import Tally
+from agenteval.evaluators.traces.two_annotators import Overlap, TwoAnnotators
+from agenteval.records.table import Cell, Column, Estimate, Table
 from agenteval.stats.interval import Interval
 
 THIS = "this result"
+_PREDICTOR = Column("predictor", "predictor")
+_TRACES = Column("traces", "traces", "count")
+_TALLY = (Column("hits", "hits", "count"), Column("predicted", "predicted", "count"),
+          Column("gold", "gold", "count"))  # fmt: skip
 
 
-@dataclass(frozen=True)
-class PlainTable:
-    """A table of text; every row has as many cells as there are columns."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-
-
-def score_tables(result: Result, *, official: bool = False) -> tuple[PlainTable, ...]:
-    """What is printed of `result`, the most important first.
+def score_tables(result: Result, *, official: bool = False) -> tuple[Table, ...]:
+    """What is shown of `result`: the first table has the figures, the others are details.
 
     By default the figures that count precision, and the official ones in one table; with
     `official` those alone, with their categories and correlations (none where they do not apply).
@@ -34,50 +30,68 @@ def score_tables(result: Result, *, official: bool = False) -> tuple[PlainTable,
     figures = result.official
     if official:
         if figures is None:
-            return (PlainTable("Official figures", (), (), result.notes),)
-        tables = [_official(result, figures), _official_categories(figures), _pearson(figures)]
-        return tuple(tables)
-    tables = [_levels(result), _beside(result), _categories(result.scores)]
-    if result.grades:
-        tables.append(_grades(result))
-    if figures is not None:
-        tables.append(_official(result, figures))
-    return (*tables, *_lengths(result))
+            return (Table("official", "Official figures", (_PREDICTOR,), (), result.notes),)
+        made = [_official(result, figures), _official_categories(figures), _correlations(figures)]
+    else:
+        made = [_levels(result), _beside(result), _categories(result.scores)]
+        if result.grades:
+            made.append(_grades(result))
+        if figures is not None:
+            made.append(_official(result, figures))
+        made += _lengths(result)
+    first, *rest = map(_with_reasons, made)
+    return (first, *(replace(table, detail=True) for table in rest))
 
 
-def _levels(result: Result) -> PlainTable:
+def _with_reasons(table: Table) -> Table:
+    """Why figures or their intervals are missing is said once below."""
+    reasons = dict.fromkeys(
+        cell.reason
+        for row in table.rows
+        for cell in row.values()
+        if isinstance(cell, Estimate) and cell.reason and cell.low is None
+    )
+    return replace(table, notes=(*table.notes, *(f"no interval: {why}" for why in reasons)))
+
+
+def _figures(*names: str) -> tuple[Column, ...]:
+    return tuple(Column(name.lower().replace(" ", "_"), name, "precise") for name in names)
+
+
+def _levels(result: Result) -> Table:
     rows = []
     for level in result.scores.levels:
         for over, measure in (("errors", level.micro), ("traces", level.macro)):
-            figures = (measure.precision, measure.recall, measure.f1)
-            counts = level.counts
-            cells = (str(counts.hits), str(counts.predicted), str(counts.gold))
-            rows.append(
-                (
-                    level.level,
-                    over,
-                    *map(shown, figures),
-                    *(cells if over == "errors" else [""] * 3),
-                )
-            )
-    columns = ("level", "over", "precision", "recall", "F1", "hits", "predicted", "gold")
+            row: dict[str, Cell] = {
+                "level": level.level, "over": over, "precision": Estimate.of(measure.precision),
+                "recall": Estimate.of(measure.recall), "f1": Estimate.of(measure.f1),
+            }  # fmt: skip
+            rows.append(row | (_counts(level.counts) if over == "errors" else {}))
+    columns = (Column("over", "over"), Column("level", "level"),
+               *_figures("precision", "recall", "F1"), *_TALLY)  # fmt: skip
     notes = [*_coverage(result.scores.coverage), *_how(result), *_unknown(result.scores)]
-    return PlainTable("Findings against gold", columns, tuple(rows), (*notes, *result.notes))
+    return Table(
+        "levels", "Findings against gold", columns, tuple(rows), (*notes, *result.notes), "level"
+    )
 
 
-def _coverage(coverage: Coverage) -> list[str]:
-    notes = [f"{coverage.answered} of {coverage.traces} traces have a readable prediction"]
-    if coverage.lost:
-        lost = ", ".join(f"{n} {status}" for status, n in coverage.lost.items())
-        notes[0] += f" ({lost})"
+def _counts(tally: Tally) -> dict[str, Cell]:
+    return {"hits": tally.hits, "predicted": tally.predicted, "gold": tally.gold}
+
+
+def _coverage(coverage: Coverage) -> Iterator[str]:
+    lost = ", ".join(f"{n} {status}" for status, n in coverage.lost.items())
+    yield (
+        f"{coverage.answered} of {coverage.traces} traces have a readable prediction"
+        + (f" ({lost})" if lost else "")
+    )
     if coverage.without_errors:
-        notes.append(f"{coverage.without_errors} traces have no errors in gold")
+        yield f"{coverage.without_errors} traces have no errors in gold"
     if coverage.left_out:
-        notes.append(f"{coverage.left_out} traces are left out")
-    return notes
+        yield f"{coverage.left_out} traces are left out"
 
 
-def _how(result: Result) -> list[str]:
+def _how(result: Result) -> Iterator[str]:
     how = result.how
     missing = {"empty": "count as empty", "leave_out": "are left out"}[how.missing]
     without = {
@@ -85,152 +99,143 @@ def _how(result: Result) -> list[str]:
         "zero": "are worth 0",
         "leave_out": "are left out",
     }[how.without_errors]
-    notes = [
-        f"missing predictions {missing}; traces without errors {without} (mean over traces)",
-        f"intervals: 95 %, bootstrap over traces, {how.resamples} resamples, seed {how.seed}",
-    ]
+    yield f"missing predictions {missing}; traces without errors {without} (mean over traces)"
+    yield f"intervals: 95 %, bootstrap over traces, {how.resamples} resamples, seed {how.seed}"
     if how.tolerance:
-        notes.append(f"hits: the span or one close to it ({', '.join(how.tolerance)}), one to one")
-    return notes
+        yield f"hits: the span or one close to it ({', '.join(how.tolerance)}), one to one"
 
 
-def _unknown(scores: Scores) -> list[str]:
-    notes = []
+def _unknown(scores: Scores) -> Iterator[str]:
     for side, labels in zip(("gold", "predictions"), scores.unknown, strict=True):
         if labels:
             most = sorted(labels, key=lambda label: (-labels[label], label))
             some = ", ".join(f"{label!r} {labels[label]}" for label in most[:5])
-            notes.append(f"{sum(labels.values())} labels in {side} are not in the taxonomy: {some}")
-    return notes
+            yield f"{sum(labels.values())} labels in {side} are not in the taxonomy: {some}"
 
 
-def _beside(result: Result) -> PlainTable:
-    columns = ("predictor", "location F1", "category F1", "joint precision", "joint recall",
-               "joint F1", "findings per trace", "traces")  # fmt: skip
-    rows = [_row(THIS, result.scores), *(_row(one.name, one.scores) for one in result.beside)]
-    notes = ("over errors; the trivial predictors read nothing and know how frequent gold's "
-             "categories are",)  # fmt: skip
-    return PlainTable("Beside predictors that read nothing", columns, tuple(rows), notes)
+def _beside(result: Result) -> Table:
+    columns = (
+        _PREDICTOR,
+        *_figures("location F1", "category F1", "joint precision", "joint recall", "joint F1"),
+        Column("per_trace", "findings\nper trace", "seconds"), Column("traces", "traces", "count"),
+    )  # fmt: skip
+    every = [(THIS, result.scores), *((one.name, one.scores) for one in result.beside)]
+    rows: list[dict[str, Cell]] = []
+    for name, scores in every:
+        location, category, joint = (level.micro for level in scores.levels)
+        rows.append({
+            "predictor": name, "location_f1": Estimate.of(location.f1),
+            "category_f1": Estimate.of(category.f1),
+            "joint_precision": Estimate.of(joint.precision),
+            "joint_recall": Estimate.of(joint.recall), "joint_f1": Estimate.of(joint.f1),
+            "per_trace": scores.predictions.mean, "traces": len(scores.per_trace),
+        })  # fmt: skip
+    note = (
+        "over errors; the trivial predictors read nothing and know how frequent gold's categories "
+        "are"
+    )
+    return Table("beside", "Beside predictors that read nothing", columns, tuple(rows), (note,))
 
 
-def _row(name: str, scores: Scores) -> tuple[str, ...]:
-    location, category, joint = (level.micro for level in scores.levels)
-    figures = (location.f1, category.f1, joint.precision, joint.recall, joint.f1)
-    said = scores.predictions.mean
-    per_trace = "-" if said is None else f"{said:.1f}"
-    return (name, *map(shown, figures), per_trace, str(len(scores.per_trace)))
-
-
-def _categories(scores: Scores) -> PlainTable:
-    columns = ("category", "precision", "recall", "F1", "hits", "predicted", "gold",
-               "traces found", "traces predicted", "traces in gold")  # fmt: skip
+def _categories(scores: Scores) -> Table:
+    columns = (
+        Column("category", "category"), *_figures("precision", "recall", "F1"), *_TALLY,
+        Column("traces_found", "traces\nfound", "count"),
+        Column("traces_predicted", "traces\npredicted", "count"),
+        Column("traces_gold", "traces\nin gold", "count"),
+    )  # fmt: skip
     rows = tuple(
-        (
-            one.category,
-            _number(one.pairs.precision),
-            _number(one.pairs.recall),
-            shown(one.f1),
-            *_counts(one.pairs),
-            *_counts(one.traces),
-        )
+        {"category": one.category, "precision": one.pairs.precision, "recall": one.pairs.recall,
+         "f1": Estimate.of(one.f1), **_counts(one.pairs), "traces_found": one.traces.hits,
+         "traces_predicted": one.traces.predicted, "traces_gold": one.traces.gold}
         for one in scores.categories
-    )
-    return PlainTable("By category (pairs of span and category)", columns, rows)
+    )  # fmt: skip
+    return Table("by-category", "By category (pairs of span and category)", columns, rows)
 
 
-def _counts(tally: Tally) -> tuple[str, str, str]:
-    return str(tally.hits), str(tally.predicted), str(tally.gold)
-
-
-def _grades(result: Result) -> PlainTable:
-    columns = ("grade", "Pearson", "mean error", "of a constant", "traces", "missing")
-    rows = tuple(
-        (
-            one.grade,
-            shown(one.pearson),
-            shown(one.error),
-            _number(one.constant),
-            str(one.error.n),
-            str(one.missing),
-        )
+def _grades(result: Result) -> Table:
+    columns = (Column("grade", "grade"), *_figures("Pearson", "mean error", "of a constant"),
+               _TRACES, Column("missing", "missing", "count"))  # fmt: skip
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {"grade": one.grade, "pearson": Estimate.of(one.pearson),
+         "mean_error": Estimate.of(one.error), "of_a_constant": one.constant,
+         "traces": one.error.n, "missing": one.missing}
         for one in result.grades
-    )
-    notes = ("mean error in points; of a constant: the median of gold, given to every trace",)
-    return PlainTable("Grades of whole traces", columns, rows, notes)
+    )  # fmt: skip
+    note = "mean error in points; of a constant: the median of gold, given to every trace"
+    return Table("grades", "Grades of whole traces", columns, rows, (note,))
 
 
-def _official(result: Result, figures: OfficialScores) -> PlainTable:
-    columns = ("predictor", "category F1", "location", "joint", "traces", "skipped")
-    rows = [_official_row(THIS, figures)]
+def _official(result: Result, figures: OfficialScores) -> Table:
+    columns = (_PREDICTOR, *_figures("category F1", "location", "joint"),
+               _TRACES, Column("skipped", "skipped", "count"))  # fmt: skip
+    every = [(THIS, figures)]
     if figures.skipped and result.penalised is not None:
-        rows.append(_official_row(f"{THIS}, missing as empty", result.penalised))
-    rows += [_official_row(one.name, one.official) for one in _with_official(result.beside)]
+        every.append((f"{THIS}, missing as empty", result.penalised))
+    every += [(one.name, one.official) for one in result.beside if one.official is not None]
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {"predictor": name, "category_f1": Estimate.of(one.weighted_f1),
+         "location": Estimate.of(one.location), "joint": Estimate.of(one.joint),
+         "traces": one.traces, "skipped": sum(one.skipped.values())}
+        for name, one in every
+    )  # fmt: skip
     notes = [
         "official figures (TRAIL): recall only, skipped traces are not counted",
         "intervals: 95 %, bootstrap over traces (not part of the official scorer)",
     ]
     if figures.skipped:
         notes.append("skipped: " + _named(figures.skipped))
-    return PlainTable("Official figures", columns, tuple(rows), (*notes, *result.notes))
-
-
-def _with_official(beside: Iterable[Beside]) -> Iterable[Beside]:
-    return (one for one in beside if one.official is not None)
-
-
-def _official_row(name: str, figures: OfficialScores | None) -> tuple[str, ...]:
-    assert figures is not None
-    means = (figures.weighted_f1, figures.location, figures.joint)
-    skipped = str(sum(figures.skipped.values()))
-    return (name, *map(shown, means), str(figures.traces), skipped)
+    return Table("official", "Official figures", columns, rows, (*notes, *result.notes))
 
 
 def _named(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {reason}" for reason, n in sorted(counts.items()))
 
 
-def _official_categories(figures: OfficialScores) -> PlainTable:
-    rows = tuple(
-        (one.category, *(f"{v:.3f}" for v in (one.precision, one.recall, one.f1)), str(one.support))
+def _official_categories(figures: OfficialScores) -> Table:
+    columns = (Column("category", "category"), *_figures("precision", "recall", "F1"),
+               Column("traces", "traces", "count"))  # fmt: skip
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {"category": one.category, "precision": one.precision, "recall": one.recall, "f1": one.f1,
+         "traces": one.support}
         for one in figures.categories
         if one.support
-    )
-    columns = ("category", "precision", "recall", "F1", "traces")
-    return PlainTable("Official figures by category (presence in a trace)", columns, rows)
+    )  # fmt: skip
+    title = "Official figures by category (presence in a trace)"
+    return Table("official-categories", title, columns, rows)
 
 
-def _pearson(figures: OfficialScores) -> PlainTable:
-    rows = tuple(
-        (name, f"{one.r:.3f}" if one.r is not None else f"n/a ({one.reason})", str(one.n))
+def _correlations(figures: OfficialScores) -> Table:
+    columns = (Column("grade", "grade"), *_figures("Pearson"), Column("traces", "traces", "count"),
+               Column("why", "why not"))  # fmt: skip
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {"grade": name, "pearson": one.r, "traces": one.n, "why": one.reason}
         for name, one in figures.pearson.items()
     )
     notes = ("0, empty or no number is -1; predicted reliability is cut to an integer",)
-    return PlainTable(
-        "Official correlations of grades", ("grade", "Pearson", "traces"), rows, notes
-    )
+    return Table("official-correlations", "Official correlations of grades", columns, rows, notes)
 
 
-def _lengths(result: Result) -> list[PlainTable]:
-    tables = []
+def _lengths(result: Result) -> Iterable[Table]:
     for one in result.lengths:
-        rows = tuple(
-            (
-                f"{bin_.low:,} to {bin_.high:,}",
-                shown(bin_.score),
-                str(bin_.traces),
-                "-" if bin_.answered is None else str(bin_.answered),
-            )
-            for bin_ in one.bins
-        )
-        notes = [f"Pearson {shown(one.pearson)}, Spearman {shown(one.spearman)}"]
+        columns = (
+            Column("tokens", "tokens"), Column("mean", f"mean {one.score}", "precise"),
+            Column("traces", "traces", "count"),
+            Column("answered", "with a\nprediction", "count"),
+        )  # fmt: skip
+        rows: tuple[dict[str, Cell], ...] = tuple(
+            {"tokens": f"{b.low:,} to {b.high:,}", "mean": Estimate.of(b.score),
+             "traces": b.traces, "answered": b.answered}
+            for b in one.bins
+        )  # fmt: skip
+        notes = [f"Pearson {in_words(one.pearson)}, Spearman {in_words(one.spearman)}"]
         if one.unknown:
             notes.append(f"{one.unknown} traces of unknown length are left out")
-        columns = ("tokens", f"mean {one.score}", "traces", "with a prediction")
-        tables.append(PlainTable(f"{one.score} against length", columns, rows, tuple(notes)))
-    return tables
+        key = f"length-{one.score.lower().replace(' ', '-')}"
+        yield Table(key, f"{one.score} against length", columns, rows, tuple(notes))
 
 
-def shown(interval: Interval) -> str:
+def in_words(interval: Interval) -> str:
     """ "0.512 [0.401, 0.620]", or the mean and why there is no interval, or "n/a (reason)"."""
     if interval.mean is None:
         return f"n/a ({interval.reason})" if interval.reason else "n/a"
@@ -240,5 +245,39 @@ def shown(interval: Interval) -> str:
     return f"{mean} [{interval.low:.3f}, {interval.high:.3f}]"
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def annotator_table(found: TwoAnnotators, names: tuple[str, str]) -> Table:
+    """Agreement on spans, on spans with their category, and on what a trace holds."""
+    columns = (
+        Column("what", "what"), Column("both", "both", "count"),
+        Column("only_first", f"only\n{names[0]}", "count"),
+        Column("only_second", f"only\n{names[1]}", "count"),
+        Column("neither", "neither", "count"),
+        Column("positive", "positive\nagreement", "number", "of what either has, twice the shared"),
+        Column("kappa", "kappa", "number"),
+    )  # fmt: skip
+    every: list[tuple[str, Overlap]] = [
+        ("spans", found.spans), ("spans with category", found.pairs),
+        *((f"trace holds {name}", one) for name, one in found.categories.items()),
+    ]  # fmt: skip
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {"what": name, "both": one.both, "only_first": one.only_first,
+         "only_second": one.only_second, "neither": one.neither,
+         "positive": Estimate.of(one.positive), "kappa": one.kappa}
+        for name, one in every
+    )  # fmt: skip
+    notes = [f"{found.traces} traces that both did"]
+    notes += [f"{n} by {who} alone" for n, who in
+              ((found.only_first, names[0]), (found.only_second, names[1])) if n]  # fmt: skip
+    if found.failed:
+        notes.append(f"{found.failed} unreadable on one side")
+    labels = found.labels
+    if labels.spans:
+        kappa = "" if labels.kappa is None else f", kappa {labels.kappa:.2f}"
+        notes.append(
+            f"of {labels.spans} spans to which both gave one category, {labels.same} have the same"
+            + kappa
+        )
+    notes += [f"{a} / {b} {n} times" for a, b, n in labels.mixed[:3]]
+    if found.spans.kappa is None:
+        notes.append("kappa of spans needs the spans that could have been marked: --traces")
+    return Table("agreement", f"{names[0]} and {names[1]}", columns, rows, tuple(notes))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from agenteval.errors import InputError, StoreError
 from agenteval.evaluators.traces.finders import Finder, find, finder_key
@@ -136,11 +136,11 @@ def load_findings(
 ) -> list[Stored]:
     """Stored findings (of these trace and finder keys), by finder, then trace key.
 
-    Two finders of one name get a piece of their key behind it. Raises StoreError for a damaged
-    row.
+    Two finders of one name get what differs between them behind it (see `distinct_names`). Raises
+    StoreError for a damaged row.
     """
     tables = Trials(store)
-    names = distinct({system.key: system.name for system in tables.systems(EVALUATOR)})
+    names = distinct_names(tables.systems(EVALUATOR))
     rows = [
         Stored(
             names[t.system_key], t.system_key, t.case_key, _findings(t), t.usage,
@@ -149,6 +149,41 @@ def load_findings(
         for t in tables.trials(EVALUATOR, traces, finders)
     ]  # fmt: skip
     return sorted(rows, key=lambda r: (r.finder, r.trace_key))
+
+
+def distinct_names(systems: Iterable[TrialSystem]) -> dict[str, str]:
+    """Names of finders by key. Those of one name are told apart by the options in which they
+    differ, at most three, and by a piece of their key where that does not do."""
+    alike: dict[str, list[TrialSystem]] = {}
+    for system in systems:
+        alike.setdefault(system.name, []).append(system)
+    names = {}
+    for name, group in alike.items():
+        options = [dict(_leaves(system.parameters)) for system in group]
+        differing = [
+            key
+            for key in dict.fromkeys(key for one in options for key in one)
+            if len({str(one.get(key)) for one in options}) > 1
+        ]
+        for system, own in zip(group, options, strict=True):
+            told = ", ".join(f"{key} {_brief(own.get(key))}" for key in differing[:3])
+            names[system.key] = f"{name} [{told}]" if told else name
+    return distinct(names)
+
+
+def _leaves(value: JsonValue, name: str = "") -> Iterator[tuple[str, str]]:
+    """The single options in a finder's parameters, each by the last part of its name."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, key)
+    else:
+        yield name.removesuffix("_sha256"), str(value)
+
+
+def _brief(value: str | None) -> str:
+    """Of a hash its beginning."""
+    text = "none" if value is None else value
+    return text[:6] if len(text) in (40, 64) and text.isalnum() else text[:30]
 
 
 def load_outlines(store: Store, traces: Iterable[str] | None = None) -> dict[str, Outline]:

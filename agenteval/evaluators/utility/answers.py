@@ -65,21 +65,13 @@ def leaves(criterion: Criterion, prefix: str = "") -> list[tuple[str, Criterion]
     return criterion.leaves(prefix)
 
 
-def looks_like_answers(value: Any, criteria: Sequence[Criterion]) -> bool:
-    """True when the value speaks of at least one criterion, other than to say what it asks for.
-
-    An explanation without a label and a label of null do: the answer is there and says nothing.
-    """
-    return AnswerReader(criteria).speaks(value)
-
-
 def read_answers(value: Any, criteria: Sequence[Criterion]) -> Answers:
     """One Answer or NoAnswer per leaf of `criteria`; never raises for content."""
     return AnswerReader(criteria).read(value)
 
 
 class AnswerReader:
-    """`looks_like_answers` and `read_answers` for one reply: what is tried is gathered once."""
+    """Reads the values that one reply may mean; what is tried is gathered once."""
 
     def __init__(self, criteria: Sequence[Criterion]) -> None:
         self._asked = [leaf for c in criteria for leaf in leaves(c)]
@@ -92,7 +84,10 @@ class AnswerReader:
         return self._last[1]
 
     def speaks(self, value: Any) -> bool:
-        """As `looks_like_answers`."""
+        """True when the value speaks of at least one criterion, other than to say what it asks for.
+
+        An explanation without a label and a label of null do: the answer is there and says nothing.
+        """
         return any(map(_any_attempt, self._gathered(value).by_path.values()))
 
     def read(self, value: Any) -> Answers:

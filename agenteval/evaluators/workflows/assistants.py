@@ -1,18 +1,29 @@
-"""The assistants that `--agent` can name for workflows: those of all agents, and `template`."""
+"""The assistant under test, as `--agent` names it, in each format of the procedure."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
 
-from agenteval.agents import spec as agents
+from pydantic import JsonValue
+
+from agenteval.agents import spec
 from agenteval.agents.dialogue import AssistantSystem
-from agenteval.agents.spec import AgentSettings, ScriptedAssistants
+from agenteval.agents.spec import AgentSettings
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.scenario import Format
+from agenteval.evaluators.workflows.trials import Candidate, Case
 
 if TYPE_CHECKING:
     from agenteval.agents.endpoint import Endpoint
     from agenteval.models.client import Client
+    from agenteval.models.limits import Budget
+
+Agent = str | Callable[..., Any] | AssistantSystem
+_SCRIPTED = "scripted:"
 
 
 def _template(endpoint: Endpoint, client: Client) -> AssistantSystem:
@@ -21,20 +32,73 @@ def _template(endpoint: Endpoint, client: Client) -> AssistantSystem:
     return template_assistant(endpoint, client)
 
 
-ON_MODEL: agents.OnModel = {"template": _template}
+_ON_MODEL: spec.OnModel = {"template": _template}
 
 
-def assistant(
-    spec: str, settings: AgentSettings | None = None, scripted: ScriptedAssistants | None = None
-) -> AssistantSystem:
-    """The assistant meant by `spec`, nothing started; see `agents.spec.assistant`."""
-    return agents.assistant(spec, settings, scripted, ON_MODEL)
+@dataclass(frozen=True)
+class Assistants:
+    """One assistant as a candidate in each format.
 
+    `agent` is a specification (see `agents.spec`), a function of (messages, tools), or a system;
+    `settings` are for those that run on a model, `seed` for scripted ones.
+    """
 
-@asynccontextmanager
-async def opened_assistant(
-    spec: str, settings: AgentSettings | None = None, scripted: ScriptedAssistants | None = None
-) -> AsyncIterator[AssistantSystem]:
-    """As `assistant`; the connections of its model are closed at the end of the block."""
-    async with agents.opened_assistant(spec, settings, scripted, ON_MODEL) as chosen:
-        yield chosen
+    agent: Agent
+    formats: Sequence[Format]
+    settings: AgentSettings
+    seed: int = 0
+    # Scripted assistants by the key of their case: to make them they are rehearsed.
+    _made: dict[str, AssistantSystem | None] = field(default_factory=dict, compare=False)
+
+    def candidates(self, conditions: dict[str, JsonValue]) -> list[Candidate]:
+        """To know names and keys: nothing is opened. Raises InputError for an agent that cannot
+        be."""
+        if isinstance(self.agent, str) and self.agent.startswith(_SCRIPTED):
+            return self._scripted(self.agent.removeprefix(_SCRIPTED), conditions)
+        if isinstance(self.agent, AssistantSystem):
+            system = self.agent
+        else:
+            system = spec.assistant(self.agent, self.settings, more=_ON_MODEL)
+        return [Candidate(system, f, conditions) for f in self.formats]
+
+    @asynccontextmanager
+    async def opened(
+        self, conditions: dict[str, JsonValue], budget: Budget
+    ) -> AsyncIterator[list[Candidate]]:
+        """The candidates, whose connections end with the block; `budget` counts what they ask."""
+        known = self.candidates(conditions)
+        if not isinstance(self.agent, str) or self.agent.startswith(_SCRIPTED):
+            yield known
+            return
+        settings = replace(self.settings, budget=budget)
+        async with spec.opened_assistant(self.agent, settings, more=_ON_MODEL) as system:
+            yield [replace(one, assistant=system) for one in known]
+
+    def _scripted(self, name: str, conditions: dict[str, JsonValue]) -> list[Candidate]:
+        """A scripted assistant, made for each user; see `workflows.scripted`."""
+        from agenteval.evaluators.workflows.scripted.behaviours import CAUSE, scripted_assistants
+
+        known = tuple[str, ...](CAUSE)
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"; is {near[0]!r} meant?" if near else ""
+            raise InputError(
+                f"there is no scripted assistant {name!r}{hint} (known: {', '.join(known)})",
+                "--agent",
+            )
+
+        def for_case(case: Case) -> AssistantSystem | None:
+            if case.key not in self._made:
+                made = scripted_assistants(
+                    case.of.role, case.profile, seed=self.seed, backend=case.of.backend
+                )
+                self._made[case.key] = made.get(name)
+            return self._made[case.key]
+
+        def nobody() -> Any:
+            raise AssertionError("a scripted assistant is made for each case")
+
+        parameters: dict[str, JsonValue] = {"adapter": "scripted", "script": name,
+                                            "seed": self.seed}  # fmt: skip
+        system = AssistantSystem(f"{_SCRIPTED}{name}", nobody, parameters)
+        return [Candidate(system, f, conditions, for_case) for f in self.formats]

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from agenteval.evaluators.workflows.align import conformance
 from agenteval.evaluators.workflows.chart.conditions import holds
 from agenteval.evaluators.workflows.conformance import Call, Cause, Deviation
-from agenteval.evaluators.workflows.equality import filled
+from agenteval.evaluators.workflows.equality import equal_by_rule, filled
 from agenteval.evaluators.workflows.procedure import Procedure
 from agenteval.evaluators.workflows.scenario import Action, Profile
 from agenteval.evaluators.workflows.search import Alignment, Move, align
@@ -50,8 +50,8 @@ def causes(procedure: Procedure, profile: Profile, log: SessionLog) -> tuple[Dev
        has before it came only afterwards.
 
     Gold and calls are matched one to one: first those with equal arguments, then the others of the
-    same tool in their order. Arguments are compared as `agree` says; those that gold has not, or
-    has empty, are free. What one deviation of a tool explains is not told twice.
+    same tool in their order. Arguments are compared by rule (`equality.equal_by_rule`); those that
+    gold has not, or has empty, are free. What one deviation of a tool explains is not told twice.
 
     Where a simulator answered a call wrongly (a mistake of `tools` in the turn of the call), no
     deviation is charged that rests on the answer: at the calls of that turn, a repeat of one of
@@ -83,20 +83,6 @@ def primary(
     if deviations:
         return min(deviations, key=lambda d: d.at).cause
     return "other" if failed else None
-
-
-def agree(left: JsonValue, right: JsonValue) -> bool:
-    """Equality of arguments: words without regard to case and runs of blanks, numbers by value.
-
-    True and false are no numbers; lists are compared in order, objects by key.
-    """
-    if isinstance(left, str) and isinstance(right, str):
-        return " ".join(left.split()).casefold() == " ".join(right.split()).casefold()
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(agree(left[k], right[k]) for k in left)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(agree, left, right))
-    return isinstance(left, bool) == isinstance(right, bool) and left == right
 
 
 def _call(call: SessionCall) -> Call:
@@ -213,7 +199,7 @@ def _wrong(action: Action, call: Call) -> list[str]:
     return [
         f"{name}: {_json(given[name]) if name in given else 'not given'}, gold {_json(value)}"
         for name, value in filled(action.arguments).items()
-        if name not in given or not agree(value, given[name])
+        if name not in given or not equal_by_rule(value, given[name])
     ]
 
 

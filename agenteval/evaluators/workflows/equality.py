@@ -162,6 +162,12 @@ class Equality:
         )  # fmt: skip
 
 
+def equal_by_rule(gold: JsonValue, given: JsonValue) -> bool:
+    """Whether two values are equal by the rules alone, no schema being known: what only a judge
+    could take for equal is not."""
+    return _compared(_Pair("", {}, gold, given))[0] == "equal"
+
+
 def filled(arguments: JsonValue) -> dict[str, JsonValue]:
     """The arguments that say something: "", [], {} and null are as good as left out.
 

@@ -16,17 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pydantic import Field
-
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart.conditions import attributed, written
-from agenteval.evaluators.workflows.chart.nouns import Chart, Comparison, Condition, Edge, calls_in
+from agenteval.evaluators.workflows.chart.conditions import attributed
+from agenteval.evaluators.workflows.chart.nouns import Chart, Condition, Edge, calls_in
 from agenteval.evaluators.workflows.chart.parse import parse_chart
 from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
-from agenteval.records import Record
-
-START, END = "START", "END"
-_MAX_WAYS = 32  # ways to one position that the table tells apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,30 +46,6 @@ class Position:
     def is_end(self) -> bool:
         """Nothing follows."""
         return self.tool is None and not self.ways
-
-
-class Next(Record):
-    """A tool that may be called next (`END`: the scenario may end), and when.
-
-    Each of `when` is one way to it: what must hold of returned values and what the user says, in
-    the order of the way; an empty one holds always. At most 32 ways are listed.
-    """
-
-    tool: str
-    when: tuple[tuple[str, ...], ...]
-
-
-class Rule(Record):
-    """What the charts say of a tool (or of `START`).
-
-    `required` are parameters that a call must have. `needs` are comparisons of returned values
-    that hold on every way to the tool, if all transitions were right. `next` is what may follow.
-    """
-
-    tool: str
-    required: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
-    next: tuple[Next, ...] = Field(default=())
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,28 +97,19 @@ class Procedure:
         return self._reachable[at]
 
     def due(self, at: int) -> tuple[str, ...]:
-        """Tools that may be called next at a position, conditions aside, within its scenario."""
-        return tuple(n.tool for n in _next(self.positions, (at,)) if n.tool != END)
-
-    @cached_property
-    def follows(self) -> tuple[Rule, ...]:
-        """The table of the procedure: a rule for START, then for each tool in order of the charts.
-
-        Over several scenarios END means that the session may end or START again.
-        """
-        names = dict.fromkeys(p.tool for p in self.positions if p.tool is not None)
-        rules = [Rule(tool=START, next=_next(self.positions, self.entries))]
-        for name in names:
-            behind = tuple(i + 1 for i, p in enumerate(self.positions) if p.tool == name)
-            rules.append(
-                Rule(
-                    tool=name,
-                    required=self.required.get(name, ()),
-                    needs=self._needs(name),
-                    next=_next(self.positions, behind),
-                )
-            )
-        return tuple(rules)
+        """Tools that may be called next at a position, conditions aside, within its scenario, in
+        the order of the ways there."""
+        tools: dict[str, None] = {}
+        queue, seen = deque((at,)), {at}
+        while queue:
+            position = self.positions[queue.popleft()]
+            if position.tool is not None:
+                tools.setdefault(position.tool)
+                continue
+            new = [way.target for way in position.ways if way.target not in seen]
+            seen.update(new)
+            queue.extend(new)
+        return tuple(tools)
 
     @cached_property
     def _reachable(self) -> tuple[frozenset[str], ...]:
@@ -162,77 +123,6 @@ class Procedure:
                     found[at] |= found[target]
                 changed |= len(found[at]) != before
         return tuple(frozenset(t for t in tools if t is not None) for tools in found)
-
-    def _needs(self, tool: str) -> tuple[str, ...]:
-        """Facts on every way to a tool, as text."""
-        known = [f for p, f in zip(self.positions, self._facts, strict=True) if p.tool == tool]
-        found = [facts for facts in known if facts is not None]  # None: cannot be reached
-        return tuple(sorted(f.text for f in frozenset.intersection(*found))) if found else ()
-
-    @cached_property
-    def _facts(self) -> tuple[frozenset[_Fact] | None, ...]:
-        """What holds on every way to each position: a forward must-analysis.
-
-        An edge adds its comparisons, a call takes away all that is said of what it returns, and
-        where ways meet only what they share stays (Kildall 1973, POPL, section 3: meet over all
-        paths by iteration). None where no way leads.
-        """
-        facts: list[frozenset[_Fact] | None] = [None] * len(self.positions)
-        queue = deque(self.entries)
-        for entry in self.entries:
-            facts[entry] = frozenset()
-        while queue:
-            at = queue.popleft()
-            position, here = self.positions[at], facts[at]
-            assert here is not None
-            if position.tool is not None:
-                kept = frozenset(f for f in here if position.tool not in f.tools)
-                arrivals = [(at + 1, kept)]
-            else:
-                arrivals = [(w.target, here | self._said(w.edge, at)) for w in position.ways]
-            for target, new in arrivals:
-                old = facts[target]
-                met = new if old is None else old & new
-                if met != old:
-                    facts[target] = met
-                    queue.append(target)
-        return tuple(facts)
-
-    def _said(self, edge: Edge, at: int) -> frozenset[_Fact]:
-        """The facts that an edge states: each comparison of a conjunction, or the disjunction."""
-        if edge.condition is None:
-            return frozenset()
-        named = [
-            [self._named(c, at) for c in alternative] for alternative in edge.condition.alternatives
-        ]
-        conjunction = named[0] if len(named) == 1 else []
-        stated = [Condition(alternatives=((c,),)) for c, _ in conjunction] or [
-            Condition(alternatives=tuple(tuple(c for c, _ in n) for n in named))
-        ]
-        about = [tools for _, tools in conjunction] or [
-            frozenset[str]().union(*(tools for n in named for _, tools in n))
-        ]
-        return frozenset(_Fact(written(s), t) for s, t in zip(stated, about, strict=True))
-
-    def _named(self, comparison: Comparison, at: int) -> tuple[Comparison, frozenset[str]]:
-        """With its tool, where that is clear (called by the same node, or the only one that
-        returns the field), and the tools whose calls make it void."""
-        if comparison.tool is not None:
-            return comparison, frozenset({comparison.tool})
-        node = self.positions[at].node
-        own = [p.tool for p in self.positions if p.node == node and p.tool is not None]
-        found = [t for t in own if comparison.field in self.fields.get(t, ())][-1:]
-        found = found or [t for t, names in self.fields.items() if comparison.field in names]
-        tool = found[0] if len(found) == 1 else None
-        return comparison.model_copy(update={"tool": tool}), frozenset(found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fact:
-    """A condition as text, and the tools whose calls make it void."""
-
-    text: str
-    tools: frozenset[str]
 
 
 def procedure(role: Role, scenarios: Sequence[str]) -> Procedure:
@@ -314,33 +204,3 @@ def _after(position: Position, at: int) -> tuple[int, ...]:
     if position.tool is not None:
         return (at + 1,)
     return tuple(way.target for way in position.ways)
-
-
-def _next(positions: Sequence[Position], begin: Sequence[int]) -> tuple[Next, ...]:
-    """What can come next from positions, through edges alone, and the ways there."""
-    ways: dict[int, list[tuple[str, ...]]] = {}
-    found: dict[str, list[tuple[str, ...]]] = {}
-    queue: deque[tuple[int, tuple[str, ...]]] = deque((at, ()) for at in begin)
-    while queue:
-        at, when = queue.popleft()
-        met = ways.setdefault(at, [])
-        if when in met or len(met) >= _MAX_WAYS:
-            continue
-        met.append(when)
-        position = positions[at]
-        if position.tool is not None or position.is_end:
-            told = found.setdefault(position.tool or END, [])
-            if when not in told and len(told) < _MAX_WAYS:
-                told.append(when)
-            continue
-        for way in position.ways:
-            said = _saying(way.edge)
-            if not said:
-                queue.append((way.target, when))
-            elif said not in when:  # once round a loop is enough
-                queue.append((way.target, (*when, said)))
-    return tuple(Next(tool=tool, when=tuple(when)) for tool, when in found.items())
-
-
-def _saying(edge: Edge) -> str:
-    return written(edge.condition) if edge.condition else edge.intent or edge.label

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of counts some of which are undecided, with intervals over cases.
+"""Precision, recall and F1 of counts some of which are undecided, and pass^k, over cases.
 
 Micro averages: counts are summed over units, then divided. What is undecided (a judge was needed
 and none has said anything) is neither right nor wrong: the figures leave it out, and beside them
@@ -9,12 +9,12 @@ high: then only the ends say something.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from agenteval.stats import Bootstrap, Interval, bootstrap_sums
+from agenteval.stats import Bootstrap, Interval, bootstrap_mean, bootstrap_sums, pass_hat_k
 from agenteval.stats.bootstrap import Floats
 
 
@@ -94,3 +94,50 @@ def rates(
         return Rate(known, share * right / whole, share * (right + undecided) / whole)
 
     return Rates(right, undecided, predicted, gold, rate((1, 0)), rate((0, 1)), rate((1, 1)))
+
+
+@dataclass(frozen=True)
+class PassPower:
+    """pass^k with its interval over cases.
+
+    `few` counts cases with fewer than k attempts that have a verdict: they are left out, as
+    neither 0 nor 1. `unknown` counts attempts without a verdict, in all cases.
+    """
+
+    k: int
+    rate: Interval
+    few: int
+    unknown: int
+
+
+def pass_power(
+    attempts: Mapping[str, Sequence[bool | None]], k: int, how: Resampling | None = None
+) -> PassPower:
+    """Mean over cases of C(c, k) / C(n, k), the interval by resampling cases.
+
+    `attempts` by case: True or False, None where a failure left no verdict. c of n attempts with a
+    verdict succeeded (Yao et al., tau-bench, arXiv 2406.12045, section 4). The mean is None where
+    no case has k attempts with a verdict. Raises ValueError for k < 1.
+    """
+    if k < 1:
+        raise ValueError(f"k must be at least 1, not {k}")
+    values: list[float] = []
+    few = unknown = 0
+    for tries in attempts.values():
+        known = [one for one in tries if one is not None]
+        unknown += len(tries) - len(known)
+        value = pass_hat_k(sum(known), len(known), k)
+        if value is None:
+            few += 1
+        else:
+            values.append(value)
+    return PassPower(k, bootstrap_mean(values, how=(how or Resampling()).bootstrap()), few, unknown)
+
+
+def pass_powers(
+    attempts: Mapping[str, Sequence[bool | None]], most: int, how: Resampling | None = None
+) -> tuple[PassPower, ...]:
+    """pass^1 to pass^most, as far as some case has that many attempts with a verdict."""
+    counts = [sum(one is not None for one in tries) for tries in attempts.values()]
+    longest = min(most, max(counts, default=0))
+    return tuple(pass_power(attempts, k, how) for k in range(1, longest + 1))

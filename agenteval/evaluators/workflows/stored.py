@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ from agenteval.evaluators.workflows.results import (
 from agenteval.evaluators.workflows.scenario import FORMATS, Format
 from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
 from agenteval.records import content_hash
-from agenteval.store import Store, Trial, Trials, TrialSystem, of_one_state
+from agenteval.store import Store, Trial, Trials, TrialSystem, distinct, of_one_state
 
 EVALUATORS: dict[Level, str] = {"turn": "workflows.turn", "session": "workflows.session"}
 
@@ -101,11 +100,11 @@ def _rows(
     tables, name = Trials(store), EVALUATORS[level]
     infos = _told_apart({c.key: CaseInfo.model_validate(c.body) for c in tables.cases(name)})
     known = {s.key: _system(s) for s in tables.systems(name)}
-    often = Counter(agent for agent, _ in {(s.agent, s.same) for s in known.values()})
+    agents = distinct({s.same: s.agent for s in known.values()})
     found = []
     for trial in tables.trials(name, cases, systems):
         system = known[trial.system_key]
-        agent = system.agent + ("" if often[system.agent] == 1 else f" [{system.same[:6]}]")
+        agent = agents[system.same]
         about = _About(
             infos[trial.case_key], f"{agent} · {system.format}", agent, system.format,
             system.settings, trial.trial,
@@ -127,15 +126,13 @@ def _system(stored: TrialSystem) -> _System:
 
 def _told_apart(infos: dict[str, CaseInfo]) -> dict[str, CaseInfo]:
     """The same, a task of several versions under a name for each."""
-    often = Counter(task for task, _ in {(i.task, i.version) for i in infos.values()})
-    return {
-        key: info
-        if often[info.task] == 1
-        else info.model_copy(
-            update={name: f"{getattr(info, name)} [{info.version[:6]}]" for name in ("id", "task")}
-        )
-        for key, info in infos.items()
-    }
+    tasks = distinct({info.version + info.task: info.task for info in infos.values()})
+    named = {}
+    for key, info in infos.items():
+        task = tasks[info.version + info.task]
+        id = info.id + task.removeprefix(info.task)
+        named[key] = info.model_copy(update={"id": id, "task": task})
+    return named
 
 
 def _place(about: _About) -> tuple[str, int, str, str, int]:

@@ -7,22 +7,24 @@ decide. Repeated trials of a task are not independent: tasks are the units of ev
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
 from agenteval.agents import AgentFailure
+from agenteval.agents.protocol import CallStatus
 from agenteval.evaluators.workflows.conformance import CAUSES
-from agenteval.evaluators.workflows.rates import Rates, Resampling
+from agenteval.evaluators.workflows.rates import PassPower, Rates, pass_powers
 from agenteval.evaluators.workflows.results import (
     CaseInfo,
     SessionResult,
     SessionVerdict,
     TurnResult,
 )
-from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
+from agenteval.evaluators.workflows.session import SessionEnd, SessionFailure, SessionLog
 from agenteval.evaluators.workflows.session_judge import GoalsVerdict, agreement
 from agenteval.evaluators.workflows.session_score import session_table
 from agenteval.evaluators.workflows.turn_score import (
@@ -36,9 +38,7 @@ from agenteval.stats import (
     Interval,
     Kappa,
     adjust,
-    bootstrap_mean,
     mean_interval,
-    pass_hat_k,
     proportion_interval,
     sign_flip_test,
 )
@@ -64,6 +64,7 @@ class SessionTally:
     `undecided` are verdicts without success, `failures` trials without a session, by status, those
     for a simulator apart in `simulators`; `pending` are sessions that are not judged yet, `judges`
     what judges failed to say, by status. `mistakes` counts what simulators did wrong on the way.
+    Of sessions with a log, `ended` counts how they ended and `statuses` what became of their calls.
     `turns`, `calls` are means per session; `usage` is the agent's, `simulated` the simulators',
     `judging` that of judges.
     `agreement` is that of judge and final state, where both said something.
@@ -86,12 +87,24 @@ class SessionTally:
     judges: Counter[str]
     simulators: int
     mistakes: Counter[str]
+    ended: Counter[SessionEnd]
+    statuses: Counter[CallStatus]
     unjudged: int
     usage: Usage
     simulated: Usage
     judging: Usage
     powers: tuple[PassPower, ...]
     agreement: Kappa | None
+
+    @property
+    def cut_short(self) -> int:
+        """Sessions that ended otherwise than by the user's goodbye."""
+        return self.ended.total() - self.ended["user"]
+
+    @property
+    def refused(self) -> int:
+        """Calls that could not be carried out."""
+        return self.statuses.total() - self.statuses["ok"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +156,6 @@ def groups_of(
     return [(system, name, own[name]) for system, own in systems.items() for name in sorted(own)]
 
 
-def session_tallies(
-    results: Iterable[SessionResult], group: Group | None = None
-) -> list[SessionTally]:
-    """One tally for each system, or for each system and group, groups by name."""
-    return [session_tally(*found) for found in groups_of(results, group)]
-
-
 def session_tally(system: str, group: str, own: Sequence[SessionResult]) -> SessionTally:
     """The tally of these sessions, all of one system."""
     judged = [(r, r.verdict) for r in own if r.verdict is not None]
@@ -179,6 +185,8 @@ def session_tally(system: str, group: str, own: Sequence[SessionResult]) -> Sess
         judges=Counter(status for _, v in judged for status in v.failures),
         simulators=sum(f.who != "agent" for f in lost),
         mistakes=Counter(f"{m.who}: {m.kind}" for log in seen for m in log.mistakes),
+        ended=Counter(log.ended for _, log in logs),
+        statuses=Counter(call.status for _, log in logs for call in log.calls),
         unjudged=sum(v.unjudged for _, v in judged),
         usage=sum((r.log.usage for r in own), Usage()),
         simulated=sum((r.log.simulator_usage for r in own), Usage()),
@@ -243,13 +251,6 @@ def causes(results: Iterable[SessionResult]) -> list[CauseShare]:
             ordered = {name: counts[name] for name in (*CAUSES, "other")}
             found.append(CauseShare(system, len(failed), ordered))
     return found
-
-
-def turn_tallies(
-    results: Iterable[TurnResult], group: Group | None = None
-) -> list[tuple[str, str, TurnTable]]:
-    """(system, group, table) for each system and group, groups by name."""
-    return [(system, name, turn_tally(own)) for system, name, own in groups_of(results, group)]
 
 
 def turn_tally(own: Sequence[TurnResult]) -> TurnTable:
@@ -319,48 +320,52 @@ def _pair(
     return FormatPair(agent, *names, len(common), left_out, spread, test.p, None, test.reason)
 
 
-@dataclass(frozen=True)
-class PassPower:
-    """pass^k with its interval over cases.
+class Tallies:
+    """The tallies of one set of results, each worked out when it is first asked for.
 
-    `few` counts cases with fewer than k attempts that have a verdict: they are left out, as
-    neither 0 nor 1. `unknown` counts attempts without a verdict, in all cases.
+    Groups of the same members (the role of an only domain) are worked out once as well.
     """
 
-    k: int
-    rate: Interval
-    few: int
-    unknown: int
+    def __init__(
+        self, sessions: Sequence[SessionResult] = (), turns: Sequence[TurnResult] = ()
+    ) -> None:
+        self.sessions, self.turns = tuple(sessions), tuple(turns)
+        # By the identity of the members: they live as long as the two tuples above.
+        self._sessions: dict[tuple[int, ...], SessionTally] = {}
+        self._turns: dict[tuple[int, ...], TurnTable] = {}
 
+    def sessions_by(self, name: str = "") -> list[SessionTally]:
+        """One tally for each system, or for each system and group of this name (one of GROUPS),
+        groups by name."""
+        tallies = []
+        for system, group, own in groups_of(self.sessions, GROUPS[name] if name else None):
+            key = tuple(map(id, own))
+            if key not in self._sessions:
+                self._sessions[key] = session_tally(system, group, own)
+            tallies.append(replace(self._sessions[key], group=group))
+        return tallies
 
-def pass_power(
-    attempts: Mapping[str, Sequence[bool | None]], k: int, how: Resampling | None = None
-) -> PassPower:
-    """Mean over cases of C(c, k) / C(n, k), the interval by resampling cases.
+    def turns_by(self, name: str = "") -> list[tuple[str, str, TurnTable]]:
+        """(system, group, table), as `sessions_by`."""
+        tables = []
+        for system, group, own in groups_of(self.turns, GROUPS[name] if name else None):
+            key = tuple(map(id, own))
+            if key not in self._turns:
+                self._turns[key] = turn_tally(own)
+            tables.append((system, group, self._turns[key]))
+        return tables
 
-    `attempts` by case: True or False, None where a failure left no verdict. c of n attempts with a
-    verdict succeeded (Yao et al., tau-bench, arXiv 2406.12045, section 4). The mean is None where
-    no case has k attempts with a verdict. Raises ValueError for k < 1.
-    """
-    if k < 1:
-        raise ValueError(f"k must be at least 1, not {k}")
-    values: list[float] = []
-    few = unknown = 0
-    for tries in attempts.values():
-        known = [one for one in tries if one is not None]
-        unknown += len(tries) - len(known)
-        value = pass_hat_k(sum(known), len(known), k)
-        if value is None:
-            few += 1
-        else:
-            values.append(value)
-    return PassPower(k, bootstrap_mean(values, how=(how or Resampling()).bootstrap()), few, unknown)
+    @cached_property
+    def causes(self) -> list[CauseShare]:
+        """Why sessions failed, by system."""
+        return causes(self.sessions)
 
+    @cached_property
+    def session_pairs(self) -> list[FormatPair]:
+        """Formats compared on the same users."""
+        return format_pairs(self.sessions)
 
-def pass_powers(
-    attempts: Mapping[str, Sequence[bool | None]], most: int, how: Resampling | None = None
-) -> tuple[PassPower, ...]:
-    """pass^1 to pass^most, as far as some case has that many attempts with a verdict."""
-    counts = [sum(one is not None for one in tries) for tries in attempts.values()]
-    longest = min(most, max(counts, default=0))
-    return tuple(pass_power(attempts, k, how) for k in range(1, longest + 1))
+    @cached_property
+    def turn_pairs(self) -> list[FormatPair]:
+        """Formats compared on the same recorded sessions."""
+        return format_pairs(self.turns)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agenteval.cli.plan_synth import make_generator, make_shape
+from agenteval.api.suites import aplan_suite
 from agenteval.errors import Filtered, InputError, ReplyError, Transient, Unauthorized
 from agenteval.evaluators.planning.dsl.lexicon import built_in
 from agenteval.evaluators.planning.dsl.tree import constraints_of
@@ -62,8 +62,7 @@ async def test_good_replies_become_a_file_whose_cases_parse(tmp_path: Path) -> N
     assert topics == invention.topics
     assert [t.activities for t in topics or ()] == [tuple(KEEPER), tuple(RANGER)]
 
-    generator = make_generator(make_shape("3-5", None, None, "1-2", extended=False), 4, [], file)
-    cases = list(generator.cases(60))
+    cases = (await aplan_suite(60, seed=4, lexicon=file)).cases
     assert {case.topic for case in cases} == {"Lighthouse Keeper", "Park Ranger"}
     for case in cases:
         assert constraints_of(paragraph_of(case, built_in())) == case.stated

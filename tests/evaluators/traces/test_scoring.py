@@ -8,7 +8,7 @@ import pytest
 
 from agenteval.evaluators.traces.annotations import Annotation, official_text, read_annotation
 from agenteval.evaluators.traces.official import official_case, score_official
-from agenteval.evaluators.traces.score_tables import PlainTable, score_tables, shown
+from agenteval.evaluators.traces.score_tables import in_words, score_tables
 from agenteval.evaluators.traces.scorer import Case, Scoring, make_case, score
 from agenteval.evaluators.traces.scoring import (
     GOLD,
@@ -23,6 +23,7 @@ from agenteval.evaluators.traces.scoring import (
 )
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy, built_in
 from agenteval.records import Finding, Findings, Grade, Span
+from agenteval.records.table import Table
 from agenteval.stats.interval import Interval
 
 QUICK = Scoring(resamples=100)
@@ -51,7 +52,7 @@ def corpus(n: int = 12) -> tuple[list[Annotation], list[Annotation], dict[str, l
     return gold, predicted, spans
 
 
-def titles(tables: tuple[PlainTable, ...]) -> list[str]:
+def titles(tables: tuple[Table, ...]) -> list[str]:
     return [table.title for table in tables]
 
 
@@ -123,7 +124,10 @@ def test_missing_predictions_flatter_the_official_figures_only() -> None:
     assert (result.penalised.joint.mean, result.penalised.traces) == (0.25, 12)
     assert result.scores.levels[2].macro.recall.mean == 0.25
     official = next(t for t in score_tables(result) if t.title == "Official figures")
-    assert [row[0] for row in official.rows][:2] == ["this result", "this result, missing as empty"]
+    assert [row["predictor"] for row in official.rows][:2] == [
+        "this result",
+        "this result, missing as empty",
+    ]
 
 
 def test_gold_that_only_a_lenient_reader_reads_counts_here_and_not_officially() -> None:
@@ -169,13 +173,17 @@ def test_tables() -> None:
     assert len(tables) == 8
     for table in (*tables, *score_tables(result, official=True)):
         assert table.rows
-        assert all(len(row) == len(table.columns) for row in table.rows)
-    assert tables[0].rows[4][:2] == ("joint", "errors")
-    assert tables[0].rows[4][2].startswith("0.500")
-    assert tables[0].rows[4][5:] == ("12", "24", "24")
+    assert [table.detail for table in tables] == [False, *[True] * 7]
+    row = tables[0].rows[4]
+    assert (row["level"], row["over"]) == ("joint", "errors")
+    assert tables[0].records()[4]["precision"] == 0.5
+    assert (row["hits"], row["predicted"], row["gold"]) == (12, 24, 24)
     assert any("12 of 12 traces have a readable prediction" in note for note in tables[0].notes)
     for table in (tables[1], tables[4]):  # the trivial predictors stand beside both
-        assert [row[0] for row in table.rows] == ["this result", *(b.name for b in result.beside)]
+        assert [row["predictor"] for row in table.rows] == [
+            "this result",
+            *(b.name for b in result.beside),
+        ]
     assert titles(score_tables(result, official=True)) == [
         "Official figures",
         "Official figures by category (presence in a trace)",
@@ -195,7 +203,8 @@ def test_a_constant_grade_is_not_applicable_in_the_official_table() -> None:
     five = {"security": Grade(value=5)}
     gold = [annotation(Findings(trace=f"t{i}", grades=five)) for i in range(3)]
     tables = score_tables(evaluate(gold, gold, QUICK), official=True)
-    assert tables[2].rows == (("security", "n/a (constant)", "3"),)
+    (row,) = tables[2].rows
+    assert row == {"grade": "security", "pearson": None, "traces": 3, "why": "constant"}
 
 
 def test_json_holds_all_numbers_and_no_nan() -> None:
@@ -223,7 +232,7 @@ def test_json_holds_all_numbers_and_no_nan() -> None:
     ],
 )  # fmt: skip
 def test_an_interval_in_words(interval: Interval, text: str) -> None:
-    assert shown(interval) == text
+    assert in_words(interval) == text
 
 
 CATEGORIES = [leaf.name for leaf in built_in().assigned]

@@ -8,9 +8,9 @@ import pytest
 
 from agenteval.evaluators.utility.answers import (
     Answer,
+    AnswerReader,
     NoAnswer,
     leaves,
-    looks_like_answers,
     read_answers,
 )
 from agenteval.records import Criterion
@@ -51,7 +51,7 @@ GOOD = {"clarity": "fair", "accuracy": "right"}
 )
 def test_shapes(value: Any) -> None:
     assert labels(value) == GOOD
-    assert looks_like_answers(value, BOTH)
+    assert AnswerReader(BOTH).speaks(value)
 
 
 def test_values_are_ranks_over_levels_minus_one() -> None:
@@ -92,7 +92,7 @@ def test_other_types_are_never_a_label(bad: Any) -> None:
 
 def test_a_repeated_rubric_is_no_answer() -> None:
     rubric = {"clarity": {"description": "d", "accepted_values": ["unclear", "fair", "clear"]}}
-    assert not looks_like_answers(rubric, BOTH)
+    assert not AnswerReader(BOTH).speaks(rubric)
     assert labels(rubric)["clarity"] == "unscored:missing"
 
 
@@ -216,7 +216,7 @@ def test_a_wrapper_with_a_name_is_no_criterion() -> None:
     ],
 )
 def test_what_speaks_of_a_criterion(value: Any, speaks: bool) -> None:
-    assert looks_like_answers(value, BOTH) is speaks
+    assert AnswerReader(BOTH).speaks(value) is speaks
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.evaluators.workflows.causes import agree, calls_of, causes, primary
+from agenteval.evaluators.workflows.causes import calls_of, causes, primary
 from agenteval.evaluators.workflows.chart.parse import parse_chart
 from agenteval.evaluators.workflows.conformance import Deviation
 from agenteval.evaluators.workflows.final_state import gold_state, judged
@@ -237,18 +237,6 @@ def test_the_primary_cause() -> None:
     assert primary([late, early]) == "tool_use"
     assert primary([], failed=True) == "other"
     assert primary([], failed=False) is None
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "equal"),
-    [
-        ("Dune", " dune ", True), ("7  pm", "7 PM", True), ("2", 2, False), (2, 2.0, True),
-        (True, 1, False), (True, True, True), (["a", 1], ["A", 1.0], True), ([1, 2], [2, 1], False),
-        ({"a": "X"}, {"a": "x"}, True), ({"a": 1}, {"a": 1, "b": 2}, False), (None, "", False),
-    ],
-)  # fmt: skip
-def test_agreement_of_arguments(left: Any, right: Any, equal: bool) -> None:
-    assert agree(left, right) is equal
 
 
 def test_a_step_left_out_comes_before_the_refusal_that_it_led_to() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from agenteval.evaluators.workflows.counted import Counted
-from agenteval.evaluators.workflows.endings import Endings, endings
 from agenteval.evaluators.workflows.results import (
     CaseInfo,
     SessionResult,
@@ -20,10 +18,9 @@ from agenteval.evaluators.workflows.session import (
 )
 from agenteval.evaluators.workflows.tallies import (
     GROUPS,
+    Tallies,
     causes,
     format_pairs,
-    session_tallies,
-    turn_tallies,
 )
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
 
@@ -58,19 +55,18 @@ TURNS = [turn(f"{d}{i}", "right" if i else "wrong", d) for d in "BA" for i in ra
 
 
 def test_what_is_kept_is_what_would_be_worked_out_anew() -> None:
-    known = Counted(SESSIONS, TURNS)
+    known = Tallies(SESSIONS, TURNS)
     for _ in range(2):  # the second time from what is kept
         for name in ("", *GROUPS):
-            group = GROUPS[name] if name else None
-            assert known.sessions_by(name) == session_tallies(SESSIONS, group)
-            assert known.turns_by(name) == turn_tallies(TURNS, group)
+            assert known.sessions_by(name) == Tallies(SESSIONS).sessions_by(name)
+            assert known.turns_by(name) == Tallies(turns=TURNS).turns_by(name)
     assert known.causes == causes(SESSIONS)
     assert known.session_pairs == format_pairs(SESSIONS)
     assert known.turn_pairs == []
 
 
 def test_groups_of_the_same_members_are_worked_out_once() -> None:
-    known = Counted(SESSIONS, TURNS)  # each domain has one role
+    known = Tallies(SESSIONS, TURNS)  # each domain has one role
     by_domain, by_role = known.turns_by("domain"), known.turns_by("role")
     assert [group for _, group, _ in by_domain] == ["A", "B"]
     assert [group for _, group, _ in by_role] == ["rA", "rB"]
@@ -89,9 +85,8 @@ def test_endings_are_of_sessions_and_their_calls() -> None:
         session("3", None, SessionFailure(status="error:timeout", log=log("calls", "malformed"))),
         session("4", None, SessionFailure(status="error:timeout"), format="code"),
     ]
-    (found,) = endings(own)
-    assert isinstance(found, Endings)
-    assert (found.system, found.sessions, found.calls) == ("a · text", 2, 3)
+    found = Tallies(own).sessions_by()[0]
+    assert found.system == "a · text"
     assert found.ended == {"user": 1, "turns": 1}
     assert found.statuses == {"ok": 1, "malformed": 1, "unknown_tool": 1}
     assert (found.cut_short, found.refused) == (1, 2)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.workflows.rates import Resampling
-from agenteval.evaluators.workflows.tallies import pass_power, pass_powers
+from agenteval.evaluators.workflows.rates import Resampling, pass_power, pass_powers
 
 QUICK = Resampling(resamples=200)
 TRIES = st.lists(st.sampled_from([True, False, None]), max_size=6)

@@ -10,11 +10,7 @@ from agenteval.errors import InputError
 from agenteval.evaluators.workflows.chart.parse import parse_chart
 from agenteval.evaluators.workflows.folder import read_role
 from agenteval.evaluators.workflows.procedure import (
-    END,
-    START,
-    Next,
     Procedure,
-    Rule,
     compiled,
     procedure,
 )
@@ -37,30 +33,20 @@ def made(text: str, *tools: WorkflowTool) -> Procedure:
     return compiled({"s": parse_chart(text, "s")}, tools)
 
 
-def rules(walk: Procedure) -> dict[str, Rule]:
-    return {rule.tool: rule for rule in walk.follows}
+def due(walk: Procedure) -> dict[str, tuple[str, ...]]:
+    """What may come behind each tool, and at the start."""
+    begin = {"": tuple(t for at in walk.entries for t in walk.due(at))}
+    return begin | {
+        p.tool: walk.due(at + 1) for at, p in enumerate(walk.positions) if p.tool is not None
+    }
 
 
-def test_the_table_of_the_library() -> None:
+def test_the_walks_of_the_library() -> None:
     walk = procedure(read_role(DESK), ["lend_book"])
-    assert walk.follows == (
-        Rule(tool=START, next=(Next(tool="find_book", when=(("Ask for a book",),)),)),
-        Rule(
-            tool="find_book",
-            required=("title",),
-            next=(
-                Next(tool="lend_book", when=(("is_in = true",),)),
-                Next(tool="find_book", when=(("is_in = false", "Another book will do"),)),
-                Next(tool=END, when=(("is_in = false", "No other book"),)),
-            ),
-        ),
-        Rule(
-            tool="lend_book",
-            required=("title", "reader_id"),
-            needs=("find_book.is_in = true",),
-            next=(Next(tool=END, when=(("lent = true",), ("lent = false",))),),
-        ),
-    )
+    assert due(walk) == {
+        "": ("find_book",), "find_book": ("lend_book", "find_book"), "lend_book": (),
+    }  # fmt: skip
+    assert walk.required == {"find_book": ("title",), "lend_book": ("title", "reader_id")}
     assert walk.shortest == 1
     assert walk.steps == {"find_book", "lend_book"}
 
@@ -68,44 +54,11 @@ def test_the_table_of_the_library() -> None:
 def test_several_scenarios_begin_at_one_start() -> None:
     walk = procedure(read_role(DESK), ["return_book", "lend_book"])
     assert walk.cross
-    assert {n.tool for n in rules(walk)[START].next} == {"return_book", "find_book"}
-    assert set(rules(walk)) == {START, "return_book", "find_book", "lend_book"}
-    assert rules(walk)["lend_book"].needs == ("find_book.is_in = true",)
+    assert due(walk)[""] == ("return_book", "find_book")
+    assert set(due(walk)) == {"", "return_book", "find_book", "lend_book"}
 
 
-def test_needs_are_what_all_ways_share_since_the_last_call() -> None:
-    text = """flowchart TD
-AA000(Start)-->AA001>call look]
-AA001--A (a = 1 and b = true)-->AA002[Talk]
-AA001--B (a = 1 and b = false)-->AA003[Talk]
-AA002 & AA003-->AA004>call act]
-AA004-->AA005>call look]
-AA005-->AA006>call close]"""
-    found = rules(made(text, tool("look", "a", "b"), tool("act", "c"), tool("close")))
-    assert found["act"].needs == ("look.a = 1",)
-    assert found["close"].needs == ()  # look was called anew
-    assert found["look"].needs == ()  # the first look needs nothing
-
-
-def test_an_alternative_is_one_need() -> None:
-    text = """flowchart TD
-AA000(Start)-->AA001>call look]
-AA001--A (a = 1 or b = 2)-->AA002>call act]"""
-    found = rules(made(text, tool("look", "a", "b"), tool("act")))
-    assert found["act"].needs == ("look.a = 1 or look.b = 2",)
-
-
-def test_a_field_of_two_tools_belongs_to_the_node_that_asks() -> None:
-    text = """flowchart TD
-AA000(Start)-->AA001>call one]
-AA001--A (ok = true)-->AA002>call two]
-AA002--B (ok = true)-->AA003>call last]"""
-    found = rules(made(text, tool("one", "ok"), tool("two", "ok"), tool("last")))
-    assert found["two"].needs == ("one.ok = true",)
-    assert found["last"].needs == ("one.ok = true", "two.ok = true")
-
-
-def test_a_loop_of_replies_ends_and_is_bounded() -> None:
+def test_a_loop_of_replies_ends() -> None:
     talk = "\n".join(
         f"AA{i:03}[Talk]--from {i} to {j}-->AA{j:03}[Talk]"
         for i in range(1, 8)
@@ -115,10 +68,7 @@ def test_a_loop_of_replies_ends_and_is_bounded() -> None:
     walk = made(
         f"flowchart TD\nAA000(Start)-->AA001[Talk]\n{talk}\nAA007-->AA008>call act]", tool("act")
     )
-    (begin, act) = walk.follows
-    assert [n.tool for n in begin.next] == ["act"]
-    assert len(begin.next[0].when) == 32
-    assert act.next == (Next(tool=END, when=((),)),)
+    assert due(walk) == {"": ("act",), "act": ()}
 
 
 def test_only_call_nodes_call_and_each_tool_once() -> None:
@@ -128,7 +78,7 @@ AA001-->AA002[Tell what three would do]"""
     walk = made(text, tool("one"), tool("two"), tool("three"))
     assert [p.tool for p in walk.positions if p.node == "AA001"] == ["one", "two", None]
     assert walk.steps == {"one", "two"}
-    assert [n.tool for n in rules(walk)["one"].next] == ["two"]
+    assert due(walk)["one"] == ("two",)
 
 
 def test_no_end_to_reach() -> None:

@@ -31,11 +31,10 @@ from agenteval.evaluators.workflows.session import (
 from agenteval.evaluators.workflows.session_judge import GoalsVerdict
 from agenteval.evaluators.workflows.tallies import (
     GROUPS,
+    Tallies,
     causes,
     format_pairs,
-    session_tallies,
     share,
-    turn_tallies,
 )
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
 from agenteval.records import Usage
@@ -86,7 +85,7 @@ REPEATED = [
 
 def test_success_of_single_trials_has_wilsons_interval() -> None:
     own = [session(f"t{i}", verdict(i != 0)) for i in range(4)]
-    (tally,) = session_tallies(own)
+    (tally,) = Tallies(own).sessions_by()
     n, p = 4, 0.75
     middle = (p + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z * math.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
@@ -97,7 +96,7 @@ def test_success_of_single_trials_has_wilsons_interval() -> None:
 
 
 def test_repeated_trials_add_no_tasks_and_failures_are_in_no_rate() -> None:
-    (tally,) = session_tallies(REPEATED)
+    (tally,) = Tallies(REPEATED).sessions_by()
     assert tally.success.mean == 0.5  # of 1, 1/2 and 0 of the one that is known
     assert (tally.success.n, tally.success.n_clusters, tally.tasks) == (5, 3, 3)
     # One value of three lies below the middle one, one above: how many may it be in truth?
@@ -110,7 +109,7 @@ def test_repeated_trials_add_no_tasks_and_failures_are_in_no_rate() -> None:
 
 
 def test_pass_power_is_over_tasks_that_have_as_many_trials() -> None:
-    (tally,) = session_tallies(REPEATED)
+    (tally,) = Tallies(REPEATED).sessions_by()
     first, second = tally.powers
     assert (first.k, first.rate.mean, first.few, first.unknown) == (1, 0.5, 0, 1)
     assert (second.k, second.rate.mean, second.few) == (2, 0.5, 1)  # t1: 1 of 1 pairs, t2: 0
@@ -124,7 +123,7 @@ def test_what_has_no_verdict_is_counted_by_what_it_lacks() -> None:
         session("t4", SessionFailure(status="error:timeout", who="agent")),
         session("t5", verdict(failures=("error:budget", "unscored:parse"))),
     ]  # fmt: skip
-    (tally,) = session_tallies(own)
+    (tally,) = Tallies(own).sessions_by()
     assert (tally.undecided, tally.pending, tally.simulators) == (1, 1, 1)
     assert tally.failures == {"error:timeout": 2}
     assert tally.judges == {"error:budget": 1, "unscored:parse": 1}
@@ -137,7 +136,7 @@ def test_calls_are_summed_and_undecided_ones_bound_the_figures() -> None:
         session("t1", verdict(right=3, generated=4, gold=5, unjudged=1)),
         session("t2", verdict(right=1, generated=4, gold=1)),
     ]  # fmt: skip
-    (tally,) = session_tallies(own)
+    (tally,) = Tallies(own).sessions_by()
     tool = tally.tool
     assert (tool.right, tool.undecided, tool.predicted, tool.gold) == (4, 1, 8, 6)
     assert tool.precision.known.mean == pytest.approx(4 / 7)  # the undecided one on neither side
@@ -155,7 +154,7 @@ def test_means_per_session_and_what_it_took() -> None:
         session("t2", SessionFailure(status="error:timeout", log=log(mistakes=(spoiled,)),
                                      simulator_usage=Usage(requests=7))),
     ]  # fmt: skip
-    (tally,) = session_tallies(own)
+    (tally,) = Tallies(own).sessions_by()
     assert (tally.turns.mean, tally.calls.mean, tally.progress.mean) == (3.0, 2.0, 0.75)
     assert tally.mistakes == {"user: reveals_goals": 2}
     assert (tally.usage.requests, tally.usage.prompt_tokens) == (2, 10)
@@ -169,8 +168,7 @@ def test_groups_by_name() -> None:
         session("t3", verdict(True), domain="Air", role="gate"),
     ]  # fmt: skip
     found = {
-        name: {t.group: t.success.mean for t in session_tallies(own, group)}
-        for name, group in GROUPS.items()
+        name: {t.group: t.success.mean for t in Tallies(own).sessions_by(name)} for name in GROUPS
     }
     assert found == {
         "domain": {"Air": 0.5, "Zoo": 1.0},
@@ -205,7 +203,7 @@ def test_agreement_of_judge_and_state_by_hand() -> None:
         ))
         for i, (judge, state) in enumerate(said)
     ]  # fmt: skip
-    (tally,) = session_tallies([*own, session("u", verdict(True, state_success=True))])
+    (tally,) = Tallies([*own, session("u", verdict(True, state_success=True))]).sessions_by()
     assert tally.agreement is not None
     assert tally.agreement.agreement.mean == pytest.approx(6 / 8)
     chance = (6 / 8) * (4 / 8) + (2 / 8) * (4 / 8)
@@ -322,7 +320,7 @@ def test_turns_by_hand() -> None:
         turn("s:9", AgentFailure(status="error:timeout", message="slow")),
         turn("s:11", None),
     ]  # fmt: skip
-    ((system, group, table),) = turn_tallies(own)
+    ((system, group, table),) = Tallies(turns=own).turns_by()
     assert (system, group, table.turns, table.sessions) == ("a · text", "all", 4, 1)
     tool = table.tool
     assert (tool.right, tool.undecided, tool.predicted, tool.gold) == (1, 1, 3, 3)
@@ -345,7 +343,7 @@ def test_grades_belong_to_their_turns() -> None:
         turn("s:5", called(None, gold=False), grade=failed),
         turn("s:7", called("wrong", gold=False)),
     ]
-    ((_, _, table),) = turn_tallies(own)
+    ((_, _, table),) = Tallies(turns=own).turns_by()
     assert table.response is not None
     assert table.response.mean.mean == 6.5
     assert (table.response.due, table.response.no_reply) == (4, 1)
@@ -365,7 +363,7 @@ def test_pairs_of_turns_are_over_due_calls_that_are_decided() -> None:
 
 
 def test_nothing_is_nothing() -> None:
-    assert session_tallies([]) == []
-    assert turn_tallies([]) == []
+    assert Tallies([]).sessions_by() == []
+    assert Tallies(turns=[]).turns_by() == []
     assert causes([]) == []
     assert format_pairs([]) == []

@@ -17,11 +17,12 @@ from agenteval.agents.dialogue import Dialogue, take_turn
 from agenteval.agents.endpoint import Endpoint, connect
 from agenteval.agents.spec import AgentSettings
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.assistants import assistant, opened_assistant
+from agenteval.evaluators.workflows.assistants import Assistants
 from agenteval.evaluators.workflows.folder import read_role
 from agenteval.evaluators.workflows.instructions import instructions, tools_given
 from agenteval.evaluators.workflows.scenario import Format
 from agenteval.evaluators.workflows.templated import again_prompt, template_assistant
+from agenteval.models.limits import Budget
 from agenteval.records import Message, ToolCall
 from agenteval.testing import Fault, serve
 from tests.agents.conftest import instant, script
@@ -187,17 +188,23 @@ async def test_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AGENTEVAL_API_KEY", "sk-canary-31cc")
     with serve(script(ASK)) as server:
         settings = AgentSettings(model="m", base_url=server.base_url)
-        async with opened_assistant("template", settings) as found:
+        named = Assistants("template", ("flowchart",), settings)
+        async with named.opened({}, Budget()) as (candidate,):
+            found = candidate.assistant
             dialogue = Dialogue(instructions="Serve.", messages=HISTORY)
             log = await take_turn(found.make(), dialogue, Toolbox((), answer_later))
     assert isinstance(log, AgentLog)
     assert log.output == "Which title?"
     assert found.name == "template:m"
     assert "canary" not in json.dumps(found.parameters)
-    assert assistant("openai", settings).name == "openai-chat:m"
-    assert assistant(f"command:{sys.executable} a.py").name.startswith("command:")
+
+    def name(agent: str) -> str:
+        return Assistants(agent, ("text",), settings).candidates({})[0].name
+
+    assert name("openai") == "openai-chat:m · text"
+    assert name(f"command:{sys.executable} a.py").startswith("command:")
     with pytest.raises(InputError, match=r"is template meant.*autogen, template, python"):
-        assistant("templat", settings)
+        name("templat")
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,9 @@ from agenteval.evaluators.workflows.session import (
 from agenteval.evaluators.workflows.session_judge import GoalsFailure
 from agenteval.evaluators.workflows.verdicts import (
     Judges,
-    OrderScore,
     Verdicts,
     longest_common,
-    order_score,
+    order_f1,
 )
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
@@ -326,29 +325,13 @@ def test_a_chart_outside_the_subset_is_found_before() -> None:
         Verdicts().prepare(session_cases([replace(OF, role=role)]))
 
 
-def test_by_hand() -> None:
-    found = order_score(["check", "search", "reserve"], ["search", "check", "reserve", "pay"])
-    assert (found.common, found.matched) == (2, 3)
-    assert found.precision == pytest.approx(2 / 3)
-    assert found.recall == pytest.approx(2 / 4)
-    assert found.f1 == pytest.approx(4 / 7)
-    assert found.tau == pytest.approx(1 / 3)  # two of three pairs in order
-
-
-def test_gold_against_itself_and_reversed() -> None:
-    gold = ["a", "b", "c"]
-    same, back = order_score(gold, gold), order_score(gold[::-1], gold)
-    assert (same.precision, same.recall, same.f1, same.tau) == (1, 1, 1, 1)
-    assert (back.common, back.tau) == (1, -1)
-
-
-def test_nothing_to_compare_is_undefined() -> None:
-    assert order_score([], []) == OrderScore(common=0, matched=0)
-    none_made = order_score([], ["a"])
-    assert (none_made.precision, none_made.recall, none_made.f1) == (None, 0, 0)
-    none_due = order_score(["a"], [])
-    assert (none_due.precision, none_due.recall, none_due.f1) == (0, None, 0)
-    assert order_score(["a"], ["a"]).tau is None
+def test_order_by_hand() -> None:
+    made = ["check", "search", "reserve"]
+    assert order_f1(made, ["search", "check", "reserve", "pay"]) == pytest.approx(4 / 7)
+    assert order_f1(made, made) == 1
+    assert order_f1(made[::-1], made) == pytest.approx(1 / 3)
+    assert order_f1([], []) is None
+    assert order_f1([], ["a"]) == order_f1(["a"], []) == 0
 
 
 NAMES = st.lists(st.sampled_from("abc"), max_size=6)
@@ -361,11 +344,3 @@ def test_common_is_the_longest_of_all_subsequences(left: list[str], right: list[
 
     expected = max(map(len, subsequences(left) & subsequences(right)))
     assert longest_common(left, right) == expected
-
-
-@given(order=st.permutations(range(6)))
-def test_tau_is_that_of_scipy(order: list[int]) -> None:
-    stats = pytest.importorskip("scipy.stats")
-    found = order_score([str(i) for i in order], [str(i) for i in range(6)])
-    where = [order.index(i) for i in range(6)]
-    assert found.tau == pytest.approx(stats.kendalltau(range(6), where).statistic)

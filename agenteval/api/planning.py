@@ -1,0 +1,312 @@
+"""Planning tests: agents on suites, how much they can plan, and why their plans failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Unpack
+
+from agenteval.agents import AgentFailure, System
+from agenteval.api.agent_setup import (
+    Agent,
+    AgentSetup,
+    How,
+    StorePath,
+    Suite,
+    read_cases,
+)
+from agenteval.api.running import Notify, Progress, Stopped, Watch, how_it_ended, opened, twins
+from agenteval.api.suites import Range, generator, span, words_of
+from agenteval.errors import InputError
+from agenteval.evaluators.planning.capability import THRESHOLD, cases_for, goes_on
+from agenteval.evaluators.planning.case import Case
+from agenteval.evaluators.planning.checker import CheckRules
+from agenteval.evaluators.planning.dissections import (
+    load_dissections,
+)
+from agenteval.evaluators.planning.dsl.lexicon import Lexicon
+from agenteval.evaluators.planning.run import Attempt, as_run
+from agenteval.evaluators.planning.synthesis.generate import Shape
+from agenteval.evaluators.planning.tables import planning_tables
+from agenteval.evaluators.planning.trials import EVALUATOR, load_attempts, plan_trials
+from agenteval.experiment import Ended, Experiment
+from agenteval.models.rehearsal import Bill
+from agenteval.records import Run
+from agenteval.report.report import Report
+from agenteval.store import Store, Trials
+from agenteval.store.experiments import unfinished_trials
+from agenteval.trust.gates import Gate, least_gate, unscored_gate
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanReport(Report):
+    """Trials of systems at planning cases; `causes` are (case id, system, label) of dissections."""
+
+    attempts: tuple[Attempt, ...] = ()
+    causes: tuple[tuple[str, str, str], ...] = ()
+    lexicon: Lexicon | None = None
+    bill: Bill | None = None  # of a dry run
+
+    @property
+    def failures(self) -> tuple[Attempt, ...]:
+        """Trials without a verdict: their endpoint or adapter failed."""
+        return tuple(a for a in self.attempts if a.verdict is None)
+
+    def runs(self) -> list[Run]:
+        """The trials with a verdict as runs, which `quantify` grades."""
+        return [as_run(a) for a in self.attempts if a.verdict is not None]
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row per trial."""
+        return [
+            {"case": a.case.id, "topic": a.case.topic, "actions": a.case.n, "system": a.system,
+             "trial": a.trial, "outcome": a.outcome,
+             "success": None if a.verdict is None else a.verdict.passed}
+            for a in self.attempts
+        ]  # fmt: skip
+
+    def page(self) -> str:
+        """A self-contained HTML page with figures and failures."""
+        from agenteval.report.planning import planning_page
+
+        return planning_page(
+            self.attempts, self.causes, lexicon=self.lexicon, unfinished=self.unfinished
+        )
+
+
+def trial_rows(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """Every trial as JSON: case, system, outcome, and the verdict or what failed."""
+    rows = []
+    for a in attempts:
+        row: dict[str, Any] = {
+            "case": a.case.id, "topic": a.case.topic, "actions": a.case.n, "system": a.system,
+            "trial": a.trial, "outcome": a.outcome,
+        }  # fmt: skip
+        if a.verdict is not None:
+            row["verdict"] = a.verdict.model_dump(mode="json")
+        if isinstance(a.log, AgentFailure):
+            row["failure"] = a.log.message
+        rows.append(row)
+    return rows
+
+
+@dataclass
+class Test:
+    """Trials of one system at suites, by their number of actions or 0. Each is begun when the one
+    before it is done and enough of its trials pass."""
+
+    setup: AgentSetup
+    suites: Mapping[int, Sequence[Case]]
+    trials: int
+    retry_failed: bool
+    store: StorePath
+    watch: Watch
+    lexicon: Lexicon | None = None
+    threshold: float | None = None  # success rate below which no further suite is begun
+    gates: Callable[[PlanReport], Sequence[Gate]] = lambda _: ()
+    notes: tuple[str, ...] = ()
+
+    async def run(self) -> PlanReport:
+        """Run what is missing. Raises Stopped with what is there when it is cancelled."""
+        if self.setup.dry_run:  # what is rehearsed runs in a loop of its own
+            from agenteval.api.planning_bill import test_bill
+
+            return PlanReport(title="", tables=(), bill=await asyncio.to_thread(test_bill, self))
+        ended = None
+        reached: list[int] = []
+        key = (
+            self.setup.system().sha256
+        )  # before a store is made, so that a wrong agent leaves none
+        with opened(self.store) as store:
+            try:
+                with Trials(store).lock(EVALUATOR, key):
+                    async with self.setup.opened(store) as system:
+                        for size, cases in self.suites.items():
+                            reached.append(size)
+                            ended = await self._run(store, system, cases)
+                            if ended.stopped or not self.goes_on(store, size):
+                                break
+            except asyncio.CancelledError:
+                raise Stopped(self._report(store, reached, None)) from None
+            return self._report(store, reached, ended)
+
+    async def _run(self, store: Store, system: System, cases: Sequence[Case]) -> Ended:
+        plan = plan_trials(
+            store, cases, system, self.trials, self.setup.rules, retry_failed=self.retry_failed
+        )
+        left = len(plan.units)
+        done = len(cases) * self.trials - left
+        before = f", {done} done before" if done else ""
+        self.watch.note(f"{system.name}: {left} trials to run{before}")
+        workers = self.setup.limits.concurrency
+        experiment = Experiment(plan, store, workers=workers, on_interrupt=self.watch.note)
+        return await experiment.run(self.watch.progress)
+
+    def goes_on(self, store: Store, size: int) -> bool:
+        """Whether enough of the stored trials of this size pass for the next suite."""
+        if self.threshold is None:
+            return True
+        attempts = self._attempts(store, [size])
+        judged = [a.verdict.passed for a in attempts if a.verdict is not None]
+        if not judged:
+            return False
+        rate, failed = sum(judged) / len(judged), len(attempts) - len(judged)
+        self.watch.note(
+            f"{size} actions: {rate:.3f} of {len(judged)} pass, {failed} without verdict"
+        )
+        return goes_on(rate, self.threshold)
+
+    def _attempts(self, store: Store, sizes: Sequence[int]) -> list[Attempt]:
+        keys = [case.sha256 for size in sizes for case in self.suites[size]]
+        key = self.setup.system().sha256
+        with store.snapshot():
+            stored = load_attempts(store, self.setup.rules.check, cases=keys, systems=[key])
+        return [a for a in stored if a.trial < self.trials]
+
+    def _report(self, store: Store, sizes: Sequence[int], ended: Ended | None) -> PlanReport:
+        attempts = tuple(self._attempts(store, sizes))
+        tables = planning_tables(attempts, (), self.lexicon, threshold=self.threshold)
+        unfinished, code = how_it_ended(ended, "trials not run")
+        report = PlanReport(
+            title=f"Planning tests of {self.setup.system().name}",
+            tables=tables if attempts else (),
+            notes=self.notes if attempts else (*self.notes, "no trial has been run"),
+            unfinished=unfinished,
+            data={"trials": trial_rows(attempts)},
+            exit_code=code,
+            attempts=attempts,
+            lexicon=self.lexicon,
+        )
+        return report.gated(*self.gates(report))
+
+
+def prepare_test(
+    suite: Suite,
+    agent: Agent,
+    *,
+    trials: int = 1,
+    limit: int | None = None,
+    lexicon: str | Path | None = None,
+    gate: float | None = None,
+    max_unscored: float = 0.1,
+    store: StorePath = None,
+    retry_failed: bool = False,
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+    **how: Unpack[How],
+) -> Test:
+    """Run an agent on every case of a suite (file or cases), `trials` times, and check its plans.
+
+    Only what `store` lacks is run; `retry_failed` runs again what failed for good. `limit`: only
+    the first cases. `lexicon`: word lists the suite was made with. `gate` is the share of passes
+    that is demanded, `max_unscored` the share without verdict that is allowed. `how`: see
+    `AgentSetup`.
+
+    Raises InputError for a suite or agent that cannot be used, Unauthorized, StoreError.
+    """
+    words = words_of(lexicon)[0]
+    cases = read_cases(suite, words)[:limit]
+    different: dict[str, Case] = {}
+    for case in cases:
+        different.setdefault(case.sha256, case)
+    same = len(cases) - len(different)
+    told = f"{same} of {len(cases)} cases are another one again but for the id: left out"
+
+    def gates(report: PlanReport) -> list[Gate]:
+        total, failed = len(report.attempts), len(report.failures)
+        asked = [unscored_gate(total, failed, max_unscored, "trials have no verdict")]
+        if gate is not None:
+            judged = [a.verdict.passed for a in report.attempts if a.verdict is not None]
+            rate = sum(judged) / len(judged) if judged else None
+            of = f"of {len(judged)} trials, {failed} without verdict"
+            unknown = "no trial has a verdict"
+            asked.append(least_gate("success", rate, gate, of, unknown=unknown))
+        return asked
+
+    return Test(
+        AgentSetup(agent, **how), {0: list(different.values())}, trials, retry_failed, store,
+        Watch(notify, progress), words, gates=gates, notes=(told,) if same else (),
+    )  # fmt: skip
+
+
+def prepare_capability(
+    agent: Agent,
+    *,
+    n: Range = "2-9",
+    cases: int | None = None,
+    threshold: float = THRESHOLD,
+    seed: int = 0,
+    extended: bool = False,
+    topics: Sequence[str] = (),
+    trials: int = 1,
+    store: StorePath = None,
+    retry_failed: bool = False,
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+    **how: Unpack[How],
+) -> Test:
+    """Raise the number of actions until an agent's success falls below the threshold.
+
+    `cases` at each number of actions, by default min(300, 20·n(n-1)/2), as published (arXiv
+    2404.17833, section 6.2). Raises as `plan_test`.
+    """
+    first, last = span(n, "--n")
+    if first > last or first < 2:
+        raise InputError(f"must be a range of 2 actions or more, not {n!r}", "--n")
+    suites = {}
+    for size in range(first, last + 1):
+        shape = Shape(actions=(size, size), extended=extended)
+        suites[size] = list(generator(shape, seed, topics).cases(cases or cases_for(size)))
+    return Test(
+        AgentSetup(agent, **how), suites, trials, retry_failed, store, Watch(notify, progress),
+        threshold=threshold,
+    )  # fmt: skip
+
+
+def plan_report(
+    store: StorePath = None,
+    suite: Suite | None = None,
+    *,
+    strict: bool = False,
+    lexicon: str | Path | None = None,
+) -> PlanReport:
+    """What the stored trials of all systems tell (at the cases of a suite), with the causes of the
+    dissections by the options under which most cases were dissected.
+
+    Raises InputError when there is no trial.
+    """
+    words = words_of(lexicon)[0]
+    keys = None if suite is None else [case.sha256 for case in read_cases(suite, words)]
+    with opened(store, create=False) as stored, stored.snapshot():
+        unfinished = unfinished_trials(stored, [EVALUATOR], keys)
+        attempts = tuple(load_attempts(stored, CheckRules(strict=strict), cases=keys))
+        dissections = load_dissections(stored, cases=keys)
+    if not attempts:
+        told = "".join(f"; {one.line}" for one in unfinished)
+        raise InputError(
+            f"no planning trial is stored here yet; run `agenteval plan test` first{told}"
+        )
+    chosen = max(sorted(dissections), key=lambda name: len(dissections[name]), default="")
+    causes = tuple((d.case, d.system, d.label) for d in dissections.get(chosen, ()))
+    left_out = [(len(dissections[name]), name) for name in sorted(dissections) if name != chosen]
+    return PlanReport(
+        title="Planning tests",
+        tables=planning_tables(attempts, causes, words),
+        notes=tuple(
+            f"{n} dissections by other options are left out: {name}" for n, name in left_out
+        ),
+        unfinished=tuple(one.line for one in unfinished),
+        data={
+            "trials": trial_rows(attempts),
+            "unfinished": [one.json() for one in unfinished],
+        },
+        attempts=attempts,
+        causes=causes,
+        lexicon=words,
+    )
+
+
+plan_test, aplan_test = twins("plan_test", prepare_test)
+plan_capability, aplan_capability = twins("plan_capability", prepare_capability)

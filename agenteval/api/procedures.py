@@ -1,0 +1,271 @@
+"""Procedures: are roles sound, do calls follow a chart, and conversion to another format."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from agenteval.api.flowbench import chat_choice, kept_replies
+from agenteval.api.running import Notify, Watch, opened, synchronous
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.conformance import Call, Conformance
+from agenteval.models.limits import Limits
+from agenteval.records import Run
+from agenteval.records.table import Column, Table
+from agenteval.report.report import Report
+from agenteval.text import plural
+
+if TYPE_CHECKING:
+    from agenteval.evaluators.workflows.convert import Converted
+    from agenteval.evaluators.workflows.procedure import Procedure
+    from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
+    from agenteval.evaluators.workflows.session import SessionLog
+    from agenteval.models.rehearsal import Bill
+    from agenteval.store import Store
+
+_CHART = ".mmd"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConformReport(Report):
+    """`verdict` is the best reading of the calls as a walk through the chart, `reasons` a sentence
+    on each deviation; without any, `conforms` is true."""
+
+    verdict: Conformance
+
+    @property
+    def conforms(self) -> bool:
+        """Whether the calls follow the chart."""
+        return self.verdict.conforms
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why not; () when they do."""
+        return tuple(
+            " ".join(filter(None, (d.cause.replace("_", " "), f"at call {d.at + 1}:", d.tool,
+                                   f"({d.detail})" if d.detail else "")))
+            for d in self.verdict.deviations
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertReport(Report):
+    """`converted` is the text that a model wrote, with the verdict on it; `bill` is what a dry run
+    says would be asked, instead."""
+
+    converted: Converted | None = None
+    bill: Bill | None = None
+
+
+def conform(
+    calls: str | Path | Run | SessionLog | Sequence[Call | Mapping[str, Any]],
+    chart: str | Path | Role,
+    *,
+    scenarios: Sequence[str] | None = None,
+    tools: str | Path | Sequence[WorkflowTool] = (),
+    complete: bool = True,
+) -> ConformReport:
+    """Do calls follow a chart, and if not, where not.
+
+    `calls` are records or mappings with `tool`, and `arguments`, `returned`, `carried_out` where
+    known; a session's log; a run, whose tool spans are taken; or a JSON file of calls. `chart` is a
+    role (by name, folder or record), of whose `scenarios` (all) the charts hold, or a .mmd file
+    with the `tools` that it can call. Without `complete` the walk may stop anywhere.
+
+    Raises InputError for what cannot be read, and for a chart that has no end.
+    """
+    from agenteval.evaluators.workflows.align import conform as aligned
+
+    made = _calls(calls)
+    verdict = aligned(_procedure(chart, scenarios, tools), made, complete=complete)
+    deviations = Table(
+        "deviations", "Deviations",
+        (Column("call", "call", "count"), Column("cause", "cause"), Column("tool", "tool"),
+         Column("place", "node or edge"), Column("detail", "detail")),
+        tuple(
+            {"call": d.at + 1, "cause": d.cause, "tool": d.tool,
+             "place": d.node or (" → ".join(d.edge) if d.edge else None),
+             "detail": d.detail or None}
+            for d in verdict.deviations
+        ),
+    )  # fmt: skip
+    word = "follow" if verdict.conforms else "do not follow"
+    fitness = "" if verdict.fitness is None else f", fitness {verdict.fitness:.2f}"
+    return ConformReport(
+        title=f"{plural(len(made), 'call')} {word} the chart{fitness}",
+        tables=(deviations,),
+        data=verdict.model_dump(mode="json"),
+        verdict=verdict,
+    )
+
+
+def flow_check(
+    roles: Sequence[str | Path] | str | Path | None = None,
+    *,
+    scenarios: Sequence[str] = (),
+    tools: str | Path | None = None,
+    notify: Notify | None = None,
+) -> Report:
+    """Defects of roles by name or folder (None: all that are found), or of .mmd files, whose
+    `tools` stand in a tools.json. The exit code is 1 for errors, 2 for what cannot be read, which
+    is noted and does not keep the others from being checked."""
+    from agenteval.evaluators.workflows.check import Checked, check_file, check_role
+    from agenteval.evaluators.workflows.folder import role_folders
+
+    watch = Watch(notify)
+    names = [str(one) for one in ([roles] if isinstance(roles, str | Path) else roles or ())]
+    names = names or [str(folder) for folder in role_folders().values()]
+    if not names:
+        raise InputError("no role was named, and none is found in tasks/flows")
+    checked: list[Checked] = []
+    unread: list[str] = []
+    for name in names:
+        try:
+            if name.endswith(_CHART):
+                if tools is None:
+                    watch.note("without --tools, only the shape of the chart is checked")
+                checked.append(check_file(Path(name), Path(tools) if tools else None))
+            else:
+                checked += check_role(name, scenarios)
+        except InputError as error:
+            unread.append(str(error))
+            watch.warn(f"agenteval: {error}")
+    counts = tuple(
+        {"role": one.role, "scenario": one.scenario, "nodes": one.nodes, "edges": one.edges,
+         "errors": one.count("error"), "warnings": one.count("warning")}
+        for one in checked
+    )  # fmt: skip
+    defects = tuple(
+        {"where": "/".join(part for part in (one.role, one.scenario) if part),
+         "line": d.line or None, "severity": d.severity, "kind": d.kind, "message": d.message,
+         "place": d.node or (" → ".join(d.edge) if d.edge else None)}
+        for one in checked for d in one.defects
+    )  # fmt: skip
+    numbers = [Column(k, k, "count") for k in ("nodes", "edges", "errors", "warnings")]
+    cannot = unread or any(d.kind == "unreadable" for one in checked for d in one.defects)
+    return Report(
+        title="",
+        tables=(
+            Table("checked", f"{len(checked)} checked",
+                  (Column("role", "role"), Column("scenario", "scenario"), *numbers), counts),
+            Table("defects", "Defects",
+                  (Column("severity", "severity"), Column("where", "where"),
+                   Column("line", "line", "count"), Column("kind", "kind"),
+                   Column("place", "node or edge"), Column("message", "what is wrong")),
+                  defects, group="where"),
+        ),
+        notes=tuple(watch.notes),
+        data={"unreadable": unread},
+        exit_code=2 if cannot else int(any(one.count("error") for one in checked)),
+    )  # fmt: skip
+
+
+async def aflow_convert(
+    role: str | Path,
+    scenario: str,
+    to: str,
+    *,
+    source: str | None = None,
+    model: str | None = None,
+    base_url: str | None = None,
+    store: str | Path | Store | None = None,
+    record: str | Path | None = None,
+    limits: Limits = Limits(timeout=600.0),  # noqa: B008  frozen
+    dry_run: bool = False,
+    notify: Notify | None = None,
+) -> ConvertReport:
+    """Have a model convert a procedure to text, code or flowchart; the exit code is 1 where it then
+    tells another one, and the notes say why. Raises InputError."""
+    from agenteval.api.flow_bill import convert_bill
+    from agenteval.evaluators.workflows.convert import Told, convert
+    from agenteval.evaluators.workflows.folder import find_role, read_role
+    from agenteval.models.factory import make_client
+
+    told: dict[str, Told] = {name: name for name in get_args(Told)}
+    begin = source or ("code" if to == "flowchart" else "flowchart")
+    for name, option in ((to, "--to"), (begin, "--from")):
+        if name not in told:
+            raise InputError(f"{name!r} is none of {', '.join(told)}", option)
+    read = read_role(find_role(str(role)))
+    if scenario not in {s.id for s in read.scenarios}:
+        known = ", ".join(s.id for s in read.scenarios)
+        raise InputError(f"the role {read.id} has no scenario {scenario!r}; it has {known}")
+    choice = chat_choice(model, base_url, "converting needs a chat model: PROVIDER:MODEL, or "
+                          "--base-url (`agenteval models serve` serves the embedded one, which is "
+                          "small for this)", need_key=not dry_run)  # fmt: skip
+    scene, from_, into = read.scenario(scenario), told[begin], told[to]
+    if dry_run:  # what is rehearsed runs in a loop of its own
+        bill = await asyncio.to_thread(convert_bill, choice, scene, from_, into, store)
+        return ConvertReport(title="flow convert", tables=(), bill=bill)
+    with opened(store) as kept:
+        client = make_client(choice, limits, kept, record=Path(record) if record else None)
+        try:
+            asking = convert(scene, from_, into, client)
+            made: Converted = await kept_replies(asking, client, Watch(notify))
+        finally:
+            await client.close()
+    rejected = (f"the {to} that {choice.name} wrote was rejected; nothing was written:",
+                *(f"  {reason}" for reason in made.reasons))  # fmt: skip
+    return ConvertReport(
+        title="",
+        tables=(),
+        notes=() if made.accepted else rejected,
+        data=made.model_dump(mode="json"),
+        exit_code=0 if made.accepted else 1,
+        converted=made,
+    )
+
+
+flow_convert = synchronous(aflow_convert)
+
+
+def _calls(calls: Any) -> tuple[Call, ...]:
+    from pydantic import TypeAdapter, ValidationError
+
+    from agenteval.evaluators.workflows.causes import calls_of
+    from agenteval.evaluators.workflows.session import SessionLog
+
+    if isinstance(calls, SessionLog):
+        return calls_of(calls)
+    if isinstance(calls, Run):
+        return tuple(
+            Call(tool=span.tool or span.name, arguments=_json(span.input),
+                 returned=_json(span.output), carried_out=span.status != "error")
+            for span in calls.spans if span.kind == "tool"
+        )  # fmt: skip
+    if isinstance(calls, str | Path):
+        from agenteval.files import read_text
+
+        path, calls = calls, json.loads(read_text(Path(calls)))
+    else:
+        path = "calls"
+    try:
+        return TypeAdapter(tuple[Call, ...]).validate_python(calls)
+    except ValidationError as error:
+        raise InputError(f"no list of calls ({error.errors()[0]['msg']})", str(path)) from error
+
+
+def _json(text: Any) -> Any:
+    """The value of a JSON text; None for words, which are no values."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _procedure(chart: Any, scenarios: Sequence[str] | None, tools: Any) -> Procedure:
+    from agenteval.evaluators.workflows.chart.parse import parse_chart
+    from agenteval.evaluators.workflows.folder import find_role, read_role, read_text, read_tools
+    from agenteval.evaluators.workflows.procedure import compiled, procedure
+
+    if isinstance(chart, str | Path) and str(chart).endswith(_CHART):
+        known = read_tools(Path(tools)) if isinstance(tools, str | Path) else tuple(tools)
+        return compiled({Path(chart).stem: parse_chart(read_text(Path(chart)), str(chart))}, known)
+    role = read_role(find_role(str(chart))) if isinstance(chart, str | Path) else chart
+    return procedure(role, tuple(scenarios or (s.id for s in role.scenarios)))

@@ -1,0 +1,466 @@
+"""Errors in traces: read traces, find errors by rules or by a judge, show what is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from agenteval.api.running import Notify, Progress, Stopped, Watch, how_it_ended, opened, twins
+from agenteval.api.trace_input import (
+    TaxonomyLike,
+    Traces,
+    flags_of,
+    flags_of_outlines,
+    name_of,
+    read_each,
+    read_findings,
+    read_taxonomy,
+    together,
+)
+from agenteval.errors import InputError
+from agenteval.evaluators.traces.annotation_files import write_folder
+from agenteval.evaluators.traces.annotations import Annotation, official_text, read_annotation
+from agenteval.evaluators.traces.condense import LEGEND, Options
+from agenteval.evaluators.traces.detectors import detect as detected
+from agenteval.evaluators.traces.finders import DetectorsFinder, LocatorFinder, finder_key
+from agenteval.evaluators.traces.locator import Locator
+from agenteval.evaluators.traces.locator_prompt import LocatorOptions
+from agenteval.evaluators.traces.outline import Outline, outline, trace_key
+from agenteval.evaluators.traces.score_tables import score_tables
+from agenteval.evaluators.traces.scorer import Scoring
+from agenteval.evaluators.traces.scoring import evaluate
+from agenteval.evaluators.traces.tables import (
+    Finder,
+    TraceStats,
+    finding_tables,
+    stats_tables,
+    trace_stats,
+)
+from agenteval.evaluators.traces.taxonomy import Taxonomy, built_in
+from agenteval.evaluators.traces.trials import (
+    EVALUATOR,
+    Stored,
+    TraceCase,
+    case_of,
+    load_findings,
+    load_outlines,
+    plan_findings,
+)
+from agenteval.experiment import Ended, Experiment
+from agenteval.models.client import Client
+from agenteval.models.factory import choose_model, make_client
+from agenteval.models.limits import Limits
+from agenteval.models.rehearsal import Bill
+from agenteval.records import Findings, Span
+from agenteval.records.table import Table
+from agenteval.report.report import Report
+from agenteval.store import Store, Trials
+from agenteval.store.experiments import Unfinished, unfinished_trials
+from agenteval.text import plural
+from agenteval.trust.flagged import Flags
+from agenteval.trust.gates import unscored_gate
+
+StorePath = str | Path | Store | None
+_AT_ONCE = 8  # traces in memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingsReport(Report):
+    """What finders found, and the traces whose text seems to talk to the judge (`flags`)."""
+
+    finders: tuple[Finder, ...] = ()
+    taxonomy: Taxonomy | None = None
+    outlines: tuple[Outline, ...] = ()
+    flags: Flags = Flags()  # noqa: RUF009  frozen
+    scores: tuple[Table, ...] = ()
+    bill: Bill | None = None  # of a dry run
+    excerpts: bool = False  # the flags are of stored excerpts alone
+
+    @property
+    def findings(self) -> tuple[Findings, ...]:
+        """What was found in each trace, by finder; with a status where it could not be examined."""
+        return tuple(one for finder in self.finders for one in finder.findings.values())
+
+    @property
+    def failures(self) -> tuple[Findings, ...]:
+        """Those of traces that could not be examined."""
+        return tuple(one for one in self.findings if one.status is not None)
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row per error."""
+        return [
+            {"finder": finder.name, "trace": findings.trace,
+             **one.model_dump(mode="json", include=set(_FIELDS))}
+            for finder in self.finders
+            for findings in finder.findings.values()
+            for one in findings.findings
+        ]  # fmt: skip
+
+    def page(self, *, most_traces: int = 100, spans: int = 200) -> str:
+        """A self-contained HTML page that shows the errors at their spans, of so many traces and
+        spans at most."""
+        from agenteval.evaluators.traces.forest import Bounds
+        from agenteval.report.traces import traces_page
+        from agenteval.report.traces_material import Material
+
+        labels = self.taxonomy or built_in()
+        outlines = {one.trace: one for one in self.outlines}
+        material = Material(outlines, self.finders, labels, self.scores, self.flags)
+        facts = [("taxonomy", f"{labels.name}, version {labels.version}")]
+        if self.excerpts:
+            facts.append(("signs of talk to the judge", _EXCERPTS))
+        return traces_page(
+            material, facts=facts, most_traces=most_traces, bounds=Bounds(spans=spans),
+            unfinished=self.unfinished,
+        )  # fmt: skip
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write the findings as annotations in the official layout, one file per trace."""
+        return write_folder(Path(folder), self.findings, extra=True)
+
+
+_EXCERPTS = (
+    "looked for in the stored excerpts; name the files of the traces to have all of their text "
+    "looked through"
+)
+_FIELDS = ("span", "category", "impact", "description", "evidence", "confidence", "source")
+
+
+def stats(traces: Traces, *, budget: int | None = None, notify: Notify | None = None) -> Report:
+    """Spans by kind, depth, errors, tokens, and what condensing (within `budget` tokens) leaves."""
+    watch = Watch(notify)
+    every: list[TraceStats] = [trace_stats(run, budget) for run, _ in read_each(traces, watch)]
+    return Report(
+        title="",
+        tables=stats_tables(every),
+        notes=tuple(watch.notes),
+        data={"traces": [asdict(one) for one in every]},
+    )
+
+
+# -- finding ---------------------------------------------------------------------------------------
+
+
+def detect(
+    traces: Traces, *, taxonomy: TaxonomyLike = None, notify: Notify | None = None
+) -> FindingsReport:
+    """Find errors by rules alone: nothing is asked or stored."""
+    watch, labels = Watch(notify), read_taxonomy(taxonomy)
+    findings: dict[str, Findings] = {}
+    flags: list[Flags] = []
+    for run, _ in read_each(traces, watch):
+        findings[run.id] = Findings(trace=run.id, findings=tuple(detected(run, labels)))
+        flags.append(flags_of([run]))
+    return _report([Finder("detectors", findings)], labels, watch, flags=together(flags))
+
+
+@dataclass
+class Location:
+    """A finder over traces."""
+
+    cases: list[TraceCase]
+    finder: DetectorsFinder | LocatorFinder
+    taxonomy: Taxonomy
+    client: Callable[[Store | None], Client] | None
+    limits: Limits
+    store: StorePath
+    retry_failed: bool
+    max_unscored: float
+    dry_run: bool
+    watch: Watch
+
+    async def run(self) -> FindingsReport:
+        """Examine what is missing. Raises Stopped with what is there when it is cancelled."""
+        if self.dry_run:  # what is rehearsed runs in a loop of its own
+            from agenteval.api.trace_bill import locate_bill
+
+            bill = await asyncio.to_thread(locate_bill, self)
+            return FindingsReport(title="", tables=(), bill=bill)
+        with opened(self.store) as store:
+            try:
+                key, ended = await self._run(store)
+            except asyncio.CancelledError:
+                raise Stopped(self._report(store, finder_key(self.finder), None)) from None
+            return self._report(store, key, ended)
+
+    def asking(self, store: Store) -> tuple[DetectorsFinder | LocatorFinder, Client | None]:
+        """The finder with a client that keeps its replies in the store; None for rules."""
+        if self.client is None or not isinstance(self.finder, LocatorFinder):
+            return self.finder, None
+        client, own = self.client(store), self.finder.locator
+        locator = Locator(client, own.taxonomy, own.options, legend=own.legend)
+        return replace(self.finder, locator=locator), client
+
+    async def _run(self, store: Store) -> tuple[str, Ended]:
+        key, tables = finder_key(self.finder), Trials(store)
+        with tables.lock(EVALUATOR, key):
+            finder, client = self.asking(store)
+            if client is not None:
+                client.budget = self.limits.budget(tables.usage(EVALUATOR, key))
+            plan = plan_findings(store, self.cases, finder, retry_failed=self.retry_failed)
+            left = len(plan.units)
+            before = f", {len(self.cases) - left} done before" if left < len(self.cases) else ""
+            self.watch.note(f"{finder.name}: {plural(left, 'trace')} to examine{before}")
+            # rules compute: more at once would only hold more traces in memory
+            workers = min(self.limits.concurrency, _AT_ONCE) if client else 1
+            experiment = Experiment(plan, store, workers=workers, on_interrupt=self.watch.note)
+            try:
+                return key, await experiment.run(self.watch.progress)
+            finally:
+                if client is not None:
+                    await client.close()
+
+    def _report(self, store: Store, key: str, ended: Ended | None) -> FindingsReport:
+        with store.snapshot():
+            stored = load_findings(store, traces=[c.key for c in self.cases], finders=[key])
+        order = {case.key: i for i, case in enumerate(self.cases)}
+        stored = sorted(stored, key=lambda one: order[one.trace_key])
+        flags = flags_of(case.load() for case in self.cases)
+        lost = len(self.cases) - sum(one.findings.status is None for one in stored)
+        gate = unscored_gate(len(self.cases), lost, self.max_unscored, "traces were not examined")
+        report = _report(_finders(stored), self.taxonomy, self.watch, flags=flags)
+        signs = {flag.run: list(flag.signs) for flag in flags.found}
+        unfinished, code = how_it_ended(ended, "traces not examined")
+        notes = [] if stored else ["no trace has been examined"]
+        for one in stored:
+            why = ": ".join(filter(None, (one.findings.status, one.findings.message)))
+            notes += [f"{one.findings.trace}: {why}"] if why else []
+        return replace(
+            report,
+            title=f"Errors found by {self.finder.name}",
+            notes=(*report.notes, *notes),
+            unfinished=unfinished,
+            data={"findings": [
+                {"finder": one.finder, "signs": signs.get(one.findings.trace, []),
+                 **one.findings.model_dump(mode="json")} for one in stored
+            ]},
+            exit_code=code,
+        ).gated(gate)  # fmt: skip
+
+
+def prepare_locate(
+    traces: Traces,
+    *,
+    model: str | None = None,
+    base_url: str | None = None,
+    detectors_only: bool = False,
+    taxonomy: TaxonomyLike = None,
+    mode: Literal["areas", "broad"] = "broad",
+    context: int = 8192,
+    reply_tokens: int = 1536,
+    repeats: int = 1,
+    budget: int = 100_000,
+    hints: bool = True,
+    temperature: float | None = 1.0,
+    seed: int = 0,
+    limit: int | None = None,
+    output: str | Path | None = None,
+    store: StorePath = None,
+    record: str | Path | None = None,
+    retry_failed: bool = False,
+    max_unscored: float = 0.1,
+    limits: Limits = Limits(),  # noqa: B008  frozen
+    dry_run: bool = False,
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+) -> Location:
+    """Find errors in traces by asking a model; `detectors_only` stores what rules find instead.
+
+    `mode`: one question for each area of errors, or a broad one for all. `context` and
+    `reply_tokens` are those of the model, `budget` the tokens of a condensed trace; each part is
+    judged `repeats` times. With `hints` the judge is told what rules have found. `limit`: only the
+    first traces. `output` is a folder that findings are to be written to later. Only what `store`
+    lacks is examined; `max_unscored` is the share that may stay without. With `dry_run` nothing is
+    sent or stored, and the report's `bill` says what would be asked.
+
+    Raises InputError for the embedded model, which cannot be asked, and for options that cannot
+    work.
+    """
+    watch, labels = Watch(notify, progress), read_taxonomy(taxonomy)
+    finder: DetectorsFinder | LocatorFinder = DetectorsFinder(labels)
+    client: Callable[[Store | None], Client] | None = None
+    if not detectors_only:
+        choice = choose_model(model, base_url, need_key=not dry_run)
+        if choice.kind == "embedded":
+            raise InputError(
+                "locating needs a chat model: PROVIDER:MODEL, or --base-url; --detectors-only "
+                "finds what rules can, without a model", "--model",
+            )  # fmt: skip
+
+        def connect(store: Store | None) -> Client:
+            return make_client(
+                choice, limits, store, record=Path(record) if store and record else None
+            )
+
+        options = LocatorOptions(
+            mode=mode, context=context, reply_tokens=reply_tokens, repeats=repeats,
+            temperature=temperature, seed=seed,
+        )  # fmt: skip
+        locator = Locator(connect(None), labels, options, legend=LEGEND)
+        locator.check()
+        finder, client = LocatorFinder(locator, Options(budget=budget), hints), connect
+    cases = []
+    for run, again in read_each(traces, watch):
+        cases.append(case_of(run, again))
+        if len(cases) == limit:
+            break
+    for name in (case.trace for case in cases) if output is not None else ():
+        if Path(name).name != name or "\\" in name or name[0] == ".":
+            raise InputError(f"the trace id {name!r} cannot name a file", str(output))
+    return Location(
+        cases, finder, labels, client, limits, store, retry_failed, max_unscored, dry_run, watch
+    )
+
+
+locate, alocate = twins("locate", prepare_locate)
+
+
+def _finders(stored: Iterable[Stored]) -> list[Finder]:
+    by_name: dict[str, dict[str, Findings]] = {}
+    for one in stored:
+        by_name.setdefault(one.finder, {})[one.findings.trace] = one.findings
+    return [Finder(name, findings) for name, findings in by_name.items()]
+
+
+def _report(
+    finders: Sequence[Finder],
+    taxonomy: Taxonomy,
+    watch: Watch,
+    *,
+    flags: Flags,
+    outlines: Sequence[Outline] = (),
+    scores: Sequence[Table] = (),
+) -> FindingsReport:
+    traces = dict.fromkeys(one.trace for one in outlines)
+    traces |= dict.fromkeys(name for finder in finders for name in finder.findings)
+    return FindingsReport(
+        title="Errors in traces",
+        tables=(*finding_tables(finders, taxonomy, len(traces)), *scores),
+        notes=(*watch.notes, *([flags.line] if flags.line else [])),
+        finders=tuple(finders),
+        taxonomy=taxonomy,
+        outlines=tuple(outlines),
+        flags=flags,
+        scores=tuple(scores),
+    )
+
+
+# -- what is stored --------------------------------------------------------------------------------
+
+
+def findings_report(
+    traces: Traces | None = None,
+    *,
+    findings: Sequence[str | Path] = (),
+    gold: str | Path | None = None,
+    taxonomy: TaxonomyLike = None,
+    store: StorePath = None,
+    notify: Notify | None = None,
+) -> FindingsReport:
+    """What all finders have stored (of the `traces`, by default of all), beside folders of
+    `findings`; with `gold`, annotations of people, they are scored against it.
+
+    Raises InputError when nothing is there.
+    """
+    watch, labels = Watch(notify), read_taxonomy(taxonomy)
+    keys: set[str] | None = None
+    outlines: dict[str, Outline] = {}
+    read: list[Flags] = []
+    if traces:
+        keys = set()
+        for run, _ in read_each(traces, watch):
+            keys.add(trace_key(run))
+            outlines[run.id] = outline(run)
+            read.append(flags_of([run]))
+    stored, more, unfinished = _stored(store, keys, needed=not (findings or gold))
+    outlines = {**{one.trace: one for one in more}, **outlines}
+    finders = _finders(stored)
+    for folder in findings:
+        said = read_findings(folder, labels, watch, f"findings {folder}")
+        finders.append(Finder(name_of(folder), {one.trace: one.findings for one in said}))
+    scores: list[Table] = []
+    if gold is not None:
+        truth = read_findings(gold, labels, watch, "gold")
+        for finder in finders:
+            scores += _scores(finder, truth, outlines.values(), labels)
+        people = {one.trace: one.findings for one in truth}
+        finders.append(Finder(name_of(gold), people, gold=True))
+    if keys is not None:
+        finders = [
+            replace(f, findings={t: one for t, one in f.findings.items() if t in outlines})
+            for f in finders
+        ]
+    flags = together(read) if keys is not None else flags_of_outlines(outlines.values())
+    report = _report(
+        finders, labels, watch, flags=flags, outlines=list(outlines.values()), scores=scores
+    )
+    signs = {flag.run: list(flag.signs) for flag in flags.found}
+    excerpts = keys is None and flags.examined > 0
+    about = (f"signs of talk to the judge: {_EXCERPTS}",) if excerpts else ()
+    return replace(
+        report,
+        notes=(*report.notes, *about),
+        excerpts=excerpts,
+        unfinished=tuple(one.line for one in unfinished),
+        data={
+            "findings": [
+                {"finder": finder.name, "gold": finder.gold, "findings": [
+                    {"signs": signs.get(one.trace, []), **one.model_dump(mode="json")}
+                    for one in finder.findings.values()
+                ]}
+                for finder in finders
+            ],
+            "unfinished": [one.json() for one in unfinished],
+        },
+    )  # fmt: skip
+
+
+def _stored(
+    store: StorePath, keys: set[str] | None, *, needed: bool
+) -> tuple[list[Stored], list[Outline], list[Unfinished]]:
+    from agenteval.store import default_path
+
+    path = default_path() if store is None else store
+    if not isinstance(path, Store) and not Path(path).is_file() and not needed:
+        return [], [], []
+    with opened(path, create=False) as kept, kept.snapshot():
+        unfinished = unfinished_trials(kept, [EVALUATOR], keys)
+        stored = load_findings(kept, traces=keys)
+        outlines = list(load_outlines(kept, {one.trace_key for one in stored}).values())
+    if not stored and needed:
+        told = "".join(f"; {one.line}" for one in unfinished)
+        raise InputError(
+            f"nothing is stored of these traces; run `agenteval trace locate` first{told}"
+        )
+    seen: set[str] = set()
+    for one in outlines:
+        if one.trace in seen:
+            raise InputError(
+                "the store holds different traces of this id; name the files you mean", one.trace
+            )
+        seen.add(one.trace)
+    return stored, outlines, unfinished
+
+
+def _scores(
+    finder: Finder, truth: Sequence[Annotation], outlines: Iterable[Outline], labels: Taxonomy
+) -> list[Table]:
+    """The first tables of a finder against gold, its name in their titles."""
+    said = [read_annotation(official_text(f, extra=True), t, labels)
+            for t, f in finder.findings.items()]  # fmt: skip
+    spans = {
+        one.trace: tuple(Span(id=s.id, parent_id=s.parent_id, kind=s.kind) for s in one.spans)
+        for one in outlines
+        if one.total == len(one.spans)
+    }
+    try:
+        result = evaluate(truth, said, Scoring(taxonomy=labels), spans)
+    except ValueError as error:
+        raise InputError(str(error), "--gold") from error
+    return [
+        replace(t, key=f"{t.key} {finder.name}", title=f"{finder.name}: {t.title}")
+        for t in score_tables(result)[:2]
+    ]

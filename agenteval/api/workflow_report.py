@@ -1,0 +1,129 @@
+"""Sessions and single turns as a report: tables, a row for each trial, the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agenteval.agents import AgentFailure
+from agenteval.evaluators.workflows.results import SessionResult, TurnResult
+from agenteval.evaluators.workflows.session import SessionFailure
+from agenteval.evaluators.workflows.tables import result_tables
+from agenteval.records import Record
+from agenteval.report.flows_signs import flow_flags, flow_signs
+from agenteval.report.report import Report
+from agenteval.text import plural
+
+if TYPE_CHECKING:
+    from agenteval.models.rehearsal import Bill
+
+# Of a verdict, what stands in a row of an export.
+_OF_SESSION = ("success", "decided_by", "progress", "right", "gold", "generated", "unjudged",
+               "sequence", "conforms", "fitness", "cause")  # fmt: skip
+_OF_TURN = ("form", "gold_call", "call", "name_right", "gold_parameters", "given_parameters",
+            "node_right")  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkflowReport(Report):
+    """Rates by agent and format of the procedure, with the trials behind them.
+
+    `bill` is what a dry run says would be asked; None after a real one.
+    """
+
+    sessions: tuple[SessionResult, ...] = ()
+    turns: tuple[TurnResult, ...] = ()
+    bill: Bill | None = None
+
+    @property
+    def trials(self) -> tuple[SessionResult | TurnResult, ...]:
+        """Sessions, then turns."""
+        return (*self.sessions, *self.turns)
+
+    @property
+    def failures(self) -> tuple[SessionResult | TurnResult, ...]:
+        """Trials that brought nothing to judge: they are in no rate."""
+        return tuple(t for t in self.trials if _failure(t) is not None)
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each trial: what it is of, its status, and what the verdict says; None for what
+        only the other level has."""
+        rows = [_flat(trial) for trial in self.trials]
+        columns = dict.fromkeys(key for row in rows for key in row)
+        return [{key: row.get(key) for key in columns} for row in rows]
+
+    def page(self, most_sessions: int = 100) -> str:
+        """The results as one HTML page, with at most so many sessions to unfold."""
+        from agenteval.report.workflows import workflows_page
+
+        return workflows_page(
+            self.sessions, self.turns, most_sessions=most_sessions, tables=self.tables,
+            unfinished=self.unfinished,
+        )  # fmt: skip
+
+
+def trials_report(
+    sessions: Sequence[SessionResult], turns: Sequence[TurnResult], notes: Sequence[str]
+) -> WorkflowReport:
+    every: list[SessionResult | TurnResult] = [*sessions, *turns]
+    agents = sorted({r.agent for r in every})
+    counts = [
+        plural(len(own), word) for own, word in ((sessions, "session"), (turns, "turn")) if own
+    ]
+    who = ", ".join(agents[:3]) + (f" and {len(agents) - 3} more" if len(agents) > 3 else "")
+    flagged = flow_flags(sessions, turns).line
+    return WorkflowReport(
+        title=f"{who}: {' and '.join(counts)}" if agents else "no trial has been run",
+        tables=result_tables(sessions, turns),
+        notes=(*notes, *([flagged] if flagged else [])),
+        data={"trials": [*map(_trial, sessions), *map(_trial, turns)]},
+        sessions=tuple(sessions),
+        turns=tuple(turns),
+    )
+
+
+def _failure(trial: SessionResult | TurnResult) -> SessionFailure | AgentFailure | None:
+    did = trial.log if isinstance(trial, SessionResult) else trial.prediction
+    return did if isinstance(did, SessionFailure | AgentFailure) else None
+
+
+def _about(trial: SessionResult | TurnResult) -> dict[str, Any]:
+    case, failure = trial.case, _failure(trial)
+    return {
+        "level": case.level, "case": case.id, "task": case.task, "domain": case.domain,
+        "role": case.role, "scenarios": list(case.scenarios), "agent": trial.agent,
+        "format": trial.format, "system": trial.system, "settings": trial.settings,
+        "trial": trial.trial, "status": "done" if failure is None else failure.status,
+    }  # fmt: skip
+
+
+def _trial(trial: SessionResult | TurnResult) -> dict[str, Any]:
+    """Everything about a trial as JSON values."""
+    row = _about(trial)
+    if isinstance(trial, SessionResult):
+        did: Record = trial.log
+        row["seconds"] = trial.seconds
+    else:
+        did, row["grade"] = trial.prediction, _dumped(trial.grade)
+        row["failures"] = list(trial.failures)
+    signs = flow_signs(trial)
+    row["signs"] = None if signs is None else list(signs)
+    return {**row, "log": _dumped(did), "verdict": _dumped(trial.verdict)}
+
+
+def _dumped(record: Record | None) -> Any:
+    """As JSON can hold it: what is half a character in an agent's words becomes a mark."""
+    return None if record is None else json.loads(record.model_dump_json())
+
+
+def _flat(trial: SessionResult | TurnResult) -> dict[str, Any]:
+    """One row of an export."""
+    row = {k: v for k, v in _about(trial).items() if k != "settings"}
+    row["scenarios"] = "+".join(row["scenarios"])
+    names = _OF_SESSION if isinstance(trial, SessionResult) else _OF_TURN
+    row |= {name: getattr(trial.verdict, name, None) for name in names}
+    if isinstance(trial, SessionResult):
+        return row | {"seconds": trial.seconds}
+    return row | {"grade": None if trial.grade is None else trial.grade.score}

@@ -1,0 +1,378 @@
+"""Agents that serve users by a procedure: sessions, single turns, and what is stored of them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agenteval.agents import AgentLimits
+from agenteval.agents.spec import AgentSettings
+from agenteval.api.flow_campaign import Campaign
+from agenteval.api.flowbench import chat_choice
+from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, synchronous, why_stopped
+from agenteval.api.workflow_report import WorkflowReport, trials_report
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.assistants import Agent, Assistants
+from agenteval.evaluators.workflows.cases import (
+    Choice,
+    Kind,
+    OpenRole,
+    open_role,
+    session_cases,
+    turn_cases,
+)
+from agenteval.evaluators.workflows.results import SessionResult, TurnResult
+from agenteval.evaluators.workflows.scenario import FORMATS, Format
+from agenteval.evaluators.workflows.stored import EVALUATORS, load_sessions, load_turns
+from agenteval.models.factory import ModelChoice
+from agenteval.models.limits import Limits
+from agenteval.trust.gates import least_gate, unscored_gate
+
+if TYPE_CHECKING:
+    from agenteval.store import Store
+
+Roles = str | Path | OpenRole | Sequence[str | Path | OpenRole] | None
+_NO_TRIAL = "run `agenteval flow session` or `agenteval flow turn` first"
+CALLS = 60  # of a session at most
+LIMITS = Limits(concurrency=4)
+_JUDGELESS = "(without --judge, what only a judge can decide stays undecided)"
+
+
+async def aflow_sessions(
+    roles: Roles = None,
+    *,
+    agent: Agent = "template",
+    model: str | None = None,
+    base_url: str | None = None,
+    temperature: float | None = 0.0,
+    max_tokens: int | None = None,
+    formats: Sequence[str] = ("flowchart",),
+    kind: str = "all",
+    scenarios: Sequence[str] | None = None,
+    profiles: Sequence[str] | None = None,
+    limit: int | None = None,
+    user: str = "model",
+    tools: str = "auto",
+    simulator: str | None = None,
+    simulator_url: str | None = None,
+    judge: str | None = None,
+    judge_url: str | None = None,
+    trials: int = 1,
+    turns: int | None = None,
+    calls: int | None = None,
+    seconds: float = 180.0,
+    flowbench: bool = False,
+    seed: int = 0,
+    gate: float | None = None,
+    max_unscored: float = 0.1,
+    store: str | Path | Store | None = None,
+    record: str | Path | None = None,
+    judgements: str | Path | None = None,
+    retry_failed: bool = False,
+    limits: Limits = LIMITS,
+    dry_run: bool = False,
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+) -> WorkflowReport:
+    """Let an agent serve every user of the roles, from beginning to end.
+
+    `roles` are names, folders or opened roles (None: all that are found), whose backend.py is run.
+    `agent` is a specification as on the command line, or a function of (messages, tools). The user
+    is played by the model `simulator`, or scripted; `judge` names the model that decides what no
+    rule can. What is stored is not run again. `gate` is the least share of successes, `record`
+    gets the replies of simulators and judges, `judgements` every decision on a pair of values.
+
+    Returns the rates of each format with all trials. Raises InputError for what cannot be, before
+    anything is asked; Unauthorized for a refused key, StoreError.
+    """
+    from agenteval.evaluators.workflows.simulators.cast import Cast, check_players
+    from agenteval.evaluators.workflows.verdicts import Verdicts
+
+    watch = Watch(notify, progress)
+    assistants = Assistants(
+        agent,
+        _formats(formats),
+        AgentSettings(
+            model=model, base_url=base_url, temperature=temperature, max_tokens=max_tokens,
+            concurrency=limits.concurrency, need_key=not dry_run,
+        ),
+        seed,
+    )  # fmt: skip
+    assistants.candidates({})  # told before any file is read
+    judging = _chat_model(judge, judge_url, "--judge", need_key=not dry_run)
+    limits.budget()
+    on_model = simulator is not None or simulator_url is not None
+    mode = check_players(user, tools, on_model=on_model)
+    playing = _chat_model(simulator, simulator_url, "--simulator", need_key=not dry_run)
+    opened_roles = read_roles(roles, backend=mode in ("auto", "backend"))
+    chosen = session_cases(opened_roles, _choice(kind, scenarios, profiles))[:limit]
+    if not chosen:
+        raise InputError("no user is left by these choices", "ROLE")
+    Verdicts().prepare(chosen)
+    (one, *_) = assistants.candidates({})
+    cases = [case for case in chosen if one.for_case is None or one.at(case) is not None]
+    if not cases:
+        raise InputError(f"{one.assistant.name} has no place in any of these cases", "--agent")
+    if left := len(chosen) - len(cases):
+        watch.note(f"{one.assistant.name} has no place in {left} of {len(chosen)} cases")
+    settings = _session_settings(turns, calls, seconds, seed, flowbench=flowbench)
+    cast = Cast(user, mode, opened_roles, settings, on_model)
+    campaign = Campaign(
+        level="session", cases=cases, assistants=assistants, trials=trials, limits=limits,
+        retry_failed=retry_failed, judge=judging, cast=cast, simulator=playing,
+        record=Path(record) if record and not dry_run else None,
+    )  # fmt: skip
+    return await _run(campaign, store, watch, judgements, gate, max_unscored, dry_run=dry_run)
+
+
+async def aflow_turns(
+    roles: Roles = None,
+    *,
+    agent: Agent = "template",
+    model: str | None = None,
+    base_url: str | None = None,
+    temperature: float | None = 0.0,
+    max_tokens: int | None = None,
+    formats: Sequence[str] = ("flowchart",),
+    kind: str = "all",
+    scenarios: Sequence[str] | None = None,
+    profiles: Sequence[str] | None = None,
+    limit: int | None = None,
+    judge: str | None = None,
+    judge_url: str | None = None,
+    trials: int = 1,
+    seconds: float = 180.0,
+    gate: float | None = None,
+    max_unscored: float = 0.1,
+    store: str | Path | Store | None = None,
+    record: str | Path | None = None,
+    judgements: str | Path | None = None,
+    retry_failed: bool = False,
+    limits: Limits = LIMITS,
+    dry_run: bool = False,
+    notify: Notify | None = None,
+    progress: Progress | None = None,
+) -> WorkflowReport:
+    """Predict every turn of recorded sessions from the talk before it, and compare with what was
+    done. `gate` is the least share of due calls that are right; the rest is as in `flow_sessions`.
+    """
+    if isinstance(agent, str) and agent.startswith("scripted:"):
+        raise InputError("scripted assistants lead whole sessions (flow session); they cannot take "
+                         "up a recorded one", "--agent")  # fmt: skip
+    assistants = Assistants(
+        agent,
+        _formats(formats),
+        AgentSettings(
+            model=model, base_url=base_url, temperature=temperature, max_tokens=max_tokens,
+            concurrency=limits.concurrency, need_key=not dry_run,
+        ),
+    )  # fmt: skip
+    assistants.candidates({})  # told before any file is read
+    judging = _chat_model(judge, judge_url, "--judge", need_key=not dry_run)
+    limits.budget()
+    cases = turn_cases(read_roles(roles, backend=False), _choice(kind, scenarios, profiles))[:limit]
+    if not cases:
+        raise InputError("no recorded turn is left by these choices", "ROLE")
+    campaign = Campaign(
+        level="turn", cases=cases, assistants=assistants, trials=trials, limits=limits,
+        retry_failed=retry_failed, judge=judging, turn_limits=AgentLimits(seconds=seconds),
+        record=Path(record) if record and not dry_run else None,
+    )  # fmt: skip
+    watch = Watch(notify, progress)
+    return await _run(campaign, store, watch, judgements, gate, max_unscored, dry_run=dry_run)
+
+
+flow_sessions = synchronous(aflow_sessions)
+flow_turns = synchronous(aflow_turns)
+
+
+def flow_results(
+    store: str | Path | Store | None = None, *, roles: Sequence[str] | None = None
+) -> WorkflowReport:
+    """All sessions and turns that are stored, or those of these roles by name, with what was begun
+    and is not finished. Raises InputError where there are none."""
+    from agenteval.store import Store, default_path
+    from agenteval.store.connect import store_path
+    from agenteval.store.experiments import unfinished_trials
+
+    if not isinstance(store, Store):
+        path = store_path(Path(store) if store else default_path())
+        if not path.is_file():  # the store itself would name another command
+            raise InputError(f"there is no store here yet; {_NO_TRIAL}", str(path))
+        with Store(path, create=False) as own:
+            return flow_results(own, roles=roles)
+    with store.snapshot():
+        unfinished = unfinished_trials(store, EVALUATORS.values())
+        sessions, turns = load_sessions(store), load_turns(store)
+    if not (sessions or turns):
+        begun = "".join(f"; {one.line}" for one in unfinished)
+        raise InputError(f"no trial of a workflow is stored here yet; {_NO_TRIAL}{begun}")
+    every: list[SessionResult | TurnResult] = [*sessions, *turns]
+    known = {r.case.role for r in every}
+    for name in roles or ():
+        if name not in known:
+            listed = ", ".join(sorted(known))
+            raise InputError(f"no trial of a role {name!r}; there are some of: {listed}", "--role")
+    chosen = set(roles or known)
+    every = [r for r in every if r.case.role in chosen]
+    sessions = [r for r in sessions if r.case.role in chosen]
+    turns = [r for r in turns if r.case.role in chosen]
+    versions = {(r.case.role, r.case.task.partition(" [")[0], r.case.version)
+                for r in every}  # fmt: skip
+    often = Counter((role, task) for role, task, _ in versions)
+    changed = sorted({role for (role, _), n in often.items() if n > 1})
+    notes = [
+        f"several versions of {', '.join(changed)} are stored; each counts as tasks of its own "
+        "(`flow session` and `flow turn` show the present one)"
+    ] if changed else []  # fmt: skip
+    report = trials_report(sessions, turns, notes)
+    return replace(
+        report,
+        unfinished=tuple(one.line for one in unfinished),
+        data={**report.data, "unfinished": [one.json() for one in unfinished]},
+    )
+
+
+def read_roles(roles: Roles, *, backend: bool) -> list[OpenRole]:
+    """The roles meant, or all that are found; with `backend` their backend.py is run. Raises
+    InputError."""
+    from agenteval.evaluators.workflows.folder import find_role, role_folders
+
+    if isinstance(roles, str | Path | OpenRole):
+        roles = [roles]
+    folders: list[str | Path | OpenRole] = list(roles or role_folders().values())
+    if not folders:
+        raise InputError("no role is found; a role is a folder with a role.yaml", "ROLE")
+    opened_roles: dict[str, OpenRole] = {}
+    for one in folders:
+        if isinstance(one, OpenRole):
+            opened_roles[str(one.folder)] = one
+        else:  # a role is called as its folder, which "." does not say
+            folder = Path(os.path.abspath(find_role(str(one), "ROLE")))
+            opened_roles[str(folder)] = open_role(folder, backend=backend)
+    return list(opened_roles.values())
+
+
+async def _run(
+    campaign: Campaign,
+    store: str | Path | Store | None,
+    watch: Watch,
+    judgements: str | Path | None,
+    gate: float | None,
+    max_unscored: float,
+    *,
+    dry_run: bool,
+) -> WorkflowReport:
+    import asyncio
+
+    if dry_run:  # what is rehearsed runs in a loop of its own
+        from agenteval.api.flow_bill import bill
+
+        rehearsed = await asyncio.to_thread(bill, campaign, store)
+        return WorkflowReport(title=f"flow {campaign.level}", tables=(), bill=rehearsed)
+    with opened(store) as kept:
+        try:
+            ended = await campaign.run(kept, watch, judgements)
+        except asyncio.CancelledError:
+            report = _finished(campaign, kept, watch)
+            line = "interrupted: what is done is stored; the same command goes on from here"
+            raise Stopped(replace(report, unfinished=(line,), exit_code=130)) from None
+        report = _finished(campaign, kept, watch)
+    if ended.stopped:
+        report = replace(report, unfinished=(why_stopped(ended, "not run"),), exit_code=3)
+    what = "sessions" if campaign.level == "session" else "due calls"
+    rates = _session_rates(report) if campaign.level == "session" else _call_rates(report, campaign)
+    known = [rate for rate in rates if rate is not None]
+    lost = len(rates) - len(known)
+    gates = [unscored_gate(len(rates), lost, max_unscored, f"{what} have no verdict {_JUDGELESS}")]
+    if gate is not None:
+        mean = sum(known) / len(known) if known else None
+        of = f"of {len(known)} {what}, {lost} without verdict"
+        unknown = f"none of the {what} has a verdict"
+        gates.append(least_gate(f"share of right {what}" if what == "due calls" else "success",
+                                mean, gate, of, unknown=unknown))  # fmt: skip
+    return report.gated(*gates)
+
+
+def _session_rates(report: WorkflowReport) -> list[float | None]:
+    verdicts = [r.verdict for r in report.sessions]
+    return [None if v is None or v.success is None else float(v.success) for v in verdicts]
+
+
+def _call_rates(report: WorkflowReport, campaign: Campaign) -> list[float | None]:
+    """A lost reply is no lost call."""
+    due = {case.info.id for case in campaign.cases if case.turn.kind == "call"}  # type: ignore[union-attr]
+    verdicts = [r.verdict for r in report.turns if r.case.id in due]
+    return [
+        None if v is None or v.call == "undecided" else float(v.call == "right") for v in verdicts
+    ]
+
+
+def _finished(campaign: Campaign, store: Store, watch: Watch) -> WorkflowReport:
+    """The trials that the campaign is about, as far as they are stored."""
+    only: dict[str, Any] = {
+        "cases": [case.key for case in campaign.cases],
+        "systems": [one.sha256 for one in campaign.candidates()],
+    }
+    sessions, turns = [], []
+    with store.snapshot():
+        if campaign.level == "session":
+            sessions = [r for r in load_sessions(store, **only) if r.trial < campaign.trials]
+        else:
+            turns = [r for r in load_turns(store, **only) if r.trial < campaign.trials]
+    failed: Counter[str] = Counter()
+    for s in sessions:
+        failed.update(set(s.verdict.failures if s.verdict else ()))
+    for t in turns:
+        failed.update(set(t.failures))
+    if failed:
+        listed = ", ".join(f"{status} in {n}" for status, n in sorted(failed.items()))
+        watch.warn(f"a judge failed ({listed} of {len(sessions) + len(turns)} trials); where its "
+                   "endpoint failed, the same command asks again")  # fmt: skip
+    return trials_report(sessions, turns, watch.notes)
+
+
+def _formats(names: Sequence[str]) -> tuple[Format, ...]:
+    """Formats by name, each once. Raises InputError for an unknown one."""
+    known: dict[str, Format] = {f: f for f in FORMATS}
+    for name in names:
+        if name not in known:
+            raise InputError(f"{name!r} is not one of {', '.join(FORMATS)}", "--format")
+    return tuple(dict.fromkeys(known[name] for name in names or ("flowchart",)))
+
+
+def _choice(kind: str, scenarios: Sequence[str] | None, profiles: Sequence[str] | None) -> Choice:
+    kinds: dict[str, Kind] = {"all": "all", "single": "single", "cross": "cross"}
+    if kind not in kinds:
+        raise InputError(f"{kind!r} is not one of {', '.join(kinds)}", "--kind")
+    return Choice(
+        kinds[kind],
+        tuple(scenarios) if scenarios else None,
+        tuple(profiles) if profiles else None,
+    )
+
+
+def _chat_model(
+    model: str | None, base_url: str | None, option: str, *, need_key: bool
+) -> ModelChoice | None:
+    """The model of a judge or a simulator, None without one."""
+    if model is None and base_url is None:
+        return None
+    needs = "this needs a chat model: PROVIDER:MODEL, or an endpoint's URL"
+    return chat_choice(model, base_url, needs, option=option, need_key=need_key)
+
+
+def _session_settings(
+    turns: int | None, calls: int | None, seconds: float, seed: int, *, flowbench: bool
+) -> Any:
+    from agenteval.evaluators.workflows.run_session import SessionSettings
+
+    if flowbench:
+        if turns is not None or calls is not None:
+            raise InputError("it sets the limits; --turns and --calls have no place", "--flowbench")
+        return replace(SessionSettings.flowbench(seed=seed), seconds=seconds)
+    return SessionSettings(turns=turns, calls=calls or CALLS, seconds=seconds, seed=seed)

@@ -1,0 +1,282 @@
+"""What planning tests and dissections have shown, as tables for terminal, page, JSON and export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from agenteval.evaluators.planning import tallies
+from agenteval.evaluators.planning.capability import THRESHOLD, bounds
+from agenteval.evaluators.planning.contrasts import EXAMPLES, by_form, paired
+from agenteval.evaluators.planning.dissect import STAGES, Dissection
+from agenteval.evaluators.planning.dsl.lexicon import Lexicon
+from agenteval.evaluators.planning.run import Attempt
+from agenteval.evaluators.planning.tallies import Cause, Shares, Tally
+from agenteval.records.table import Cell, Column, Estimate, Table
+
+EXTENDED = " (extended)"
+_SYSTEM = Column("system", "system")
+_RATES = (
+    Column("success", "success", "share", "share of right plans among trials with a verdict"),
+    Column("right", "right", "count", "trials whose plan is right"),
+    Column("trials", "trials", "count", "trials with a verdict"),
+    Column("cases", "cases", "count", "different cases among them: the units of the interval"),
+    Column("failures", "no verdict", "count", "the endpoint or adapter failed: in no rate"),
+    Column("guess", "random\norders", "share", "right plans among random orders of all tools"),
+)
+_INTERVALS = (
+    "Intervals of 95 % are Wilson's, over cases: repeated trials of a case do not add to their n."
+)
+_EXCLUSIVE = "Exclusive: the shares of a system add up to 100 %; brackets hold 95 % intervals."
+
+
+def planning_tables(
+    attempts: Iterable[Attempt],
+    causes: Iterable[Cause] = (),
+    lexicon: Lexicon | None = None,
+    *,
+    threshold: float | None = None,
+) -> tuple[Table, ...]:
+    """Success by system, then what explains it; a table that nothing is known for is left out.
+
+    `causes` are (case id, system, label). `lexicon`: words of the suite where they are not the
+    built-in ones. With a `threshold`, that of the capability bound, the bound comes first. Where
+    there are base and extended cases a system is two, one of each kind: they are hard in different
+    ways, so that a common rate would mean nothing.
+    """
+    trials, labelled = by_kind(tuple(attempts), tuple(causes))
+    by_actions = tallies.tallies(trials, tallies.actions)
+    bound = _bounds(by_actions, threshold)
+    made = [
+        bound if threshold is not None else None,
+        _systems(trials),
+        _groups("actions", by_actions, always=True),
+        _pairs(trials),
+        bound if threshold is None else None,
+        _groups("constraints", tallies.tallies(trials, tallies.constraints)),
+        _groups("sub-sentences", tallies.tallies(trials, tallies.sub_sentences)),
+        _groups("words", tallies.tallies(trials, tallies.word_bins(trials))),
+        _groups("topic", tallies.tallies(trials, tallies.topic)),
+        _forms(trials, lexicon),
+        _shares("errors", "Types of errors, as shares of a system's errors", "error",
+                tallies.errors(trials)),
+        _shares("causes", "Causes, as shares of a system's dissected cases", "cause",
+                tallies.causes(labelled)),
+        _repeated(trials),
+        _effort(trials),
+    ]  # fmt: skip
+    return tuple(table for table in made if table is not None)
+
+
+def dissection_tables(dissections: Sequence[Dissection]) -> tuple[Table, ...]:
+    """The causes of failures with their shares; then each case with the successes of its stages."""
+    if not dissections:
+        return ()
+    causes = tallies.causes([(d.case, d.system, d.label) for d in dissections])
+    shares = _shares("causes", "Causes of failures, as shares of the dissected cases", "cause",
+                     causes, detail=False)  # fmt: skip
+    columns = (
+        Column("case", "case"), _SYSTEM, Column("cause", "cause"),
+        Column("also", "also seen", hint="other stages in which the agent succeeded"),
+        *(Column(name, name, hint="successes of the tries with a verdict") for name in STAGES),
+        Column("unknown", "no verdict", "count", "tries without a verdict"),
+        Column("runs", "runs", "count", "runs of the agent"),
+    )  # fmt: skip
+    rows = []
+    for one in dissections:
+        row: dict[str, Cell] = {
+            "case": one.case, "system": one.system, "cause": one.label,
+            "also": ", ".join(name for name in one.labels if name != one.label),
+            "unknown": one.unknown, "runs": one.runs,
+        }  # fmt: skip
+        for stage in one.stages:
+            row[stage.name] = f"{stage.passes}/{len(stage.tries) - stage.unknown}"
+        rows.append(row)
+    cases = Table("cases", "Dissected cases", columns, tuple(rows), detail=True)
+    return (cases,) if shares is None else (shares, cases)
+
+
+def by_kind(
+    attempts: tuple[Attempt, ...], causes: tuple[Cause, ...]
+) -> tuple[tuple[Attempt, ...], tuple[Cause, ...]]:
+    """Trials and causes; of base and extended cases together, the latter under a name of their
+    own."""
+    extended = {a.case.id for a in attempts if a.case.durations is not None}
+    if not extended or all(a.case.id in extended for a in attempts):
+        return attempts, causes
+    return (
+        tuple(
+            replace(a, system=a.system + EXTENDED) if a.case.id in extended else a for a in attempts
+        ),
+        tuple(
+            (case, system + EXTENDED if case in extended else system, label)
+            for case, system, label in causes
+        ),
+    )
+
+
+def _rates(tally: Tally) -> dict[str, Cell]:
+    return {
+        "system": tally.system, "success": Estimate.of(tally.rate), "right": tally.passes,
+        "trials": tally.rate.n, "cases": tally.rate.n_clusters or 0, "failures": tally.failures,
+        "guess": tally.guess,
+    }  # fmt: skip
+
+
+def _systems(attempts: Sequence[Attempt]) -> Table:
+    rows = tuple(_rates(tally) for tally in tallies.tallies(attempts))
+    return Table("systems", "Success by system", (_SYSTEM, *_RATES), rows, (_INTERVALS,))
+
+
+def _bounds(by_actions: Sequence[Tally], threshold: float | None) -> Table | None:
+    known = bounds(by_actions, THRESHOLD if threshold is None else threshold)
+    if not known:
+        return None
+    columns = (
+        _SYSTEM,
+        Column("bound", "actions", "count", "most actions, from the fewest tested on without a gap,"
+               " with that success"),
+        Column("below", "first\nbelow", "count", "fewest actions with less"),
+        Column("least", "at least", "count", "the bound by the lower ends of the intervals"),
+        Column("most", "at most", "count", "the bound by their upper ends"),
+        Column("certain", "certain", hint="no interval leaves it open"),
+    )  # fmt: skip
+    rows = tuple(
+        {"system": b.system, "bound": b.found.last, "below": b.found.below, "least": b.least.last,
+         "most": b.most.last, "certain": b.certain}
+        for b in known
+    )  # fmt: skip
+    title = f"Capability bound: most actions with a success of {100 * known[0].threshold:g} %"
+    notes = tuple(f"{b.system}: {b.sentence}" for b in known)
+    return Table("capability", title, columns, rows, notes, detail=threshold is None)
+
+
+def _groups(name: str, groups: Sequence[Tally], *, always: bool = False) -> Table | None:
+    """Success by groups of cases; None where all cases are of one group."""
+    if not groups or (len({t.group for t in groups}) < 2 and not always):
+        return None
+    rows = tuple({"group": t.group, **_rates(t)} for t in groups)
+    title = f"Success by {'' if name == 'topic' else 'number of '}{name}"
+    columns = (Column("group", name), _SYSTEM, *_RATES)
+    return Table(f"by-{name}", title, columns, rows, group="system", detail=True)
+
+
+def _pairs(attempts: Sequence[Attempt]) -> Table | None:
+    pairs = paired(attempts)
+    if not pairs:
+        return None
+    columns = (
+        Column("first", "first"), Column("second", "second"),
+        Column("difference", "first less\nsecond", "signed", "of the shares of right plans"),
+        Column("only_first", "only first\nright", "count"),
+        Column("only_second", "only second\nright", "count"),
+        Column("cases", "cases", "count", "with a verdict on both"),
+        Column("left_out", "left out", "count", "cases with a verdict on one only"),
+        Column("p", "p", "p"),
+        Column("p_holm", "p\ncorrected", "p", "Holm, over all pairs"),
+        Column("test", "test"),
+    )  # fmt: skip
+    rows = tuple(
+        {"first": p.first, "second": p.second, "difference": Estimate.of(p.difference),
+         "only_first": p.only_first, "only_second": p.only_second, "cases": p.cases,
+         "left_out": p.left_out, "p": p.p, "p_holm": p.p_holm,
+         "test": p.method + (f"; {p.reason}" if p.reason else "")}
+        for p in pairs
+    )  # fmt: skip
+    return Table("pairs", "Two systems on the same cases", columns, rows, detail=True)
+
+
+def _forms(attempts: Sequence[Attempt], lexicon: Lexicon | None) -> Table | None:
+    forms = by_form(attempts, lexicon)
+    if not forms.contrasts:
+        return None
+    columns = (
+        Column("form", "clause form"), Column("example", "for instance"), _SYSTEM,
+        Column("with", "with it", "share"), Column("without", "without", "share"),
+        Column("difference", "difference", "signed"),
+        Column("within", "within\nequal n", "signed", "within equal numbers of actions"),
+        Column("trials_with", "trials\nwith", "count"),
+        Column("trials_without", "trials\nwithout", "count"),
+        Column("failures", "no verdict", "count", "the endpoint or adapter failed: in no rate"),
+    )  # fmt: skip
+    rows = tuple(
+        {"form": c.form, "example": EXAMPLES.get(c.form, ""), "system": c.system,
+         "with": c.holding.rate.mean, "without": c.others.rate.mean,
+         "difference": Estimate.of(c.difference), "within": Estimate.of(c.within),
+         "trials_with": c.holding.rate.n, "trials_without": c.others.rate.n,
+         "failures": c.holding.failures + c.others.failures}
+        for c in forms.contrasts
+    )  # fmt: skip
+    notes = [
+        "Not causal: a case holds several forms, and longer ones hold more. The last difference "
+        "compares cases of equal numbers of actions. Intervals are of 95 % each, not corrected "
+        f"for the number of rows ({len(rows)})."
+    ]
+    if forms.unread:
+        notes.append(
+            f"{forms.unread:,} trials are of texts outside of the language: left out here."
+        )
+    return Table(
+        "by-form", "Success by clause form", columns, rows, tuple(notes), "system", detail=True
+    )
+
+
+def _shares(
+    key: str, title: str, label: str, systems: Sequence[Shares], *, detail: bool = True
+) -> Table | None:
+    if not systems:
+        return None
+    columns = (
+        Column(label, label), _SYSTEM, Column("count", "count", "count"),
+        Column("share", "share", "share"),
+        Column("cases", "cases", "count", "different cases among all: the units of the interval"),
+    )  # fmt: skip
+    rows = tuple(
+        {"system": one.system, label: part.label.replace("_", " "), "count": part.count,
+         "share": Estimate.of(part.share), "cases": part.share.n_clusters}
+        for one in systems
+        for part in one.parts
+    )  # fmt: skip
+    return Table(key, title, columns, rows, (_EXCLUSIVE,), group="system", detail=detail)
+
+
+def _repeated(attempts: Sequence[Attempt]) -> Table | None:
+    known = tallies.pass_rows(attempts)
+    if not known:
+        return None
+    columns = (
+        _SYSTEM, Column("k", "k", "count"),
+        Column("all_right", "all k right,\npass^k", "share"),
+        Column("one_right", "one of k right,\npass@k", "share"),
+        Column("cases", "cases", "count", "with k trials or more"),
+        Column("left_out", "left out", "count", "cases with fewer than k trials with a verdict"),
+    )  # fmt: skip
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {"system": r.system, "k": r.k, "all_right": Estimate.of(r.hat.rate),
+         "one_right": Estimate.of(r.at.rate), "cases": r.hat.rate.n, "left_out": r.hat.left_out}
+        for r in known
+    )  # fmt: skip
+    return Table("repeated", "Repeated trials", columns, rows, detail=True)
+
+
+def _effort(attempts: Sequence[Attempt]) -> Table:
+    columns = (
+        _SYSTEM,
+        Column("seconds", "seconds", "seconds", "mean per trial"),
+        Column("turns", "turns", "seconds", "mean per trial"),
+        Column("plans", "plans", "number", "attempts at a plan: 1 + restarts; mean per trial"),
+        Column("tokens", "tokens", "count", "mean per trial, where the endpoint states them"),
+        Column("stated", "stated\nfor", "count", "trials whose tokens are known"),
+        Column("trials", "trials", "count"),
+        Column("requests", "requests", "count", "in all"),
+        Column("total_seconds", "seconds\nin all", "seconds"),
+        Column("cost", "cost\nin all", "money", "in the currency of the prices given"),
+    )
+    rows = tuple(
+        {"system": e.system, "seconds": e.seconds, "turns": e.turns, "plans": e.plans,
+         "tokens": e.tokens, "stated": e.told, "trials": e.trials, "requests": e.usage.requests,
+         "total_seconds": e.total_seconds, "cost": e.usage.cost}
+        for e in tallies.effort(attempts)
+    )  # fmt: skip
+    note = "Means are over trials with a log; sums are over all trials."
+    return Table("effort", "What the trials took", columns, rows, (note,), detail=True)

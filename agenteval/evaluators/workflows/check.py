@@ -1,0 +1,253 @@
+"""What is wrong with a role: its charts, texts, code, users, recorded calls, and its backend.
+
+The backend is read, not run.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.chart.check import check_chart
+from agenteval.evaluators.workflows.chart.nouns import Chart, Defect, Severity
+from agenteval.evaluators.workflows.chart.parse import parse_chart
+from agenteval.evaluators.workflows.consistency import consistent
+from agenteval.evaluators.workflows.folder import (
+    BACKEND_FILE,
+    find_role,
+    read_role,
+    read_text,
+    read_tools,
+)
+from agenteval.evaluators.workflows.profile_check import (
+    annotation_defects,
+    profile_defects,
+    session_defects,
+)
+from agenteval.evaluators.workflows.scenario import (
+    Profile,
+    RecordedSession,
+    Role,
+    Scenario,
+    WorkflowTool,
+)
+
+_Method = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A scenario (or a chart, or the backend of a role) with its defects."""
+
+    role: str
+    scenario: str
+    nodes: int | None
+    edges: int | None
+    defects: tuple[Defect, ...]
+
+    def count(self, severity: Severity) -> int:
+        """How many defects there are of a severity."""
+        return sum(d.severity == severity for d in self.defects)
+
+
+def check_file(path: Path, tools: Path | None) -> Checked:
+    """A chart alone; without the tools.json `tools` only its shape. Raises InputError."""
+    chart = parse_chart(read_text(path), str(path))
+    known = () if tools is None else read_tools(tools)
+    return _checked(str(path), "", chart, check_chart(chart, known))
+
+
+def check_role(name: str, wanted: Sequence[str] = ()) -> list[Checked]:
+    """The scenarios of a role by name or folder (all, or the `wanted`), its users across them, and
+    its backend. Raises InputError for what cannot be read."""
+    folder = find_role(name, "ROLE")
+    role = read_role(folder)
+    ids = [s.id for s in role.scenarios]
+    for id in wanted:
+        if id not in ids:
+            raise InputError(f"{role.id} has no scenario {id!r}; it has {', '.join(ids)}",
+                             "--scenario")  # fmt: skip
+    checked = [_scenario(role, one) for one in role.scenarios if not wanted or one.id in wanted]
+    readable = not any(
+        d.kind == "unreadable" and one.nodes is None for one in checked for d in one.defects
+    )
+    if role.cross_profiles and not wanted and readable:
+        charts = {s.id: parse_chart(s.flowchart, f"{role.id}/{s.id}") for s in role.scenarios}
+        defects = annotation_defects(role.cross_profiles, role.cross_sessions, charts)
+        people = _people(role, role.cross_profiles, role.cross_sessions)
+        checked.append(_checked(role.id, "cross", None, (*defects, *people)))
+    tools = role.tools_of(tuple(wanted or ids))
+    checked.append(_checked(role.id, "backend", None, backend_defects(folder, tools)))
+    return checked
+
+
+def _scenario(role: Role, one: Scenario) -> Checked:
+    people = _people(role, one.profiles, one.sessions)
+    try:
+        chart = parse_chart(one.flowchart, f"{role.id}/{one.id}/workflow.mmd")
+    except InputError as error:
+        unread = Defect(kind="unreadable", message=str(error))
+        return _checked(role.id, one.id, None, (unread, *people))
+    annotations = annotation_defects(one.profiles, one.sessions, {one.id: chart})
+    defects = (*check_chart(chart, one.tools), *consistent(one), *annotations, *people)
+    return _checked(role.id, one.id, chart, defects)
+
+
+def _people(
+    role: Role, profiles: Sequence[Profile], sessions: Sequence[RecordedSession]
+) -> tuple[Defect, ...]:
+    """What is wrong with users and recorded calls, whatever the chart says."""
+    tools = role.tools_of(tuple(s.id for s in role.scenarios))
+    return (*profile_defects(profiles, tools, role.now), *session_defects(sessions, tools))
+
+
+def _checked(role: str, scenario: str, chart: Chart | None, defects: Sequence[Defect]) -> Checked:
+    nodes, edges = (len(chart.nodes), len(chart.edges)) if chart else (None, None)
+    return Checked(role, scenario, nodes, edges, tuple(defects))
+
+
+def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect, ...]:
+    """What is missing: the file, the class Backend, its state, a method for each tool, its
+    parameters."""
+    try:
+        tree = ast.parse(read_text(folder / BACKEND_FILE))
+    except InputError as error:
+        return (_defect(f"{BACKEND_FILE} cannot be read ({error})"),)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return (_defect(f"{BACKEND_FILE} is not Python: {error}"),)
+    classes = {s.name: s for s in tree.body if isinstance(s, ast.ClassDef)}
+    if "Backend" not in classes:
+        return (_defect(f"{BACKEND_FILE} has no class Backend"),)
+    family, whole = _family("Backend", classes)
+    methods = _methods(family)
+    found = [*_made(methods), *_state(family, methods, whole)]
+    for tool in tools:
+        method = methods.get(tool.name)
+        if isinstance(method, ast.AsyncFunctionDef):
+            found.append(_defect(f"Backend.{tool.name} is an `async def`; it answers at once"))
+        elif method is not None:
+            found += _signature(tool, method)
+        elif whole:
+            found.append(_defect(f"the class Backend has no method {tool.name}"))
+        else:
+            told = f"whether Backend has a method {tool.name} cannot be seen: a base is elsewhere"
+            found.append(_defect(told, "warning"))
+    return tuple(found)
+
+
+def _family(name: str, classes: dict[str, ast.ClassDef]) -> tuple[list[ast.ClassDef], bool]:
+    """The class and its bases in the file; False when a base is elsewhere."""
+    found, todo, seen, whole = [], [name], {name}, True
+    while todo:
+        current = classes[todo.pop(0)]
+        found.append(current)
+        for base in current.bases:
+            known = isinstance(base, ast.Name) and base.id in classes
+            whole = whole and (known or ast.unparse(base) == "object")
+            if isinstance(base, ast.Name) and known and base.id not in seen:
+                seen.add(base.id)
+                todo.append(base.id)
+    return found, whole
+
+
+def _methods(family: Sequence[ast.ClassDef]) -> dict[str, _Method]:
+    found: dict[str, _Method] = {}
+    for one in family:
+        for statement in one.body:
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                found.setdefault(statement.name, statement)
+    return found
+
+
+def _made(methods: Mapping[str, _Method]) -> Iterator[Defect]:
+    """A backend is made without arguments."""
+    _, needed = _parameters(methods["__init__"]) if "__init__" in methods else ((), ())
+    for name in sorted(needed):
+        yield _defect(f"Backend.__init__ needs {name}, and is given nothing")
+
+
+def _state(
+    family: Sequence[ast.ClassDef], methods: Mapping[str, _Method], whole: bool
+) -> Iterator[Defect]:
+    """Whether `state` is there when a backend is made."""
+    method = methods.get("state")
+    if method is not None and method.decorator_list:  # a property
+        return
+    if method is None and any(_sets_state(m) for m in _at_start(family, methods)):
+        return
+    holders = [one for one in family if any(_sets(s, "state") for s in one.body)]
+    if method is None and holders:
+        if not any(one.decorator_list for one in holders):  # not as a dataclass, which makes copies
+            told = "state belongs to the class Backend, so that all sessions share it"
+            yield _defect(f"{told}: set self.state in __init__", "warning")
+    elif whole:
+        yield _defect("the class Backend has no state: set self.state, a dict, in __init__")
+    else:
+        told = "whether Backend has a state cannot be seen: a base is elsewhere"
+        yield _defect(told, "warning")
+
+
+def _at_start(family: Sequence[ast.ClassDef], methods: Mapping[str, _Method]) -> list[_Method]:
+    """All `__init__` of the family (a base's may be called), and the methods that they call."""
+    members = [s for one in family for s in one.body if isinstance(s, ast.FunctionDef)]
+    todo = [member for member in members if member.name == "__init__"]
+    found: list[_Method] = []
+    while todo:
+        current = todo.pop()
+        found.append(current)
+        for node in ast.walk(current):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                called = methods.get(node.func.attr)
+                if isinstance(called, ast.FunctionDef) and called not in (*found, *todo):
+                    todo.append(called)
+    return found
+
+
+def _sets_state(method: _Method) -> bool:
+    arguments = (*method.args.posonlyargs, *method.args.args)
+    return bool(arguments) and any(_sets(s, f"{arguments[0].arg}.state") for s in method.body)
+
+
+def _sets(statement: ast.stmt, target: str) -> bool:
+    """Whether a value is given to the target in the statement, functions and classes left out."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    nodes = list(ast.walk(statement))
+    bare = [n.target for n in nodes if isinstance(n, ast.AnnAssign) and n.value is None]
+    return any(
+        isinstance(node, ast.Name | ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and node not in bare
+        and ast.unparse(node) == target
+        for node in nodes
+    )
+
+
+def _parameters(method: _Method) -> tuple[Sequence[str], set[str]]:
+    """Names beside `self`, and those without a default."""
+    arguments = method.args
+    named = [a.arg for a in (*arguments.posonlyargs, *arguments.args)][1:]
+    first_default = len(named) - len(arguments.defaults)
+    needed = set(named[: max(first_default, 0)])
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        named.append(argument.arg)
+        if default is None:
+            needed.add(argument.arg)
+    return named, needed
+
+
+def _signature(tool: WorkflowTool, method: _Method) -> Iterator[Defect]:
+    named, needed = _parameters(method)
+    for name in tool.properties:
+        if name not in named and method.args.kwarg is None:
+            yield _defect(f"Backend.{tool.name} does not take the parameter {name}")
+    for name in sorted(needed - set(tool.required)):
+        told = f"Backend.{tool.name} needs {name}, which a call of the tool need not have"
+        yield _defect(told)
+
+
+def _defect(message: str, severity: Severity = "error") -> Defect:
+    return Defect(kind="backend", message=message, severity=severity)

@@ -1,0 +1,352 @@
+"""Charts of ratings: a ScoreTable in, matplotlib Axes or Figure out.
+
+All means have 95 % intervals with cases as units, so that repeats of a case add nothing to n; n
+stands in the legend. Every function raises InputError where there is nothing to draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenteval.errors import InputError
+from agenteval.records.table import Estimate
+from agenteval.records.verification import Verification
+from agenteval.report import bars, charts
+from agenteval.report.marks import Series
+from agenteval.report.style import LOOKS, Look, listed, looks, n_label, plain, span
+from agenteval.stats import Interval, UniqueCurve, mean_interval
+from agenteval.stats.scores import ONLY_EMPTY, ORIGINAL, ScoreTable
+from agenteval.text import plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+UNNAMED = "system not named"
+_GROUPS = {1: "success", 0: "failed", -1: "success unknown"}
+_LOOK_OF = {"success": LOOKS[0], "failed": LOOKS[4],
+            "success unknown": Look("#666666", "-", "D", "...")}  # fmt: skip
+_LEAST = 3  # runs with both ratings for a correlation
+# Status: words, colour, hatch. Answers first, then what is missing from the judge, then from the
+# machinery; each family has its colours, hatches tell them apart in grey.
+_STATUS = {
+    "scored": ("rated", "#0072B2", ""),
+    "relative": ("compared within its problem", "#56B4E9", ""),
+    "degenerate": ("degenerate answer, worst level", "#9fd0ee", "---"),
+    "not_applicable": ("not applicable", "#dddddd", ""),
+    "unscored:parse": ("unscored: parse", "#E69F00", ""),
+    "unscored:missing": ("unscored: missing", "#f4cf80", "///"),
+    "unscored:off_scale": ("unscored: off scale", "#F0E442", "..."),
+    "unscored:refusal": ("unscored: refusal", "#f8f1a0", "xxx"),
+    "unscored:unsupported": ("unscored: unsupported", "#e9cfa0", "\\\\\\"),
+    "unscored:too_long": ("unscored: too long", "#fbe7c4", "+++"),
+    "error:infrastructure": ("error: infrastructure", "#D55E00", ""),
+    "error:timeout": ("error: timeout", "#e89a63", "///"),
+    "error:budget": ("error: budget", "#f3c9ab", "..."),
+}
+
+
+def originals(table: ScoreTable) -> ScoreTable:
+    """Ratings of the original runs. Raises InputError when there are none."""
+    part = table.of(variant=ORIGINAL)
+    if not len(part):
+        raise InputError("there are no ratings of original runs to draw")
+    return part
+
+
+def systems(table: ScoreTable) -> dict[str, ScoreTable]:
+    """The rows of every system, in order; runs without a system come last."""
+    found = {name: table.of(system=name) for name in table.present("system")}
+    nameless = table.where(table.system.codes < 0)
+    return {**found, UNNAMED: nameless} if len(nameless) else found
+
+
+def interval(table: ScoreTable) -> Interval:
+    """Mean of all values with its 95 % interval, cases as clusters (`stats.mean_interval`).
+
+    No mean where all of them are those of empty replies, which nobody rated.
+    """
+    part = table.where(~np.isnan(table.value))
+    if len(part) and part.present("status") == ["degenerate"]:
+        return replace(mean_interval([]), reason=ONLY_EMPTY)
+    return mean_interval(part.value.tolist(), clusters(part).tolist(), bounds=(0.0, 1.0))
+
+
+def radar(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
+    """Mean value of every system on every criterion (figure 3a of arXiv 2402.09015).
+
+    Only original runs. Raises InputError for fewer than three criteria with values.
+    """
+    part = originals(table)
+    criteria, notes = drawn_criteria(part, least=3)
+    series = []
+    for system, rows in systems(part).items():
+        cells = [interval(rows.of(criterion=c)) for c in criteria]
+        empty = [c for c, cell in zip(criteria, cells, strict=True) if not cell.n]
+        if len(empty) == len(criteria):
+            notes.append(f"{plain(system)} ({n_label(cells)})")
+            continue
+        series.append(Series(system, cells, f"{system} ({n_label(cells)})"))
+        if empty:
+            notes.append(f"{plain(system)}: no values on {listed(empty)}")
+    title = "Mean ratings by system, 0 worst to 1 best; 95 % intervals over cases"
+    return charts.radar(criteria, series, title=title, notes=notes, ax=ax)
+
+
+def success_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
+    """Mean value per criterion: a dark bar for successful, a pale one for failed runs per system
+    (figure 3b of arXiv 2402.09015).
+
+    Only original runs. Where success is unknown throughout there is one bar per system.
+    """
+    part = originals(table)
+    criteria, notes = drawn_criteria(part)
+    style = looks(list(systems(part)), "systems")
+    series = []
+    for system, rows in systems(part).items():
+        for group in _by_success(part):
+            own = _by_success(rows).get(group, rows.where(rows.success > 1))
+            cells = [interval(own.of(criterion=c)) for c in criteria]
+            label = f"{system}, {group} ({n_label(cells)})"
+            if any(cell.n for cell in cells):
+                series.append(Series(label, cells, pale=group == "failed", look=style[system]))
+            else:
+                notes.append(f"{plain(system)}, {group}: {n_label(cells)}")
+    if not series:  # all values belong to runs of unknown success, others have none
+        cells = [interval(part.of(criterion=c)) for c in criteria]
+        series = [Series(f"all runs, success unknown ({n_label(cells)})", cells)]
+    title = "Ratings of successful and failed runs by system"
+    return bars.bars(criteria, series, title=title, notes=notes + _unlabelled(part), ax=ax)
+
+
+def repeat_boxes(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
+    """Per criterion the spread over repeats of the judge of the mean of successful and of failed
+    runs (figure 7 of arXiv 2402.09015), beside each the mean with its interval over cases.
+
+    Only original runs.
+    """
+    part = originals(table)
+    criteria, notes = drawn_criteria(part)
+    means: dict[str, list[Interval]] = {}
+    values: dict[str, list[list[float]]] = {}
+    labels = {}
+    for group, rows in _by_success(part).items():
+        cells = [interval(rows.of(criterion=c)) for c in criteria]
+        own = [[c.mean for c in _per_repeat(rows.of(criterion=c)) if c.mean is not None]
+               for c in criteria]  # fmt: skip
+        if not any(own):
+            notes.append(f"{group}: no cases")
+            continue
+        means[group], values[group] = cells, own
+        repeats = span((len(some) for some in own), "repeat")
+        labels[group] = f"{group} ({repeats}; {n_label(cells)})"
+    return bars.boxes(
+        criteria, values, title="Means over repeats of the judge", means=means, labels=labels,
+        style=_LOOK_OF, notes=notes + _unlabelled(part), ax=ax,
+    )  # fmt: skip
+
+
+def repeat_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
+    """Mean of successful and of failed runs at every repeat of the judge, a panel per criterion
+    (figure 6 of arXiv 2402.09015). Only original runs; a repeat without values is a gap."""
+    part = originals(table)
+    criteria, notes = drawn_criteria(part)
+    groups = _by_success(part)
+    counts = {g: n_label([interval(rows.of(criterion=c)) for c in criteria])
+              for g, rows in groups.items()}  # fmt: skip
+    notes += [f"{g}: no cases" for g, rows in groups.items() if not len(rows)]
+    panels = {
+        c: [Series(g, _per_repeat(rows.of(criterion=c)), f"{g} ({counts[g]})", look=_LOOK_OF[g])
+            for g, rows in groups.items() if len(rows)]
+        for c in criteria
+    }  # fmt: skip
+    last = int(part.repeat.max(initial=0))
+    return charts.lines(
+        panels, title="Means at every repeat, 95 % intervals over cases", x="repeat of the judge",
+        y="mean value, 0 to 1", notes=notes + _unlabelled(part), ax=ax,
+        ticks={float(k): str(k) for k in range(0, last + 1, max(1, -(-last // 10)))},
+    )  # fmt: skip
+
+
+def correlation_map(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
+    """Spearman correlation of the criteria's means per original run, pairwise complete, ties with
+    mid-ranks; a dash with fewer than three runs or a constant criterion.
+
+    Where the numbers of runs differ they stand in the upper half. Raises InputError with fewer
+    than two criteria that have values.
+    """
+    part = originals(table)
+    names, notes = drawn_criteria(part, least=2)
+    rho, counts = correlations(part, names)
+    uneven = bool((counts != counts[0, 0]).any())
+    if uneven:
+        notes.append("lower half: ρ; upper half: runs rated on both; diagonal: runs rated")
+    if np.isnan(rho[~np.eye(len(names), dtype=bool)]).any():
+        notes.append("–: undefined (a constant criterion, or fewer than 3 runs rated on both)")
+    runs = span(np.diag(counts).tolist(), "run")
+    return charts.heatmap(
+        names, rho, title=f"Correlation of criteria over means per run, n = {runs}",
+        scale="Spearman ρ", counts=counts if uneven else None, notes=notes, ax=ax,
+    )  # fmt: skip
+
+
+def coverage_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
+    """Judgements of each criterion by status as shares of all that were asked for; whiskers are
+    the 95 % interval of the share rated. All variants and repeats are counted."""
+    if not len(table):
+        raise InputError("there are no ratings to draw")
+    rows, rated = {}, {}
+    present = [*_STATUS, *sorted(set(table.present("status")) - set(_STATUS))]
+    for name in table.present("criterion"):
+        own = table.of(criterion=name)
+        counts = own.statuses()
+        rows[name] = {status: counts.get(status, 0) for status in present}
+        scored = (own.status.codes == own.status.code("scored")).astype(float)
+        rated[name] = mean_interval(scored.tolist(), clusters(own).tolist(), bounds=(0.0, 1.0))
+    words = {k: f"{_STATUS.get(k, (k,))[0]} ({sum(row[k] for row in rows.values()):,})"
+             for k in present}  # fmt: skip
+    surfaces = {k: _STATUS.get(k, ("", "#CC79A7", "xxx"))[1:] for k in present}
+    alone = any(share.low is None for share in rated.values())
+    notes = ["without whisker: no interval (1 case)"] if alone else []
+    return bars.shares(
+        rows, title="Judgements by status", rated=rated, surfaces=surfaces, labels=words,
+        x="share of all judgements (whiskers: share rated, 95 %); at the end: their number",
+        notes=notes, ax=ax,
+    )  # fmt: skip
+
+
+def verdict_points(
+    criteria: Sequence[Verification], names: Mapping[str, str] | None = None
+) -> Figure:
+    """Agreement of repeats and discrimination of success of each criterion, with its verdict;
+    the dashed line is chance. `names` are those of the criteria by id."""
+    if not criteria:
+        raise InputError("nothing was verified yet")
+    rows = [f"{(names or {}).get(v.criterion_id, v.criterion_id)}: {v.verdict}" for v in criteria]
+
+    def values(name: str) -> list[Estimate]:
+        checks = [v.check(name) for v in criteria]
+        return [Estimate(c.estimate, c.low, c.high) if c else Estimate(None) for c in checks]
+
+    alpha, auc = values("agreement"), values("discrimination")
+    ends = [e for v in (*alpha, *auc) for e in (v.value, v.low) if e is not None]
+    panels = {
+        "agreement of repeats, Krippendorff's α": [Series("α", alpha)],
+        "discrimination of success, AUC": [Series("AUC", auc)],
+    }
+    counts = span((v.cases for v in criteria), "case")
+    return charts.points(
+        rows, panels, title=f"Criteria by agreement and discrimination, n = {counts}",
+        x="whiskers: 95 %", limits=(max(-1.0, min([0.0, *ends])), 1.0), level=0.5,
+        notes=["dashed: 0.5, which for the AUC is chance"],
+    )  # fmt: skip
+
+
+def unique_curves(curves: Mapping[float, UniqueCurve], *, ax: Axes | None = None) -> Axes:
+    """Distinct criteria in M sets (figure 5 of arXiv 2402.09015), a line for each merging
+    threshold τ; τ = 1 merges nothing but equal names.
+
+    The line is the exact mean over draws of M sets, the band the central 95 % of single draws: a
+    spread, not the uncertainty of the mean.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    if not curves:
+        raise InputError("there are no curves to draw")
+    series = []
+    for tau in sorted(curves, reverse=True):
+        name = "τ = 1, equal names" if tau == 1 else f"τ = {tau:g}"
+        label = f"{name} (n = {plural(len(curves[tau].m), 'set')})"
+        series.append(Series(name, _curve(curves[tau]), label, at=curves[tau].m))
+    figure = charts.lines(
+        {"": series}, title="Distinct criteria in M sets, exact mean and 95 % of resampled draws",
+        x="sets of criteria, M", y="distinct criteria", limits=None, spread=True, ax=ax,
+    )  # fmt: skip
+    axes = figure.axes[0] if ax is None else ax
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    return axes
+
+
+def _curve(curve: UniqueCurve) -> list[Estimate]:
+    return [Estimate(*ends) for ends in zip(curve.mean, curve.low, curve.high, strict=True)]
+
+
+def drawn_criteria(table: ScoreTable, least: int = 1) -> tuple[list[str], list[str]]:
+    """Criteria with a value in their order, and a note on those without (nominal, all failed, or
+    all replies empty). Raises InputError when fewer than `least` have one."""
+    names = table.present("criterion")
+    rated = ~np.isnan(table.value) & (table.status.codes != table.status.code("degenerate"))
+    filled = set(np.unique(table.criterion.codes[rated]).tolist())
+    drawn = [n for n in names if table.criterion.code(n) in filled]
+    if len(drawn) < least:
+        raise InputError(
+            f"this figure needs ratings with a value on at least {least} "
+            f"criteri{'on' if least == 1 else 'a'}; the table has {len(drawn)}"
+        )
+    empty = [n for n in names if n not in drawn]
+    return drawn, [f"without values: {listed(empty)}"] if empty else []
+
+
+def _by_success(table: ScoreTable) -> dict[str, ScoreTable]:
+    """Rows of successful and of failed runs, of both also when empty; where nobody knows of any
+    run, one group "success unknown"."""
+    wanted = (1, 0) if (table.success >= 0).any() else (-1,)
+    return {_GROUPS[code]: table.where(table.success == code) for code in wanted}
+
+
+def _unlabelled(table: ScoreTable) -> list[str]:
+    """That runs of unknown success are in no group, where there are known ones."""
+    if not (table.success >= 0).any():
+        return []
+    missing = len(np.unique(table.run.codes[table.success < 0]))
+    return [f"not shown: {plural(missing, 'run')} of unknown success"] if missing else []
+
+
+def _per_repeat(rows: ScoreTable) -> list[Interval]:
+    """The interval of each repeat from 0; one without values has an interval of n = 0."""
+    return [
+        interval(rows.where(rows.repeat == k)) for k in range(int(rows.repeat.max(initial=-1)) + 1)
+    ]
+
+
+def clusters(table: ScoreTable) -> NDArray[np.int64]:
+    """A number per row that is equal for ratings of one case; a run without a case is its own."""
+    case = table.case.codes.astype(np.int64)
+    return np.where(case >= 0, case, -1 - table.run.codes.astype(np.int64))
+
+
+def run_means(table: ScoreTable) -> NDArray[np.float64]:
+    """Mean value of every run, by run code; NaN without a value."""
+    known, size = ~np.isnan(table.value), len(table.run.names)
+    count = np.bincount(table.run.codes[known], minlength=size)
+    total = np.bincount(table.run.codes[known], weights=table.value[known], minlength=size)
+    mean = np.full(size, np.nan)
+    np.divide(total, count, out=mean, where=count > 0)
+    return mean
+
+
+def correlations(
+    table: ScoreTable, names: Sequence[str]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Spearman's rho (k, k), NaN where undefined, and the runs (k, k) that it rests on; the
+    diagonal counts the runs of a criterion."""
+    from scipy.stats import rankdata
+
+    means = np.array([run_means(table.of(criterion=c)) for c in names])
+    known = ~np.isnan(means)
+    rho = np.full((len(names), len(names)), np.nan)
+    for i in range(len(names)):
+        for j in range(i + 1):
+            both = known[i] & known[j]
+            a, b = means[i][both], means[j][both]
+            if len(a) >= _LEAST and np.ptp(a) and np.ptp(b):
+                rho[i, j] = rho[j, i] = np.corrcoef(rankdata(a), rankdata(b))[0, 1]
+    counts = known.astype(np.int64)
+    return rho, counts @ counts.T

@@ -1,0 +1,392 @@
+"""A workflow session as the page unfolds it: the talk with its calls, and what was found in it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain, zip_longest
+
+from pydantic import JsonValue
+
+from agenteval.evaluators.workflows.conformance import Deviation
+from agenteval.evaluators.workflows.results import SessionResult, SessionVerdict
+from agenteval.evaluators.workflows.session import SessionCall, SessionLog
+from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
+from agenteval.evaluators.workflows.tallies import by_system
+from agenteval.records import Message, ToolCall, content_hash
+from agenteval.report.flows_signs import flow_signs
+from agenteval.report.page import (
+    Block,
+    Card,
+    Cards,
+    Columns,
+    Facts,
+    Item,
+    Lines,
+    Piece,
+    Text,
+    Words,
+    badge,
+    signs_text,
+)
+from agenteval.report.text import cut
+from agenteval.text import plural
+
+MOST_ITEMS = 80  # of one talk: what is said, and calls
+_MOST_WORDS = 2_000  # of one message
+_MOST_JSON = 900  # of arguments, and of a result
+_MOST_DETAIL = 400
+_MOST_TEXT = 600
+_MOST_LISTED = 40
+_MOST_MARKS = 8  # beside the talk, where all of them stand
+_MOST_NODES = 120
+_ANSWERED = {
+    "backend": "answered by the backend",
+    "recorded": "answered as recorded",
+    "model": "answered by a model",
+    "generated": "answered by a generator",
+    "refused": "refused",
+}
+_ENDED = {
+    "user": "the user ended it",
+    "turns": "stopped at the limit of turns",
+    "calls": "stopped at the limit of calls",
+    "agent": "the agent was stopped within a turn, or said nothing",
+}
+_BY = {
+    "limit": "a limit that was passed",
+    "state": "the final state",
+    "judge": "the judge",
+    "simulator": "nobody: simulated tools answered wrongly, so the failure is not the agent's",
+}
+_CHART = {True: "no call departs from it", False: "departed from", None: "no call was made"}
+_RANK: dict[bool | None, int] = {False: 0, None: 1, True: 2}
+
+
+def chosen(results: Sequence[SessionResult], most: int) -> tuple[list[SessionResult], int]:
+    """The sessions to be shown, and how many have a verdict.
+
+    Failed ones first, then those that nobody could decide; systems take turns, each beginning with
+    its shortest sessions: there it is easiest to see why.
+    """
+    known = [r for r in results if r.verdict is not None and isinstance(r.log, SessionLog)]
+    ordered: list[SessionResult] = []
+    for rank in (0, 1, 2):
+        own = [r for r in known if r.verdict is not None and _RANK[r.verdict.success] == rank]
+        queues = [sorted(q, key=_shortest) for _, q in sorted(by_system(own).items())]
+        ordered += [r for r in chain.from_iterable(zip_longest(*queues)) if r is not None]
+    return ordered[:most], len(known)
+
+
+def _shortest(result: SessionResult) -> tuple[int, str, int]:
+    assert isinstance(result.log, SessionLog)
+    return len(result.log.messages), result.case.id, result.trial
+
+
+def session_items(results: Sequence[SessionResult]) -> list[Item]:
+    """The sessions with everything that the page unfolds of them; an id is the same on every
+    page."""
+    seen: Counter[str] = Counter()
+    return [_session(unique_id("session", result, seen), result) for result in results]
+
+
+def unique_id(kind: str, result: object, seen: Counter[str]) -> str:
+    """The id of a trial on its page, the same on every page."""
+    case, system, trial = (getattr(result, name) for name in ("case", "system", "trial"))
+    id = f"{kind}-{content_hash([case.id, case.version, system, trial])[:12]}"
+    seen[id] += 1
+    return id if seen[id] == 1 else f"{id}-{seen[id]}"
+
+
+def heading(*parts: object) -> str:
+    """Parts of a heading, bounded."""
+    return " · ".join(cut(p, 200) for p in parts if str(p))
+
+
+def call_text(tool: str, arguments: JsonValue) -> str:
+    """A call in one line, bounded."""
+    given = "" if arguments is None else _json_text(arguments)
+    return f"{cut(tool, 100)}({cut(given, _MOST_JSON)})"
+
+
+def _json_text(value: JsonValue) -> str:
+    """A value as JSON; a text as it is."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _session(id: str, result: SessionResult) -> Item:
+    verdict, log = result.verdict, result.log
+    assert verdict is not None  # `chosen` takes no others
+    assert isinstance(log, SessionLog)
+    cards, rest = talk(id, log, verdict.deviations)
+    signs = flow_signs(result) or ()
+    chat: list[Block] = [Cards(cards, form="chat") if cards else Text("Nothing was said.")]
+    if rest:
+        chat.append(Text(f"… and {rest} more", "note"))
+    outcome = {True: badge("succeeded", "keep"), False: badge("failed", "drop"),
+               None: badge("undecided", "undecided")}[verdict.success]  # fmt: skip
+    badges = [outcome, *([badge("talks to the judge", "repair")] if signs else [])]
+    cause = verdict.cause.replace("_", " ") if verdict.cause else ""
+    about = heading(cause, plural(log.turns, "turn"), plural(len(log.calls), "call"),
+                    f"trial {result.trial + 1}" if result.trial else "")  # fmt: skip
+    reachable = {card.id for card in cards if card.id}
+    blocks: list[Block] = [
+        *signs_text(signs),
+        Columns(chat, _found(id, result, log, verdict, reachable), "talk"),
+    ]
+    title = heading(result.case.id, result.system)
+    return Item(id, title, blocks, badges, about, kind="case")
+
+
+def _found(
+    id: str, result: SessionResult, log: SessionLog, verdict: SessionVerdict, reachable: set[str]
+) -> list[Block]:
+    """What stands beside the talk."""
+    blocks: list[Block] = []
+    if result.case.persona:
+        blocks.append(Text(cut(result.case.persona, _MOST_TEXT), title="The user"))
+    goals, note = _goals(result.case.goals, verdict)
+    blocks.append(Lines(goals, "Goals", "plain") if goals else Text("None.", title="Goals"))
+    blocks += [Text(note, "note")] if note else []
+    deviations = verdict.deviations
+    lines = [_listed(id, d, len(log.calls), reachable) for d in deviations[:_MOST_MARKS]]
+    blocks.append(Lines(lines, "Deviations") if lines else Text("None.", title="Deviations"))
+    if len(deviations) > _MOST_MARKS:
+        rest = len(deviations) - _MOST_MARKS
+        blocks.append(Text(f"… and {rest} more, each at its call in the conversation", "note"))
+    off = {d.node for d in deviations} | {n for d in deviations for n in d.edge or ()}
+    nodes: list[Words] = [
+        [Piece(cut(n, 80), "off")] if n in off else cut(n, 80) for n in verdict.nodes[:_MOST_NODES]
+    ]
+    walk = "Walk through the chart"
+    blocks.append(
+        Lines(nodes, walk, "nodes") if nodes else Text("No node was reached.", title=walk)
+    )
+    if verdict.unchecked:
+        blocks.append(Text(
+            f"{verdict.unchecked} of {plural(len(verdict.edges), 'transition')} hang on the user's "
+            "will or on what no call returned, and could not be checked.", "note",
+        ))  # fmt: skip
+    blocks.append(_state(verdict))
+    if log.mistakes:
+        mistakes: list[Words] = [
+            [Piece(heading(f"{m.who}: {m.kind}", f"turn {m.turn + 1}"), "strong"),
+             f": {cut(m.text, _MOST_TEXT)}" if m.text else ""]
+            for m in log.mistakes[:_MOST_LISTED]
+        ]  # fmt: skip
+        blocks.append(Lines(mistakes, "Mistakes of simulators, not charged to the agent"))
+    return [*blocks, Facts(_facts(log, verdict), "In numbers")]
+
+
+def _facts(log: SessionLog, verdict: SessionVerdict) -> list[tuple[str, str]]:
+    facts = [
+        ("decided by", _BY[verdict.decided_by] if verdict.decided_by else "nobody could"),
+        ("end", _ENDED[log.ended]),
+        ("goals", "–" if verdict.progress is None else f"{100 * verdict.progress:.0f} % achieved"),
+        ("calls", f"{verdict.right} right of {verdict.generated} made, {verdict.gold} gold"
+         + (f", {verdict.unjudged} undecided" if verdict.unjudged else "")),
+        ("chart", _CHART[verdict.conforms]),
+    ]  # fmt: skip
+    if verdict.fitness is not None:
+        facts.append(("fitness", f"{verdict.fitness:.2f}"))
+    return facts
+
+
+def _state(verdict: SessionVerdict) -> Block:
+    title = "Final state"
+    if verdict.state_success is None:
+        return Text("There is no final state to compare.", title=title)
+    if verdict.differences:
+        lines: list[Words] = [
+            [Piece(cut(d, _MOST_TEXT), "code")] for d in verdict.differences[:_MOST_LISTED]
+        ]
+        return Lines(lines, "Final state: what the session left, and what gold leaves")
+    if verdict.state_success:
+        return Text("The final state is that of the gold calls.", title=title)
+    return Text(
+        "The final state is that of the gold calls, but a result that they obtain was never "
+        "obtained.",
+        title=title,
+    )
+
+
+def _goals(texts: Sequence[str], verdict: SessionVerdict) -> tuple[list[Words], str]:
+    """Each goal with what final state and judge say of it, and what must be said of the judge."""
+    judge = verdict.judge
+    said = judge.goals if isinstance(judge, GoalsVerdict) else ()
+    state = verdict.state_goals
+    if isinstance(judge, GoalsFailure):
+        note = f"The judge gave no verdict ({judge.status}): {cut(judge.message, _MOST_TEXT)}"
+    elif judge is None:
+        note = "No judge was asked."
+    elif not judge.goals:
+        note = f"The judge counts {judge.achieved} of {judge.total} goals as achieved."
+    else:
+        note = "" if judge.said == bool(judge.success) else (
+            f"For the whole the judge says {'yes' if judge.said else 'no'}, against its verdicts "
+            "on the goals: the lesser counts."
+        )  # fmt: skip
+    paired = len(said) == len(texts)
+    goals = [
+        _goal(text, state[i] if i < len(state) else None, said[i] if paired else None)
+        for i, text in enumerate(texts[:_MOST_LISTED])
+    ]
+    if not paired:
+        goals += [_goal(g.goal, None, g) for g in said[:_MOST_LISTED]]
+    return goals, note
+
+
+def _goal(text: str, state: bool | None, judged: GoalVerdict | None) -> Words:
+    words: list[str | Piece] = []
+    for who, achieved in (("final state", state), ("judge", judged and judged.achieved)):
+        if achieved is not None:
+            words += [badge(who, "keep" if achieved else "drop"), " "]
+    words.append(cut(text, _MOST_TEXT))
+    if judged and judged.evidence:
+        words.append(Piece(f" “{cut(judged.evidence, _MOST_TEXT)}”", "quiet"))
+        if judged.achieved and not judged.quoted:
+            words.append(Piece(" is not in the conversation", "strong"))
+    if judged and judged.reason:
+        words.append(Piece(f" {cut(judged.reason, _MOST_TEXT)}", "quiet"))
+    return words
+
+
+def _number(found: Deviation, calls: int) -> int:
+    """The call (from 1) that a deviation is about, or before which a step is missing; 0 for the end
+    of the session."""
+    return found.at + 1 if found.at < calls else 0
+
+
+def _anchor(id: str, number: int) -> str:
+    return f"{id}-c{number}" if number else f"{id}-end"
+
+
+def _mark(found: Deviation, *, tool: bool) -> list[str | Piece]:
+    words: list[str | Piece] = [Piece(found.cause.replace("_", " "), "strong")]
+    if tool and found.tool:
+        words.append(f" {cut(found.tool, 100)}")
+    if found.detail:
+        words.append(f": {cut(found.detail, _MOST_DETAIL)}")
+    where = f"node {found.node}" if found.node else ""
+    if found.edge:
+        where = f"edge {found.edge[0]} → {found.edge[1]}"
+    return [*words, Piece(f" ({cut(where, 200)})", "small")] if where else words
+
+
+def _listed(id: str, found: Deviation, calls: int, reachable: set[str]) -> Words:
+    number = _number(found, calls)
+    before = "before " if found.cause == "missing_step" else ""
+    place, anchor = f"{before}call {number}" if number else "at the end", _anchor(id, number)
+    link: str | Piece = Piece(place, link=anchor) if anchor in reachable else place
+    return [link, ": ", *_mark(found, tool=True)]
+
+
+@dataclass
+class _Talk:
+    """The talk as it grows; `left` are the calls of the log that have not been told yet."""
+
+    id: str
+    calls: Sequence[SessionCall]
+    deviations: dict[int, list[Deviation]]
+    cards: list[Card] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+    answered: set[str] = field(default_factory=set)  # ids of calls whose result is shown
+    turn: int = 0
+
+    def say(self, kind: str, who: str, text: str) -> None:
+        self.cards.append(Card(who, [Text(text, "say")], kind))
+
+    def tell_turns(self, turns: int | None) -> None:
+        """Tell the calls left of the first so many turns of the agent, of all of them for None."""
+        while self.left and (turns is None or self.calls[self.left[0]].turn < turns):
+            self.tell(self.left.pop(0))
+
+    def tell(self, index: int) -> None:
+        """A call with its answer, after the steps that are missing before it."""
+        call, number = self.calls[index], index + 1
+        own = self.deviations.get(number, [])
+        if missing := [d for d in own if d.cause == "missing_step"]:
+            self.missing(missing)
+        wrong = [d for d in own if d.cause != "missing_step"]
+        blocks: list[Block] = [
+            Text([Piece(cut(call.tool, 100) or "(no tool could be read)", "strong")]),
+            *([Text(lines, "pre")] if (lines := _lines(call.arguments)) else []),
+            *([Text(cut(call.result, _MOST_JSON), "pre")] if call.result else []),
+            *(Text(_mark(d, tool=False), "warning") for d in wrong),
+        ]
+        refused = call.status != "ok"
+        answered = call.status.replace("_", " ") if refused else _ANSWERED[call.answered]
+        kind = "call wrong" if wrong else "call refused" if refused else "call"
+        head = f"call {number}, {answered}"
+        self.cards.append(Card(head, blocks, kind, _anchor(self.id, number)))
+
+    def missing(self, deviations: Sequence[Deviation], id: str = "") -> None:
+        words = [Text(_mark(d, tool=True), "warning") for d in deviations]
+        self.cards.append(Card("not done", words, "missing", id))
+
+    def match(self, call: ToolCall) -> None:
+        """Tell the call of a message with its answer: of those asked for at once the one that is
+        equal, else that of the same tool, else the first."""
+        while self.left and self.calls[self.left[0]].status == "malformed":
+            self.tell(self.left.pop(0))
+        if not self.left:
+            blocks = [Text([Piece(cut(call.name, 100), "strong")]),
+                      Text(cut(_json_text(call.arguments), _MOST_JSON), "pre")]  # fmt: skip
+            self.cards.append(Card("no answer is known", blocks, "call"))
+            return
+        first = self.calls[self.left[0]]
+        step = (first.turn, first.step)
+        at_once = [i for i in self.left if (self.calls[i].turn, self.calls[i].step) == step]
+        same = [i for i in at_once if self.calls[i].tool == call.name]
+        equal = [i for i in same if self.calls[i].arguments == call.arguments]
+        index = (equal or same or at_once)[0]
+        self.left.remove(index)
+        if call.id is not None:
+            self.answered.add(call.id)
+        self.tell(index)
+
+    def add(self, message: Message, following: Message | None) -> None:
+        text = cut(message.content, _MOST_WORDS) if message.content.strip() else ""
+        if message.role == "user":
+            self.tell_turns(self.turn)  # calls of turns that are over
+            self.turn += 1
+            self.say("user", f"user, turn {self.turn}", text)
+        elif message.role == "assistant":
+            reply = not message.tool_calls and (following is None or following.role == "user")
+            if reply:
+                self.tell_turns(self.turn)
+            if text:
+                self.say(*(("agent", "agent") if reply else ("thought", "agent, to itself")), text)
+            for call in message.tool_calls:
+                self.match(call)
+        elif message.tool_call_id not in self.answered and text:
+            self.say("thought", "other message", f"{message.role}: {text}")
+
+
+def talk(id: str, log: SessionLog, deviations: Sequence[Deviation]) -> tuple[list[Card], int]:
+    """The talk, at most 80 cards of it, and how many more there are.
+
+    Calls stand where the messages have them, and as the log has them: with the answer and who gave
+    it. Those that no message has (they could not be read, or an adapter lost them) stand where the
+    log has them.
+    """
+    at: dict[int, list[Deviation]] = defaultdict(list)
+    for deviation in deviations:
+        at[_number(deviation, len(log.calls))].append(deviation)
+    told = _Talk(id, log.calls, at, left=list(range(len(log.calls))))
+    for message, following in zip(log.messages, [*log.messages[1:], None], strict=True):
+        told.add(message, following)
+    told.tell_turns(None)
+    if at[0]:
+        told.missing(at[0], _anchor(id, 0))
+    return told.cards[:MOST_ITEMS], max(len(told.cards) - MOST_ITEMS, 0)
+
+
+def _lines(arguments: JsonValue) -> str:
+    """One line for each argument."""
+    if not isinstance(arguments, dict):
+        return "" if arguments is None else cut(_json_text(arguments), _MOST_JSON)
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items()]
+    return cut("\n".join(lines), _MOST_JSON)

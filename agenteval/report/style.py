@@ -1,0 +1,266 @@
+"""How every chart looks, the words in it, and its file: the same data give the same bytes."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agenteval.errors import InputError
+from agenteval.files import replacing
+from agenteval.stats import Interval
+from agenteval.text import plural
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 6.3  # inches, 16 cm: the text width of an A4 page
+INK = "#222222"
+QUIET = "#8c8c8c"
+_LINE = 104  # characters of a legend that fit in the width of print
+_LONGEST = 100  # characters of a name: a legend's line holds no more
+
+_SETTINGS: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # ships with matplotlib: the same picture on every machine
+    "font.size": 8.5,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 8.5,
+    "axes.edgecolor": INK,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": False,
+    "text.color": INK,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "grid.color": "#d9d9d9",
+    "grid.linewidth": 0.5,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.5,
+    "hatch.linewidth": 0.6,
+    "figure.facecolor": "white",
+    "figure.dpi": 100,
+    "savefig.facecolor": "white",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "agenteval",
+    "path.simplify": False,
+}
+# No date and no version of a library: a chart changes only when what it shows changes.
+_METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": "agenteval"},
+    "png": {"Software": "agenteval"},
+    "pdf": {"Creator": "agenteval", "Producer": None, "CreationDate": None},
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """What tells one series from another: colour, and line, marker and hatch for grey print."""
+
+    colour: str
+    line: Any
+    marker: str
+    hatch: str
+
+    def light(self, share: float = 0.62) -> tuple[float, float, float]:
+        """The colour mixed with white (`share` of white), for the pale one of a pair."""
+        parts = (int(self.colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+        red, green, blue = (part + (1 - part) * share for part in parts)
+        return red, green, blue
+
+
+# Okabe & Ito, "Color Universal Design" (2008); its yellow is too pale for lines on white.
+LOOKS = (
+    Look("#0072B2", "-", "o", ""),
+    Look("#D55E00", (0, (5, 1.6)), "s", "///"),
+    Look("#009E73", (0, (1.2, 1.2)), "^", "..."),
+    Look("#CC79A7", (0, (5, 1.2, 1.2, 1.2)), "D", "xxx"),
+    Look("#E69F00", (0, (2.5, 1.2)), "v", "\\\\\\"),
+    Look("#56B4E9", (0, (7, 1.2, 1.2, 1.2, 1.2, 1.2)), "P", "---"),
+    Look("#000000", (0, (1, 2.4)), "X", "+++"),
+)
+
+
+def looks(names: Sequence[str], what: str) -> dict[str, Look]:
+    """A look per name, in order. Raises InputError for more names than can be told apart."""
+    if len(names) > len(LOOKS):
+        raise InputError(
+            f"{len(names)} {what} in one figure: at most {len(LOOKS)} can be told apart; draw fewer"
+        )
+    return dict(zip(names, LOOKS, strict=False))
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """matplotlib's settings of this package, and the caller's own again afterwards."""
+    from matplotlib import rc_context
+
+    with rc_context(_SETTINGS):
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure (inches) that belongs to no window and to no pyplot state."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The figure that the axes belong to."""
+    figure = ax.get_figure(root=True)
+    if figure is None:
+        raise InputError("these axes belong to no figure any more")
+    return figure
+
+
+def axes_or_new(ax: Axes | None, height: float, *, polar: bool = False) -> Axes:
+    """The caller's axes, or new ones over a figure of print width and `height` inches."""
+    if ax is None:
+        return new_figure(WIDTH, height).add_subplot(projection="polar" if polar else None)
+    if (ax.name == "polar") != polar:
+        raise InputError(f"this figure needs {'polar' if polar else 'plain'} axes, not {ax.name}")
+    return ax
+
+
+def finish_axes(*axes: Axes) -> None:
+    """Ticks are made late, with the settings of that moment: give them ours now."""
+    for ax in axes:
+        ax.tick_params(axis="both", labelsize=8, width=0.7, length=3, colors=INK)
+        ax.tick_params(axis="both", which="minor", length=0)
+
+
+def light_grid(ax: Axes, axis: Any) -> None:
+    """Thin grid lines, also in axes that were made with other settings."""
+    ax.grid(True, axis=axis, color=_SETTINGS["grid.color"], linewidth=_SETTINGS["grid.linewidth"])
+
+
+def note(text: str) -> Artist:
+    """A line of words for the legend, without a mark."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], linestyle="none", marker="", label=text)
+
+
+def legend(ax: Axes, handles: Sequence[Artist], *, own: bool) -> None:
+    """The legend below a whole figure of our own, which grows by its height and has it in as many
+    columns as its words allow; else beneath the caller's axes."""
+    if not handles:
+        return
+    figure, labels = figure_of(ax), [str(h.get_label()) for h in handles]
+    if own:
+        columns = max(min(_LINE // (max(map(len, labels)) + 7), len(labels), 5), 1)
+        rows = -(-len(labels) // columns)
+        figure.set_figheight(float(figure.get_size_inches()[1]) + 0.17 * rows)
+        figure.legend(handles, labels, loc="outside lower left", ncols=columns, alignment="left")
+        return
+    from matplotlib.transforms import ScaledTranslation
+
+    down = ScaledTranslation(0, -44 / 72, figure.dpi_scale_trans)
+    ax.legend(
+        handles, labels, loc="upper left", fontsize=7, bbox_to_anchor=(0, 0), borderaxespad=0,
+        bbox_transform=ax.transAxes + down,
+    )  # fmt: skip
+
+
+def plain(name: str) -> str:
+    """A name as it is meant: control characters shown as such, `$` never read as a formula.
+
+    Of a name above 100 characters the first 98 and an ellipsis: outlines of a name of 100,000
+    letters take matplotlib half a minute.
+    """
+    some = name[: 4 * _LONGEST]
+    kept = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in some)
+    text = " ".join(kept.split())
+    if len(text) > _LONGEST or len(some) < len(name):
+        text = f"{text[: _LONGEST - 2].rstrip()} …".lstrip()
+    return text.replace("$", r"\$")
+
+
+def wrapped(name: str, width: int, *, lines: int = 3) -> str:
+    """The name in at most `lines` lines of `width` characters; what is cut ends in an ellipsis."""
+    parts = textwrap.wrap(plain(name), width, max_lines=lines, placeholder=" …")
+    return "\n".join(parts) or "(no name)"
+
+
+def longest_word(names: Iterable[str]) -> int:
+    """Length of the longest piece that cannot be broken at a space or a hyphen."""
+    return max((len(p) for n in names for p in plain(n).replace("-", "- ").split()), default=0)
+
+
+def span(numbers: Iterable[int], word: str) -> str:
+    """As in "12 cases" when all are 12, "10 to 12 cases" otherwise, "no cases" without any."""
+    found = sorted(set(numbers))
+    if not found or found == [0]:
+        return f"no {word}s"
+    low, high = found[0], found[-1]
+    return plural(low, word) if low == high else f"{low:,} to {high:,} {word}s"
+
+
+def n_label(intervals: Sequence[Interval], each: str = "rating") -> str:
+    """As in "n = 12 cases"; with the values too (`each` names one) where a case has more than one.
+
+    A range where the intervals differ. Intervals without values are left out: they are said to be
+    empty elsewhere.
+    """
+    filled = [i for i in intervals if i.n]
+    cases = span((i.n_clusters or i.n for i in filled), "case")
+    if all(i.n == (i.n_clusters or i.n) for i in filled):
+        return f"n = {cases}" if filled else cases
+    return f"n = {cases}, {span((i.n for i in filled), each)}"
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """As in "a, b and c"; beyond `most` names "a, b, c and 4 more"."""
+    shown = [plain(n) for n in names[:most]]
+    rest = len(names) - len(shown)
+    if rest:
+        return f"{', '.join(shown)} and {rest} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def svg(figure: Figure | Axes) -> str:
+    """The chart as the text of an SVG file, letters as outlines, for a page or a notebook."""
+    return _rendered(figure, "svg", 100).decode("utf-8")
+
+
+def save(figure: Figure | Axes, path: str | Path, *, dpi: int = 200) -> None:
+    """Write .svg, .png or .pdf in one step; `dpi` is the resolution of a PNG.
+
+    Raises InputError for another suffix and for a path that cannot be written.
+    """
+    check_ending(path)
+    content = _rendered(figure, Path(path).suffix.lower().removeprefix("."), dpi)
+    with replacing(Path(path)) as temporary:
+        temporary.write_bytes(content)
+
+
+def check_ending(path: str | Path) -> None:
+    """Raises InputError for a file that is neither .png nor .svg nor .pdf by its name."""
+    suffix = Path(path).suffix
+    if suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InputError(f"figures are written as .png, .svg or .pdf, not {suffix!r}", str(path))
+
+
+def _rendered(figure: Figure | Axes, kind: str, dpi: int) -> bytes:
+    whole = figure.get_figure(root=True)
+    if whole is None:
+        raise InputError("these axes belong to no figure any more")
+    buffer = io.BytesIO()
+    with drawing():
+        whole.savefig(buffer, format=kind, dpi=dpi, metadata=_METADATA[kind])
+    return buffer.getvalue()

@@ -1,0 +1,89 @@
+"""Planning tests from Python: what comes back, what is recorded, who can be tested."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.api.dissections import adissect, dissect
+from agenteval.api.planning import aplan_test, plan_report, plan_test
+from agenteval.api.suites import plan_suite
+from agenteval.errors import InputError
+from agenteval.evaluators.planning.case import Case
+from agenteval.testing import serve
+
+
+@pytest.fixture
+def cases() -> tuple[Case, ...]:
+    return plan_suite(6, seed=1).cases
+
+
+def in_given_order(request: str, tools: Any) -> str:
+    for name in tools:
+        tools[name]()
+    return "done"
+
+
+def test_a_suite_is_the_same_for_ranges_in_any_form(tmp_path: Path) -> None:
+    made = [plan_suite(4, n=n, seed=3) for n in ("3-4", (3, 4))]
+    assert made[0].cases == made[1].cases
+    assert [row["actions"] for row in made[0].records()] == [c.n for c in made[0].cases]
+    assert len(made[0].write(tmp_path / "suite.jsonl").read_text("utf-8").splitlines()) == 4
+
+
+def test_a_function_is_an_agent(cases: tuple[Case, ...], tmp_path: Path) -> None:
+    report = plan_test(cases, in_given_order, store=tmp_path / "a.db", gate=0.9)
+    outcomes = Counter(row["outcome"] for row in report.records())
+    (row,) = report["systems"].records()
+    assert row["system"] == "python:tests.api.test_planning:in_given_order"
+    assert (row["trials"], row["right"], row["failures"]) == (6, outcomes["pass"], 0)
+    assert row["success"] == outcomes["pass"] / 6
+    assert report.exit_code == (0 if outcomes["pass"] / 6 >= 0.9 else 1)
+    assert report.failures == ()
+    assert len(report.runs()) == 6
+
+
+async def test_inside_a_running_loop_both_forms_work(
+    cases: tuple[Case, ...], tmp_path: Path
+) -> None:
+    store = tmp_path / "a.db"
+    report = await aplan_test(cases, "scripted:reversed", store=store)
+    again = plan_test(cases, "scripted:reversed", store=store)  # nothing is run twice
+    assert again.records() == report.records()
+    causes = await adissect(cases, "scripted:reversed", store=store)
+    assert Counter(d.label for d in causes.dissections) == {"Constraint": 6}
+    assert dissect(cases, "scripted:reversed", store=store).dissections == causes.dissections
+    whole = plan_report(store)
+    assert len(whole.attempts) == 6
+    assert {row["cause"]: row["count"] for row in whole["causes"].rows}["Constraint"] == 6
+
+
+def test_every_attempt_is_recorded_and_replayed_as_itself(
+    cases: tuple[Case, ...], tmp_path: Path
+) -> None:
+    recording = tmp_path / "replies.jsonl"
+    with serve(answer=lambda _, n: f"reply {n}") as server:
+        first = plan_test(
+            cases[:2], "openai", trials=2, model="m", base_url=server.base_url,
+            store=tmp_path / "a.db", record=recording,
+        )  # fmt: skip
+    again = plan_test(
+        cases[:2], "openai", trials=2, model=f"replay:{recording}", store=tmp_path / "b.db"
+    )
+    outputs = [sorted(a.log.output for a in r.attempts) for r in (first, again)]  # type: ignore[union-attr]
+    assert outputs[0] == outputs[1] == ["reply 0", "reply 0", "reply 1", "reply 1"]
+
+
+@pytest.mark.parametrize("agent", ["scripted:perfect", "responses", in_given_order])
+def test_what_cannot_be_recorded_is_refused(
+    cases: tuple[Case, ...], tmp_path: Path, agent: Any
+) -> None:
+    with pytest.raises(InputError, match="--record"):
+        plan_test(
+            cases, agent, model="m", base_url="http://127.0.0.1:9/v1", store=tmp_path / "a.db",
+            record=tmp_path / "replies.jsonl",
+        )  # fmt: skip
+    assert not (tmp_path / "a.db").exists()

@@ -1,0 +1,252 @@
+"""Workflows from Python: functions as agents, paths or objects in, a report out."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agenteval
+from agenteval.api.flowbench import flow_score
+from agenteval.api.procedures import flow_check, flow_convert
+from agenteval.api.workflows import flow_results, read_roles
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.conformance import Call
+from agenteval.evaluators.workflows.folder import read_role
+from agenteval.records import Run
+from agenteval.records.run import Span
+from agenteval.store import Store
+from agenteval.testing.thread import serve
+
+DESK = Path(__file__).parents[1] / "evaluators" / "workflows" / "library_desk"
+LEND = {"reader_id": "R-17", "title": "Dune"}
+
+
+def goodbye(messages: Any, tools: Any) -> str:
+    return "Goodbye!"
+
+
+def breaks(messages: Any, tools: Any) -> str:
+    raise RuntimeError("out of order")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "s.db"
+
+
+def test_sessions_of_a_scripted_assistant(store: Path) -> None:
+    report = agenteval.flow_sessions(
+        DESK, agent="scripted:perfect", user="scripted", store=store, gate=1
+    )
+    assert report.title == "scripted:perfect: 4 sessions"
+    assert [s.verdict.success for s in report.sessions if s.verdict] == [True] * 4
+    assert (report.turns, report.failures, report.exit_code) == ((), (), 0)
+    assert [gate.outcome for gate in report.gates] == ["met", "met"]
+    (row,) = report["sessions"].rows
+    assert (row["agent"], row["format"], row["sessions"]) == ("scripted:perfect", "flowchart", 4)
+    assert report.tables[0].key == "sessions"
+    assert [table.key for table in report.tables if not table.detail] == ["sessions"]
+
+
+def test_a_function_is_an_agent_and_its_fault_is_a_failure(store: Path) -> None:
+    report = agenteval.flow_sessions(
+        DESK, agent=breaks, user="scripted", store=store, limit=1, max_unscored=1
+    )
+    (failed,) = report.failures
+    assert failed.log.status == "error:infrastructure"  # type: ignore[union-attr]
+    assert "out of order" in failed.log.message  # type: ignore[union-attr]
+    assert failed.agent == f"python:{__name__}:breaks"
+    assert report.exit_code == 3
+    assert "out of order" in str(report["lost"].rows[0]["example"])
+    assert "every trial failed" in report.unfinished[0]
+
+
+def test_what_is_said_and_counted_meanwhile(store: Path) -> None:
+    lines: list[str] = []
+    counts: list[tuple[int, int]] = []
+    with Store(store) as kept:
+        for _ in range(2):
+            report = agenteval.flow_sessions(
+                read_roles(DESK, backend=True), agent=goodbye, user="scripted", store=kept,
+                formats=("text",), kind="single", notify=lines.append,
+                progress=lambda p: counts.append((p.done, p.total)),
+            )  # fmt: skip
+    assert len(report.sessions) == 3
+    name = f"python:{__name__}:goodbye · text"
+    assert lines == [f"{name}: 3 sessions to run", f"{name}: 0 sessions to run, 3 done before"]
+    assert [done for done, _ in counts] == [1, 2, 3]
+
+
+async def test_both_forms_work_in_a_running_loop(store: Path) -> None:
+    arguments: dict[str, Any] = {"agent": goodbye, "user": "scripted", "limit": 1, "store": store}
+    first = agenteval.flow_sessions(DESK, **arguments)
+    second = await agenteval.aflow_sessions(DESK, **arguments)
+    assert first.records() == second.records()
+
+
+def test_turns_and_an_export_of_both(store: Path, tmp_path: Path) -> None:
+    turns = agenteval.flow_turns(DESK, agent=goodbye, store=store, max_unscored=1)
+    assert len(turns.turns) == 6
+    assert turns["turns"].rows[0]["turns"] == 6
+    agenteval.flow_sessions(DESK, agent=goodbye, user="scripted", store=store)
+    stored = flow_results(store)
+    assert stored.title == f"python:{__name__}:goodbye: 4 sessions and 6 turns"
+    assert len(stored.trials) == 10
+    with stored.save(tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 10
+    assert {row["level"] for row in rows} == {"session", "turn"}
+    saved = json.loads(stored.save(tmp_path / "t.json").read_text(encoding="utf-8"))
+    assert len(saved["trials"]) == 10
+    assert "<h1>" in stored.page()
+
+
+def test_a_dry_run_asks_nobody(store: Path) -> None:
+    with serve(lambda *_: "x") as server:
+        report = agenteval.flow_turns(
+            DESK, agent="template", model="m", base_url=server.base_url, store=store, dry_run=True
+        )
+        assert server.count == 0
+    assert report.bill is not None
+    assert report.bill.requests == (6, 6)
+    assert not store.exists()
+
+
+def test_replies_of_judges_are_recorded_and_replayed(store: Path, tmp_path: Path) -> None:
+    def grants(body: dict[str, Any], number: int) -> str:
+        goal = {"number": 1, "evidence": "Goodbye!", "reason": "r", "achieved": True}
+        return json.dumps({"goals": [goal], "success": True})
+
+    recording = tmp_path / "judge.jsonl"
+    some: dict[str, Any] = {"agent": goodbye, "user": "scripted", "kind": "single"}
+    with serve(grants) as server:
+        judged = agenteval.flow_sessions(
+            DESK, **some, judge="m", judge_url=server.base_url, store=store, record=recording
+        )
+    again = agenteval.flow_sessions(
+        DESK, **some, judge=f"replay:{recording}", store=tmp_path / "other.db"
+    )
+    achieved = [
+        [s.verdict.judge for s in report.sessions if s.verdict] for report in (judged, again)
+    ]
+    assert [[j.achieved for j in own if j] for own in achieved] == [[1, 1, 1]] * 2  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"agent": "scripted:perfekt"}, "is 'perfect' meant"),
+        ({"formats": ["prose"]}, "'prose' is not one of text, code"),
+        ({"user": "human"}, "'human' is not one of model, scripted"),
+        ({"user": "model"}, "needs --simulator"),
+        ({"kind": "both"}, "'both' is not one of"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_run(
+    store: Path, arguments: dict[str, Any], message: str
+) -> None:
+    given = {"agent": goodbye, "user": "scripted", "store": store} | arguments
+    with pytest.raises(InputError, match=message):
+        agenteval.flow_sessions(DESK, **given)
+    assert not store.exists()
+
+
+def test_an_interrupted_experiment_keeps_what_is_done(store: Path) -> None:
+    async def cancelled() -> Any:
+        served = asyncio.Event()
+
+        def serves(messages: Any, tools: Any) -> str:
+            served.set()
+            return "Goodbye!"
+
+        task = asyncio.create_task(agenteval.aflow_sessions(
+            DESK, agent=serves, user="scripted", store=store,
+            progress=lambda counts: task.cancel() if counts.done == 1 else None,
+            limits=agenteval.api.workflows.Limits(concurrency=1),
+        ))  # fmt: skip
+        with pytest.raises(asyncio.CancelledError) as caught:
+            await task
+        return caught.value
+
+    from agenteval.api.running import Stopped
+
+    stopped = asyncio.run(cancelled())
+    assert isinstance(stopped, Stopped)
+    assert stopped.report.exit_code == 130
+    assert 1 <= len(stopped.report.sessions) < 4  # type: ignore[attr-defined]
+    assert "the same command goes on" in stopped.report.unfinished[0]
+
+
+def test_calls_that_follow_a_chart_and_calls_that_do_not() -> None:
+    found = {"is_in": True, "title": "Dune"}
+    calls: list[Any] = [
+        {"tool": "find_book", "arguments": {"title": "Dune"}, "returned": found},
+        Call(tool="lend_book", arguments=LEND, returned={"due": "2031-04-02"}),
+    ]
+    good = agenteval.conform(calls, DESK, scenarios=["lend_book"])
+    assert good.conforms
+    assert good.reasons == ()
+    bad = agenteval.conform(calls[1:], read_role(DESK), scenarios=["lend_book"])
+    assert not bad.conforms
+    assert "missing step" in bad.reasons[0]
+    assert "find_book" in bad.reasons[0]
+    assert bad["deviations"].rows[0]["tool"] == "find_book"
+    assert (bad.verdict.fitness or 0) < 1
+
+
+def test_tool_spans_of_a_run_against_a_chart_file(tmp_path: Path) -> None:
+    spans = (
+        Span(id="0", kind="llm"),
+        Span(id="1", kind="tool", tool="find_book", input='{"title": "Dune"}',
+             output='{"is_in": true}'),
+        Span(id="2", kind="tool", tool="lend_book", input=json.dumps(LEND), output="Done."),
+    )  # fmt: skip
+    run = Run(id="r", task="t", system="s", input="", output="", spans=spans)
+    lend = DESK / "lend_book"
+    report = agenteval.conform(run, lend / "workflow.mmd", tools=lend / "tools.json")
+    assert report.conforms, report.reasons
+    listed = tmp_path / "calls.json"
+    listed.write_text(json.dumps([{"tool": "lend_book", "arguments": LEND}]))
+    assert not agenteval.conform(listed, lend / "workflow.mmd", tools=lend / "tools.json").conforms
+    listed.write_text(json.dumps([{"name": "lend_book"}]))
+    with pytest.raises(InputError, match="no list of calls"):
+        agenteval.conform(listed, DESK)
+
+
+def test_roles_are_checked() -> None:
+    report = flow_check(DESK)
+    assert report.exit_code == 0
+    assert [row["scenario"] for row in report["checked"].rows][:2] == ["lend_book", "return_book"]
+    unknown = flow_check(["no_such_role"])
+    assert unknown.exit_code == 2
+    assert "no role 'no_such_role'" in unknown.notes[0]
+
+
+def test_rows_made_elsewhere_are_scored(tmp_path: Path) -> None:
+    act = 'Action: lend\nAction Input: {"title": "Dune"}'
+    row = {"id": "s1", "gt_actions_string": act, "gen_dialog_str": act}
+    (tmp_path / "rows.json").write_text(json.dumps([row]))
+    strict = flow_score(tmp_path / "rows.json")
+    assert strict["sessions"].rows[0]["right"] == 1
+    assert strict.exit_code == 0
+    published = flow_score([tmp_path / "rows.json"], reference=True)
+    assert published.data["figures"]["session_call_pre"] == {"low": 1.0, "high": 1.0}
+
+
+def test_a_conversion_and_its_dry_run(store: Path) -> None:
+    code = (DESK / "return_book" / "workflow.code").read_text(encoding="utf-8")
+    with serve(lambda *_: code) as server:
+        where: dict[str, Any] = {"model": "m", "base_url": server.base_url, "store": store}
+        planned = flow_convert(DESK, "return_book", "code", **where, dry_run=True)
+        assert planned.bill is not None
+        assert planned.bill.requests == (1, 2)
+        assert server.count == 0
+        made = flow_convert(DESK, "return_book", "code", **where)
+    assert made.converted is not None
+    assert made.converted.accepted
+    assert made.converted.text.strip() == code.strip()

@@ -1,0 +1,55 @@
+"""Any report as a page: its title, notes and tables, the estimates drawn, words as words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agenteval.errors import InputError
+from agenteval.records.table import Column, Estimate, Table
+from agenteval.report.report import Report
+
+COLUMNS = (Column("who", "who"), Column("rate", "rate", "share", "of <all>"),
+           Column("verdict", "verdict"))  # fmt: skip
+ROWS = (
+    {"who": "<b>a</b>\u202e", "rate": Estimate(0.5, 0.25, 0.75, 4, "", "passed"),
+     "verdict": "keep"},
+    {"who": "b", "rate": Estimate(None, reason="one case"), "verdict": None},
+)  # fmt: skip
+
+
+def page(tmp_path: Path) -> str:
+    report = Report(
+        title="Rates & more",
+        tables=(Table("rates", "Rates", COLUMNS, ROWS, ("a note",)),
+                Table("all", "Details", COLUMNS, ROWS, group="who", detail=True)),
+        notes=("read this first", "read this first"), unfinished=("broken off",),
+    )  # fmt: skip
+    return report.save(tmp_path / "x.html").read_text(encoding="utf-8")
+
+
+def test_title_notes_and_tables_are_there_once(tmp_path: Path) -> None:
+    html = page(tmp_path)
+    assert "<h1>Rates &amp; more</h1>" in html
+    assert html.count("read this first") == 1
+    assert html.count('role="note">broken off') == 1
+    assert html.index('data-table="rates"') < html.index('id="details"')
+    assert 'title="of &lt;all&gt;"' in html
+
+
+def test_cells_are_drawn_marked_sorted_and_escaped(tmp_path: Path) -> None:
+    html = page(tmp_path)
+    assert "&lt;b&gt;a&lt;/b&gt;[U+202E]" in html
+    assert "<b>a" not in html
+    cell = html[html.index('class="pass" data-k="0.5"') :]
+    assert 'd="M25.0 6H75.0"' in cell[:300]
+    assert "50 % [25 %, 75 %] ✓" in cell[:400]
+    assert '<td class="none" title="one case">–</td>' in html
+    assert '<span class="badge keep">keep</span>' in html
+    assert 'class="group"' in html
+
+
+def test_another_suffix_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"must end in \.html, \.json"):
+        Report(title="", tables=()).save(tmp_path / "x.pdf")
