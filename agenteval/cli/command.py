@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields, is_dataclass
-from functools import wraps
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, get_type_hints
 
 import typer
@@ -18,46 +18,59 @@ if TYPE_CHECKING:
     from agenteval.report.report import Report
 
 
-def grouped(function: Callable[..., Any]) -> Callable[..., Any]:
+class grouped:  # noqa: N801  a decorator
     """The function as typer can take it: a parameter whose type is a dataclass is replaced by the
     fields of that dataclass, and the function gets the dataclass filled in.
 
-    A field that two groups share is one option. -q (`quiet`) is obeyed at once.
+    A field that two groups share is one option. -q (`quiet`) is obeyed at once. The signature is
+    made when it is asked for: of many commands only the one that is called needs it.
     """
-    hints = get_type_hints(function, include_extras=True)
-    parameters: dict[str, inspect.Parameter] = {}
-    groups: dict[str, type] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        kind = hints[name]
-        if not (isinstance(kind, type) and is_dataclass(kind)):
-            parameters[name] = parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY)
-            continue
-        groups[name] = kind
-        types = get_type_hints(kind, include_extras=True)
-        for own in fields(kind):
-            default = inspect.Parameter.empty if own.default is MISSING else own.default
-            parameters[own.name] = inspect.Parameter(
-                own.name, parameter.KEYWORD_ONLY, default=default, annotation=types[own.name]
-            )
 
-    @wraps(function)
-    def command(**values: Any) -> Any:
-        filled = {
-            name: kind(**{own.name: values[own.name] for own in fields(kind)})
-            for name, kind in groups.items()
-        }
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self._function = function
+
+    @cached_property
+    def _types(self) -> dict[str, Any]:
+        return get_type_hints(self._function, include_extras=True)
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:
+        parameters: dict[str, inspect.Parameter] = {}
+        for name, parameter in inspect.signature(self._function).parameters.items():
+            kind = self._types[name]
+            if not _is_group(kind):
+                parameters[name] = parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY)
+                continue
+            types = get_type_hints(kind, include_extras=True)
+            for own in fields(kind):
+                default = inspect.Parameter.empty if own.default is MISSING else own.default
+                parameters[own.name] = inspect.Parameter(
+                    own.name, parameter.KEYWORD_ONLY, default=default, annotation=types[own.name]
+                )
+        return inspect.Signature(list(parameters.values()))
+
+    @property
+    def __annotations__(self) -> dict[str, Any]:  # type: ignore[override]
+        return {name: p.annotation for name, p in self.__signature__.parameters.items()}
+
+    def __call__(self, **values: Any) -> Any:
         if values.get("quiet"):
             Verbosity.level = -1
-        own_names = inspect.signature(function).parameters
+        filled = {
+            name: kind(**{own.name: values[own.name] for own in fields(kind)})
+            if _is_group(kind := self._types[name])
+            else values[name]
+            for name in inspect.signature(self._function).parameters
+        }
         try:
-            return function(**{n: filled[n] if n in filled else values[n] for n in own_names})
+            return self._function(**filled)
         except KeyboardInterrupt as interrupt:
             _interrupted(interrupt, filled.values())
 
-    del command.__wrapped__  # typer would look through it
-    command.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
-    command.__annotations__ = {name: p.annotation for name, p in parameters.items()}
-    return command
+
+def _is_group(kind: object) -> bool:
+    return isinstance(kind, type) and is_dataclass(kind)
 
 
 def _interrupted(interrupt: KeyboardInterrupt, groups: Iterable[object]) -> NoReturn:
