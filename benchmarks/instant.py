@@ -63,4 +63,5 @@ def peak_mb() -> float:
 
 def scored(store: Store, evaluator: Evaluator) -> int:
     """Cells of the judge that hold a score."""
-    return sum(not state.failed for *_, state in store.states_of(evaluator.source, "original"))
+    states = store.states(evaluator.source, variant="original")
+    return sum(not state.failed for _, state in states)

@@ -224,7 +224,7 @@ def scored(path: Path, evaluator: Evaluator, some: Sequence[Item]) -> int:
 
     runs = {view.sha256 for _, view in some}
     with Store(path, create=False) as store:
-        states = store.states(evaluator.source)
+        states = dict(store.states(evaluator.source))
     return sum(key[0] in runs and not state.failed for key, state in states.items())
 
 

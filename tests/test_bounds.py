@@ -48,7 +48,7 @@ def quantify(server: Server, path: Path, **limits: Any) -> tuple[Ended, Counter[
                 ended = await Experiment(plan, store, workers=WORKERS).run()
             finally:
                 await client.close()
-            states = store.states(judge.source).values()
+            states = dict(store.states(judge.source)).values()
             again = make_plan(judge, items, criteria, store, repeats=1)
             return ended, Counter(s.status for s in states), len(again.units)
 

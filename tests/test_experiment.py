@@ -64,7 +64,7 @@ def test_a_resume_asks_exactly_what_is_missing(
         assert ended == Ended(ended.progress, None, 0)
         assert ended.progress.scored == 24 - len(done)
         assert asked(judge) == set(ALL) - done
-        assert len(store.states(judge.source)) == 24
+        assert len(dict(store.states(judge.source))) == 24
         again = make_plan(judge, items(4), criteria(3), store, repeats=2)
         assert (list(again.units), len(again.units), again.done) == ([], 0, 24)
 
@@ -148,7 +148,7 @@ def test_which_failures_are_asked_again(tmp_path: Path) -> None:
             ("run-0", 1), ("run-1", 1), ("run-2", 2)
         ]  # fmt: skip
         run(store, ScriptedJudge(), retry=True)
-        assert {s.status for s in store.states(ScriptedJudge().source).values()} == {"scored"}
+        assert {s.status for s in dict(store.states(ScriptedJudge().source)).values()} == {"scored"}
 
 
 def test_a_crash_in_one_unit_is_that_units_failure(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_refused_key_stops_at_once_and_keeps_what_was_done(tmp_path: Path) -> 
         with pytest.raises(Unauthorized, match="the key is refused"):
             run(store, judge, runs=300, workers=1)
         assert len(judge.seen) == 11
-        assert len(store.states(judge.source)) == 20
+        assert len(dict(store.states(judge.source))) == 20
         many = ScriptedJudge(script=script, delay=0.001)
         with pytest.raises(Unauthorized):
             run(store, many, runs=300, workers=32)
@@ -200,11 +200,11 @@ def test_the_budget_stops_and_keeps_what_is_done(tmp_path: Path) -> None:
         assert (ended.left_out, ended.progress.done) == (13, 7)
         assert len(judge.seen) <= 7 + 4
         # What the budget forbade leaves no trace: it was never asked.
-        assert {s.status for s in store.states(judge.source).values()} == {"scored"}
+        assert {s.status for s in dict(store.states(judge.source)).values()} == {"scored"}
         assert make_plan(judge, items(20), criteria(2), store, repeats=1).open == 26
         left[0] = 100
         assert run(store, judge, runs=20).stopped is None
-        assert len(store.states(judge.source)) == 40
+        assert len(dict(store.states(judge.source))) == 40
 
 
 def test_a_dead_endpoint_is_left_after_eight_calls(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_progress_counts_and_only_what_is_durable(tmp_path: Path) -> None:
         seen: list[tuple[int, int]] = []
 
         def look(progress: Progress) -> None:
-            seen.append((progress.scored, len(store.states(judge.source))))
+            seen.append((progress.scored, len(dict(store.states(judge.source)))))
 
         ended = asyncio.run(Experiment(plan, store, workers=4).run(look))
         assert len(seen) == 18
@@ -310,7 +310,7 @@ def test_cancellation_keeps_what_was_acknowledged(tmp_path: Path) -> None:
             told = [0]
             asyncio.run(interrupted(store, rng.uniform(0, 0.05), told))
             total += told[-1]
-            assert len(store.states(ScriptedJudge().source)) >= total
+            assert len(dict(store.states(ScriptedJudge().source))) >= total
         assert 0 < total < 240
         last = ScriptedJudge()
         run(store, last, runs=60, repeats=2)
@@ -341,7 +341,7 @@ def test_cancelled_once_it_finishes_what_is_under_way(tmp_path: Path, twice: boo
     with Store(tmp_path / "s.db") as store:
         asyncio.run(work(store))
         assert len(judge.seen) == 3  # no further unit was begun
-        assert len(store.states(judge.source)) == (0 if twice else 6)
+        assert len(dict(store.states(judge.source))) == (0 if twice else 6)
     assert called == ["interrupted: finishing 3 calls under way; once more ends it at once"]
 
 
@@ -373,7 +373,7 @@ def test_ctrl_c_ends_a_process_and_its_store_goes_on(tmp_path: Path) -> None:
     assert rest[-1] == "interrupted"
     acknowledged = int(rest[-2]) if len(rest) > 1 else 2
     with Store(tmp_path / "s.db") as store:
-        assert acknowledged <= len(store.states(ScriptedJudge().source)) < 1000
+        assert acknowledged <= len(dict(store.states(ScriptedJudge().source))) < 1000
 
 
 def test_a_store_that_fails_ends_the_run_with_its_reason(tmp_path: Path) -> None:
@@ -388,7 +388,7 @@ def test_a_store_that_fails_ends_the_run_with_its_reason(tmp_path: Path) -> None
         with pytest.raises(StoreError, match="closed"):
             asyncio.run(Experiment(plan, store, workers=3).run(close_at))
     with Store(store.path) as again:
-        assert 10 <= len(again.states(judge.source)) < 40
+        assert 10 <= len(dict(again.states(judge.source))) < 40
 
 
 def test_a_plan_of_nothing_ends_at_once(tmp_path: Path) -> None:

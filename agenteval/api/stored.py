@@ -14,8 +14,7 @@ from agenteval.errors import InputError
 from agenteval.records.table import Cell, Column, Table
 from agenteval.report.report import Report
 from agenteval.store.experiments import unfinished_of
-from agenteval.store.export import export_cells, results_on_copies
-from agenteval.store.ways import is_probe, way_of
+from agenteval.store.export import export_cells, is_probe, results_on_copies, way_of
 from agenteval.text import plural
 from agenteval.trust.flagged import stored_flags
 from agenteval.trust.means import load_ratings

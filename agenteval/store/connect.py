@@ -8,8 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -27,10 +26,6 @@ _R = TypeVar("_R")
 
 _LOG = 64 * 1024 * 1024  # bytes of a log that is kept for reuse when a reader has made it grow
 BUSY_SECONDS = 30  # how long a writer waits for another process's transaction
-# What `explain` says when the file, not the machine, is in the way.
-_OF_THE_FILE = (
-    "not an agenteval store", "damaged (", "must not be written", "cannot be opened (",
-)  # fmt: skip
 REPLACE = "put a whole copy in its place and delete the -wal beside it, or use another --store"
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.]+:/")
 
@@ -78,27 +73,19 @@ def make_engine(path: Path, *, create: bool = True) -> Engine:
 
 def close_engine(engine: Engine) -> None:
     """Close all connections that are not in use, for good: who asks for another gets an error."""
+
+    @event.listens_for(engine, "do_connect")
+    def _no_more(*_: object) -> None:
+        raise sqlite3.ProgrammingError("the store is closed")
+
     engine.dispose()
-    event.listen(engine, "do_connect", _no_more)
-
-
-def _no_more(*_: object) -> None:
-    raise sqlite3.ProgrammingError("the store is closed")
-
-
-@dataclass
-class _Snapshot:
-    """A connection in a read transaction, and how many are reading over it now."""
-
-    connection: Connection
-    readers: int = 0
 
 
 class _Held(threading.local):
-    """The snapshots that the thread at hand holds, by engine."""
+    """The connections in the read transactions of the thread at hand, by engine."""
 
     def __init__(self) -> None:
-        self.by_engine: dict[Engine, _Snapshot] = {}
+        self.by_engine: dict[Engine, Connection] = {}
 
 
 _held = _Held()
@@ -112,15 +99,8 @@ def reading(engine: Engine) -> Iterator[Connection]:
     """
     held = _held.by_engine.get(engine)
     try:
-        if held is None:
-            with engine.connect() as connection:
-                yield connection
-            return
-        held.readers += 1
-        try:
-            yield held.connection
-        finally:
-            held.readers -= 1
+        with engine.connect() if held is None else nullcontext(held) as connection:
+            yield connection
     except SQLAlchemyError as error:
         raise store_error(error, engine) from error
 
@@ -144,13 +124,12 @@ def snapshot(engine: Engine) -> Iterator[None]:
                 return
             # BEGIN alone takes no state yet: the first read does.
             connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").all()
-            held = _held.by_engine[engine] = _Snapshot(connection)
+            _held.by_engine[engine] = connection
             try:
                 yield
             finally:
                 del _held.by_engine[engine]
-                if held.readers:  # half read rows would keep the old state in the pool
-                    connection.invalidate()
+                connection.invalidate()  # half read rows would keep the old state in the pool
     except SQLAlchemyError as error:
         raise store_error(error, engine) from error
 
@@ -185,56 +164,48 @@ def use_wal(engine: Engine) -> None:
     try:
         # SQLite itself does not wait here for one who has begun to write: two that open a new
         # store at once would fail.
-        while (error := _switched(raw)) is not None:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise store_error(error, engine) from error
-            time.sleep(0.02)
+        while True:
+            try:
+                raw.cursor().execute("PRAGMA journal_mode=WAL")
+            except sqlite3.Error as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise store_error(error, engine) from error
+                time.sleep(0.02)
+            else:
+                return
     finally:
         raw.close()
 
 
-def _switched(raw: Any) -> sqlite3.Error | None:
-    try:
-        raw.cursor().execute("PRAGMA journal_mode=WAL")
-    except sqlite3.Error as error:
-        return error
-    return None
-
-
 def store_error(error: BaseException, engine: Engine) -> StoreError:
-    """What to raise for a database error: StoreRefused where the file itself is not as it must be,
-    else StoreError. The cause is left to the caller."""
-    text = explain(error, engine)
-    return StoreRefused(text) if any(words in text for words in _OF_THE_FILE) else StoreError(text)
-
-
-def explain(error: BaseException, engine: Engine) -> str:
-    """One line for a person from a database error."""
+    """What to raise for a database error, with one line for a person: StoreRefused where the file
+    itself is not as it must be, else StoreError. The cause is left to the caller."""
     cause = getattr(error, "orig", None) or error
     text = " ".join(str(cause).split()) or type(cause).__name__
     place = engine.url.database or str(engine.url)
     if "disk is full" in text or "disk I/O error" in text:
-        return f"{place}: cannot write ({text}); free some space and run the command again"
+        return StoreError(
+            f"{place}: cannot write ({text}); free some space and run the command again"
+        )
     if "database is locked" in text:
-        return f"{place}: another process has been writing for {BUSY_SECONDS} s; try again later"
-    if "file is not a database" in text:
-        return f"{place}: not an agenteval store ({text})"
-    if "malformed" in text:
-        return f"{place}: damaged ({text}); {REPLACE}"
-    if "readonly database" in text:
-        return f"{place}: must not be written ({text})"
-    if "unable to open database file" in text and (why := _why_closed(Path(place))):
-        return f"{place}: cannot be opened ({why})"
-    known = isinstance(error, SQLAlchemyError | OSError | sqlite3.Error)
-    return f"{place}: {text}" if known else f"{place}: cannot store this ({text})"
-
-
-def _why_closed(path: Path) -> str | None:
-    """Why a file cannot be opened, as far as the path itself tells."""
-    if path.is_dir():
-        return "it is a folder"
-    if path.exists() and not os.access(path, os.R_OK):
-        return "it must not be read"
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        return "its folder must not be written"
-    return None
+        return StoreError(
+            f"{place}: another process has been writing for {BUSY_SECONDS} s; try again later"
+        )
+    for words, problem in (
+        ("file is not a database", f"not an agenteval store ({text})"),
+        ("malformed", f"damaged ({text}); {REPLACE}"),
+        ("readonly database", f"must not be written ({text})"),
+    ):
+        if words in text:
+            return StoreRefused(f"{place}: {problem}")
+    if "unable to open database file" in text:
+        path = Path(place)
+        if path.is_dir():
+            return StoreRefused(f"{place}: cannot be opened (it is a folder)")
+        if path.exists() and not os.access(path, os.R_OK):
+            return StoreRefused(f"{place}: cannot be opened (it must not be read)")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            return StoreRefused(f"{place}: cannot be opened (its folder must not be written)")
+    if isinstance(error, SQLAlchemyError | OSError | sqlite3.Error):
+        return StoreError(f"{place}: {text}")
+    return StoreError(f"{place}: cannot store this ({text})")

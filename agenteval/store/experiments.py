@@ -58,7 +58,7 @@ _TRIALS = text(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grid:
     """What is planned of one kind: every row, so often, on every criterion.
 
@@ -139,11 +139,7 @@ class StoredExperiment:
         return total
 
     def _plan(self) -> dict[str, Any]:
-        grids = [
-            {"rows": g.rows, "repeats": g.repeats, "variant": g.variant, "criteria": g.criteria}
-            for g in self.grids
-        ]
-        return {"grids": grids, "system": self.system}
+        return {"grids": [vars(grid) for grid in self.grids], "system": self.system}
 
     def row(self, now: float) -> dict[str, Any]:
         """Its row of the table `experiments`, begun `now`."""

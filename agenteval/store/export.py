@@ -14,7 +14,6 @@ from agenteval.store import schema
 from agenteval.store.connect import reading
 from agenteval.store.rows import decode
 from agenteval.store.store import Store
-from agenteval.store.ways import is_probe, way_of
 
 COLUMNS = (
     "run_id", "task", "system", "case_key", "success", "variant", "criterion_id", "repeat",
@@ -98,3 +97,34 @@ def _rows(store: Store, source_keys: set[str] | None, *, copies: bool) -> Iterat
             merged["way"] = ways[row.source_key]
             merged["success"] = None if row.success is None else bool(row.success)
             yield {name: merged.get(name) for name in COLUMNS}
+
+
+def way_of(source: Source) -> str:
+    """How a judge was asked, "" for the plain way; several parts are joined by commas.
+
+    "reversed scale", "wording b" and "injection probe" are the questions of `verify --probes`,
+    "datamark" and "one per call" choices of who quantifies.
+    """
+    parameters = source.parameters
+    found = []
+    if parameters.get("one_per_call") is True:
+        found.append("one per call")
+    if parameters.get("datamark"):
+        found.append("datamark")
+    return ", ".join([*found, *_probed(source)])
+
+
+def is_probe(source: Source) -> bool:
+    """Whether it was asked to examine the judge: its ratings say nothing more about the runs."""
+    return bool(_probed(source))
+
+
+def _probed(source: Source) -> list[str]:
+    found, parameters = [], source.parameters
+    if parameters.get("reversed_scale") is True:
+        found.append("reversed scale")
+    if (wording := parameters.get("wording", "a")) != "a":
+        found.append(f"wording {wording}")
+    if probe := parameters.get("probe"):
+        found.append(f"{str(probe).partition('/')[0]} probe")
+    return found

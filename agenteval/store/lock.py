@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,7 +14,7 @@ from filelock import FileLock, Timeout
 from agenteval.errors import StoreError, StoreLocked
 from agenteval.files import write_atomically
 
-_PATIENCE = 1.0  # seconds that a holder is given to say who it is
+_PATIENCE = 1.0  # seconds in which one that only asks lets go, and a holder says who it is
 
 
 @contextmanager
@@ -26,14 +25,17 @@ def experiment_lock(store: Path, experiment: str) -> Iterator[None]:
     StoreError when the folder cannot be written.
     """
     lock_file, owner_file = _files(store, experiment)
-    lock = FileLock(str(lock_file), timeout=0)
+    lock = FileLock(str(lock_file), timeout=_PATIENCE, poll_interval=0.02)
     try:
         lock_file.parent.mkdir(exist_ok=True)
-        _acquire(lock, owner_file, store)
+        lock.acquire()
         me = {"pid": os.getpid(), "host": socket.gethostname()}
         write_atomically(owner_file, json.dumps(me))
-    except StoreLocked:
-        raise
+    except Timeout:
+        owner = _owner(owner_file) or "another process"
+        raise StoreLocked(
+            f"{store}: {owner} works on the same experiment; wait for it or stop it"
+        ) from None
     except Exception as error:
         lock.release()
         raise StoreError(f"{store}: cannot lock ({error})") from error
@@ -41,19 +43,17 @@ def experiment_lock(store: Path, experiment: str) -> Iterator[None]:
         yield
     finally:
         # The lock file itself stays: removing it while a third process waits would split the lock.
-        try:
-            # A name that stays names nobody once the lock is free; the next holder replaces it.
-            with suppress(OSError):
-                owner_file.unlink(missing_ok=True)
-        finally:
-            lock.release()
+        # A name that stays names nobody once the lock is free; the next holder replaces it.
+        with suppress(OSError):
+            owner_file.unlink(missing_ok=True)
+        lock.release()
 
 
 def holder(store: Path, experiment: str) -> str | None:
     """Who works on the experiment at this moment, in words; None when nobody does.
 
-    The lock is tried and given back at once: whoever comes meanwhile waits, see `_acquire`. Where
-    it cannot be tried, as by a user who must not write here, the name beside it is believed.
+    The lock is tried and given back at once: whoever comes meanwhile waits. Where it cannot
+    be tried, as by a user who must not write here, the name beside it is believed.
     """
     lock_file, owner_file = _files(store, experiment)
     if not lock_file.exists():
@@ -72,28 +72,6 @@ def _files(store: Path, experiment: str) -> tuple[Path, Path]:
     # One hidden folder for all of them: they stay, see experiment_lock.
     lock_file = store.with_name(f".{store.name}.locks") / f"{experiment[:16]}.lock"
     return lock_file, lock_file.with_suffix(".owner")
-
-
-def _acquire(lock: FileLock, owner_file: Path, store: Path) -> None:
-    """Take the lock, or tell who has it.
-
-    The name beside the lock can be missing or that of a dead process for a moment, while its
-    holder comes or goes; so it is asked again before nobody is named.
-    """
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            lock.acquire()
-        except Timeout:
-            owner = _owner(owner_file)
-            if owner is None and time.monotonic() < deadline:
-                time.sleep(0.02)
-                continue
-            raise StoreLocked(
-                f"{store}: {owner or 'another process'} works on the same experiment; "
-                "wait for it or stop it"
-            ) from None
-        return
 
 
 def _owner(path: Path) -> str | None:

@@ -6,8 +6,9 @@ import os
 import secrets
 import sqlite3
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, Engine, insert, select
+from sqlalchemy import Engine, insert, select
 
 from agenteval.errors import NoStoreYet, StoreRefused
 from agenteval.files import has_log, looking
@@ -32,14 +33,14 @@ def prepare(engine: Engine, *, create: bool = True) -> bytes:
     if not there:
         with writing(engine) as connection:
             # Asked again under the write lock: another process may have been faster.
-            if not _recognised(_driver(connection), path):
+            driver: Any = connection.connection.driver_connection
+            if not _recognised(driver, path):
                 metadata.create_all(connection)
                 row = {"key": "secret", "value": secrets.token_bytes(32)}
                 connection.execute(insert(meta), row)
                 connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
     with engine.connect() as connection:
-        _recognised(_driver(connection), path)
         query = select(meta.c.value).where(meta.c.key == "secret")
         secret = connection.execute(query).scalar_one_or_none()
     if not isinstance(secret, bytes):
@@ -104,7 +105,3 @@ def _recognised(db: sqlite3.Connection, path: Path) -> bool:
         f"{path}: written by a newer agenteval (store version {version}; this "
         f"one reads up to {SCHEMA_VERSION}); update agenteval or use another --store"
     )
-
-
-def _driver(connection: Connection) -> sqlite3.Connection:
-    return connection.connection.driver_connection  # type: ignore[return-value]

@@ -41,14 +41,11 @@ class Relabelled:
 
 def same_order(a: Criterion, b: Criterion) -> bool:
     """Whether the levels of two criteria of one content hash run alike."""
-    return _orders(a) == _orders(b)
-
-
-def _orders(criterion: Criterion) -> list[tuple[str, bool, tuple[str, ...]]]:
-    return [
-        (path, leaf.ordered, leaf.accepted_values if leaf.ordered else ())
-        for path, leaf in criterion.leaves()
-    ]
+    one, other = (
+        [(p, leaf.ordered, leaf.accepted_values if leaf.ordered else ()) for p, leaf in c.leaves()]
+        for c in (a, b)
+    )
+    return one == other
 
 
 def relabel(connection: Connection, old: Criterion, new: Criterion, key: str) -> Relabelled:
@@ -76,13 +73,10 @@ def relabel(connection: Connection, old: Criterion, new: Criterion, key: str) ->
     for statement, values in ((change, changed), (take_out, dropped)):
         for start in range(0, len(values), _CHUNK):
             connection.execute(statement, values[start : start + _CHUNK])
-    reason = new.order_reason or f"its values run from {_ends(new)}"
+    levels = next((leaf.accepted_values for _, leaf in new.leaves()), ())
+    ends = f"{levels[0]!r} to {levels[-1]!r}" if levels else "worst to best"
+    reason = new.order_reason or f"its values run from {ends}"
     return Relabelled(new.name, len(changed), len(dropped), reason)
-
-
-def _ends(criterion: Criterion) -> str:
-    values = next((leaf.accepted_values for _, leaf in criterion.leaves()), ())
-    return f"{values[0]!r} to {values[-1]!r}" if values else "worst to best"
 
 
 def _remade(row: Any, old: Criterion, new: Criterion) -> tuple[str | None, float | None] | None:

@@ -180,23 +180,11 @@ class Store:
         except SQLAlchemyError as error:
             raise store_error(error, self.engine) from error
 
-    def states(self, source: Source) -> dict[tuple[str, str, str, int], CellState]:
-        """Status of every cell of a source, by (run, variant, criterion, repeat)."""
-        one = dict[str, str]().setdefault  # keys repeat in many cells: hold each text once
-        return {
-            (one(run, run), one(variant, variant), one(criterion, criterion), repeat): state
-            for run, variant, criterion, repeat, state in self._states(source, None)
-        }
-
-    def states_of(self, source: Source, variant: str) -> Iterator[tuple[str, str, int, CellState]]:
-        """Run key, criterion key, repeat and status of every cell of a source and variant, in no
-        order and none held: for large stores."""
-        for run, _, criterion, repeat, state in self._states(source, variant):
-            yield run, criterion, repeat, state
-
-    def _states(
-        self, source: Source, variant: str | None
-    ) -> Iterator[tuple[str, str, str, int, CellState]]:
+    def states(
+        self, source: Source, *, variant: str | None = None
+    ) -> Iterator[tuple[tuple[str, str, str, int], CellState]]:
+        """Key (run, variant, criterion, repeat) and status of every cell of a source, in no order
+        and none held: for large stores."""
         c = schema.results.c
         query = select(
             c.item_key, c.variant, c.criterion_key, c.repeat, c.status, c.tries, c.attempt
@@ -207,7 +195,7 @@ class Store:
         with reading(self.engine) as connection:
             rows = connection.execution_options(yield_per=10_000).execute(query)
             for run, name, criterion, repeat, status, tries, attempt in rows:
-                yield run, name, criterion, repeat, known(status, tries, attempt)
+                yield (run, name, criterion, repeat), known(status, tries, attempt)
 
     # -- results ---------------------------------------------------------------------------------
 
@@ -219,32 +207,28 @@ class Store:
         Whoever is cancelled while waiting here loses nothing: what was queued is written.
         """
         waiter: Waiter = asyncio.get_running_loop().create_future()
-        self._submit_call(results, call, attempt, waiter)
+        self.commit_soon(results, call, attempt=attempt, waiter=waiter)
         await waiter
 
     def commit_soon(
-        self, results: Sequence[Result], call: CallRecord, *, attempt: int = 0
+        self,
+        results: Sequence[Result],
+        call: CallRecord,
+        *,
+        attempt: int = 0,
+        waiter: Waiter | None = None,
     ) -> Future[None]:
-        """Queue the results of one call; the future resolves when they are durable.
+        """Queue the results of one call; the future, as `waiter`, resolves when they are durable.
 
         `attempt` is that of the unit. Raises StoreError when a reply queued earlier was refused,
         ValueError for results that are not of one call.
         """
-        return self._submit_call(results, call, attempt)
-
-    def _submit_call(
-        self,
-        results: Sequence[Result],
-        call: CallRecord,
-        attempt: int,
-        waiter: Waiter | None = None,
-    ) -> Future[None]:
         if self._replies.lost is not None:
             raise self._replies.lost
         if not results:
             raise ValueError("a call without results")
         key = results[0].key
-        if any(_call_of(r) != _call_of(results[0]) for r in results):
+        if len({(r.key.run, r.key.variant, r.key.source, r.key.repeat) for r in results}) > 1:
             raise ValueError("results of several calls; commit each with its own record")
         call_id = uuid.uuid4().hex
         writes: Writes = [
@@ -332,12 +316,7 @@ class Store:
 
     def runs(self) -> dict[str, dict[str, Any]]:
         """Runs by key, used last at the end: run_id, task, system, case_key, success, origin."""
-        return self._items(("run",))
-
-    def items(self) -> dict[str, dict[str, Any]]:
-        """What results are about, as `runs`. Of a case run_id is its id, task is "", and system is
-        None: the source did the work."""
-        return self._items(("run", "case"))
+        return self.items(("run",))
 
     def newest_criteria(self, source_key: str) -> dict[str, Criterion]:
         """Of the criteria that a source has results on, the version used last of each id, by
@@ -346,7 +325,9 @@ class Store:
         newest = {criterion.id: key for key, criterion in known.items()}
         return {key: c for key, c in known.items() if newest[c.id] == key}
 
-    def _items(self, kinds: Sequence[str]) -> dict[str, dict[str, Any]]:
+    def items(self, kinds: Sequence[str] = ("run", "case")) -> dict[str, dict[str, Any]]:
+        """What results are about, as `runs`. Of a case run_id is its id, task is "", and system is
+        None: the source did the work."""
         c = schema.items.c
         query = (
             select(
@@ -428,11 +409,6 @@ class Store:
         cannot hold (NaN or infinity in its numbers) is not kept.
         """
         self._replies.put(key, reply)
-
-
-def _call_of(result: Result) -> tuple[str, str, str, int]:
-    key = result.key
-    return key.run, key.variant, key.source, key.repeat
 
 
 def default_path() -> Path:

@@ -20,13 +20,11 @@ from agenteval.records import (
     Record,
     Result,
     Score,
-    Source,
     Usage,
     content_hash,
 )
 from agenteval.records.score import ScoreStatus
 from agenteval.store import rows
-from agenteval.text import encodable
 
 Key = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # a sha256
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]*$")]  # of an evaluator
@@ -148,29 +146,6 @@ def source_key(evaluator: str, system_key: str) -> str:
     return content_hash(["trials", evaluator, system_key])
 
 
-def case_row(case: TrialCase, used: float) -> dict[str, Any]:
-    """Item of a case. Raises ValueError for NaN or infinity, as all rows do."""
-    return {
-        "item_key": case.key,
-        "kind": "case",
-        "id": encodable(case.id),
-        "task": "",
-        "case_key": case.key if case.unit is None else content_hash(case.unit),
-        "used": used,
-        "body": rows.encode(case.body),
-    }
-
-
-def system_row(evaluator: str, system: TrialSystem, used: float) -> dict[str, Any]:
-    """Source that is a system under an evaluator."""
-    source = Source(evaluator=evaluator, version=1, model=system.name, parameters=system.parameters)
-    return {
-        **rows.source_row(source, used),
-        "source_key": source_key(evaluator, system.key),
-        "system_key": system.key,
-    }
-
-
 def trial_row(trial: Trial) -> dict[str, Any]:
     """Its row of the table calls."""
     return {
@@ -202,18 +177,6 @@ def result_rows(trial: Trial) -> list[dict[str, Any]]:
     return found
 
 
-def verdict_row(trial: Trial) -> dict[str, Any]:
-    """Key and verdict as parameters `its_…` and `new_…`; ValueError when there is no outcome."""
-    if trial.outcome is None:
-        raise ValueError("a trial without an outcome has no verdict to store")
-    return {
-        "its_call_id": trial.call_id,
-        "new_outcome": trial.outcome,
-        "new_check_key": trial.check_key,
-        "new_verdict": None if trial.verdict is None else rows.encode(trial.verdict),
-    }
-
-
 def to_trial(row: Any, evaluator: str) -> Trial:
     """Trial of a row of calls with its system_key and the id of its case. Raises StoreError for a
     damaged row."""
@@ -235,26 +198,11 @@ def to_trial(row: Any, evaluator: str) -> Trial:
         "usage": None if usage["requests"] is None else usage,
         "tries": row.tries,
     }
-    return _valid(Trial, fields, what)
+    return valid(Trial, fields, what)
 
 
-def to_case(row: Any) -> TrialCase:
-    """TrialCase of an item. Raises StoreError for a damaged row."""
-    what = f"the case {row.item_key[:12]}"
-    fields = {"key": row.item_key, "id": row.id, "body": rows.decode(row.body, what)}
-    return _valid(TrialCase, fields, what)
-
-
-def to_system(row: Any) -> TrialSystem:
-    """TrialSystem of a source. Raises StoreError for a damaged row."""
-    what = f"the system {row.system_key[:12]}"
-    parameters = rows.decode(row.record, what).get("parameters")
-    return _valid(
-        TrialSystem, {"key": row.system_key, "name": row.name, "parameters": parameters}, what
-    )
-
-
-def _valid(kind: type[_R], fields: dict[str, Any], what: str) -> _R:
+def valid(kind: type[_R], fields: dict[str, Any], what: str) -> _R:
+    """A record of these fields; StoreError, naming `what`, for those of a damaged row."""
     try:
         return kind.model_validate(fields)
     except ValidationError as error:

@@ -15,26 +15,23 @@ from sqlalchemy import ColumnElement, Select, bindparam, delete, func, select, u
 from sqlalchemy.dialects.sqlite import insert
 
 from agenteval.errors import StoreError
-from agenteval.records import Usage
+from agenteval.records import Source, Usage, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import rows, schema
 from agenteval.store.connect import reading
-from agenteval.store.experiments import Begun, Grid, StoredExperiment, begin, finish, short
+from agenteval.store.experiments import Begun, Grid, StoredExperiment, begin, short
 from agenteval.store.trial import (
     Trial,
     TrialCase,
     TrialSystem,
-    case_row,
     result_rows,
     source_key,
-    system_row,
-    to_case,
-    to_system,
     to_trial,
     trial_row,
-    verdict_row,
+    valid,
 )
 from agenteval.store.writer import Writes
+from agenteval.text import encodable
 
 if TYPE_CHECKING:
     from agenteval.store.store import Store
@@ -132,21 +129,36 @@ class Trials:
         begun.wait()
         return begun
 
-    def finish(self, begun: Begun) -> None:
-        """Everything of it is stored; waits until that is noted. Raises StoreError."""
-        finish(self._store, begun)
-
     # -- writing ---------------------------------------------------------------------------------
 
     def add_cases(self, evaluator: str, cases: Iterable[TrialCase]) -> None:
         """Make cases of an evaluator known; waits until that is durable. Raises StoreError."""
         left, now = iter(cases), time.time()
-        while chunk := [case_row(case, now) for case in islice(left, _CHUNK)]:
-            self._store.submit([(rows.ADD_ITEM, chunk)]).result()
+        while chunk := list(islice(left, _CHUNK)):
+            known = [
+                {
+                    "item_key": case.key,
+                    "kind": "case",
+                    "id": encodable(case.id),
+                    "task": "",
+                    "case_key": case.key if case.unit is None else content_hash(case.unit),
+                    "used": now,
+                    "body": rows.encode(case.body),
+                }
+                for case in chunk
+            ]
+            self._store.submit([(rows.ADD_ITEM, known)]).result()
 
     def add_system(self, evaluator: str, system: TrialSystem) -> None:
         """Make a system known under an evaluator; waits until it is durable. Raises StoreError."""
-        row = system_row(evaluator, system, time.time())
+        source = Source(
+            evaluator=evaluator, version=1, model=system.name, parameters=system.parameters
+        )
+        row = {
+            **rows.source_row(source, time.time()),
+            "source_key": source_key(evaluator, system.key),
+            "system_key": system.key,
+        }
         self._store.submit([(rows.ADD_SOURCE, [row])]).result()
 
     async def write_trial(self, trial: Trial) -> None:
@@ -176,8 +188,17 @@ class Trials:
         left = iter(trials)
         while chunk := list(islice(left, _CHUNK)):
             self._check_done(chunk)
+            verdicts = [
+                {
+                    "its_call_id": t.call_id,
+                    "new_outcome": t.outcome,
+                    "new_check_key": t.check_key,
+                    "new_verdict": None if t.verdict is None else rows.encode(t.verdict),
+                }
+                for t in chunk
+            ]
             writes: Writes = [
-                (_SET_VERDICT, [verdict_row(t) for t in chunk]),
+                (_SET_VERDICT, verdicts),
                 (_DROP_RESULTS, [_its(t, call=False) for t in chunk]),
                 *_measured(chunk),
             ]
@@ -189,6 +210,8 @@ class Trials:
         """What is done stays so: asked before the update, the answer holds during it."""
         with reading(self._store.engine) as connection:
             for trial in trials:
+                if trial.outcome is None:
+                    raise ValueError("a trial without an outcome has no verdict to store")
                 if connection.execute(_STATUS, {"its_call_id": trial.call_id}).scalar() != "done":
                     raise StoreError(
                         f"trial {trial.trial} of case {trial.case_id} by system "
@@ -244,27 +267,6 @@ class Trials:
         wanted = dict.fromkeys(case_keys)
         return [(k, n) for n in range(trials) for k in wanted if (k, n) not in settled]
 
-    def counts(
-        self,
-        evaluator: str,
-        case_keys: Iterable[str] | None = None,
-        system_keys: Iterable[str] | None = None,
-    ) -> dict[str, dict[str, int]]:
-        """Number of trials by system key and outcome.
-
-        A failure counts under its status, which has a colon; work that no checker has seen yet
-        under "done".
-        """
-        system = schema.sources.c.system_key
-        label = func.coalesce(_calls.outcome, _calls.status)
-        query = _chosen(select(system, label, func.count()), evaluator, case_keys, system_keys)
-        query = query.group_by(system, label).order_by(system, label)
-        counts: dict[str, dict[str, int]] = {}
-        with reading(self._store.engine) as connection:
-            for system, outcome, number in connection.execute(query):
-                counts.setdefault(system, {})[outcome] = number
-        return counts
-
     def usage(self, evaluator: str, system_key: str) -> Usage:
         """Requests, tokens and money of all trials of a system, failed attempts included."""
         return self._store.usage(source_key(evaluator, system_key))
@@ -285,7 +287,9 @@ class Trials:
         query = select(schema.items).where(c.item_key.in_(tried)).order_by(c.item_key)
         with reading(self._store.engine) as connection:
             for row in connection.execution_options(yield_per=_CHUNK).execute(query):
-                yield to_case(row)
+                what = f"the case {row.item_key[:12]}"
+                fields = {"key": row.item_key, "id": row.id, "body": rows.decode(row.body, what)}
+                yield valid(TrialCase, fields, what)
 
     def systems(self, evaluator: str) -> list[TrialSystem]:
         """Systems that have a trial under an evaluator, ordered by name and key."""
@@ -297,7 +301,13 @@ class Trials:
             .order_by(c.name, c.system_key)
         )
         with reading(self._store.engine) as connection:
-            return [to_system(row) for row in connection.execute(query)]
+            systems = []
+            for row in connection.execute(query):
+                what = f"the system {row.system_key[:12]}"
+                parameters = rows.decode(row.record, what).get("parameters")
+                fields = {"key": row.system_key, "name": row.name, "parameters": parameters}
+                systems.append(valid(TrialSystem, fields, what))
+            return systems
 
 
 def distinct(names: Mapping[str, str]) -> dict[str, str]:

@@ -64,7 +64,8 @@ class Flags:
         return [{"run": f.run, "system": f.system, "signs": list(f.signs)} for f in self.found]
 
     def _split(self) -> str:
-        systems = Counter(f.system for f in self.found if f.system is not None)
+        names = [f.system for f in self.found if f.system not in (None, "unnamed")]
+        systems = Counter(map(str, names))
         split = ", ".join(f"{name} {n}" for name, n in sorted(systems.items()))
         return f" (by system: {split})" if split else ""
 

@@ -184,7 +184,7 @@ def _judged(
 
     statuses: dict[str, int] = {}
     broken = set()
-    for (run, variant, _, repeat), state in store.states(evaluator.source).items():
+    for (run, variant, _, repeat), state in store.states(evaluator.source):
         name = state.status if state.failed else "scored"
         statuses[name] = statuses.get(name, 0) + 1
         if state.status in NEVER:

@@ -123,7 +123,7 @@ def test_traces_are_flagged_by_what_came_out_of_their_spans(cli: Cli, tmp_path: 
         traces.write(tmp_path / "traces", trace(str(i) * 32, [looked]))
     done = cli("trace", "locate", "traces", "--detectors-only")
     assert "1 of 2 runs hold text that seems to talk to the judge" in " ".join(done.out.split())
-    found = cli("trace", "locate", "traces", "--detectors-only", "--json").json
+    found = cli("trace", "locate", "traces", "--detectors-only", "--json").json["findings"]
     assert {one["trace"]: one["signs"] for one in found} == {
         "0" * 32: ["instruction to the judge"], "1" * 32: [],
     }  # fmt: skip
@@ -150,7 +150,7 @@ def test_a_report_of_traces_tells_how_much_it_has_read(cli: Cli, tmp_path: Path)
         assert f"<dt>address the judge</dt><dd>{found} of 3</dd>" in page
         assert page.count('<span class="badge repair">talks to the judge</span>') == found
         assert ("looked for in the stored excerpts" in page) == (not paths)
-        ((finder),) = cli("trace", "report", *paths, "--json").json
+        (finder,) = cli("trace", "report", *paths, "--json").json["findings"]
         assert sum(one["signs"] == ["instruction to the judge"]
                    for one in finder["findings"]) == found  # fmt: skip
 

@@ -469,7 +469,7 @@ def test_an_order_is_told_wherever_the_criterion_is_shown(cli: Cli, project: Pat
         page = (project / "page.html").read_text()
         assert "turned round: its values ran best first" in page
         assert "in no known order, so without a mean" in page
-        assert ">order unclear<" in page
+        assert "Accuracy has levels of unclear order, so it has no mean." in page
         content[1]["accepted_values"].reverse()
         path.write_text(json.dumps({"criteria": content}))
         told = cli("report", "-o", "page.html", "--criteria", path)

@@ -188,7 +188,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_recipe(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (sh,), (program,), (criteria,) = blocks("sh"), blocks("python"), blocks("json")
+    (sh,), (program, from_python), (criteria,) = blocks("sh"), blocks("python"), blocks("json")
     tasks = Path(__file__).parents[2] / "tasks" / "math" / "runs.jsonl"
     (project / "runs.jsonl").write_text(tasks.read_text())
     (project / "rate.py").write_text(program)
@@ -209,6 +209,9 @@ def test_the_recipe(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) ->
     length = next(c for c in result.json["criteria"] if c["criterion_id"] == "length")
     drop = next(e for e in length["effects"] if e["operator"] == "drop_sentences")
     assert (drop["outcome"], drop["shorter"], length["cases"]) == ("pass", 1.0, 20)
+    (project / "example.py").write_text(from_python)
+    example = runpy.run_path("example.py")
+    assert example["report"].judge.verdict == "not enough data"  # numbers and letters, no more
 
 
 def test_perturbed_copies_are_those_that_verify_judges(cli: Cli, project: Path) -> None:

@@ -94,5 +94,6 @@ def test_cells_come_in_order_and_by_variant(tmp_path: Path) -> None:
         assert everything == sorted(everything, key=lambda cell: cell[:4])
         some = list(store.cells(key, variant="drop:1"))
         assert some == [cell for cell in everything if cell[1] == "drop:1"]
-        states = {(r, c, p): s.status for r, c, p, s in store.states_of(judge.source, "drop:1")}
+        found = store.states(judge.source, variant="drop:1")
+        states = {(run, criterion, n): s.status for (run, _, criterion, n), s in found}
         assert states == {(cell[0], cell[2], cell[3]): "scored" for cell in some}

@@ -47,7 +47,7 @@ def test_a_score_is_never_overwritten_by_anything(store: Store) -> None:
     store.commit_soon(bad.results, bad.call).result(5)
     assert sorted(stored(store), key=lambda r: r.criterion_id) == before
     assert before == sorted(first.results, key=lambda r: r.criterion_id)
-    assert {s.tries for s in store.states(JUDGE.source).values()} == {1}
+    assert {s.tries for s in dict(store.states(JUDGE.source)).values()} == {1}
 
 
 def test_a_failure_is_replaced_and_tries_count(store: Store) -> None:
@@ -55,13 +55,15 @@ def test_a_failure_is_replaced_and_tries_count(store: Store) -> None:
     for tries, (status, attempt) in enumerate(zip(kinds, (0, 0, 1), strict=True), start=1):
         bad = failures(unit(), JUDGE.source, status, f"try {tries}")
         store.commit_soon(bad.results, bad.call, attempt=attempt).result(5)
-        states = set(store.states(JUDGE.source).values())
+        states = set(dict(store.states(JUDGE.source)).values())
         assert [(s.status, s.tries, s.attempt) for s in states] == [(status, tries, attempt)]
         assert {r.message for r in stored(store) if isinstance(r, Failure)} == {f"try {tries}"}
     good = scores(unit(), JUDGE.source)
     store.commit_soon(good.results, good.call, attempt=2).result(5)
     assert all(isinstance(r, Score) for r in stored(store))
-    assert {(s.status, s.tries) for s in store.states(JUDGE.source).values()} == {("scored", 4)}
+    assert {(s.status, s.tries) for s in dict(store.states(JUDGE.source)).values()} == {
+        ("scored", 4)
+    }
     # Every call that was made stays on the books, whatever became of its results.
     assert store.usage(JUDGE.source.sha256) == Usage(
         requests=4, prompt_tokens=100, completion_tokens=10
@@ -72,7 +74,7 @@ def test_a_failure_is_replaced_and_tries_count(store: Store) -> None:
 def test_infrastructure_is_open_on_resume(store: Store, status: str) -> None:
     bad = failures(unit(), JUDGE.source, status)  # type: ignore[arg-type]
     store.commit_soon(bad.results, bad.call).result(5)
-    assert all(s.open_on_resume and s.failed for s in store.states(JUDGE.source).values())
+    assert all(s.open_on_resume and s.failed for s in dict(store.states(JUDGE.source)).values())
 
 
 TEXTS = st.text(st.characters(), max_size=12)

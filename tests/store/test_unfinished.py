@@ -16,7 +16,7 @@ from agenteval.evaluators.base import Outcome, Unit
 from agenteval.evaluators.utility.plan import experiment_of, joined, make_plan
 from agenteval.experiment import Experiment
 from agenteval.records import FailureStatus
-from agenteval.store import Store, TrialSystem
+from agenteval.store import Store, TrialSystem, experiments
 from agenteval.store.experiments import Grid, Unfinished, short, unfinished_of, unfinished_trials
 from agenteval.store.lock import holder
 from tests.store.making import ScriptedJudge, criteria, failures, items
@@ -267,9 +267,9 @@ def test_trials_are_open_until_all_of_them_are_stored(tmp_path: Path) -> None:
         assert len(unfinished_trials(store, ["planning"])) == 1
         for k, number in left:
             book.write_trial_soon(trial(keys.index(k), number)).result(5)
-        book.finish(again)
+        experiments.finish(store, again)
         assert unfinished_trials(store, ["planning"]) == []
-        book.finish(begun)  # nothing is left to be taken away
+        experiments.finish(store, begun)  # nothing is left to be taken away
     assert notes_in(tmp_path / "s.db") == AT_REST
 
 
@@ -298,6 +298,6 @@ def test_trials_of_others_are_not_counted(tmp_path: Path) -> None:
 def test_without_work_nothing_is_noted(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         book = known(store, 1)
-        book.finish(book.begin("planning", SYSTEM, []))
+        experiments.finish(store, book.begin("planning", SYSTEM, []))
         judge_all(store, ScriptedJudge(), runs=0)
     assert notes_in(tmp_path / "s.db") == AT_REST

@@ -120,7 +120,8 @@ def make_plan(  # noqa: PLR0913  each is one dimension of the plan
     """
     grid = _Grid(evaluator, tuple(items), tuple(criteria), repeats, variant)
     done = failed = 0
-    for run_key, criterion_key, repeat, state in store.states_of(evaluator.source, variant):
+    stored = store.states(evaluator.source, variant=variant)
+    for (run_key, _, criterion_key, repeat), state in stored:
         cells = grid.cells(run_key, criterion_key, repeat)
         if not cells:
             continue
