@@ -8,7 +8,6 @@ made the request of the key: its reply stands in an earlier line.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import hashlib
@@ -24,7 +23,6 @@ from agenteval.errors import AgentevalError, BadRequest, InputError
 from agenteval.files import LINES, decoded, is_database, read_bytes, refused
 from agenteval.models.wire import Reply, Request, one_line
 
-SYNC_SECONDS = 1.0  # a recorded line is on the disk so long after it was written, or sooner
 _NO_DISK = (errno.EINVAL, errno.ENOTSUP)  # of a file system that syncs nothing
 
 Cell = tuple[str, int, str]  # run, repeat, role
@@ -117,11 +115,9 @@ class FileRecorder:
     cannot be appended to or is no recording, StoreError when the disk is full or fails.
 
     What is promised: a line has left the process when `record` returns, so the death of the process
-    takes none. It survives a power cut, as far as the disk keeps what it was told to (fsync; a new
-    file's name only in a folder that may be read), after `sync` and `close`, and while an event
-    loop runs SYNC_SECONDS after it was written, all lines of that time together. The store may
-    commit a score sooner. When a line cannot be written or synced, nobody knows what is on the
-    disk: this call, or the next one, raises, and so does every later one.
+    takes none. After `close` it survives a power cut, as far as the disk keeps what it was told to;
+    the store may commit a score sooner. When a line cannot be written or synced, nobody knows what
+    is on the disk: every later call raises as well.
     """
 
     def __init__(self, path: Path) -> None:
@@ -135,12 +131,8 @@ class FileRecorder:
                     told = "this is a database; name another file to record into"
                     raise InputError(told, str(path))
                 path.parent.mkdir(parents=True, exist_ok=True)
-                new = not path.exists()
-                marks = set() if new else recorded(path)
+                marks = recorded(path) if path.exists() else set()
                 path.open("ab").close()
-                if new:
-                    with contextlib.suppress(PermissionError):  # it may be written, and not read
-                        _sync(self._place.parent)
             except OSError as error:
                 raise refused(error, path, "cannot write the recording") from error
             self._file.marks = marks
@@ -182,24 +174,8 @@ class FileRecorder:
             file.keys.add(key)
             file.marks.add(mark)
             file.unsynced = True
-        self._sync_soon()
 
-    def _sync_soon(self) -> None:
-        """One sync for all lines of a while, also when no further line comes."""
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return  # left to `sync` and `close`
-        if self._file.turning is not loop:  # of a loop that has ended nothing is due any more
-            self._file.turning = loop
-            loop.call_later(SYNC_SECONDS, self._sync_now)
-
-    def _sync_now(self) -> None:
-        self._file.turning = None
-        with contextlib.suppress(AgentevalError):  # kept: the next line, or `close`, raises it
-            self.sync()
-
-    def sync(self) -> None:
+    def close(self) -> None:
         """Put every line on the disk. Raises StoreError when that fails, now or before."""
         with self._file.lock:
             if self._file.failed is not None:
@@ -207,14 +183,12 @@ class FileRecorder:
             if not self._file.unsynced:
                 return
             try:
-                _sync(self._place)
+                with self._place.open("rb") as stream:
+                    os.fsync(stream.fileno())
             except OSError as error:
-                self._fail(error)
+                if error.errno not in _NO_DISK:
+                    self._fail(error)
             self._file.unsynced = False
-
-    def close(self) -> None:
-        """Sync. Raises StoreError as `sync`."""
-        self.sync()
 
     def _fail(self, error: OSError) -> NoReturn:
         self._file.failed = refused(error, self._path, "cannot write the recording")
@@ -229,23 +203,11 @@ class _File:
     keys: set[str | None] = field(default_factory=set)
     failed: AgentevalError | None = None
     unsynced: bool = False
-    turning: asyncio.AbstractEventLoop | None = None  # where a sync is due
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 _gate = threading.Lock()
 _files: weakref.WeakValueDictionary[Path, _File] = weakref.WeakValueDictionary()  # by real path
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in _NO_DISK:
-            raise
-    finally:
-        os.close(descriptor)
 
 
 # ---- lines of a recording ------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import io
 import json
-import logging
 import os
 import shutil
 import sqlite3
@@ -275,17 +274,13 @@ def noting() -> Iterator[Acknowledged]:
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
-    """No model, store or key of the user's in what follows, and no word on torn recordings.
+    """No model, store or key of the user's in what follows.
 
     Also a decorator. What it changes is put back, since tests call this within their own process.
     """
-    log = logging.getLogger("agenteval.models.replay")
-    level = log.level
-    log.setLevel(logging.ERROR)
     names = [n for n in os.environ if n.startswith(("AGENTEVAL_", "OPENAI_"))]
     hidden = {name: os.environ.pop(name) for name in names}
     try:
         yield
     finally:
         os.environ.update(hidden)
-        log.setLevel(level)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import errno
 import json
@@ -20,11 +19,10 @@ import pytest
 from agenteval.errors import BadRequest, InputError, StoreError
 from agenteval.models.client import Client
 from agenteval.models.openai import OpenAITransport
-from agenteval.models.replay import SYNC_SECONDS, FileRecorder, ReplayTransport
+from agenteval.models.replay import FileRecorder, ReplayTransport
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.records import Usage
 from agenteval.testing import serve
-from tests.models.simulated import VirtualLoop
 
 
 def ask(text: str = "hello", **more: Any) -> Request:
@@ -43,21 +41,17 @@ def file(tmp_path: Path) -> Path:
 
 
 class Disk:
-    """Stands for fsync: notes the size of each file at each sync, and whether it was a folder."""
+    """Stands for fsync: notes the size of the file at each sync."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.files: list[int] = []
-        self.folders = 0
         self.fault: OSError | None = None
         monkeypatch.setattr(os, "fsync", self.sync)
 
     def sync(self, descriptor: int) -> None:
         if self.fault is not None:
             raise self.fault
-        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
-            self.folders += 1
-        else:
-            self.files.append(os.fstat(descriptor).st_size)
+        self.files.append(os.fstat(descriptor).st_size)
 
 
 @pytest.fixture
@@ -255,7 +249,7 @@ def test_a_full_disk_leaves_no_half_line_and_ends_the_recording(file: Path) -> N
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, handler)
     assert file.stat().st_size == size  # half a line is taken out
-    for again in (partial(recorder.record, ask("1"), REPLY), recorder.sync, recorder.close):
+    for again in (partial(recorder.record, ask("1"), REPLY), recorder.close):
         with pytest.raises(StoreError, match=r"rec\.jsonl: cannot write"):
             again()
     assert file.stat().st_size == size
@@ -377,97 +371,16 @@ async def test_prompts_with_a_code_of_the_store_are_found_by_their_hash(
 # ---- On the disk ---------------------------------------------------------------------------------
 
 
-def virtually(work: Any) -> None:
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        runner.run(work)
-
-
-def test_lines_of_a_second_are_synced_together_and_none_waits_longer(
-    file: Path, disk: Disk
-) -> None:
-    async def work() -> None:
-        recorder, loop = FileRecorder(file), asyncio.get_running_loop()
-        written: list[tuple[float, int]] = []  # when, and the size of the file then
-
-        def record(number: int) -> None:
-            recorder.record(ask(str(number)), Reply(str(number)))
-            written.append((loop.time(), file.stat().st_size))
-
-        number = 0
-        for pause in (0.01,) * 250 + (0.4,) * 10 + (3.0,) * 3 + (SYNC_SECONDS,):
-            record(number := number + 1)
-            await asyncio.sleep(pause)
-            safe = max(disk.files, default=0)
-            late = [at for at, size in written if size > safe]
-            assert all(loop.time() - at <= SYNC_SECONDS for at in late)
-        assert disk.files[-1] == file.stat().st_size  # the last line waited for nobody
-        # 2.5 s of a line every 10 ms, 4 s of one every 400 ms, and four lines apart
-        assert 3 + 3 + 3 <= len(disk.files) <= 4 + 5 + 4
-        assert disk.folders == 1
-        recorder.close()
-
-    virtually(work())
-
-
 def test_closing_syncs_what_is_left_and_only_that(file: Path, disk: Disk) -> None:
-    async def work() -> None:
-        recorder = FileRecorder(file)
-        recorder.sync()
-        assert disk.files == []
-        recorder.record(ask("a"), REPLY)
-        assert disk.files == []
-        recorder.sync()
-        recorder.sync()
-        assert disk.files == [file.stat().st_size]
-        recorder.record(ask("b"), REPLY)
+    recorder = FileRecorder(file)
+    recorder.close()
+    for text in "ab":
+        before = len(disk.files)
+        recorder.record(ask(text), REPLY)
+        assert len(disk.files) == before
         recorder.close()
         recorder.close()
-        assert disk.files[1:] == [file.stat().st_size]
-        await asyncio.sleep(2 * SYNC_SECONDS)  # the one that was due finds nothing to do
-        assert len(disk.files) == 2
-
-    virtually(work())
-
-
-def test_without_an_event_loop_closing_syncs(file: Path, disk: Disk) -> None:
-    recorder = FileRecorder(file)
-    for n in range(3):
-        recorder.record(ask(str(n)), Reply(str(n)))
-    recorder.close()
-    assert disk.files == [file.stat().st_size]
-
-
-def test_a_loop_that_ended_takes_no_sync_with_it(file: Path, disk: Disk) -> None:
-    recorder = FileRecorder(file)
-
-    async def work(number: int) -> None:
-        recorder.record(ask(str(number)), REPLY)
-
-    async def longer(number: int) -> None:
-        await work(number)
-        await asyncio.sleep(SYNC_SECONDS)
-
-    virtually(work(1))
-    assert disk.files == []
-    virtually(longer(2))
-    assert disk.files == [file.stat().st_size]
-    recorder.close()
-
-
-def test_a_failed_sync_is_said_and_not_forgotten(file: Path, disk: Disk) -> None:
-    async def work() -> None:
-        recorder = FileRecorder(file)
-        recorder.record(ask("a"), REPLY)
-        disk.fault = OSError(errno.EIO, "Input/output error")
-        await asyncio.sleep(SYNC_SECONDS)
-        disk.fault = None  # the system forgets what it could not write: another try would succeed
-        again: Callable[[], None]
-        for again in (partial(recorder.record, ask("b"), REPLY), recorder.sync, recorder.close):
-            with pytest.raises(StoreError, match=r"rec\.jsonl: cannot write the recording \(Input"):
-                again()
-
-    virtually(work())
-    assert len(lines(file)) == 1
+        assert disk.files[before:] == [file.stat().st_size]
 
 
 def test_what_is_no_disk_needs_no_sync(file: Path, disk: Disk) -> None:
@@ -476,25 +389,6 @@ def test_what_is_no_disk_needs_no_sync(file: Path, disk: Disk) -> None:
     recorder.record(ask("a"), REPLY)
     recorder.close()
     assert len(lines(file)) == 1
-
-
-def test_a_folder_that_may_not_be_read_takes_a_recording(
-    file: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As its permissions would have it: whoever runs the tests may be allowed everything."""
-    opened = os.open
-
-    def unreadable(path: Any, flags: int, *more: Any, **named: Any) -> int:
-        if os.path.isdir(path):
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return opened(path, flags, *more, **named)
-
-    monkeypatch.setattr(os, "open", unreadable)
-    recorder = FileRecorder(file)
-    recorder.record(ask("a"), REPLY)
-    recorder.close()
-    assert len(lines(file)) == 1
-    assert disk.files == [file.stat().st_size]
 
 
 # ---- Several recorders --------------------------------------------------------------------------
@@ -517,7 +411,7 @@ def test_a_second_recorder_takes_no_sync_from_the_first(file: Path, disk: Disk) 
     first.record(ask("a"), REPLY)
     second = FileRecorder(file)
     first.close()
-    assert (disk.files, disk.folders) == ([file.stat().st_size], 1)
+    assert disk.files == [file.stat().st_size]
     second.close()
 
 
@@ -554,20 +448,6 @@ def test_a_recorder_that_was_closed_knows_what_was_written_meanwhile(
     assert [*Path().iterdir()] == []
 
 
-def test_what_is_recorded_after_closing_is_synced_in_time(file: Path, disk: Disk) -> None:
-    async def work() -> None:
-        recorder = FileRecorder(file)
-        recorder.record(ask("a"), REPLY)
-        recorder.close()
-        recorder.record(ask("b"), REPLY)
-        await asyncio.sleep(SYNC_SECONDS)
-        assert disk.files[-1] == file.stat().st_size
-        recorder.close()
-
-    virtually(work())
-    assert len(disk.files) == 2
-
-
 def test_closing_forgets_no_failed_sync(file: Path, disk: Disk) -> None:
     recorder = FileRecorder(file)
     recorder.record(ask("a"), REPLY)
@@ -575,7 +455,7 @@ def test_closing_forgets_no_failed_sync(file: Path, disk: Disk) -> None:
     with pytest.raises(StoreError):
         recorder.close()
     disk.fault = None
-    for again in (partial(recorder.record, ask("b"), REPLY), recorder.sync, recorder.close):
+    for again in (partial(recorder.record, ask("b"), REPLY), recorder.close):
         with pytest.raises(StoreError, match=r"rec\.jsonl: cannot write the recording \(Input"):
             again()
     assert len(lines(file)) == 1
