@@ -57,3 +57,9 @@ def test_export_and_agree_take_them(tried: Cli, tmp_path: Path) -> None:
     (tmp_path / "labels.jsonl").write_text(labels)
     done = tried("agree", "--labels", "labels.jsonl", "--source", "scripted:perfect", "--json")
     assert done.code == 0, done.err
+
+
+def test_the_page_of_a_judge_names_those_of_agents(tried: Cli) -> None:
+    refused = tried("report", "-o", "page.html")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "agents and finders have `plan`, `flow`, `trace report`" in refused.err
