@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -93,8 +94,10 @@ def _examine(
     for key in ledger.acknowledged - ledger.seen:
         if not _there(db, tables, key):
             found.lost.append(f"{about}: {key}")
+    often = Counter(key for keys in submitted.values() for key in set(keys))
+    several = {key for key, units in often.items() if units > 1}  # as the criterion of many trials
     for keys in submitted.values():
-        fresh = [there[key] for key in keys if key not in ledger.seen | shared]
+        fresh = [there[key] for key in keys if key not in ledger.seen | shared | several]
         if any(fresh) and not all(fresh):
             found.half_units.append(f"{about}: {sum(fresh)} of {len(fresh)} rows of a unit")
     gone = [key for key in ledger.seen if not _there(db, tables, key)]

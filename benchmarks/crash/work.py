@@ -31,7 +31,9 @@ OLD = b"the file as it was before\n"
 # Times; and usage: of two equal questions one is paid for and the other has its reply, whichever
 # comes first, and a question whose asker was killed has its reply when it is asked again.
 _CHANGES = re.compile(
-    rb'("(?:seconds|started|ended|at|requests|prompt_tokens|completion_tokens|cost)": ?)[^,}\s]+'
+    rb'("(?:(?:total_)?seconds|started|ended|at|(?:requests|tokens)(?:_[a-z]+)?|prompt_tokens|'
+    rb'completion_tokens|cost)": ?)'
+    rb"(?:{[^}]*}|[^,}\s]+)"
 )
 _TRIALS = """SELECT source_key, item_key, repeat, status, outcome, check_key, tries, record, verdict
     FROM calls WHERE status IS NOT NULL ORDER BY 1, 2, 3"""
