@@ -11,8 +11,9 @@ from pathlib import Path
 
 from agenteval.api.judging import Judging
 from agenteval.api.probing import OTHER_WAYS, Asking, attack_plan
+from agenteval.api.running import planned
 from agenteval.api.verifying import SEEDS
-from agenteval.cli.dry import LOCAL, UNREADABLE, notes_on, planned_store
+from agenteval.cli.dry import LOCAL, UNREADABLE, notes_on
 from agenteval.evaluators import base
 from agenteval.evaluators.base import Evaluator
 from agenteval.evaluators.utility.bank import load_bank
@@ -61,7 +62,7 @@ def quantify(judging: Judging, path: Path | None, *, with_reference: bool) -> Bi
     if choice.kind == "embedded":
         about.append(f"calls: {runs * judging.repeats} at most; {LOCAL}")
         return Bill("quantify", about, (), budget)
-    with planned_store(path) as store:
+    with planned(path) as store:
         judge, _ = judging.evaluator(store)
         plan = make_plan(
             judge, judging.items, criteria, store,
@@ -130,7 +131,7 @@ def verify(
             about.append(f"rounds: {rounds}, each on all texts; the critic retrieves from the bank")
         return Bill("verify", about, (), budget)
     notes = notes_on(choice)
-    with planned_store(path) as store:
+    with planned(path) as store:
         dry = _Verification(judging, choice, store, material)
         judge, _ = judging.evaluator(store)
         plan = plan_verification(judge, material, store, retry_failed=judging.retry_failed)
@@ -255,7 +256,7 @@ def criteria(
     if choice.kind == "embedded":
         how = f"the embedded critic retrieves from the bank; {LOCAL}"
         return Bill("criteria", (about, how), (), limits.budget())
-    with planned_store(path) as store:
+    with planned(path) as store:
         parts, stored = _critics(choice, wanted, task, None if wanted.bank else store)
     if wanted.bank and Path(path or default_path()).is_file():
         parts = [replace(part, least=Amount()) for part in parts]

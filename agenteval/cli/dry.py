@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from agenteval.api.running import planned
 from agenteval.cli.console import clean, out, print_json
 from agenteval.models.limits import Budget, Limits
 from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from agenteval.models.client import Client
     from agenteval.models.factory import ModelChoice
     from agenteval.models.limits import Price
-    from agenteval.store import Store
 
 _ATTEMPTS = 6  # of one request, see RetryPolicy
 _MEANING = (
@@ -32,18 +29,6 @@ _RECORDED = "the replies come from a recording: no endpoint is asked, nothing is
 _NO_PRICE = "unknown; --price-in and --price-out (per million tokens) tell it"
 
 
-@contextmanager
-def planned_store(path: Path | None) -> Iterator[Store]:
-    """The store to plan against; a dry run leaves no file behind, an empty one stands for none."""
-    from agenteval.store import Store, default_path
-
-    chosen = Path(path or default_path())
-    with ExitStack() as stack:
-        if not chosen.is_file():
-            chosen = Path(stack.enter_context(TemporaryDirectory())) / "none.db"
-        yield stack.enter_context(Store(chosen))
-
-
 def asked_in_turn(
     command: str, about: str, choice: ModelChoice, questions: int,
     work: Callable[[Client], Coroutine[Any, Any, object]],
@@ -52,7 +37,7 @@ def asked_in_turn(
     from agenteval.models.factory import make_client
 
     part = Part("model", f"{plural(questions, 'question')}, one after another; {UNREADABLE}")
-    with planned_store(None) as store, Rehearsal() as rehearsal:
+    with planned() as store, Rehearsal() as rehearsal:
         for draft in rehearsal.first(work(make_client(choice, Limits(), store))):
             begun = sum(not one.role.endswith(":repair") for one in rehearsal.answered)
             left = questions - begun + draft.repairs

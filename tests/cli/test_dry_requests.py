@@ -100,6 +100,7 @@ WAYS = {
 @pytest.fixture(autouse=True)
 def _embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     """An embedder that loads no model, where the one of this machine would be taken."""
+    from agenteval.evaluators.utility import proposals  # before its names are replaced
     from agenteval.models import embeddings
 
     made = embeddings.make_embedder
@@ -108,7 +109,7 @@ def _embedder(monkeypatch: pytest.MonkeyPatch) -> None:
         return worlds.Letters() if spec is None else made(spec, **more)
 
     monkeypatch.setattr(embeddings, "make_embedder", make)
-    monkeypatch.setattr("agenteval.evaluators.utility.proposals.make_embedder", make)
+    monkeypatch.setattr(proposals, "make_embedder", make)
 
 
 def told(cli: Cli, way: Way, url: str, *more: object) -> Any:
