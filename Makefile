@@ -9,13 +9,17 @@ TORCH ?= torch==2.13.0
 DEMO ?=
 JOBS ?= 2
 
-.PHONY: demo test lint size bench bench-soak bench-crash bench-hostile bench-speed browser clean weights
+.PHONY: demo test test-all lint size bench bench-soak bench-crash bench-hostile bench-speed browser clean weights
 
 demo: $(VENV)/local weights
 	$(BIN)/agenteval demo $(DEMO)
 
 test: $(VENV)/dev weights lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not slow"
+
+# What `make test` leaves out: kills, crashes, signals, weights, browser, load. At most half an hour.
+test-all: $(VENV)/dev weights
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m slow
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
