@@ -36,7 +36,7 @@ from agenteval.evaluators.traces.plant.system import (
 from agenteval.evaluators.traces.plant.world import IN_TOOLS, KEY, Act, Dice, World
 from agenteval.files import write_atomically
 from agenteval.models.client import Client
-from agenteval.readers.tracing import read_traces
+from agenteval.readers.traces import read_traces
 from agenteval.records import Run, Span
 from agenteval.records.finding import Finding, Findings
 

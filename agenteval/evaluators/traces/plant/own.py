@@ -43,7 +43,7 @@ from agenteval.evaluators.traces.plant.make import (
 from agenteval.evaluators.traces.plant.service import CLIENTS, Api
 from agenteval.evaluators.traces.plant.system import CLEAN, span_id, tell, tool_span
 from agenteval.evaluators.traces.plant.world import KEY, Dice, World
-from agenteval.readers.tracing import read_traces
+from agenteval.readers.traces import read_traces
 
 _OF_TOOLS = ("service quota", "revoked key", "forbidden", "defect", "down", "service hangs",
              "variable")  # fmt: skip
