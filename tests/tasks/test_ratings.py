@@ -1,4 +1,4 @@
-"""Ratings of ``tasks/math`` and ``tasks/household`` by people: legal, whole, as agreeing as printed.
+"""Ratings of ``tasks/math`` and ``tasks/household``: legal, whole, as agreeing as printed.
 
 Read with ``json`` alone, and alpha is computed from its definition (Krippendorff 2011), so that the
 data are not judged by the package they serve to test.
