@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from agenteval.evaluators.utility.answers import leaves
-from agenteval.evaluators.utility.perturb.pad import FILLERS
+from agenteval.evaluators.utility.perturb.changes import FILLERS
 from agenteval.models.prompts import DATAMARK
 from agenteval.records import Criterion
 
