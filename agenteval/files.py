@@ -1,7 +1,7 @@
 """Files that people name: read within bounds as UTF-8 or refused, and replaced in one step.
 
 Databases are never opened here: SQLite alone opens those. Values of JSON are the business of
-`readers.decode`, YAML of `readers.strict_yaml`.
+`readers.strict_json`, YAML of `readers.strict_yaml`.
 """
 
 from __future__ import annotations

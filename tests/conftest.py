@@ -34,6 +34,9 @@ os.environ.pop("COLUMNS", None)
 # A shell that starts `make test` with & has it ignore SIGINT, and so would all that it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# nohup has it ignore SIGHUP.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Tests that load sentence-transformers, torch or weights: ten seconds, so on one worker.
 _HEAVY = {"tiny", "make_tiny", "real_model"}

@@ -53,7 +53,7 @@ def make_copies(
             if copy.changed:
                 changed.append((run, copy.view.model_copy(update={"origin": view.sha256})))
             else:
-                unchanged[run.id] = copy.reason or "nothing could be changed"
+                unchanged[run.id] = copy.reason
         made.append(Copies(variant_name(operator, share, seed), tuple(changed), unchanged))
     return made
 

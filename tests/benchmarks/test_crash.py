@@ -25,7 +25,10 @@ from benchmarks.crash.storm import Tally
 from tests.store.making import ScriptedJudge, criteria, items, scores
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks and counts threads")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="forks and counts threads"),
+]
 
 
 def test_a_kill_of_each_command_and_two_pairs_of_either_kind() -> None:

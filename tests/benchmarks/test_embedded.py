@@ -15,6 +15,8 @@ from benchmarks.embedded import __main__ as embedded
 from benchmarks.embedded import texts as embedded_texts
 from benchmarks.embedded.texts import DEVELOPMENT, Text, Texts
 
+pytestmark = pytest.mark.slow
+
 N = 24
 
 

@@ -35,7 +35,7 @@ QUANTIFY, EXPORT = OPERATIONS[0], OPERATIONS[3]
 needs_sqlite = pytest.mark.skipif(
     faulty_sqlite.unavailable() is not None, reason=str(faulty_sqlite.unavailable())
 )
-pytestmark = pytest.mark.xdist_group("faults")  # one template for all
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("faults")]  # one template for all
 
 
 @pytest.fixture(scope="module")

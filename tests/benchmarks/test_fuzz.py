@@ -13,6 +13,8 @@ from benchmarks.fuzz.__main__ import Fuzz, changed, fuzz, seeds
 from benchmarks.fuzz.arcs import Arcs
 from tests.thorough import often
 
+pytestmark = pytest.mark.slow
+
 
 def test_nothing_breaks_and_a_seed_gives_the_same_run() -> None:
     number = often(300, 20_000)

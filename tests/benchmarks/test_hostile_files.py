@@ -16,6 +16,8 @@ from benchmarks.hostile_files.inputs import Hostile
 from benchmarks.hostile_files.run import Told, here, problem
 from tests.thorough import often
 
+pytestmark = pytest.mark.slow
+
 
 def test_every_option_that_names_a_file_has_a_door() -> None:
     assert missing() == []

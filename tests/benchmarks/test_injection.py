@@ -13,6 +13,8 @@ from benchmarks.injection.judges import others
 from benchmarks.injection.probes import Place, utility
 from tests.thorough import often
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def figures() -> dict[str, Any]:

@@ -24,6 +24,8 @@ from benchmarks.malformed.__main__ import (
 )
 from tests.thorough import often
 
+pytestmark = pytest.mark.slow
+
 ROWS = corpus()
 KINDS = {
     "fenced", "prose", "quotes", "python", "comma", "comment", "cut", "duplicate", "number", "deep",

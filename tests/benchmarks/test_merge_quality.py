@@ -13,6 +13,8 @@ from agenteval.evaluators.utility.merge import Names
 from benchmarks.merge_quality.__main__ import TAUS, Pairs, consolidated, count_pairs, fitted
 from benchmarks.merge_quality.sets import CAPABLE, draws, load_ideas, load_sets
 
+pytestmark = pytest.mark.slow
+
 
 def test_pairs_are_those_counted_by_hand() -> None:
     # joined: ab, cd, ce, de; of one idea: ab, cd, ef; both: ab, cd; x is in no partition

@@ -14,6 +14,8 @@ from benchmarks.pages.payloads import Swap, harmless, payloads, swapped
 from benchmarks.pages.secrets import Secrets, secrets
 from benchmarks.pages.terminal import Terminal, runs_in_spreadsheet, terminal
 
+pytestmark = pytest.mark.slow
+
 SHARED = pytest.mark.xdist_group("browser")
 
 

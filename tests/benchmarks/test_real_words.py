@@ -10,6 +10,8 @@ import pytest
 
 from benchmarks import real_words
 
+pytestmark = pytest.mark.slow
+
 LEVELS = {"accuracy": ["wrong", "right"], "clarity": ["unclear", "clear"]}
 
 

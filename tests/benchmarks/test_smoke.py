@@ -9,8 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks.__main__ import BENCHMARKS
 from benchmarks.startup import HEAVY, imported
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 ORDER = tuple(BENCHMARKS)

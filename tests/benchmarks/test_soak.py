@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.soak.__main__ import QUICK, run
+
+pytestmark = pytest.mark.slow
 
 
 def test_two_thousand_cells_against_a_faulty_server(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from agenteval.store import Store
 from benchmarks import cached, cells_memory, quantify, statistics_scale
 from benchmarks.sides import SIDES
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

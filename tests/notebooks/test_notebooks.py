@@ -19,6 +19,8 @@ import pytest
 
 from agenteval.models import weights
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 FIGURES = {
     "01_quickstart": 1,

@@ -10,7 +10,7 @@ from tests.report.conftest import Open, Page
 from tests.report.making import HOSTILE, Shape, refusing, saying
 
 # One worker: starting a browser costs more than these tests.
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 
 RUNS = "table[data-table=runs]"

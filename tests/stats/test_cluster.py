@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.cluster.hierarchy import fcluster, linkage
 
 from agenteval.stats.cluster import average_link, similar_pieces
 
@@ -53,7 +54,8 @@ def test_equals_naive_average_linkage(seed: int, tau: float) -> None:
 @pytest.mark.parametrize("tau", [0.3, 0.75])
 def test_more_rows_than_a_block(tau: float) -> None:
     rows = random_rows(300, 9, dimensions=3)
-    assert partition(average_link(rows, tau)) == naive(rows, tau)
+    tree = linkage(rows.astype(float), method="average", metric="cosine")
+    assert partition(average_link(rows, tau)) == partition(fcluster(tree, 1 - tau, "distance"))
 
 
 def test_a_pair_at_tau_is_joined_and_one_below_is_not() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agenteval.evaluators.utility.perturb import BANK_OPERATORS
+from agenteval.evaluators.utility.perturb import CONTROLS
 from agenteval.evaluators.utility.verify.evidence import Copies, Evidence, Floats
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records import Criterion
@@ -18,7 +18,6 @@ from agenteval.stats.multiple import adjust
 from agenteval.stats.paired import sign_flip_test
 from agenteval.stats.vectors import Alternative
 
-CONTROLS = frozenset(o.name for o in BANK_OPERATORS.values() if o.kind == "invariant")
 _ALTERNATIVE: dict[Direction, Alternative] = {
     "lower": "greater", "higher": "less", "none": "two-sided", "unknown": "two-sided",
 }  # fmt: skip
