@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.errors import AgentevalError, InputError, ReplyError
-from agenteval.evaluators.utility.answers import Answer, leaves
+from agenteval.evaluators.utility.answers import Answer, leaves_of
 from agenteval.evaluators.utility.consolidate import Consolidator
 from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.evaluators.utility.critic_reply import read_criteria
@@ -194,7 +194,7 @@ def _compare(
     if not isinstance(literal, dict):
         return
     stated = {slug(str(name)): value for name, value in literal.items()}
-    for path, leaf in (leaf for c in criteria for leaf in leaves(c)):
+    for path, leaf in leaves_of(criteria):
         answer = by_path[path]
         value = stated.get(slug(path), stated.get(slug(leaf.name)))
         if isinstance(value, dict):

@@ -72,7 +72,7 @@ class Judging:
         A cap on requests or money counts what the store says that this judge took before.
         """
         from agenteval.evaluators.utility.embedded import EmbeddedJudge
-        from agenteval.evaluators.utility.guard import Guarded
+        from agenteval.evaluators.utility.quantifier import Guarded
 
         if callable(self.judge):
             if self.options.datamark:

@@ -19,6 +19,7 @@ from agenteval.evaluators.base import Evaluator
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.consolidate import ENTRIES, Consolidator, most_questions
 from agenteval.evaluators.utility.critic import Critic, sampling
+from agenteval.evaluators.utility.critic_reply import DESCRIPTION, MOST, NAME
 from agenteval.evaluators.utility.plan import CellPlan, make_plan
 from agenteval.evaluators.utility.probes.result import ProbeOptions
 from agenteval.evaluators.utility.probes.targets import (
@@ -28,7 +29,6 @@ from agenteval.evaluators.utility.probes.targets import (
     most_targets,
 )
 from agenteval.evaluators.utility.proposals import CriticOptions
-from agenteval.evaluators.utility.proposed import DESCRIPTION, MOST, NAME
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.embeddings import BATCH
 from agenteval.models.factory import ModelChoice, make_client

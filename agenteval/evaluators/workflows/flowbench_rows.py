@@ -20,7 +20,7 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.conformance import Call
+from agenteval.evaluators.workflows.align import Call
 from agenteval.evaluators.workflows.reply_text import read_actions, read_object
 from agenteval.evaluators.workflows.scenario import Action
 from agenteval.evaluators.workflows.turn_score import GoldTurn

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.workflows.chart.check import Defect, check_chart
-from agenteval.evaluators.workflows.chart.nouns import Chart, Edge, Node
-from agenteval.evaluators.workflows.chart.parse import parse_chart
+from agenteval.evaluators.workflows.chart import Chart, Edge, Node, parse_chart
+from agenteval.evaluators.workflows.chart_check import Defect, check_chart
 from agenteval.evaluators.workflows.scenario import WorkflowTool
-from tests.evaluators.workflows.chart.boats import BOOK, CHART, CHECK, TOOLS, replaced, tool
+from tests.evaluators.workflows.boats import BOOK, CHART, CHECK, TOOLS, replaced, tool
 
 HEAD = "flowchart TD\n"
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.workflows.chart.conditions import (
+from agenteval.evaluators.workflows.conditions import (
+    Comparison,
+    Condition,
     ConditionError,
     holds,
     read_condition,
     split_label,
     written,
 )
-from agenteval.evaluators.workflows.chart.nouns import Comparison, Condition
 
 
 def one(text: str) -> Comparison:
@@ -84,26 +86,24 @@ def test_labels_without_one_are_all_intent(label: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "column", "what"),
+    ("inside", "what"),
     [
-        ("Left (free >= )", 15, "a value is missing"),
-        ("Left (free >= 1 and )", 21, "a field is missing"),
-        ("Left (free = 1 or 2)", 19, "'2' is no name of a field"),
-        ("Left (free = 1 or b)", 20, "an operator is missing"),
-        ("Left (free = 1 x=2)", 17, "'=' is no value"),
-        ("Left (3 = 4 and a = 1)", 7, "'3' is no name of a field"),
-        ("Left (a.b.c = 1)", 7, "'a.b.c' is no name of a field"),
-        ("Left (free = (1))", 14, "'(' is no value"),
-        ("Left (free = 1" + "0" * 400 + ")", 14, "too large"),
-        ('Left (free = "1" 2)', 18, "'2' cannot stand here"),
+        ("free >= ", "`free >=` is no comparison; allowed is `field op value`"),
+        ("free >= 1 and ", "`` is no comparison"),
+        ("free = 1 or 2", "`2` is no comparison"),
+        ("free = 1 or b", "`b` is no comparison"),
+        ("free = 1 x=2", "`free = 1 x=2` is no comparison"),
+        ("3 = 4 and a = 1", "`3 = 4`"),
+        ("a.b.c = 1", "`a.b.c = 1`"),
+        ("free = (1)", "`free = (1)`"),
+        ("free = 1" + "0" * 400, "too large"),
+        ('free = "1" 2', '`free = "1" 2`'),
+        ("a = 1 and free is not", "`free is not`"),
     ],
 )
-def test_what_looks_like_a_condition_and_is_none(label: str, column: int, what: str) -> None:
-    with pytest.raises(ConditionError) as error:
-        split_label(label)
-    assert error.value.column == column
-    assert what in str(error.value)
-    assert f"column {column}" in str(error.value)
+def test_what_looks_like_a_condition_and_is_none(inside: str, what: str) -> None:
+    with pytest.raises(ConditionError, match=re.escape(what)):
+        split_label(f"Left ({inside})")
 
 
 @pytest.mark.parametrize(
