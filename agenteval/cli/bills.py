@@ -23,10 +23,10 @@ from agenteval.evaluators.utility.critic_reply import DESCRIPTION, MOST, NAME
 from agenteval.evaluators.utility.plan import CellPlan, make_plan
 from agenteval.evaluators.utility.probes.result import ProbeOptions
 from agenteval.evaluators.utility.probes.targets import (
-    Probing,
     choose_targets,
     longest_copies,
     most_targets,
+    probing,
 )
 from agenteval.evaluators.utility.proposals import CriticOptions
 from agenteval.models.asking import MOST_REQUESTS
@@ -189,7 +189,7 @@ class _Verification:
             why = f"{_added(len(targets), material.repeats)}, less what is stored; {UNREADABLE}"
             if not targets:
                 return Part(who, why)
-            return _judged([attack_plan(asking, Probing(rated), targets, options)[0]], who, why)
+            return _judged([attack_plan(asking, probing(rated), targets, options)[0]], who, why)
         copies = list(longest_copies(material.items, material.criteria, options))
         part = Part(
             who,
