@@ -77,7 +77,7 @@ class Judging:
         A cap on requests or money counts what the store says that this judge took before.
         """
         from agenteval.evaluators.utility.embedded import EmbeddedJudge
-        from agenteval.evaluators.utility.guard import Guarded
+        from agenteval.evaluators.utility.quantifier import Guarded
 
         if callable(self.judge):
             if self.options.datamark:
@@ -261,7 +261,7 @@ def read_task(task: str | Path | Task) -> TaskFolder:
 def _of_system(items: list[Item], name: str, watch: Watch) -> list[Item]:
     """The runs that name no system become those of this one. Its name stands in their ids as well,
     so that versions of a system may use the same ids, or give the same answers."""
-    from agenteval.readers.systems import check_name
+    from agenteval.readers.fields import check_name
 
     check_name(name, "--system")
     nameless = sum(run.system == "unnamed" for run, _ in items)

@@ -81,7 +81,7 @@ class Plots:
 
     def perturbations(self, *, ax: Axes | None = None) -> Axes:
         """Mean of originals and of perturbed copies, by criterion."""
-        from agenteval.report.perturbation_plots import perturbation_bars
+        from agenteval.report.plots import perturbation_bars
 
         return perturbation_bars(self.table, ax=ax)
 

@@ -251,7 +251,7 @@ def report(
     if figure is not None:
         from agenteval.evaluators.workflows.tallies import Tallies
         from agenteval.report.style import save
-        from agenteval.report.workflow_charts import format_points
+        from agenteval.report.trial_plots import format_points
 
         save(format_points(Tallies(results.sessions, results.turns)), figure)
         note(f"written: {figure}")

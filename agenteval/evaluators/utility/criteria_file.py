@@ -19,8 +19,8 @@ from agenteval.evaluators.utility.scale_order import (
     settle_range,
 )
 from agenteval.files import write_atomically
-from agenteval.readers.decode import read_json
 from agenteval.readers.problems import first_problem
+from agenteval.readers.strict_json import read_json
 from agenteval.readers.tasks import data_folders
 from agenteval.records import CriteriaSet, Criterion
 from agenteval.records.criteria import SCHEMA_VERSION
