@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.readers.tracing import read_traces
+from agenteval.readers.traces import read_traces
 from tests.support.long_trace import LongTrace, write
 
 

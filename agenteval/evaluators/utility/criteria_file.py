@@ -15,8 +15,8 @@ from agenteval.evaluators.utility.critic_reply import read_criteria
 from agenteval.evaluators.utility.scale_order import Settled, settle, settle_range
 from agenteval.evaluators.utility.scale_words import is_not_applicable
 from agenteval.files import write_atomically
-from agenteval.readers.decode import read_json
 from agenteval.readers.problems import first_problem
+from agenteval.readers.strict_json import read_json
 from agenteval.readers.tasks import data_folders
 from agenteval.records import CriteriaSet, Criterion
 from agenteval.records.criteria import SCHEMA_VERSION
