@@ -37,7 +37,7 @@ IMPORTS = (
     "agenteval.evaluators.planning.scripted", "agenteval.api.planning",
     "agenteval.evaluators.planning.tables", "agenteval.trust.tables",
     "agenteval.cli.verify", "agenteval.cli.progress", "agenteval.trust.means",
-    "agenteval.store.export", "agenteval.evaluators.utility.verify.verifier", "filelock",
+    "agenteval.store.export", "agenteval.evaluators.utility.verify", "filelock",
     "agenteval.evaluators.utility.quantifier",
     "agenteval.api.workflows", "agenteval.cli.trace", "agenteval.api.traces",
     "agenteval.evaluators.traces.annotation_files", "agenteval.evaluators.traces.detectors",
