@@ -45,7 +45,7 @@ from agenteval.evaluators.utility.reading import read_text
 from agenteval.models.embeddings import make_embedder
 from agenteval.models.factory import choose_model, make_client
 from agenteval.models.limits import Limits
-from agenteval.readers.decode import read_json
+from agenteval.readers.strict_json import read_json
 from agenteval.records import Criterion, Task, slug
 from benchmarks.folders import ROOT
 from benchmarks.merge_quality.__main__ import count_pairs
