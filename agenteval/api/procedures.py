@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, get_args
 from agenteval.api.flowbench import chat_choice, kept_replies
 from agenteval.api.running import Notify, Watch, opened, synchronous
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.conformance import Call, Conformance
+from agenteval.evaluators.workflows.align import Call
+from agenteval.evaluators.workflows.conformance import Conformance
 from agenteval.models.limits import Limits
 from agenteval.records import Run
 from agenteval.records.table import Column, Table
@@ -78,7 +79,7 @@ def conform(
 
     Raises InputError for what cannot be read, and for a chart that has no end.
     """
-    from agenteval.evaluators.workflows.align import conform as aligned
+    from agenteval.evaluators.workflows.conformance import conform as aligned
 
     made = _calls(calls)
     verdict = aligned(_procedure(chart, scenarios, tools), made, complete=complete)
@@ -260,7 +261,7 @@ def _json(text: Any) -> Any:
 
 
 def _procedure(chart: Any, scenarios: Sequence[str] | None, tools: Any) -> Procedure:
-    from agenteval.evaluators.workflows.chart.parse import parse_chart
+    from agenteval.evaluators.workflows.chart import parse_chart
     from agenteval.evaluators.workflows.folder import find_role, read_role, read_text, read_tools
     from agenteval.evaluators.workflows.procedure import compiled, procedure
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +12,15 @@ from agenteval.api.agreement import known_criteria
 from agenteval.api.reports import ScoreReport, score_report
 from agenteval.api.running import opened
 from agenteval.errors import InputError
+from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.files import write_atomically
+from agenteval.readers import make_view, read_runs
+from agenteval.readers.scores import read_scores
 from agenteval.records.table import Cell, Column, Table
+from agenteval.report.elsewhere import from_ratings
 from agenteval.report.report import Report
+from agenteval.report.stored import Wanted, from_store
+from agenteval.report.utility import MOST_RUNS, utility_page
 from agenteval.store.experiments import unfinished_of
 from agenteval.store.export import export_cells, is_probe, results_on_copies, way_of
 from agenteval.text import plural
@@ -218,7 +226,7 @@ def page(
     criteria: str | Path | None = None,
     scores: str | Path | None = None,
     rater: str | None = None,
-    most_runs: int = 500,
+    most_runs: int | None = None,
     min_cases: int = 20,
     deterministic: bool = False,
 ) -> Report:
@@ -227,16 +235,10 @@ def page(
 
     It is about what one source (default: the latest) judged of one task, restricted to `runs` (a
     file, folder or glob) and to the criteria of a file; or about ratings made elsewhere, `scores`
-    (of one `rater`; `deterministic` ones need no repeats). At most `most_runs` runs can be opened
-    on the page. Raises InputError, StoreError.
+    (of one `rater`; `deterministic` ones need no repeats). At most `most_runs` runs (500) can be
+    opened on the page. Where the source is an agent under test or a finder, the page is that of
+    `plan`, `flow` or `trace report`, with all systems tried. Raises InputError, StoreError.
     """
-    from agenteval.evaluators.utility.verify.options import VerifyOptions
-    from agenteval.files import write_atomically
-    from agenteval.readers.scores import read_scores
-    from agenteval.report.elsewhere import from_ratings
-    from agenteval.report.stored import Wanted, from_store
-    from agenteval.report.utility import utility_page
-
     if scores is None and deterministic:
         raise InputError("is said of ratings made elsewhere (--scores)", "--deterministic")
     if scores is None and rater is not None:
@@ -245,38 +247,86 @@ def page(
         raise InputError("ratings of a file have no store: leave out RUNS and --source",
                          "--scores")  # fmt: skip
     known, notes = known_criteria(criteria, None)
+    most = MOST_RUNS if most_runs is None else most_runs
     thresholds = VerifyOptions(min_cases=min_cases, deterministic=deterministic)
     if scores is not None:
         path = Path(scores)
         table = read_scores(path, known, rater=rater)
         name = path.name if rater is None else f"{path.name}, rater {rater}"
         material = from_ratings(path, table, known, name, thresholds)
-        html = utility_page(material, most_runs=most_runs)
-    else:
-        views = None if runs is None else _views(runs, notes)
-        file = Path(criteria).name if criteria is not None else ""
-        wanted = Wanted(task, known if criteria is not None else None, file, views)
-        with opened(store, create=False) as kept:
-            notes += [changed.line for changed in kept.relabel(known)]
-            with kept.snapshot():
-                key, record = pick_source(kept, source, trials=False)
-                material = from_store(kept, key, record, wanted, thresholds)
-                html = utility_page(material, most_runs=most_runs)  # reads the texts of runs
+        return _written(output, utility_page(material, most_runs=most), notes)
+    of_judges = {"RUNS": runs, "--task": task, "--criteria": criteria, "--most-runs": most_runs}
+    chosen = [option for option, given in of_judges.items() if given is not None]
+    views = None if runs is None else _views(runs, notes)
+    file = Path(criteria).name if criteria is not None else ""
+    wanted = Wanted(task, known if criteria is not None else None, file, views)
+    with opened(store, create=False) as kept:
+        notes += [changed.line for changed in kept.relabel(known)]
+        with kept.snapshot():
+            key, record = pick_source(kept, source, trials=source is not None or not chosen)
+            judges = {judge for judge, _ in kept.sources()}
+            if key not in judges:
+                if chosen:
+                    raise InputError(
+                        f"chooses among runs that a judge rated, not trials of {record.model}",
+                        chosen[0],
+                    )
+                if source is None:
+                    notes += _other_experiments(kept, record, judges)
+                found = _trials(kept, record.evaluator)
+                return _written(output, found.page(), [*notes, *found.notes], found.unfinished)
+            material = from_store(kept, key, record, wanted, thresholds)
+            html = utility_page(material, most_runs=most)  # reads the texts of runs
+    return _written(output, html, notes, material.unfinished)
+
+
+def _written(
+    output: str | Path, html: str, notes: Sequence[str], unfinished: Sequence[str] = ()
+) -> Report:
     write_atomically(Path(output), html)
     size = len(html.encode()) / 1e6
     return Report(
         title=f"{output}: {size:.1f} MB, opens in any browser without a network",
         tables=(),
         notes=tuple(notes),
-        unfinished=material.unfinished,
+        unfinished=tuple(unfinished),
         data={"file": str(output)},
     )
 
 
+def _trials(store: Store, evaluator: str) -> Report:
+    """All trials that this kind of evaluator stored. Raises InputError for one without a page."""
+    # Each loads the evaluators of its family.
+    if evaluator.startswith("planning"):
+        from agenteval.api.planning import plan_report
+
+        return plan_report(store)
+    if evaluator.startswith("workflows"):
+        from agenteval.api.workflows import flow_results
+
+        return flow_results(store)
+    if evaluator.startswith("traces"):
+        from agenteval.api.traces import findings_report
+
+        return findings_report(store=store)
+    raise InputError(f"there is no page of {evaluator}; `agenteval show` prints its table")
+
+
+def _other_experiments(store: Store, shown: Source, judges: Collection[str]) -> list[str]:
+    """A line on what the store holds beside the experiment that the page is about: one source of
+    each judge, and of each other evaluator the latest."""
+    family = shown.evaluator.partition(".")[0]
+    others = {
+        key if key in judges else source.evaluator.partition(".")[0]: (key, source)
+        for key, source in store.sources(trials=True)
+        if key in judges or source.evaluator.partition(".")[0] != family
+    }
+    listed = ", ".join(f"{key[:12]} ({s.evaluator}, {s.model})" for key, s in others.values())
+    return [f"the page is about {family}; choose others with --source: {listed}"] if others else []
+
+
 def _views(runs: str, notes: list[str]) -> frozenset[str]:
     """Hashes of the views of runs, with and without their reference."""
-    from agenteval.readers import make_view, read_runs
-
     read = read_runs(runs, task="")
     notes += [f"skipped {skipped.path}: {skipped.reason}" for skipped in read.skipped]
     notes += [f"while reading: {line}" for line in read.warnings]

@@ -38,8 +38,11 @@ def report(
         str | None, typer.Option(help="With --scores: only rows of this rater.")
     ] = None,
     most_runs: Annotated[
-        int, typer.Option("--most-runs", help="Runs that can be opened on the page.", min=0)
-    ] = 500,
+        int | None,
+        typer.Option(
+            "--most-runs", help="Runs that can be opened on the page.", min=0, show_default="500"
+        ),
+    ] = None,
     min_cases: Annotated[
         int, typer.Option(help="Below this many cases nothing is decided.", min=2)
     ] = 20,
@@ -50,7 +53,8 @@ def report(
         ),
     ] = False,
 ) -> None:
-    """Write one HTML page: what can be trusted, what was measured, what is missing, every run."""
+    """Write one HTML page: what can be trusted, what was measured, what is missing, every run.
+    Of agents under test and finders it is that of `plan`, `flow` or `trace report`."""
     from agenteval.api.stored import page
 
     refuse_input(output, [runs, criteria, scores], store=store)

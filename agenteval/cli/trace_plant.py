@@ -15,7 +15,7 @@ import typer
 
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
-from agenteval.cli.console import clean, note, out, print_json
+from agenteval.cli.console import note, out, print_json
 from agenteval.cli.options import OutputOptions
 from agenteval.cli.outputs import refuse_input
 from agenteval.cli.progress import live
@@ -77,7 +77,7 @@ def _own_works(
 ) -> Callable[[Host], Works]:
     """Plants around a team's agent: its kinds of errors in turn."""
     from agenteval.agents.callable import load
-    from agenteval.evaluators.traces.plant.own import OwnSystem, own_changes, plant_own
+    from agenteval.evaluators.traces.plant import OwnSystem, own_categories, plant_own
 
     try:
         own: object = load(reference)()
@@ -85,7 +85,7 @@ def _own_works(
         raise InputError(str(error).removeprefix("--agent: "), "--own") from error
     if not isinstance(own, OwnSystem):
         raise InputError(f"{reference} returns no OwnSystem (see docs/traces.md)", "--own")
-    known = sorted({change.category for change in own_changes(own)})
+    known = own_categories(own)
     for name in wanted or ():
         if name not in known:
             raise InputError(f"{name!r} cannot be planted around an agent: {', '.join(known)}",
@@ -102,7 +102,7 @@ def _sample_works(
     _: str, wanted: list[str] | None, seed: int, output: Path
 ) -> Callable[[Host], Works]:
     """Runs of the sample system: its kinds of errors in turn, and its scenes in turn."""
-    from agenteval.evaluators.traces.plant import ORDERS, categories, plant
+    from agenteval.evaluators.traces.plant import SCENES, categories, plant
     from agenteval.evaluators.traces.taxonomy import built_in
 
     known, labels = categories(), built_in()
@@ -121,7 +121,7 @@ def _sample_works(
         (partial(plant, kind, seed + more, output, host=host) for more in numbers()
          for kind in kinds),
         (partial(plant, None, seed + more, output, scene=scene, host=host) for more in numbers()
-         for scene in ORDERS.scenes),
+         for scene in SCENES),
     )  # fmt: skip
 
 
@@ -193,13 +193,12 @@ def _report(harvest: Harvest, output: Path, *, interrupted: bool) -> Report:
 
 
 def _list(*, as_json: bool) -> None:
-    from agenteval.evaluators.traces.plant import ORDERS, categories
+    from agenteval.evaluators.traces.plant import ABOUT, NAME, SCENES, categories
 
-    row = {"system": ORDERS.name, "about": ORDERS.about, "categories": categories(),
-           "scenes": list(ORDERS.scenes)}  # fmt: skip
     if as_json:
-        print_json([row])
+        print_json([{"system": NAME, "about": ABOUT, "categories": categories(),
+                     "scenes": list(SCENES)}])  # fmt: skip
         return
-    out().print(f"[bold]{clean(ORDERS.name)}[/bold]  {clean(ORDERS.about)}")
-    out().print(f"  errors: {clean(', '.join(categories()))}")
-    out().print(f"  scenes without errors: {clean(', '.join(ORDERS.scenes))}")
+    out().print(f"[bold]{NAME}[/bold]  {ABOUT}")
+    out().print(f"  errors: {', '.join(categories())}")
+    out().print(f"  scenes without errors: {', '.join(SCENES)}")

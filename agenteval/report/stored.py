@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agenteval.errors import InputError
-from agenteval.evaluators.utility.verify.evidence import Lengths
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records import Criterion, Source, Usage
 from agenteval.report.material import Findings, Material, arranged, findings_of, recorded
@@ -162,7 +161,7 @@ def _verified(
         runs=runs,
         copies={(copy.run_key, copy.variant) for copy in copies},
         repeats=int(of_copies.repeat.max()) + 1,
-        lengths=Lengths({(t.run_id, t.variant): t.length for t in (*originals, *copies)}),
+        lengths={(t.run_id, t.variant): t.length for t in (*originals, *copies)},
     )
     some = f", from the {len(runs)} of {len(originals)} runs that `agenteval verify` judged"
     return findings_of(

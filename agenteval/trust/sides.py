@@ -23,8 +23,7 @@ def pick_source(store: Store, start: str | None, *, trials: bool = True) -> tupl
     known = store.sources(trials=trials)
     if not known:
         if store.sources(trials=True):
-            told = "holds no judge's scores; agents and finders have `plan`, `flow`, `trace report`"
-            raise InputError(f"the store {told}", "--store")
+            raise InputError("the store holds no judge's scores", "--store")
         raise InputError("the store holds no scores yet; run `agenteval quantify`", "--store")
     hits = [k for k in known if k[0].startswith(start or "")]
     if start is not None and len(hits) != 1:

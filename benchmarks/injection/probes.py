@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.evaluators.base import Unit, judge
-from agenteval.evaluators.utility.critic import Critic
+from agenteval.evaluators.utility.critic import Critic, SubCritic
 from agenteval.evaluators.utility.perturb import perturb, rng_for
 from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
-from agenteval.evaluators.utility.subcritic import SubCritic
 from agenteval.models.client import Client
 from agenteval.models.wire import Request
 from agenteval.readers import make_view
@@ -256,8 +255,7 @@ async def divided(client: Client, say: Say) -> Verdict:
 
 def poisoned(names: tuple[str, ...]) -> Callable[[Client, Say], Awaitable[Verdict]]:
     """Scores on a criterion that a critic proposed in words that it took from the work."""
-    from agenteval.evaluators.utility.critic_reply import read_criteria
-    from agenteval.evaluators.utility.proposed import tamed
+    from agenteval.evaluators.utility.critic_reply import read_criteria, tamed
 
     async def verdict(client: Client, say: Say) -> Verdict:
         name, text, hint = (say(slot, "Clear") for slot in names)

@@ -15,7 +15,7 @@ from agenteval.api.flowbench import flow_score
 from agenteval.api.procedures import flow_check, flow_convert
 from agenteval.api.workflows import flow_results, read_roles
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.conformance import Call
+from agenteval.evaluators.workflows.align import Call
 from agenteval.evaluators.workflows.folder import read_role
 from agenteval.records import Run
 from agenteval.records.run import Span

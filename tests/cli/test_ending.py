@@ -11,7 +11,7 @@ import pytest
 
 from agenteval.api.running import why_stopped
 from agenteval.cli.demo import TASK, next_steps
-from agenteval.evaluators.utility.perturb import BANK_OPERATORS
+from agenteval.evaluators.utility.perturb import OPERATORS
 from agenteval.experiment import Ended, Progress
 from agenteval.testing import Fault, Rule, serve
 from tests.cli.conftest import Cli
@@ -85,7 +85,7 @@ def test_the_help_names_every_perturbation(cli: Cli, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("COLUMNS", "1000")
     told = " ".join(cli("verify", "--help").out.split())
     listed = told.partition("given often: ")[2].partition(".")[0].split(", ")
-    assert sorted(listed) == sorted(BANK_OPERATORS)
+    assert sorted(listed) == sorted(OPERATORS)
 
 
 def test_export_may_be_quiet(cli: Cli, project: Path) -> None:

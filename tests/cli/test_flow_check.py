@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from agenteval.cli import flow_roles
 from agenteval.cli.console import out
 from agenteval.errors import InputError
-from tests.evaluators.workflows.chart.boats import CHART, TOOLS, replaced
+from tests.evaluators.workflows.boats import CHART, TOOLS, replaced
 
 DESK = Path(__file__).parents[1] / "evaluators/workflows/library_desk"
 Check = Callable[..., Result]
@@ -157,7 +157,7 @@ def test_a_chart_outside_the_subset(check: Check, desk: Path) -> None:
     change(desk / "lend_book/workflow.mmd", "LB006[Say goodbye]", "LB006{Say goodbye}")
     done = check("library_desk", "--json")
     assert done.exit_code == 2
-    where = "library_desk/lend_book/workflow.mmd, line 9, column 29: the shape {..}"
+    where = "library_desk/lend_book/workflow.mmd, line 9, column 29: `{Say goodbye}`"
     assert where in table(done, "defects")[0]["message"]
     assert len(table(done, "checked")) == 3  # the others are checked all the same
 

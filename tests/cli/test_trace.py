@@ -586,7 +586,7 @@ def test_what_cannot_be_planted_is_told(cli: Cli, tmp_path: Path) -> None:
     listed = cli("trace", "plant", "--list", "--json").json
     assert [row["system"] for row in listed] == ["orders"]
     assert len(listed[0]["categories"]) >= 16
-    for category in ("bad luck", "Resource Exhaustion"):
+    for category in ("bad luck", "Task Orchestration"):
         done = cli("trace", "plant", "--category", category, "-o", "made")
         assert done.code == 2
         assert done.err.count("\n") == 1

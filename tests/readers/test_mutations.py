@@ -23,7 +23,7 @@ from agenteval.evaluators.planning.words import read_words
 from agenteval.evaluators.traces.annotation_files import read_folder, read_sheet
 from agenteval.evaluators.traces.taxonomy import built_in, load_taxonomy
 from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.evaluators.workflows.chart.parse import parse_chart
+from agenteval.evaluators.workflows.chart import parse_chart
 from agenteval.evaluators.workflows.flowbench_rows import read_rows
 from agenteval.evaluators.workflows.folder import read_role, read_tools
 from agenteval.files import read_text
@@ -31,7 +31,7 @@ from agenteval.models.replay import ReplayTransport
 from agenteval.readers import read_runs
 from agenteval.readers.scores import read_scores
 from agenteval.readers.tasks import load_task
-from agenteval.readers.tracing import read_traces
+from agenteval.readers.traces import read_traces
 from benchmarks.hostile_files.doors import world
 from tests.thorough import often
 

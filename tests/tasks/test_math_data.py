@@ -1,14 +1,11 @@
-"""Checks of the data in ``tasks/math``: labels, balance, length, wording, tool outputs.
+"""The data of ``tasks/math``: its form, and labels, lengths and tool outputs by computation.
 
-Every check is a function from runs to a list of complaints, so that the same function
-is applied to the real file (no complaint) and to damaged copies (at least one).
-The right answers are computed here, by brute force or symbolically; the field
-``reference`` of the file is compared with them and never used as their source.
+The right answers are computed here, by brute force or symbolically; the field ``reference`` of the
+file is compared with them and never used as their source.
 """
 
 from __future__ import annotations
 
-import copy
 import itertools
 import json
 import re
@@ -50,10 +47,6 @@ KINDS_FALSE = {
 }
 FIELDS = {"id", "task", "system", "input", "output", "messages", "success", "reference", "metadata"}
 META = {"problem", "field", "level", "answer", "kind"}
-SHARED_WORDS = 8  # no sequence of so many words in two problems
-MARKER_MIN_RUNS = 8  # the wording rule looks at words that occur in at least so many runs
-MARKER_MAX_GAP = 0.20  # and allows |AUC of presence - .5| up to this
-TEXT_MAX_AUC = 0.65  # naive Bayes on all words: chance plus two standard errors (.075 at 31:29)
 
 X = sp.symbols("x", real=True)
 
@@ -207,12 +200,6 @@ def claims(text: str, answer: str) -> bool:
     return re.search(pattern, plain(text)) is not None
 
 
-def words(text: str) -> list[str]:
-    """Lower-cased words of at least two letters; anything with digits, operators or LaTeX drops."""
-    tokens = (token.strip('.,;:!?()"*`').lower() for token in text.split())
-    return [token for token in tokens if re.fullmatch(r"[a-z]{2,}(['’-][a-z]+)*", token)]
-
-
 def spoken(run: Run) -> str:
     """All messages but the user's."""
     return "\n".join(m["content"] for m in run["messages"] if m["role"] != "user")
@@ -236,25 +223,6 @@ def executed(run: Run) -> Iterator[tuple[str, str]]:
         if after["role"] == "tool":
             blocks = re.findall(r"```python\n(.*?)```", before["content"], flags=re.DOTALL)
             yield blocks[-1], after["content"]
-
-
-def text_auc(runs: list[Run]) -> float:
-    """AUC of naive Bayes on the words present, each problem predicted from the other problems."""
-    from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
-    from sklearn.naive_bayes import BernoulliNB
-    from sklearn.pipeline import make_pipeline
-
-    model = make_pipeline(CountVectorizer(analyzer=words, min_df=3), BernoulliNB())
-    predicted = cross_val_predict(
-        model,
-        [spoken(run) for run in runs],
-        labels_of(runs),
-        groups=[run["metadata"]["problem"] for run in runs],
-        cv=LeaveOneGroupOut(),
-        method="predict_log_proba",
-    )
-    return auc([float(row[1] - row[0]) for row in predicted], labels_of(runs))
 
 
 # --- the checks ------------------------------------------------------------------------------
@@ -333,36 +301,6 @@ def check_length(runs: list[Run]) -> list[str]:
     return [] if 0.40 <= value <= 0.60 else [f"AUC of length {value:.3f}"]
 
 
-def shared_sequences(runs: list[Run], size: int) -> list[str]:
-    """Word sequences of the size that occur in the messages of different problems."""
-    where = defaultdict(set)
-    for run in runs:
-        for message in run["messages"]:
-            row = words(message["content"])
-            for i in range(len(row) - size + 1):
-                where[" ".join(row[i : i + size])].add(run["metadata"]["problem"])
-    return sorted(sequence for sequence, problems in where.items() if len(problems) > 1)
-
-
-def check_sequences(runs: list[Run]) -> list[str]:
-    return shared_sequences(runs, SHARED_WORDS)
-
-
-def word_aucs(runs: list[Run]) -> dict[str, float]:
-    """AUC of a word's presence against success, for words in at least MARKER_MIN_RUNS runs."""
-    bags = [set(words(spoken(run))) for run in runs]
-    counts = {w: sum(w in bag for bag in bags) for w in set().union(*bags)}
-    common = sorted(w for w, n in counts.items() if n >= MARKER_MIN_RUNS)
-    return {w: auc([float(w in bag) for bag in bags], labels_of(runs)) for w in common}
-
-
-def check_wording(runs: list[Run]) -> list[str]:
-    """No common word tells true from false, nor do all words together."""
-    bad = [f"{w}: {v:.3f}" for w, v in word_aucs(runs).items() if abs(v - 0.5) > MARKER_MAX_GAP]
-    together = text_auc(runs)
-    return bad + ([f"all words: {together:.3f}"] if together > TEXT_MAX_AUC else [])
-
-
 def check_tools(runs: list[Run]) -> list[str]:
     """Every tool message is what the code above it prints when it is run."""
 
@@ -381,10 +319,7 @@ def check_tools(runs: list[Run]) -> list[str]:
         return [line for lines in pool.map(judge, items) for line in lines]
 
 
-CHECKS: tuple[Check, ...] = (
-    *(check_form, check_labels, check_balance, check_length),
-    *(check_sequences, check_wording, check_tools),
-)
+CHECKS = (check_form, check_labels, check_balance, check_length, check_tools)
 
 
 # --- the tests -------------------------------------------------------------------------------
@@ -399,83 +334,6 @@ def runs() -> list[Run]:
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_data_passes(check: Check, runs: list[Run]) -> None:
     assert check(runs) == []
-
-
-def flip_label(runs: list[Run]) -> None:
-    runs[0]["success"] = not runs[0]["success"]
-
-
-def other_reference(runs: list[Run]) -> None:
-    runs[4]["reference"] = "5"
-
-
-def answer_unsaid(runs: list[Run]) -> None:
-    runs[1]["output"] = "The loop has counted them."
-
-
-def drop_run(runs: list[Run]) -> None:
-    runs.pop()
-
-
-def output_apart(runs: list[Run]) -> None:
-    runs[0]["output"] += " Done."
-
-
-def other_tool_output(runs: list[Run]) -> None:
-    tools = [m for run in runs for m in run["messages"] if m["role"] == "tool"]
-    tools[-1]["content"] = tools[-1]["content"].replace("161", "162")
-
-
-def copy_sentence(runs: list[Run]) -> None:
-    sentence = " it is plain that nobody would say this twice, 5 x."
-    for run in (runs[0], runs[3]):
-        run["messages"][-1]["content"] += sentence
-
-
-def mark_slips(runs: list[Run]) -> None:
-    for run in runs:
-        if not run["success"]:
-            run["messages"][-1]["content"] += " Oops."
-
-
-def pad_true_runs(runs: list[Run]) -> None:
-    for run in runs:
-        if run["success"]:
-            run["messages"][-1]["content"] += " = 1" * 200
-
-
-def one_sided_system(runs: list[Run]) -> None:
-    for run in runs:
-        run["success"] = run["system"] == "duo" or run["success"]
-
-
-def one_sided_problems(runs: list[Run]) -> None:
-    for run in runs:
-        run["success"] = int(run["metadata"]["problem"][1:]) % 2 == 0
-
-
-DAMAGES: tuple[tuple[Callable[[list[Run]], None], Check], ...] = (
-    (flip_label, check_labels),
-    (other_reference, check_labels),
-    (answer_unsaid, check_labels),
-    (drop_run, check_form),
-    (output_apart, check_form),
-    (other_tool_output, check_tools),
-    (copy_sentence, check_sequences),
-    (mark_slips, check_wording),
-    (pad_true_runs, check_length),
-    (one_sided_system, check_balance),
-    (one_sided_problems, check_balance),
-)
-
-
-@pytest.mark.parametrize(("damage", "check"), DAMAGES, ids=lambda f: f.__name__)
-def test_damage_is_noticed(
-    damage: Callable[[list[Run]], None], check: Check, runs: list[Run]
-) -> None:
-    damaged = copy.deepcopy(runs)
-    damage(damaged)
-    assert check(damaged) != []
 
 
 def test_claims_looks_at_whole_numbers() -> None:
@@ -519,24 +377,3 @@ def test_reviewed_criteria_are_well_formed() -> None:
         assert set(criterion["expect"]) == OPERATORS
         assert set(criterion["expect"].values()) <= {"lower", "none", "higher", "unknown"}
         assert {criterion["expect"][control] for control in CONTROLS} == {"none"}
-
-
-def test_print_summary(runs: list[Run]) -> None:
-    """The figures behind the checks, shown with ``pytest -s``."""
-    print(f"\n{'system':10s} {'true':>5s} {'runs':>5s} {'chars (median)':>15s} {'AUC length':>11s}")
-    for name in (*SYSTEMS, "all"):
-        part = [run for run in runs if name in (run["system"], "all")]
-        sizes = sorted(len(spoken(run)) for run in part)
-        value = auc([len(spoken(run)) for run in part], labels_of(part))
-        true = sum(labels_of(part))
-        print(f"{name:10s} {true:5d} {len(part):5d} {sizes[len(sizes) // 2]:15d} {value:11.3f}")
-    gaps = {w: abs(v - 0.5) for w, v in word_aucs(runs).items()}
-    worst = max(gaps, key=lambda w: gaps[w])
-    longest = next(n for n in itertools.count(1) if not shared_sequences(runs, n)) - 1
-    print(f"problems with a true and a false run: {len(mixed(runs))} of 20")
-    print(f"longest word sequence shared by problems: {longest} (must stay below {SHARED_WORDS})")
-    print(f"words in >= {MARKER_MIN_RUNS} runs: {len(gaps)}; most telling: {worst!r}", end=" ")
-    print(f"|AUC - .5| = {gaps[worst]:.3f} (limit {MARKER_MAX_GAP})")
-    print(f"all words, other problems as training: AUC {text_auc(runs):.3f} (limit {TEXT_MAX_AUC})")
-    print(f"tool messages re-run: {sum(len(list(executed(run))) for run in runs)}")
-    assert longest < SHARED_WORDS

@@ -1,17 +1,14 @@
-"""Checks of ``tasks/support`` and its criteria, and of the path without a success label.
+"""The data of ``tasks/support`` and its criteria, and the path without a success label.
 
-As for ``tasks/math``, each check is a function from runs to complaints; it is applied to the real
-file (none) and to damaged copies (at least one). Amounts and days are computed here from the prices
-and rules that the notes state.
+Amounts and days are computed here from the prices and rules that the notes state.
 """
 
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from datetime import date, timedelta
 from decimal import Decimal
@@ -45,7 +42,6 @@ CRITERIA = ROOT / "criteria" / "support.reviewed.json"
 SYSTEMS = ("brief", "warm", "formal")
 MAILS = tuple(f"m{n:02d}" for n in range(1, 11))
 FIELDS = {"id", "task", "system", "input", "output", "messages", "success", "reference", "metadata"}
-SHARED_WORDS = 8  # no sequence of so many words in the replies to two mails
 OPERATORS = {
     *("drop_sentences", "drop_words", "drop_answer", "drop_middle", "shuffle_sentences"),
     *("truncate", "swap_numbers", "pad", "whitespace", "formatting", "paraphrase"),
@@ -157,84 +153,12 @@ def check_length_and_style(runs: list[Data]) -> list[str]:
     return bad + ([] if 0.40 <= value <= 0.60 else [f"AUC of length {value:.3f}"])
 
 
-def shared(runs: list[Data], field: str) -> list[str]:
-    """Sequences of SHARED_WORDS words that occur in the field for two different mails."""
-    where = defaultdict(set)
-    for run in runs:
-        row = re.findall(r"[^\W\d_]+", run[field].lower())
-        for i in range(len(row) - SHARED_WORDS + 1):
-            where[" ".join(row[i : i + SHARED_WORDS])].add(run["metadata"]["mail"])
-    return sorted(sequence for sequence, mails in where.items() if len(mails) > 1)
-
-
-def check_sequences(runs: list[Data]) -> list[str]:
-    return shared(runs, "output") + shared(runs, "input")
-
-
-CHECKS: tuple[Check, ...] = (
-    *(check_form, check_unlabelled, check_facts, check_length_and_style, check_sequences),
-)
+CHECKS = (check_form, check_unlabelled, check_facts, check_length_and_style)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_data_passes(check: Check, runs: list[Data]) -> None:
     assert check(runs) == []
-
-
-def drop_run(runs: list[Data]) -> None:
-    runs.pop()
-
-
-def other_input(runs: list[Data]) -> None:
-    runs[1]["input"] += " "
-
-
-def one_label(runs: list[Data]) -> None:
-    runs[7]["success"] = False
-
-
-def silent_label(runs: list[Data]) -> None:
-    del runs[7]["success"]
-
-
-def other_amount(runs: list[Data]) -> None:
-    runs[21]["output"] = runs[21]["output"].replace("24.75", "25.75")
-
-
-def pad_weak_runs(runs: list[Data]) -> None:
-    for run in runs:
-        run["output"] += " Thank you." * 40 * bool(run["metadata"]["weaknesses"])
-
-
-def one_good_style(runs: list[Data]) -> None:
-    for run in runs:
-        run["metadata"]["weaknesses"] = [] if run["system"] == "warm" else ["cold"]
-
-
-def copy_sentence(runs: list[Data]) -> None:
-    for run in (runs[0], runs[3]):
-        run["output"] += " Nobody would ever say just this to two different customers."
-
-
-DAMAGES: tuple[tuple[Callable[[list[Data]], None], Check], ...] = (
-    (drop_run, check_form),
-    (other_input, check_form),
-    (one_label, check_unlabelled),
-    (silent_label, check_unlabelled),
-    (other_amount, check_facts),
-    (pad_weak_runs, check_length_and_style),
-    (one_good_style, check_length_and_style),
-    (copy_sentence, check_sequences),
-)
-
-
-@pytest.mark.parametrize(("damage", "check"), DAMAGES, ids=lambda f: f.__name__)
-def test_damage_is_noticed(
-    damage: Callable[[list[Data]], None], check: Check, runs: list[Data]
-) -> None:
-    damaged = copy.deepcopy(runs)
-    damage(damaged)
-    assert check(damaged) != []
 
 
 def test_the_figures_of_the_readme(runs: list[Data]) -> None:

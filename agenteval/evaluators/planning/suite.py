@@ -36,7 +36,7 @@ from agenteval.evaluators.planning.parse import parse
 from agenteval.evaluators.planning.words import Lexicon, action, built_in
 from agenteval.files import SMALL, replacing, text_lines
 from agenteval.models.prompts import Prompt, load_prompt
-from agenteval.readers.decode import decode_line
+from agenteval.readers.strict_json import decode_line
 from agenteval.records import canonical_json
 
 _MOST_COUNTED = 7  # actions of an extended case whose orders are tried one by one

@@ -22,7 +22,7 @@ from pydantic import Field, ValidationError
 
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import Action
-from agenteval.readers.decode import read_json
+from agenteval.readers.strict_json import read_json
 from agenteval.records import Record, content_hash
 
 Kind = Literal["VP_prec", "VP_succ", "VP_none", "P_prec", "P_succ", "SC_prec", "SC_succ"]

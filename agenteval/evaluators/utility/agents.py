@@ -20,9 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agenteval.errors import InputError
 from agenteval.evaluators.base import Unit, judge
-from agenteval.evaluators.utility.critic import Critic
+from agenteval.evaluators.utility.critic import Critic, SubCritic
 from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
-from agenteval.evaluators.utility.subcritic import SubCritic
 from agenteval.models.client import Client
 from agenteval.readers import make_view
 from agenteval.records import Criterion, Failure, Run, Score, Task, Usage

@@ -8,16 +8,17 @@ cannot be read is named among the problems and loses none of the others.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from agenteval.errors import ReplyError
-from agenteval.evaluators.utility.levels import Levels, read_levels
+from agenteval.evaluators.utility.levels import read_levels
 from agenteval.evaluators.utility.scale_order import Stated, settle, settle_range
 from agenteval.models.jsonish import Doubled
+from agenteval.models.prompts import one_line
 from agenteval.models.reply import parse_reply
 from agenteval.records import Criterion, Direction, slug
 
@@ -36,9 +37,12 @@ _KEYS = {
 }  # fmt: skip
 _WRAPPERS = ("criteria", "evaluationcriteria", "rubric", "items", "dimensions", "metrics", "result",
              "results", "output", "data", "response", "evaluation")  # fmt: skip
-_BEST_FIRST = ("best_to_worst", "descending", "best_first", "high_to_low")
-_WORST_FIRST = ("worst_to_best", "ascending", "worst_first", "low_to_high")
+_ORDERS: dict[Stated, tuple[str, ...]] = {
+    "worst_to_best": ("worst_to_best", "ascending", "worst_first", "low_to_high"),
+    "best_to_worst": ("best_to_worst", "descending", "best_first", "high_to_low"),
+}
 _MAX_DEPTH = 4
+_DIRECTIONS = get_args(Direction)
 # Strings, and between them what is code and not JSON: numbers as keys, calls, comprehensions.
 _CODE = re.compile(
     r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
@@ -77,7 +81,7 @@ def read_criteria(value_or_text: Any) -> CriticReading:
     if rung == "salvaged" and entries:
         lost, _ = entries.pop()  # the text ended in it: half a scale is another scale
         reading.problems.append(f"the reply broke off in {lost or 'a criterion'!r}, left out")
-    _read_all(entries, reading.criteria, reading.problems, depth=0)
+    _read_all(entries, reading.criteria, reading.problems)
     if not reading.criteria:
         reason = reading.problems[0] if reading.problems else "the reply holds no criteria"
         raise ReplyError(f"no criterion can be read: {reason}")
@@ -96,35 +100,27 @@ def _parse(text: str) -> tuple[Any, str]:
     seen: list[tuple[int, Any]] = []
 
     def note(value: Any) -> bool:
-        if (count := sum(1 for _ in _entries(value))) > 0:
+        if count := len(list(_entries(value))):
             seen.append((count, value))
         return False
 
     try:
         parse_reply(text, note, last_counts=False, doubled=True)
-    except ReplyError as error:
+    except ReplyError:
         if not seen:
             raise
-        most = max(count for count, _ in seen)
-        singles = _distinct([v for _, v in seen]) if most == 1 else []
+    most = max(count for count, _ in seen)
+    if most == 1:
+        singles: dict[str, Any] = {}  # of one name the one met first, the last in the text
+        for _, value in seen:
+            name, raw = next(_entries(value))
+            singles.setdefault(slug(name or str(raw)), {"name": name, **raw})
         if len(singles) > 1:
-            return list(reversed(singles)), "buried"
-        wanted: Callable[[Any], bool] = lambda v: sum(1 for _ in _entries(v)) == most  # noqa: E731
-        try:
-            parsed = parse_reply(text, wanted, last_counts=False, doubled=True)
-        except ReplyError:  # cannot be: `most` was counted on the same values
-            raise error from None
-        return parsed.value, parsed.rung
-    raise AssertionError("note() accepts nothing")
-
-
-def _distinct(values: list[Any]) -> list[Any]:
-    """Values whose criteria have different names, the one met first (the last in the text)."""
-    kept: dict[str, Any] = {}
-    for value in values:
-        name, raw = next(_entries(value))
-        kept.setdefault(slug(name or str(raw)), {"name": name, **raw})
-    return list(kept.values())
+            return list(reversed(singles.values())), "buried"
+    parsed = parse_reply(
+        text, lambda v: len(list(_entries(v))) == most, last_counts=False, doubled=True
+    )
+    return parsed.value, parsed.rung
 
 
 def _entries(value: Any, depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -135,8 +131,9 @@ def _entries(value: Any, depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]
         for item in value:
             yield from _entries(item, depth + 1)
     elif isinstance(value, dict):
-        if _looks_like_criterion(value) and (name := _name_of(value)):
-            yield name, value
+        name = _field(value, "name")
+        if isinstance(name, str) and name.strip() and _looks_like_criterion(value):
+            yield name.strip(), value
             return
         wrapped = next((v for k, v in value.items() if _key(k) in _WRAPPERS
                         and isinstance(v, list | dict) and any(_entries(v, depth + 1))),
@@ -171,24 +168,23 @@ def _field(raw: dict[str, Any], what: str) -> Any:
     return next((by_key[k] for k in _KEYS[what] if by_key.get(k) is not None), None)
 
 
+def _levels_in(raw: dict[str, Any]) -> Any:
+    """What stands as its levels; also under `scale`, where that is no word."""
+    written, scale = _field(raw, "levels"), raw.get("scale")
+    return scale if written is None and isinstance(scale, list | dict) else written
+
+
 def _looks_like_criterion(raw: dict[str, Any]) -> bool:
-    found = _field(raw, "levels")
-    if found is None and isinstance(raw.get("scale"), list | dict):
-        found = raw["scale"]
-    holds_criteria = isinstance(found, dict | list) and any(_entries(found, _MAX_DEPTH - 1))
-    return (found is not None and not holds_criteria) or bool(_field(raw, "parts"))
-
-
-def _name_of(raw: dict[str, Any]) -> str | None:
-    name = _field(raw, "name")
-    return name.strip() if isinstance(name, str) and name.strip() else None
+    levels = _levels_in(raw)
+    holds_criteria = isinstance(levels, dict | list) and any(_entries(levels, _MAX_DEPTH - 1))
+    return (levels is not None and not holds_criteria) or bool(_field(raw, "parts"))
 
 
 def _read_all(
-    entries: list[tuple[str, dict[str, Any]]],
+    entries: Sequence[tuple[str, dict[str, Any]]],
     into: list[Criterion],
     problems: list[str],
-    depth: int,
+    depth: int = 0,
 ) -> None:
     for name, raw in entries:
         notes: list[str] = []
@@ -205,51 +201,49 @@ def _read_one(name: str, raw: dict[str, Any], notes: list[str], depth: int) -> C
     """One criterion. Raises ValueError with the reason when it has no usable scale."""
     if any(isinstance(value, Doubled) for value in raw.values()):
         raise ValueError("it stands twice with different content")
-    shared = _shared(name, raw)
-    parts = _parts(raw, notes, depth)
-    if parts:
+    description, hint = _field(raw, "description"), _field(raw, "hint")
+    shown = _title(name)
+    fields: dict[str, Any] = {
+        "id": slug(shown),
+        "name": shown,
+        "description": " ".join(description.split()) if isinstance(description, str) else "",
+        "hint": " ".join(hint.split()) if isinstance(hint, str) and hint.strip() else None,
+        "allow_na": _field(raw, "allow_na") is True,
+        "expect": _expected(raw.get("expect")),
+    }
+    if parts := _parts(raw, notes, depth):
         aggregation = "min" if raw.get("aggregation") == "min" else "mean"
-        return Criterion(**shared, sub_criteria=tuple(parts), aggregation=aggregation)
-    found = _field(raw, "levels")
-    if found is None and isinstance(raw.get("scale"), list | dict):
-        found = raw["scale"]
-    if found is None:
+        return Criterion(**fields, sub_criteria=parts, aggregation=aggregation)
+    written = _levels_in(raw)
+    if written is None:
         raise ValueError("it has no accepted values")
-    levels = read_levels(found)
+    levels = read_levels(written)
     notes.extend(levels.notes)
-    shared["allow_na"] = bool(shared["allow_na"]) or levels.allow_na
+    fields["allow_na"] = fields["allow_na"] or levels.allow_na
+    meanings = "; ".join(f"{label}: {text}" for label, text in levels.meanings.items())
+    fields["hint"] = "; ".join(text for text in (fields["hint"], meanings) if text) or None
+    order = re.sub(r"[^a-z]+", "_", str(raw.get("order")).lower()).strip("_")
+    stated = next((way for way, names in _ORDERS.items() if order in names), None)
     kind = _key(raw.get("scale", raw.get("type")) or "")
-    if bounds := _bounds(levels, kind):
-        settled = settle_range(bounds, _stated_order(raw), name)
-        shared["numeric_range"] = bounds[::-1] if settled.turned else bounds
+    bounds = levels.bounds or (_two_numbers(levels.labels) if kind == "numeric" else None)
+    if bounds is not None:
+        if bounds[0] == bounds[1]:
+            raise ValueError("its range has no extent")
+        settled = settle_range(bounds, stated, name)
+        fields["numeric_range"] = bounds[::-1] if settled.turned else bounds
     elif len(levels.labels) < 2:
         raise ValueError(
             f"it has {len(levels.labels)} accepted value(s); a scale needs at least two"
         )
     else:
         kinds = kind in ("nominal", "categorical")
-        settled = settle(levels.labels, _stated_order(raw), name, kinds=kinds)
-        shared["accepted_values"] = settled.values
+        settled = settle(levels.labels, stated, name, kinds=kinds)
+        fields["accepted_values"] = settled.values
     if settled.note:
         notes.append(settled.note)
-    meanings = "; ".join(f"{label}: {text}" for label, text in levels.meanings.items())
-    shared["hint"] = "; ".join(t for t in (shared["hint"], meanings) if t) or None
     return Criterion(
-        **shared, scale=settled.scale, order=settled.order, order_reason=settled.reason
+        **fields, scale=settled.scale, order=settled.order, order_reason=settled.reason
     )
-
-
-def _shared(name: str, raw: dict[str, Any]) -> dict[str, Any]:
-    description, hint = _field(raw, "description"), _field(raw, "hint")
-    shown = _title(name)
-    return {
-        "id": slug(shown),
-        "name": shown,
-        "description": " ".join(description.split()) if isinstance(description, str) else "",
-        "hint": " ".join(hint.split()) if isinstance(hint, str) and hint.strip() else None,
-        "allow_na": _field(raw, "allow_na") is True,
-        "expect": _expect(raw.get("expect")),
-    }
 
 
 def _title(name: str) -> str:
@@ -258,55 +252,82 @@ def _title(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _expect(value: Any) -> dict[str, Direction]:
+def _expected(value: Any) -> dict[str, Any]:
     """Expected directions for the operators that are known; anything else is left out."""
-    if not isinstance(value, dict):
-        return {}
-    allowed: tuple[Direction, ...] = get_args(Direction)
-    found: dict[str, Direction] = {}
-    for operator, said in value.items():
-        said = said.get("direction") if isinstance(said, dict) else said
-        for direction in allowed:
-            if operator in OPERATORS and said == direction:
-                found[operator] = direction
-    return found
+    stated = {
+        operator: said.get("direction") if isinstance(said, dict) else said
+        for operator, said in (value if isinstance(value, dict) else {}).items()
+    }
+    return {op: said for op, said in stated.items() if op in OPERATORS and said in _DIRECTIONS}
 
 
-def _parts(raw: dict[str, Any], notes: list[str], depth: int) -> list[Criterion]:
+def _parts(raw: dict[str, Any], notes: list[str], depth: int) -> tuple[Criterion, ...]:
     """Sub-criteria, as a list or a mapping of names, with ids that differ."""
-    found = _field(raw, "parts")
-    if not found or depth >= _MAX_DEPTH:
-        return []
+    written = _field(raw, "parts")
+    if not written or depth >= _MAX_DEPTH:
+        return ()
     parts: list[Criterion] = []
-    _read_all(list(_entries(found)), parts, notes, depth + 1)
+    _read_all(list(_entries(written)), parts, notes, depth + 1)
     if not parts:
         notes.append("none of its sub-criteria can be read")
-    ids: set[str] = set()
-    for at, part in enumerate(parts):
-        number, own = 2, part.id
-        while own in ids:
+    named: dict[str, Criterion] = {}
+    for part in parts:
+        own, number = part.id, 2
+        while own in named:
             own, number = f"{part.id}-{number}", number + 1
-        ids.add(own)
-        parts[at] = part if own == part.id else part.model_copy(update={"id": own})
-    return parts
+        named[own] = part if own == part.id else part.model_copy(update={"id": own})
+    return tuple(named.values())
 
 
-def _stated_order(raw: dict[str, Any]) -> Stated | None:
-    order = re.sub(r"[^a-z]+", "_", str(raw.get("order")).lower()).strip("_")
-    if order in _WORST_FIRST:
-        return "worst_to_best"
-    return "best_to_worst" if order in _BEST_FIRST else None
-
-
-def _bounds(levels: Levels, stated: str) -> tuple[float, float] | None:
-    if levels.bounds is not None:
-        if levels.bounds[0] == levels.bounds[1]:
-            raise ValueError("its range has no extent")
-        return levels.bounds
-    if stated != "numeric" or len(levels.labels) != 2:
-        return None
+def _two_numbers(labels: Sequence[str]) -> tuple[float, float] | None:
     try:
-        low, high = (float(label) for label in levels.labels)
+        low, high = map(float, labels)
     except ValueError:
         return None
     return (low, high) if low != high else None
+
+
+# ---------------------------------------------------------------- harmless to show
+
+NAME, DESCRIPTION, LEVEL, HINT = 120, 1000, 300, 3000  # characters that are shown to a judge
+MOST = 40  # criteria, and parts of a criterion
+
+
+def tamed(criteria: Sequence[Criterion], problems: list[str]) -> list[Criterion]:
+    """What a model proposed, bounded in length and harmless as text for the models that follow.
+
+    A critic that saw the work of a system may repeat what stands in it, and its words become part
+    of the prompt of every later judge. Texts are cut to a length, kept on one line and neutralised;
+    what was cut or left out is added to `problems`. A criterion whose levels are the same after the
+    cut is left out: half a level is another level.
+    """
+    kept: list[Criterion] = []
+    for criterion in criteria[:MOST]:
+        texts = {
+            "name": _cut(criterion.name, NAME),
+            "description": _cut(criterion.description, DESCRIPTION),
+            "hint": None if criterion.hint is None else _cut(criterion.hint, HINT),
+        }
+        levels = tuple(_cut(value, LEVEL) for value in criterion.accepted_values)
+        name = texts["name"]
+        if len({level.casefold() for level in levels}) < len(levels) or not all(levels):
+            why = f"its levels cannot be told apart when cut to {LEVEL}"
+            problems.append(f"{name}: left out: {why}")
+            continue
+        limits = [(criterion.name, NAME), (criterion.description, DESCRIPTION),
+                  (criterion.hint or "", HINT)]  # fmt: skip
+        limits += [(level, LEVEL) for level in criterion.accepted_values]
+        if any(len(text) > most for text, most in limits):
+            problems.append(f"{name}: texts were cut: too long to be shown")
+        parts = tuple(tamed(criterion.sub_criteria, problems))
+        if parts or not criterion.sub_criteria:
+            changes = {**texts, "accepted_values": levels, "sub_criteria": parts}
+            kept.append(criterion.model_copy(update=changes))
+    if len(criteria) > MOST:
+        problems.append(f"{len(criteria) - MOST} criteria beyond the first {MOST} were left out")
+    return kept
+
+
+def _cut(text: str, most: int) -> str:
+    shown = one_line(text)
+    return shown if len(shown) <= most else shown[: most - 2].rstrip() + " …"

@@ -16,17 +16,23 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from agenteval.readers.view import HEADING
+from agenteval.readers.view import FINAL, HEADING
 
 Kind = Literal["prose", "code", "call", "output", "mark"]
+Span = tuple[int, int]
 
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})")
-_CALL = "[tool call]"
-_CUT = re.compile(r"^\[\.\.\. [\d,]+ characters cut out here \.\.\.\]$")
+_LINE = re.compile(r"[^\n]*(?:\n|\Z)")
+# Code runs to the line that closes its fence, a call to the next call, both at most to the end.
+_BLOCK = re.compile(
+    r"^[ \t]*(?P<fence>`{3,}|~{3,}).*(?:\n(?![ \t]*(?P=fence)[`~]*[ \t\r]*$).*)*(?:\n.*)?"
+    r"|^(?P<call>\[tool call\]).*(?:\n(?!\[tool call\]).*)*"
+    r"|^\[\.\.\. [\d,]+ characters cut out here \.\.\.\]\r?$",
+    re.M,
+)
 # What opens a formula or inline code, its closer, and how far off the closer may be.
 _OPENER = re.compile(r"\\\[|\\\(|\$\$|(?<![\\$])\$(?=[^\s$])|(?<!`)`(?=[^`\n])")
 _CLOSERS = {
@@ -39,58 +45,43 @@ _CLOSERS = {
 _BLANK_LINE = re.compile(r"\n[ \t]*\r?\n")
 _END = re.compile(r"(?:[.!?…]+[)\]\"'”’»*_`]*(?=\s|$))|(?:[。！？]+[」』）”]*)")
 _MARKER = re.compile(r"(?:[-*+•>]|#{1,6}|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})[.):])(?=\s|$)")
-_ALWAYS = frozenset(
-    [
-        "e.g",
-        "i.e",
-        "dr",
-        "mr",
-        "mrs",
-        "ms",
-        "prof",
-        "fig",
-        "figs",
-        "eq",
-        "eqs",
-        "vs",
-        "cf",
-        "approx",
-        "ca",
-        "viz",
-    ]
-)
-_BEFORE_LOWER = frozenset(
-    [
-        "etc",
-        "a.m",
-        "p.m",
-        "al",
-        "inc",
-        "ltd",
-        "co",
-        "u.s",
-        "u.k",
-        "e.u",
-        "min",
-        "max",
-        "hrs",
-        "dept",
-        "ed",
-        "jr",
-        "sr",
-    ]
-)
+_INITIALS = re.compile(r"(?:[A-Z]\.\s*)+")
+_VARIABLE = re.compile(r"[b-z](?![A-Za-z'])")
+# Abbreviations that end no sentence: always, before a small letter, before a digit.
+_ALWAYS = frozenset(["e.g", "i.e", "dr", "mr", "mrs", "ms", "prof", "fig", "figs", "eq", "eqs",
+                     "vs", "cf", "approx", "ca", "viz"])  # fmt: skip
+_BEFORE_LOWER = frozenset(["etc", "a.m", "p.m", "al", "inc", "ltd", "co", "u.s", "u.k", "e.u",
+                           "min", "max", "hrs", "dept", "ed", "jr", "sr"])  # fmt: skip
 _BEFORE_DIGIT = frozenset(["no", "nr", "p", "pp", "vol", "art", "sec", "ch"])
 _WRAPPED = 40  # a line shorter than this was not broken by an editor's right margin
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
-    """text[start:end], without blanks at either end.
+class Turn:
+    """One turn: its heading line and speaker (None before the first heading), its body as a span.
 
-    `speaker` is the role of the turn that holds it, None where the text has no headings. The final
-    output counts as the assistant's.
+    The final output counts as the assistant's.
     """
+
+    heading: str | None
+    speaker: str | None
+    start: int
+    end: int
+
+    @property
+    def own(self) -> bool:
+        """Whether the system under evaluation speaks, not a user or a tool."""
+        return self.speaker in (None, "assistant")
+
+    @property
+    def final(self) -> bool:
+        """Whether this is the [final output]."""
+        return self.heading == FINAL
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """text[start:end], without blanks at either end; `speaker` is that of its turn."""
 
     start: int
     end: int
@@ -108,116 +99,66 @@ class Sentence:
         return self.own and self.kind == "prose"
 
 
+class Spans:
+    """Disjoint spans in order, asked for a position or an overlap by bisection."""
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        self.spans = sorted(spans)
+
+    def over(self, position: int) -> bool:
+        """Whether the position lies inside a span."""
+        return self.overlap(position, position + 1)
+
+    def overlap(self, start: int, end: int) -> bool:
+        """Whether text[start:end] shares a character with a span."""
+        i = bisect_left(self.spans, (end, -1)) - 1
+        return i >= 0 and start < self.spans[i][1]
+
+
 def split_sentences(text: str) -> list[Sentence]:
     """The units of a text in order: disjoint, and covering every visible character but headings."""
-    units: list[Sentence] = []
-    for speaker, lines in _turns(text):
-        units.extend(_units(text, lines, speaker))
-    return units
+    return [unit for turn in split_turns(text) for unit in split_turn(text, turn)]
 
 
-Line = tuple[int, int]
-
-
-def _turns(text: str) -> Iterator[tuple[str | None, list[Line]]]:
-    """(speaker, lines) for each turn; lines are spans without their line break."""
+def split_turns(text: str) -> Iterator[Turn]:
+    """The turns of a trajectory rendered by `make_view`; one without headings is a single turn."""
+    heading: str | None = None
     speaker: str | None = None
-    lines: list[Line] = []
-    for line in _lines(text):
-        heading = HEADING.match(text[line[0] : line[1]])
-        if heading:
-            yield speaker, lines
-            speaker, lines = heading.group(1) or "assistant", []
-        else:
-            lines.append(line)
-    yield speaker, lines
+    start = 0
+    for line in _LINE.finditer(text):
+        match = HEADING.match(line.group().rstrip("\r\n"))
+        if match:
+            if line.start() > start or heading is not None:
+                yield Turn(heading, speaker, start, line.start())
+            heading, speaker, start = match.group(), match.group(1) or "assistant", line.end()
+    yield Turn(heading, speaker, start, len(text))
 
 
-def _lines(text: str) -> Iterator[Line]:
-    at = 0
-    for match in re.finditer(r"\r\n?|\n", text):
-        yield at, match.start()
-        at = match.end()
-    yield at, len(text)
+def split_turn(text: str, turn: Turn) -> Iterator[Sentence]:
+    """The units of one turn, in order."""
 
+    def trimmed(start: int, end: int, kind: Kind) -> Iterator[Sentence]:
+        shown = text[start:end]
+        if bare := shown.strip():
+            start += len(shown) - len(shown.lstrip())
+            yield Sentence(start, start + len(bare), kind, turn.speaker)
 
-def _units(text: str, lines: list[Line], speaker: str | None) -> Iterator[Sentence]:
-    if speaker == "tool":
-        for start, end in lines:
-            yield from _trimmed(text, start, end, "output", speaker)
+    if turn.speaker == "tool":
+        for line in _LINE.finditer(text, turn.start, turn.end):
+            yield from trimmed(*line.span(), "output")
         return
-    at = 0
-    while at < len(lines):
-        stop, kind = _block(text, lines, at)
-        start, end = lines[at][0], lines[stop - 1][1]
-        if kind == "prose":
-            yield from _prose(text, start, end, speaker)
-        else:
-            yield from _trimmed(text, start, end, kind, speaker)
-        at = stop
+    at = turn.start
+    for block in _BLOCK.finditer(text, turn.start, turn.end):
+        for span in _prose(text, at, block.start()):
+            yield from trimmed(*span, "prose")
+        kind: Kind = "code" if block["fence"] else "call" if block["call"] else "mark"
+        yield from trimmed(*block.span(), kind)
+        at = block.end()
+    for span in _prose(text, at, turn.end):
+        yield from trimmed(*span, "prose")
 
 
-def _block(text: str, lines: list[Line], at: int) -> tuple[int, Kind]:
-    """Index after the block that begins at line `at`, and what it is."""
-    kind = _opens(text, lines[at])
-    if kind == "mark":
-        return at + 1, "mark"
-    stop = at + 1
-    if kind == "code":
-        fence = _FENCE.match(_of(text, lines[at]))
-        mark = fence.group(1) if fence else ""
-        while stop < len(lines) and not _closes(_of(text, lines[stop]), mark):
-            stop += 1
-        return min(stop + 1, len(lines)), "code"
-    if kind == "call":  # arguments may run over several lines, to the next call or the turn's end
-        while stop < len(lines) and not _of(text, lines[stop]).startswith(_CALL):
-            stop += 1
-        return stop, "call"
-    while stop < len(lines) and _opens(text, lines[stop]) == "prose":
-        stop += 1
-    return stop, "prose"
-
-
-def _opens(text: str, line: Line) -> Kind:
-    shown = _of(text, line)
-    if _FENCE.match(shown):
-        return "code"
-    if shown.startswith(_CALL):
-        return "call"
-    return "mark" if _CUT.match(shown) else "prose"
-
-
-def _closes(line: str, mark: str) -> bool:
-    bare = line.strip()
-    return len(bare) >= len(mark) and bare == mark[0] * len(bare)
-
-
-def _of(text: str, span: Line) -> str:
-    return text[span[0] : span[1]]
-
-
-def _trimmed(
-    text: str, start: int, end: int, kind: Kind, speaker: str | None
-) -> Iterator[Sentence]:
-    while start < end and text[start].isspace():
-        start += 1
-    while start < end and text[end - 1].isspace():
-        end -= 1
-    if start < end:
-        yield Sentence(start, end, kind, speaker)
-
-
-def _prose(text: str, start: int, end: int, speaker: str | None) -> Iterator[Sentence]:
-    atoms = list(unbroken(text, start, end))
-    for first, last in _pieces(text, start, end, atoms):
-        at = first
-        for cut in _ends(text, first, last, atoms):
-            yield from _trimmed(text, at, cut, "prose", speaker)
-            at = cut
-        yield from _trimmed(text, at, last, "prose", speaker)
-
-
-def unbroken(text: str, start: int, end: int) -> Iterator[Line]:
+def unbroken(text: str, start: int, end: int) -> Iterator[Span]:
     """Spans in which no sentence ends: formulas and inline code.
 
     A single dollar follows pandoc's rule, so that "$5 and $10" is no formula.
@@ -227,63 +168,51 @@ def unbroken(text: str, start: int, end: int) -> Iterator[Line]:
         at = opener.end()
         sign = opener.group()
         closer, reach = _CLOSERS[sign]
-        found = text.find(closer, at, min(end, at + reach))
-        if found < 0 or _BLANK_LINE.search(text, at, found):
+        close = text.find(closer, at, min(end, at + reach))
+        if close < 0 or _BLANK_LINE.search(text, at, close):
             continue
-        if sign in "$`" and "\n" in text[at:found]:
+        if sign in "$`" and "\n" in text[at:close]:
             continue
-        if sign == "$" and (text[found - 1].isspace() or text[found + 1 : found + 2].isdigit()):
+        if sign == "$" and (text[close - 1].isspace() or text[close + 1 : close + 2].isdigit()):
             continue
-        at = found + len(closer)
+        at = close + len(closer)
         yield opener.start(), at
 
 
-def _pieces(text: str, start: int, end: int, atoms: list[Line]) -> Iterator[Line]:
+def _prose(text: str, start: int, end: int) -> Iterator[Span]:
+    """Sentences of a stretch of prose, with the blanks around them."""
+    atoms = Spans(unbroken(text, start, end))
+    for first, last in _paragraphs(text, start, end, atoms):
+        at = first
+        for mark in _END.finditer(text, first, last):
+            after = text[mark.end() : min(last, mark.end() + 40)].lstrip()
+            so_far = text[at : mark.end()].strip()
+            if not atoms.over(mark.start()) and not (after and _goes_on(so_far, after)):
+                yield at, mark.end()
+                at = mark.end()
+        yield at, last
+
+
+def _paragraphs(text: str, start: int, end: int, atoms: Spans) -> Iterator[Span]:
     """Lines, joined where a sentence runs on: wrapped by a margin, or inside a formula."""
     at = start
-    for match in re.finditer(r"\r\n?|\n", text[start:end]):
-        here, after = start + match.start(), start + match.end()
-        line = max(at, text.rfind("\n", at, here) + 1)  # the last one, however long the paragraph
-        if _inside(here, atoms) or _runs_on(text[line:here], text[after : after + 1]):
-            continue
-        yield at, here
-        at = after
+    for newline in re.finditer(r"\r?\n", text[start:end]):
+        here, after = start + newline.start(), start + newline.end()
+        line = text[max(at, text.rfind("\n", at, here) + 1) : here].rstrip()
+        wrapped = len(line) >= _WRAPPED and line[-1] not in ".!?:;…"
+        if not atoms.over(here) and not (wrapped and text[after : after + 1].islower()):
+            yield at, here
+            at = after
     yield at, end
 
 
-def _runs_on(before: str, first: str) -> bool:
-    line = before.splitlines()[-1].rstrip() if before.strip() else ""
-    return len(line) >= _WRAPPED and line[-1] not in ".!?:;…" and first.islower()
-
-
-def _inside(position: int, atoms: list[Line]) -> bool:
-    i = bisect_left(atoms, (position, -1)) - 1
-    return i >= 0 and position < atoms[i][1]
-
-
-def _ends(text: str, start: int, end: int, atoms: list[Line]) -> Iterator[int]:
-    """Positions after a sentence's last character."""
-    at = start
-    for match in _END.finditer(text, start, end):
-        if _inside(match.start(), atoms):
-            continue
-        so_far = text[at : match.end()].strip()
-        after = text[match.end() : min(end, match.end() + 40)].lstrip()
-        if _goes_on(so_far, after):
-            continue
-        yield match.end()
-        at = match.end()
-
-
 def _goes_on(so_far: str, after: str) -> bool:
-    """Whether the mark that ends `so_far` does not end a sentence."""
-    if not after:  # nothing follows, or a long gap
-        return False
+    """Whether the mark that ends `so_far` does not end a sentence, given what follows it."""
     if _MARKER.fullmatch(so_far):  # "2." at the start of a step
         return True
     first = after[0]
     if not so_far.endswith("."):  # "Really?" he asked.   (maybe.) so
-        return first.islower() and not _is_variable(after)
+        return first.islower() and not _VARIABLE.match(after)
     if so_far.endswith(".."):
         return first.islower()
     words = so_far[-40:-1].split()
@@ -294,11 +223,6 @@ def _goes_on(so_far: str, after: str) -> bool:
         return first.islower() or first in ",;"
     if word in _BEFORE_DIGIT:
         return first.isdigit()
-    # Initials: "J. R. Smith"
-    return bool(re.fullmatch(r"(?:[A-Z]\.\s*)+", so_far[-20:])) or bool(
-        re.search(r"(?:^|\s)[A-Z]\.$", so_far[-3:]) and re.match(r"[A-Z]\.\s", after)
-    )
-
-
-def _is_variable(after: str) -> bool:
-    return re.match(r"[b-z](?![A-Za-z'])", after) is not None
+    if _INITIALS.fullmatch(so_far[-20:]):  # "J. R. Smith"
+        return True
+    return bool(re.search(r"(?:^|\s)[A-Z]\.$", so_far[-3:]) and re.match(r"[A-Z]\.\s", after))

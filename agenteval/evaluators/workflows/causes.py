@@ -13,13 +13,11 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.align import conformance
-from agenteval.evaluators.workflows.chart.conditions import holds
-from agenteval.evaluators.workflows.conformance import Call, Cause, Deviation
+from agenteval.evaluators.workflows.align import Alignment, Call, Move, align
+from agenteval.evaluators.workflows.conformance import Cause, Deviation, conformance
 from agenteval.evaluators.workflows.equality import equal_by_rule, filled
 from agenteval.evaluators.workflows.procedure import Procedure
 from agenteval.evaluators.workflows.scenario import Action, Profile
-from agenteval.evaluators.workflows.search import Alignment, Move, align
 from agenteval.evaluators.workflows.session import SessionCall, SessionLog
 
 _MAX_TOLD = 80  # characters of a value in a detail
@@ -275,33 +273,16 @@ def _astray(
             if move.kind == "step" and move.at not in told and chain:
                 first = chain[0]
                 begin = first.position if first.kind == "edge" else first.target
-                possible = _possible(procedure, begin, calls[: move.at])
+                returned = [
+                    (c.tool, c.returned) for c in calls[: move.at] if isinstance(c.returned, dict)
+                ]
+                possible = () if begin is None else procedure.due(begin, returned)
                 instead = next((m for m in missing if m[1] in possible), None)
                 if instead is not None:
                     missing.remove(instead)
                     found.append(_not_wanted(calls[move.at], move.at, instead[1], chain[-1]))
             chain = []
     return found
-
-
-def _possible(procedure: Procedure, begin: int | None, calls: Sequence[Call]) -> set[str]:
-    """Tools that may be called next by the values that calls returned."""
-    returned = [(c.tool, c.returned) for c in calls if isinstance(c.returned, dict)]
-    tools: set[str] = set()
-    seen: set[int] = set()
-    todo = [] if begin is None else [begin]
-    while todo:
-        at = todo.pop()
-        if at in seen:
-            continue
-        seen.add(at)
-        position = procedure.positions[at]
-        if position.tool is not None:
-            tools.add(position.tool)
-        for way in position.ways:
-            if way.condition is None or holds(way.condition, returned) is not False:
-                todo.append(way.target)
-    return tools
 
 
 def _not_wanted(call: Call, at: int, wanted: str, way: Move) -> Deviation:

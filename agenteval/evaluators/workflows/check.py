@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart.check import check_chart
-from agenteval.evaluators.workflows.chart.nouns import Chart, Defect, Severity
-from agenteval.evaluators.workflows.chart.parse import parse_chart
+from agenteval.evaluators.workflows.chart import Chart, parse_chart
+from agenteval.evaluators.workflows.chart_check import Defect, Severity, check_chart
 from agenteval.evaluators.workflows.consistency import consistent
 from agenteval.evaluators.workflows.folder import (
     BACKEND_FILE,

@@ -1,27 +1,35 @@
-"""What conformance says: does a sequence of calls follow the procedure, and if not, where not."""
+"""Conformance of calls with a procedure, and what the deviations of the best reading are called.
+
+The reading is the optimal alignment of `align`. Its moves that cost something are named after the
+failure causes of arXiv 2406.14884, table 7:
+
+- a call that was refused, that no node calls, or without a required parameter: tool_use. When the
+  step it stood for is left out thereafter, that is the same deviation;
+- a step left out: missing_step; with an extra call of the same tool: one wrong_order, at the call;
+- over several scenarios, a step left out in one run of a scenario that comes in its next run, where
+  the call that took its place does not come again: one wrong_order, at that call;
+- an edge whose condition is false: wrong_transition, at the call that comes next;
+- any other extra call: wrong_order when its tool was a step before (repeated, and no edge leads
+  back at no cost) or can still come (too early); otherwise it belongs to a branch that the walk
+  did not take: wrong_transition.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
+from agenteval.evaluators.workflows.align import Alignment, Call, Move, align, lacking, steppable
+from agenteval.evaluators.workflows.conditions import written
+from agenteval.evaluators.workflows.procedure import Procedure
 from agenteval.records import Record
 
-# The four causes of failure of arXiv 2406.14884, table 7, here computed and not asked of a model.
+# Four causes of failure of the paper's table, here computed and not asked of a model.
 Cause = Literal["missing_step", "wrong_order", "wrong_transition", "tool_use"]
 CAUSES: tuple[Cause, ...] = ("missing_step", "wrong_order", "wrong_transition", "tool_use")
-
-
-class Call(Record):
-    """A call as conformance sees it. `carried_out` is False when the tool refused it; `returned`
-    is the result as JSON, None when it is none."""
-
-    tool: str
-    arguments: JsonValue = None
-    carried_out: bool = True
-    problem: str = ""  # why it was refused
-    returned: JsonValue = None
 
 
 class Deviation(Record):
@@ -63,3 +71,136 @@ class Conformance(Record):
     def cause(self) -> Cause | None:
         """The cause of the first deviation, None when it conforms."""
         return self.deviations[0].cause if self.deviations else None
+
+
+def conform(procedure: Procedure, calls: Sequence[Call], *, complete: bool = True) -> Conformance:
+    """How well calls follow the procedure; deviations in order of position.
+
+    With `complete=False` the walk may stop anywhere: the session was ended from outside, or the
+    user ended it. `nodes` and `edges` are those of the reading, a node whose step was left out
+    among them. A transition counts as `unchecked` when it has a label and no condition, or a
+    condition on values that were not returned. Raises InputError when the walk must end and the
+    procedure has no end that can be reached.
+    """
+    return conformance(procedure, calls, align(procedure, calls, complete=complete))
+
+
+def conformance(procedure: Procedure, calls: Sequence[Call], reading: Alignment) -> Conformance:
+    """What a reading of these calls says."""
+    edges = [m for m in reading.moves if m.edge is not None]
+    entered = [m.target for m in reading.moves if m.kind in ("enter", "edge")]
+    deviations = _Naming(procedure, calls, reading.moves).deviations()
+    return Conformance(
+        deviations=tuple(sorted(deviations, key=lambda d: (d.at, CAUSES.index(d.cause)))),
+        fitness=1 - reading.cost / reading.worst if reading.worst else None,
+        nodes=tuple(procedure.positions[at].node for at in entered if at is not None),
+        edges=tuple((m.edge.source, m.edge.target) for m in edges if m.edge),
+        unchecked=sum(m.holds is None and bool(m.edge and m.edge.label) for m in edges),
+    )
+
+
+class _Naming:
+    """Names the moves of a reading; `skips` are the steps left out that nothing explains so far."""
+
+    def __init__(self, procedure: Procedure, calls: Sequence[Call], moves: Sequence[Move]) -> None:
+        self.procedure, self.calls, self.moves = procedure, calls, moves
+        self.skips = [m for m in moves if m.kind == "skip"]
+
+    def deviations(self) -> list[Deviation]:
+        found = self._swapped() if self.procedure.cross else []
+        stepped: set[str] = set()
+        for move in self.moves:
+            if move.kind == "extra":
+                found.append(self._extra(move, stepped))
+            elif move.edge is not None and move.edge.condition and move.holds is False:
+                found.append(
+                    Deviation(
+                        cause="wrong_transition",
+                        at=move.at,
+                        tool=self.calls[move.at].tool if move.at < len(self.calls) else "",
+                        edge=(move.edge.source, move.edge.target),
+                        detail=f"not so: {written(move.edge.condition)}",
+                    )
+                )
+            elif move.kind == "step":
+                call = self.calls[move.at]
+                stepped.add(call.tool)
+                if names := lacking(self.procedure, call):
+                    detail = f"without required {', '.join(names)}"
+                    found.append(self._deviation("tool_use", move.at, self._node(move), detail))
+        return found + [
+            Deviation(cause="missing_step", at=m.at, tool=self._tool(m), node=self._node(m))
+            for m in self.skips
+        ]
+
+    def _swapped(self) -> list[Deviation]:
+        """Two swapped calls that were read as two runs of a scenario, each without one of them.
+
+        A step is left out in a run and comes in the next run of the scenario, but the call that
+        came in its place does not come there again. What is explained so is taken from `skips`.
+        """
+        found = []
+        for first, second in self._runs():
+            again = {self.calls[m.at].tool for m in second if m.kind == "step"}
+            for skip in [m for m in first if m.kind == "skip" and self._tool(m) in again]:
+                step = next((m for m in first if m.kind == "step" and m.at >= skip.at), None)
+                if step is None or skip not in self.skips or self.calls[step.at].tool in again:
+                    continue
+                self.skips.remove(skip)
+                early = self.calls[step.at].tool
+                for other in [m for m in second if m in self.skips and self._tool(m) == early][:1]:
+                    self.skips.remove(other)
+                detail = f"too early; due: {self._tool(skip)}"
+                found.append(self._deviation("wrong_order", step.at, self._node(step), detail))
+        return found
+
+    def _runs(self) -> list[tuple[list[Move], list[Move]]]:
+        """The steps done or left out in each run of a scenario, with those of its next run."""
+        runs: dict[str, list[list[Move]]] = {}
+        for move in self.moves:
+            place = move.target if move.position is None else move.position
+            if place is None:
+                continue
+            of = runs.setdefault(self.procedure.positions[place].scenario, [])
+            if move.kind == "enter":
+                of.append([])
+            elif move.kind in ("step", "skip"):
+                of[-1].append(move)
+        return [pair for of in runs.values() for pair in pairwise(of)]
+
+    def _extra(self, move: Move, stepped: set[str]) -> Deviation:
+        call, procedure = self.calls[move.at], self.procedure
+        same = [m for m in self.skips if self._tool(m) == call.tool]
+        skip = min(same, key=lambda m: abs(m.at - move.at), default=None)
+        if skip is not None:
+            self.skips.remove(skip)
+            node: str | None = self._node(skip)
+        else:  # the node that calls the tool, when there is only one
+            nodes = {p.node for p in procedure.positions if p.tool == call.tool}
+            node = nodes.pop() if len(nodes) == 1 else None
+        if not call.carried_out:
+            detail = f"refused: {call.problem}" if call.problem else "refused"
+            return self._deviation("tool_use", move.at, node, detail)
+        if not steppable(procedure, call):
+            return self._deviation("tool_use", move.at, node, "no step calls this tool")
+        begin = procedure.entries if move.position is None else (move.position,)
+        names = dict.fromkeys(tool for at in begin for tool in procedure.due(at))
+        due = f"; due: {' or '.join(names)}" if names else "; nothing is due"
+        if skip is not None:
+            late = "late" if skip.at < move.at else "early"
+            return self._deviation("wrong_order", move.at, node, f"too {late}{due}")
+        if call.tool in stepped:
+            return self._deviation("wrong_order", move.at, node, f"repeated{due}")
+        reached = {procedure.positions[at].tool for at in procedure.reached(*begin)}
+        if move.position is None or procedure.cross or call.tool in reached:
+            return self._deviation("wrong_order", move.at, node, f"too early{due}")
+        return self._deviation("wrong_transition", move.at, node, f"of another branch{due}")
+
+    def _deviation(self, cause: Cause, at: int, node: str | None, detail: str) -> Deviation:
+        return Deviation(cause=cause, at=at, tool=self.calls[at].tool, node=node, detail=detail)
+
+    def _tool(self, move: Move) -> str:
+        return self.procedure.positions[move.position or 0].tool or ""
+
+    def _node(self, move: Move) -> str:
+        return self.procedure.positions[move.position or 0].node

@@ -3,39 +3,51 @@
 Of text and code, names are held against the flowchart: tools and fields that decide; of the text
 also the order in which tools come first, of the code parameters and intents. Two flowcharts are
 compared by the relation "this call, this returned, that call next".
+
+The code is Python to look at; nothing of it is ever run. `x = tool(name=value)` calls a tool,
+`ask("parameter")` and `reply("...")` talk to the user, `user_says("intent")` branches on what the
+user wants, in the words of an edge of the chart, `x.field == value` on what a tool returned.
 """
 
 from __future__ import annotations
 
+import ast
 import difflib
-from collections.abc import Container, Iterator, Sequence
-from itertools import combinations, groupby, pairwise
+import warnings
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, groupby
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart.check import (
+from agenteval.evaluators.workflows.chart import WORD, Chart, names_in, parse_chart
+from agenteval.evaluators.workflows.chart_check import (
+    Defect,
+    Kind,
+    Severity,
     known_words,
+    meant,
     near_name,
-    reached,
-    successors,
     tool_like,
 )
-from agenteval.evaluators.workflows.chart.follow import (
-    END,
-    START,
-    Relation,
-    State,
-    World,
-    comparisons_of,
-    make_world,
-    relation,
-)
-from agenteval.evaluators.workflows.chart.nouns import WORD, Chart, Defect, calls_in, names_in
-from agenteval.evaluators.workflows.chart.parse import parse_chart
-from agenteval.evaluators.workflows.code_check import Code, read_code
+from agenteval.evaluators.workflows.procedure import Procedure, compiled
 from agenteval.evaluators.workflows.scenario import Scenario, WorkflowTool
+from agenteval.evaluators.workflows.worlds import END, START, Relation, State, World, relation
 
 _MOST = 8  # differences told; the rest is counted
-_Way = tuple[str, State, str]
+_TALK = ("ask", "reply", "user_says")
+_BUILTINS = ("len", "range", "int", "float", "str", "bool", "list", "print", "round")
+_LONGEST = 200_000  # characters of code
+
+
+@dataclass(frozen=True)
+class Code:
+    """`tools` in the order of their first calls, `intents` that user_says names, `fields` that are
+    read of anything, and what is wrong with the code by itself."""
+
+    tools: tuple[str, ...] = ()
+    intents: tuple[str, ...] = ()
+    fields: frozenset[str] = frozenset()
+    defects: tuple[Defect, ...] = ()
 
 
 def consistent(scenario: Scenario) -> tuple[Defect, ...]:
@@ -75,17 +87,17 @@ def text_defects(text: str, chart: Chart, tools: Sequence[WorkflowTool]) -> list
     mentioned = list(dict.fromkeys(names_in(text, names)))
     found = list(_named("the text", mentioned, set(WORD.findall(text)), chart, tools))
     for word in tool_like(text, names, known_words(tools, chart.parameters)):
-        near = near_name(word, names)
-        hint = f"; is {near} meant?" if near else ""
-        told = f"the text names {word}, which is no tool, parameter or field{hint}"
-        found.append(Defect(kind="unknown_tool", message=told))
+        told = f"the text names {word}, which is no tool, parameter or field"
+        found.append(Defect(kind="unknown_tool", message=told + near_name(word, names)))
     # Two tools in an order in which no walk through the chart calls them first. Code is not asked:
     # its lines stand in the order of its branches.
-    to, known = _by_call(chart, names), _called(chart, names)
-    for first, second in combinations([m for m in mentioned if m in known], 2):
-        if _possible(to, second, first) and not _possible(to, first, second):
-            told = f"the text names {first} before {second}; in the chart {second} comes first"
-            found.append(Defect(kind="order", message=told))
+    called = [name for name in mentioned if name in chart.called(names)]
+    if len(called) > 1 and any(n.shape == "start" for n in chart.nodes):
+        walks = compiled({"": chart}, tools)
+        for first, second in combinations(called, 2):
+            if _possible(walks, second, first) and not _possible(walks, first, second):
+                told = f"the text names {first} before {second}; in the chart {second} comes first"
+                found.append(Defect(kind="order", message=told))
     return found
 
 
@@ -97,7 +109,7 @@ def _named(
     tools: Sequence[WorkflowTool],
 ) -> Iterator[Defect]:
     """Tools that are mentioned, and tested fields, beside the chart's."""
-    called = _called(chart, [t.name for t in tools])
+    called = chart.called(t.name for t in tools)
     for name in called:
         if name not in mentioned:
             told = f"{what} does not name {name}, which the chart calls"
@@ -106,44 +118,18 @@ def _named(
         if name not in called:
             told = f"{what} names {name}, which the chart never calls"
             yield Defect(kind="unknown_tool", message=told)
-    for name in dict.fromkeys(c.field for c in comparisons_of(chart)):
+    for name in dict.fromkeys(c.field for c in chart.comparisons):
         if name not in fields:
             told = f"{what} does not name {name}, which edges test"
             yield Defect(kind="missing_field", message=told)
 
 
-def _called(chart: Chart, names: Sequence[str]) -> list[str]:
-    """The tools that the chart calls, each once."""
-    return list(
-        dict.fromkeys(c for n in chart.nodes if n.shape == "call" for c in calls_in(n, names))
-    )
-
-
-def _possible(to: dict[str, list[str]], first: str, second: str) -> bool:
+def _possible(walks: Procedure, first: str, second: str) -> bool:
     """Whether some walk calls `first`, and `second` only after it."""
-    without = {
-        place: [p for p in places if p.partition(" ")[2] != second] for place, places in to.items()
-    }
-    here = [p for p in reached([""], without) if p.partition(" ")[2] == first]
-    return any(p.partition(" ")[2] == second for p in reached(here, to))
-
-
-def _by_call(chart: Chart, names: Sequence[str]) -> dict[str, list[str]]:
-    """The chart with a place for each call, `node tool`, and `node` behind the last; "" begins."""
-    forward = successors(chart)
-    places: dict[str, list[str]] = {"": [], **{n.id: [] for n in chart.nodes}}
-    entry: dict[str, str] = {}
-    for node in chart.nodes:
-        calls = calls_in(node, names) if node.shape == "call" else ()
-        row = [*(f"{node.id} {call}" for call in calls), node.id]
-        entry[node.id] = row[0]
-        for one, following in pairwise(row):
-            places.setdefault(one, []).append(following)
-        if node.shape == "start":
-            places[""].append(row[0])
-    for id, targets in forward.items():
-        places[id] += [entry[t] for t in targets]
-    return places
+    positions = walks.positions
+    before = walks.reached(*walks.entries, without=second)
+    here = [at for at in before if positions[at].tool == first]
+    return any(positions[at].tool == second for at in walks.reached(*here))
 
 
 def chart_against_chart(
@@ -152,44 +138,163 @@ def chart_against_chart(
     """Sentences on every way that one of two charts has and the other has not; [] when none.
 
     A way is: this call, this returned, that call next; wording does not count. Where only one of
-    the two can come, an earlier difference has led, and that one is told. Raises TooLarge.
+    the two can come, an earlier difference has led, and that one is told. Raises TooLarge, and
+    InputError for a chart without a start.
     """
-    world = make_world(tools, [c for _, chart in (one, other) for c in comparisons_of(chart)])
-    ours, theirs = ((name, relation(chart, tools, world)) for name, chart in (one, other))
-    told = []
-    for (name, mine), (without, yours) in ((ours, theirs), (theirs, ours)):
-        missing = [
-            (last, state, to)
-            for (last, state), nexts in mine.follows.items()
-            for to in nexts
-            if to not in yours.follows.get((last, state), {to})
-        ]
-        told += [f"{line}; {without} does not" for line in _told(name, missing, mine, world)]
+    world = World.of(tools, [*one[1].comparisons, *other[1].comparisons])
+    (ours, mine), (theirs, yours) = (
+        (name, relation(compiled({name: chart}, tools), world)) for name, chart in (one, other)
+    )
+    told = [
+        *_differences(ours, mine, theirs, yours, world),
+        *_differences(theirs, yours, ours, mine, world),
+    ]
     more = len(told) - _MOST
     return [*told[:_MOST], f"and {more} further differences"] if more > 0 else told
 
 
-def _told(name: str, ways: list[_Way], whole: Relation, world: World) -> Iterator[str]:
-    """One sentence for each (call, next call), with the values common to its states."""
-
-    def key(way: _Way) -> tuple[str, str]:
-        return way[0], way[2]
-
-    for (last, to), same in groupby(sorted(ways, key=key), key):
-        states = [way[1] for way in same]
-        values = _common(states, [s for (t, s) in whole.follows if t == last], world)
+def _differences(
+    name: str, mine: Relation, without: str, yours: Relation, world: World
+) -> Iterator[str]:
+    """One sentence for each (call, next call) that only one has, with the values common to its
+    states."""
+    missing = sorted(
+        (last, to, state)
+        for (last, state), nexts in mine.follows.items()
+        for to in nexts
+        if to not in yours.follows.get((last, state), {to})
+    )
+    for (last, to), same in groupby(missing, key=lambda way: way[:2]):
+        everywhere = [state for tool, state in mine.follows if tool == last]
+        values = _common([way[2] for way in same], everywhere, world)
         when = f" ({values})" if values else ""
         after = "from the start" if last == START else f"after {last}"
         on = "to the end" if to == END else f"to {to}"
-        yield f"{after}{when}, {name} goes on {on}"
+        yield f"{after}{when}, {name} goes on {on}; {without} does not"
 
 
 def _common(states: list[State], everywhere: list[State], world: World) -> str:
     """Values of the variables that tell these states from the others after the same call."""
     parts: dict[str, str] = {}
     for i, (tool, field) in enumerate(world.variables):
-        here, all_ = {s[i] for s in states}, {s[i] for s in everywhere}
-        if here != all_:
-            shown = " or ".join(world.name(i, v) for v in sorted(here))
+        here = {state[i] for state in states}
+        if here != {state[i] for state in everywhere}:
+            shown = " or ".join(world.name(i, value) for value in sorted(here))
             parts.setdefault(field, f"{tool}.{field} is {shown}" if tool else f"{field} is {shown}")
     return ", ".join(parts.values())
+
+
+def read_code(text: str, tools: Sequence[WorkflowTool], parameters: Iterable[str] = ()) -> Code:
+    """What the code names; what cannot be read stands in its `defects`, and nothing is raised.
+
+    `parameters` are those that `ask` may name beside the tools' own.
+    """
+    try:
+        if len(text) > _LONGEST:
+            raise ValueError(f"longer than {_LONGEST:,} characters")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's remarks on "x is 3" and the like
+            tree = ast.parse(text)
+        names = _Names(tree, tools, parameters)
+        names.visit(tree)
+    except SyntaxError as error:
+        told = f"the code is not Python: {error.msg}, line {error.lineno}"
+        return Code(defects=(Defect(kind="unreadable", message=told),))
+    except (ValueError, RecursionError, MemoryError) as error:
+        told = f"the code cannot be read: {error or type(error).__name__}"
+        return Code(defects=(Defect(kind="unreadable", message=told),))
+    ordered = sorted(names.defects, key=lambda entry: entry[0])
+    return Code(
+        tuple(dict.fromkeys(names.called)),
+        tuple(dict.fromkeys(names.intents)),
+        frozenset(names.fields),
+        tuple(dict.fromkeys(defect for _, defect in ordered)),
+    )
+
+
+class _Names(ast.NodeVisitor):
+    """Goes through the code; arguments come before the call that they are given to."""
+
+    def __init__(
+        self, tree: ast.AST, tools: Sequence[WorkflowTool], parameters: Iterable[str]
+    ) -> None:
+        self._tools = {t.name: t for t in tools}
+        self._known = {*parameters, *(p for t in tools for p in t.properties)}
+        self.called: list[str] = []
+        self.intents: list[str] = []
+        self.fields: set[str] = set()
+        self.defects: list[tuple[int, Defect]] = []
+        self._results: dict[str, set[str]] = {}  # variable → tools whose result it may hold
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and (tool := self._tool(node.value)):
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        self._results.setdefault(target.id, set()).add(tool)
+
+    def _tool(self, value: ast.expr) -> str:
+        """The tool that an expression calls, "" for none."""
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
+            return value.func.id if value.func.id in self._tools else ""
+        return ""
+
+    def _tell(self, kind: Kind, node: ast.expr, message: str, severity: Severity = "error") -> None:
+        told = f"line {node.lineno} of the code: {message}"
+        self.defects.append((node.lineno, Defect(kind=kind, message=told, severity=severity)))
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        """A field of what a tool returned."""
+        self.generic_visit(node)
+        self._field(node, node.value, node.attr)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        """The same in brackets."""
+        self.generic_visit(node)
+        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            self._field(node, node.value, node.slice.value)
+
+    def _field(self, node: ast.expr, owner: ast.expr, name: str) -> None:
+        self.fields.add(name)
+        tools = {tool} if (tool := self._tool(owner)) else set[str]()
+        if isinstance(owner, ast.Name):
+            tools = self._results.get(owner.id, tools)
+        fields = [f for t in sorted(tools) for f in self._tools[t].fields]
+        if tools and name not in fields:
+            told = f"{', '.join(sorted(tools))} does not return {name}{meant(name, fields)}"
+            self._tell("unknown_field", node, told)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """A call of a tool, talk, or a name that is neither."""
+        for child in (*node.args, *node.keywords):
+            self.visit(child)
+        if not isinstance(node.func, ast.Name):
+            self.visit(node.func.value if isinstance(node.func, ast.Attribute) else node.func)
+            return  # the method of a value is no field
+        name, tool = node.func.id, self._tools.get(node.func.id)
+        if tool is not None:
+            self.called.append(name)
+            self._arguments(node, tool)
+        elif name in _TALK:
+            values = [*node.args, *(k.value for k in node.keywords)]
+            constant = values[0] if len(values) == 1 else None
+            text = constant.value if isinstance(constant, ast.Constant) else None
+            if name == "ask" and text not in self._known:
+                told = f"ask names {text!r}, which is no parameter of a tool"
+                self._tell("parameter", node, told, "warning")
+            elif name == "user_says" and not isinstance(text, str):
+                told = 'user_says needs the intent of an edge: user_says("...")'
+                self._tell("unknown_intent", node, told)
+            elif name == "user_says":
+                self.intents.append(str(text))
+        elif name not in _BUILTINS:
+            self._tell("unknown_tool", node, f"{name} is no tool{meant(name, self._tools)}")
+
+    def _arguments(self, call: ast.Call, tool: WorkflowTool) -> None:
+        known = list(tool.properties)
+        if any(k.arg is None for k in call.keywords):
+            return  # **values: nobody can see which
+        given = {*known[: len(call.args)], *(k.arg for k in call.keywords if k.arg)}
+        for name in sorted(given - set(known)):
+            self._tell("parameter", call, f"{tool.name} has no parameter {name}")
+        for name in tool.required:
+            if name not in given:
+                self._tell("parameter", call, f"{tool.name} is called without {name}")

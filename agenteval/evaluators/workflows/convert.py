@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agenteval.errors import InputError, ReplyError
-from agenteval.evaluators.workflows.chart.check import check_chart
-from agenteval.evaluators.workflows.chart.nouns import Chart
-from agenteval.evaluators.workflows.chart.parse import parse_chart
-from agenteval.evaluators.workflows.code_check import Code, read_code
+from agenteval.evaluators.workflows.chart import Chart, parse_chart
+from agenteval.evaluators.workflows.chart_check import check_chart
 from agenteval.evaluators.workflows.consistency import (
+    Code,
     chart_against_chart,
     code_defects,
+    read_code,
     text_defects,
 )
 from agenteval.evaluators.workflows.scenario import Scenario

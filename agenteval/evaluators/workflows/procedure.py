@@ -12,14 +12,14 @@ user may put one aside between two nodes for another; see `align` for how such a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart.conditions import attributed
-from agenteval.evaluators.workflows.chart.nouns import Chart, Condition, Edge, calls_in
-from agenteval.evaluators.workflows.chart.parse import parse_chart
+from agenteval.evaluators.workflows.chart import Chart, Edge, parse_chart
+from agenteval.evaluators.workflows.conditions import Condition, attributed, holds
 from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
 
 
@@ -48,19 +48,21 @@ class Position:
         return self.tool is None and not self.ways
 
 
+Returned = Sequence[tuple[str, Mapping[str, Any]]]  # (tool, result) of calls, in their order
+
+
 @dataclass(frozen=True, eq=False)
 class Procedure:
     """The automaton. `entries` are the positions of the start nodes, one for each scenario.
 
-    `required` and `fields` hold parameters and returned values of all tools of the scenarios, by
-    tool, whether a node calls them or not.
+    `required` are the required parameters of all tools of the scenarios, by tool, whether a node
+    calls them or not.
     """
 
     scenarios: tuple[str, ...]
     positions: tuple[Position, ...]
     entries: tuple[int, ...]
     required: Mapping[str, tuple[str, ...]]
-    fields: Mapping[str, tuple[str, ...]]
 
     @property
     def cross(self) -> bool:
@@ -71,6 +73,20 @@ class Procedure:
     def steps(self) -> frozenset[str]:
         """The tools that some node calls."""
         return frozenset(p.tool for p in self.positions if p.tool is not None)
+
+    def following(self, at: int, returned: Returned | None = None) -> list[int]:
+        """The positions right after one. With values that were returned, ways whose condition is
+        false by them are left out."""
+        position = self.positions[at]
+        if position.tool is not None:
+            return [at + 1]
+        return [
+            way.target
+            for way in position.ways
+            if returned is None
+            or way.condition is None
+            or holds(way.condition, returned) is not False
+        ]
 
     @cached_property
     def shortest(self) -> int | None:
@@ -85,44 +101,40 @@ class Procedure:
             position = self.positions[at]
             if position.is_end:
                 return best[at]
-            for target in _after(position, at):
+            for target in self.following(at):
                 calls = best[at] + (position.tool is not None)
                 if calls < best.get(target, calls + 1):
                     best[target] = calls
                     (queue.appendleft if position.tool is None else queue.append)(target)
         return None
 
-    def reachable(self, at: int) -> frozenset[str]:
-        """Tools that can still be called from a position, within its scenario."""
-        return self._reachable[at]
+    def reached(self, *begin: int, without: str | None = None) -> Iterator[int]:
+        """All positions on some walk from these, nearest first, conditions aside, within their
+        scenarios; no call of the tool `without` is made."""
+        queue, seen = deque(begin), set(begin)
+        while queue:
+            at = queue.popleft()
+            yield at
+            if without is None or self.positions[at].tool != without:
+                new = [t for t in dict.fromkeys(self.following(at)) if t not in seen]
+                seen.update(new)
+                queue.extend(new)
 
-    def due(self, at: int) -> tuple[str, ...]:
-        """Tools that may be called next at a position, conditions aside, within its scenario, in
-        the order of the ways there."""
+    def due(self, at: int, returned: Returned | None = None) -> tuple[str, ...]:
+        """Tools that may be called next at a position within its scenario, in the order of the
+        ways there: conditions aside, or by the values that were returned."""
         tools: dict[str, None] = {}
         queue, seen = deque((at,)), {at}
         while queue:
-            position = self.positions[queue.popleft()]
-            if position.tool is not None:
-                tools.setdefault(position.tool)
+            here = queue.popleft()
+            tool = self.positions[here].tool
+            if tool is not None:
+                tools.setdefault(tool)
                 continue
-            new = [way.target for way in position.ways if way.target not in seen]
+            new = [t for t in self.following(here, returned) if t not in seen]
             seen.update(new)
             queue.extend(new)
         return tuple(tools)
-
-    @cached_property
-    def _reachable(self) -> tuple[frozenset[str], ...]:
-        found = [{p.tool} - {None} for p in self.positions]
-        changed = True
-        while changed:
-            changed = False
-            for at in reversed(range(len(found))):
-                before = len(found[at])
-                for target in _after(self.positions[at], at):
-                    found[at] |= found[target]
-                changed |= len(found[at]) != before
-        return tuple(frozenset(t for t in tools if t is not None) for tools in found)
 
 
 def procedure(role: Role, scenarios: Sequence[str]) -> Procedure:
@@ -152,55 +164,30 @@ def compiled(charts: Mapping[str, Chart], tools: Sequence[WorkflowTool]) -> Proc
     entries: list[int] = []
     seen: dict[str, str] = {}
     for scenario, chart in charts.items():
-        for node in chart.nodes:
-            if node.id in seen:
-                raise InputError(f"node {node.id} is a node of {seen[node.id]} too", scenario)
-            seen[node.id] = scenario
-        _add(scenario, chart, fields, positions, entries)
+        called = {node.id: node.calls(fields) for node in chart.nodes}
+        own = {tool: fields[tool] for calls in called.values() for tool in calls}
+        first: dict[str, int] = {}
+        size = len(positions)
+        for id, calls in called.items():
+            if seen.setdefault(id, scenario) != scenario:
+                raise InputError(f"node {id} is a node of {seen[id]} too", scenario)
+            first[id] = size
+            size += len(calls) + 1
+        for edge in chart.edges:
+            for end in (edge.source, edge.target):
+                if end not in first:
+                    raise InputError(f"line {edge.line}: node {end} is not declared", scenario)
+        for id, calls in called.items():
+            positions += [Position(scenario, id, tool) for tool in calls]
+            ways = [
+                Way(e, first[e.target], e.condition and attributed(e.condition, calls, own))
+                for e in chart.leaving(id)
+            ]
+            positions.append(Position(scenario, id, None, tuple(ways)))
+        starts = [node.id for node in chart.nodes if node.shape == "start"]
+        if not starts:
+            raise InputError("the chart has no start", scenario)
+        entries.append(first[starts[0]])
     return Procedure(
-        scenarios=tuple(charts),
-        positions=tuple(positions),
-        entries=tuple(entries),
-        required={tool.name: tool.required for tool in tools},
-        fields=fields,
+        tuple(charts), tuple(positions), tuple(entries), {t.name: t.required for t in tools}
     )
-
-
-def _add(
-    scenario: str,
-    chart: Chart,
-    fields: Mapping[str, tuple[str, ...]],
-    positions: list[Position],
-    entries: list[int],
-) -> None:
-    called = {
-        node.id: tuple(dict.fromkeys(calls_in(node, fields))) if node.shape == "call" else ()
-        for node in chart.nodes
-    }
-    own = {tool: fields[tool] for tools in called.values() for tool in tools}
-    first: dict[str, int] = {}
-    size = len(positions)
-    for id, tools in called.items():
-        first[id] = size
-        size += len(tools) + 1
-    for edge in chart.edges:
-        for end in (edge.source, edge.target):
-            if end not in first:
-                raise InputError(f"line {edge.line}: node {end} is not declared", scenario)
-    for id, tools in called.items():
-        positions.extend(Position(scenario, id, tool) for tool in tools)
-        ways = tuple(
-            Way(edge, first[edge.target], edge.condition and attributed(edge.condition, tools, own))
-            for edge in chart.leaving(id)
-        )
-        positions.append(Position(scenario, id, None, ways))
-    starts = [node.id for node in chart.nodes if node.shape == "start"]
-    if not starts:
-        raise InputError("the chart has no start", scenario)
-    entries.append(first[starts[0]])
-
-
-def _after(position: Position, at: int) -> tuple[int, ...]:
-    if position.tool is not None:
-        return (at + 1,)
-    return tuple(way.target for way in position.ways)

@@ -13,7 +13,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.chart.nouns import Chart, Defect, Severity
+from agenteval.evaluators.workflows.chart import Chart
+from agenteval.evaluators.workflows.chart_check import Defect, Severity
 from agenteval.evaluators.workflows.equality import tokens
 from agenteval.evaluators.workflows.final_state import NO_CALLS
 from agenteval.evaluators.workflows.scenario import (

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.conformance import Call
+from agenteval.evaluators.workflows.align import Call
 from agenteval.evaluators.workflows.session import Prediction
 from agenteval.models.jsonish import MAX_DEPTH, number, to_object
 from agenteval.models.wire import printable

@@ -57,6 +57,12 @@ class WorkflowTool(Record):
         properties = self.returns.get("properties")
         return tuple(properties) if isinstance(properties, dict) else ()
 
+    def returned(self, field: str) -> dict[str, JsonValue]:
+        """The schema of a returned value; {} when it says nothing."""
+        properties = self.returns.get("properties")
+        schema = properties.get(field) if isinstance(properties, dict) else None
+        return schema if isinstance(schema, dict) else {}
+
     @property
     def properties(self) -> dict[str, JsonValue]:
         """Schemas of the parameters by name."""

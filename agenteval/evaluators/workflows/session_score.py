@@ -18,7 +18,7 @@ from typing import Protocol
 
 from pydantic import Field
 
-from agenteval.evaluators.workflows.conformance import Call
+from agenteval.evaluators.workflows.align import Call
 from agenteval.evaluators.workflows.equality import Equality, filled
 from agenteval.evaluators.workflows.rates import Counts, Rates, Resampling, rates
 from agenteval.evaluators.workflows.scenario import Action

@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.align import conform
 from agenteval.evaluators.workflows.asked_judge import prompts_sha256
 from agenteval.evaluators.workflows.cases import SessionCase, TurnCase
 from agenteval.evaluators.workflows.causes import calls_of as calls_made
 from agenteval.evaluators.workflows.causes import causes, primary
+from agenteval.evaluators.workflows.conformance import conform
 from agenteval.evaluators.workflows.equality import Equality, EqualityJudge, Schema, TextJudge
 from agenteval.evaluators.workflows.final_state import Gold, StateVerdict, gold_state, judged
 from agenteval.evaluators.workflows.predict import history

@@ -21,8 +21,7 @@ from agenteval.evaluators.utility.agents import (
     critic_team,
     quantifier_agent,
 )
-from agenteval.evaluators.utility.critic import Critic
-from agenteval.evaluators.utility.subcritic import SubCritic
+from agenteval.evaluators.utility.critic import Critic, SubCritic
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Criterion, Failure, Run, Score, Task, Usage

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agenteval.evaluators.workflows.causes import calls_of, causes, primary
-from agenteval.evaluators.workflows.chart.parse import parse_chart
+from agenteval.evaluators.workflows.chart import parse_chart
 from agenteval.evaluators.workflows.conformance import Deviation
 from agenteval.evaluators.workflows.final_state import gold_state, judged
 from agenteval.evaluators.workflows.folder import load_backend, read_role

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.evaluators.workflows.code_check import read_code
-from tests.evaluators.workflows.chart.boats import CODE, TOOLS, tool
+from agenteval.evaluators.workflows.consistency import read_code
+from tests.evaluators.workflows.boats import CODE, TOOLS, tool
 
 LOOK = tool("look", {"ok": {"type": "boolean"}, "n": {"type": "integer"},
                      "kind": {"type": "string", "enum": ["a", "b", "c"]}}, ("id",))  # fmt: skip

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.evaluators.workflows.chart.follow import TooLarge
-from agenteval.evaluators.workflows.chart.nouns import Defect
-from agenteval.evaluators.workflows.chart.parse import parse_chart
+from agenteval.evaluators.workflows.chart import parse_chart
+from agenteval.evaluators.workflows.chart_check import Defect
 from agenteval.evaluators.workflows.consistency import chart_against_chart, consistent
 from agenteval.evaluators.workflows.folder import role_folders
 from agenteval.evaluators.workflows.scenario import Scenario
-from tests.evaluators.workflows.chart.boats import CHART, CODE, TEXT, TOOLS, boats, replaced, tool
+from agenteval.evaluators.workflows.worlds import TooLarge
+from tests.evaluators.workflows.boats import CHART, CODE, TEXT, TOOLS, boats, replaced, tool
 
 DESK = Path(__file__).parent / "library_desk"
 SCENARIOS = [

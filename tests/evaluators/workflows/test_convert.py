@@ -12,7 +12,7 @@ from agenteval.models.client import Client
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Usage
 from agenteval.testing.scripted import ScriptedTransport
-from tests.evaluators.workflows.chart.boats import CHART, CODE, TEXT, boats, replaced
+from tests.evaluators.workflows.boats import CHART, CODE, TEXT, boats, replaced
 
 WRONG_CHART = replaced(CHART, "BH004 & BH003--Tries again-->BH002\n", "")
 WRONG_CODE = replaced(CODE, "boat=boat, skipper", "skipper")

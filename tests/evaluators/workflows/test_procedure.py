@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.evaluators.workflows.chart.parse import parse_chart
+from agenteval.evaluators.workflows.chart import parse_chart
 from agenteval.evaluators.workflows.folder import read_role
 from agenteval.evaluators.workflows.procedure import (
     Procedure,

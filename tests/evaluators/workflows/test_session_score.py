@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from agenteval.evaluators.workflows.conformance import Call
+from agenteval.evaluators.workflows.align import Call
 from agenteval.evaluators.workflows.equality import Equality, EqualityJudge
 from agenteval.evaluators.workflows.rates import Resampling
 from agenteval.evaluators.workflows.scenario import Action

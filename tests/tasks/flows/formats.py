@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from agenteval.evaluators.workflows.align import conform
-from agenteval.evaluators.workflows.chart.check import check_chart
-from agenteval.evaluators.workflows.chart.nouns import Chart
-from agenteval.evaluators.workflows.conformance import Call
+from agenteval.evaluators.workflows.align import Call
+from agenteval.evaluators.workflows.chart import Chart
+from agenteval.evaluators.workflows.chart_check import check_chart
+from agenteval.evaluators.workflows.conformance import conform
 from agenteval.evaluators.workflows.consistency import consistent
 from agenteval.evaluators.workflows.procedure import procedure
 from tests.tasks.flows.flow import Flow

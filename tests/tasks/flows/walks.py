@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.chart.conditions import holds
-from agenteval.evaluators.workflows.chart.nouns import Chart, Edge
+from agenteval.evaluators.workflows.chart import Chart, Edge
+from agenteval.evaluators.workflows.conditions import holds
 from agenteval.evaluators.workflows.scenario import RecordedSession, Turn
 from tests.tasks.flows.flow import Flow
 

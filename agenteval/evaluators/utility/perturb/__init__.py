@@ -5,32 +5,127 @@ Usage::
     rng = rng_for(7, "drop_sentences", view)
     copy = perturb(view, "drop_sentences", share=0.25, rng=rng)
     copy.view                # what the judge is shown instead
-    copy.changed, copy.reason, copy.applied, copy.of
+    copy.changed, copy.reason
     variant_name("drop_sentences", 0.25, 7)      # 'drop_sentences:0.25:7'
 
-`directional` operators have an expected effect in a criterion's `expect`; `invariant` ones are
-controls. All are pure, and linear in the length of the text. Applied twice, the dropping operators
-drop further, `formatting` toggles back where it only toggled, `drop_answer` may find an earlier
+Controls must change no score; of the others a criterion's `expect` says which way the score moves.
+All are pure, and linear in the length of the text. Applied twice, the dropping operators drop
+further, `formatting` toggles back where it only toggled, `drop_answer` may find an earlier
 statement: perturb originals, not copies.
 """
 
-from agenteval.evaluators.utility.perturb.operators import BANK_OPERATORS, Operator
-from agenteval.evaluators.utility.perturb.result import (
-    SHARE,
-    Perturbed,
-    perturb,
-    rng_for,
-)
-from agenteval.evaluators.utility.perturb.variant import Variant, parse_variant, variant_name
+from __future__ import annotations
 
-__all__ = [
-    "BANK_OPERATORS",
-    "SHARE",
-    "Operator",
-    "Perturbed",
-    "Variant",
-    "parse_variant",
-    "perturb",
-    "rng_for",
-    "variant_name",
-]
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from agenteval.errors import InputError
+from agenteval.evaluators.utility.perturb.answer import drop_answer
+from agenteval.evaluators.utility.perturb.changes import pad, shuffle_sentences, swap_numbers
+from agenteval.evaluators.utility.perturb.controls import formatting, whitespace
+from agenteval.evaluators.utility.perturb.drops import (
+    drop_middle,
+    drop_sentences,
+    drop_words,
+    truncate,
+)
+from agenteval.evaluators.utility.perturb.layout import (
+    Edit,
+    Layout,
+    Unchanged,
+    apply_edits,
+    read_layout,
+)
+from agenteval.evaluators.utility.perturb.paraphrase import paraphrase
+from agenteval.records import View
+
+SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One way to change a trajectory. `apply` gives the edits, or raises Unchanged."""
+
+    apply: Callable[[Layout, float, np.random.Generator], list[Edit]]
+    takes_share: bool = False
+    control: bool = False
+
+
+OPERATORS = {
+    "drop_sentences": Operator(drop_sentences, takes_share=True),
+    "drop_words": Operator(drop_words, takes_share=True),
+    "drop_answer": Operator(drop_answer),
+    "drop_middle": Operator(drop_middle),
+    "shuffle_sentences": Operator(shuffle_sentences),
+    "truncate": Operator(truncate, takes_share=True),
+    "swap_numbers": Operator(swap_numbers, takes_share=True),
+    "pad": Operator(pad, takes_share=True),
+    "whitespace": Operator(whitespace, control=True),
+    "formatting": Operator(formatting, control=True),
+    "paraphrase": Operator(paraphrase, control=True),
+}
+CONTROLS = frozenset(name for name, operator in OPERATORS.items() if operator.control)
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbed:
+    """A perturbed copy of a view.
+
+    `view` has the run id, problem and reference of the original and the changed trajectory; where
+    nothing could be changed it is the original, `changed` is False and `reason` says why.
+    """
+
+    view: View
+    changed: bool
+    reason: str = ""
+
+
+def perturb(
+    view: View, operator: str, *, share: float = SHARE, rng: np.random.Generator
+) -> Perturbed:
+    """A perturbed copy of `view` by one of OPERATORS.
+
+    Only what the system under evaluation wrote is touched; problem, reference, headings, fences,
+    formulas and what tools and users said stay (`truncate` cuts everything behind its cut). The
+    result depends on the arguments and the state of `rng` alone. Raises InputError for an unknown
+    operator and for a share outside (0, 1].
+    """
+    chosen = _operator(operator, share)
+    try:
+        edits = chosen.apply(read_layout(view.trajectory), share, rng)
+    except Unchanged as why:
+        return Perturbed(view, changed=False, reason=str(why))
+    text = apply_edits(view.trajectory, edits)
+    if text == view.trajectory:
+        return Perturbed(view, changed=False, reason="nothing could be changed")
+    return Perturbed(view.model_copy(update={"trajectory": text}), changed=True)
+
+
+def rng_for(seed: int, operator: str, view: View) -> np.random.Generator:
+    """The generator of one run, operator and seed; the order of runs makes no difference.
+
+    Seeded by the SHA-256 of seed, operator name and `view.sha256`.
+    """
+    text = f"{int(seed)}|{operator}|{view.sha256}"
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest(), "big"))
+
+
+def variant_name(operator: str, share: float, seed: int) -> str:
+    """`drop_sentences:0.25:7`, or `shuffle_sentences:-:7` for an operator without a share.
+
+    The share is written so that it reads back exactly. Raises InputError for an unknown operator
+    and an impossible share.
+    """
+    written = repr(float(share)) if _operator(operator, share).takes_share else "-"
+    return f"{operator}:{written}:{int(seed)}"
+
+
+def _operator(name: str, share: float) -> Operator:
+    if name not in OPERATORS:
+        raise InputError(f"unknown operator {name!r}; known are {', '.join(OPERATORS)}")
+    if not 0 < share <= 1:
+        raise InputError(f"share is {share}; it must be above 0 and at most 1")
+    return OPERATORS[name]

@@ -1,4 +1,4 @@
-"""What of a rendered trajectory may be touched: turns, parts and the sentences of the system.
+"""What of a rendered trajectory may be touched, and how a change is applied.
 
 `read_layout` refines `split_sentences`. A sentence here is a unit of the system's own prose that
 can go, move or change without breaking anything. These stay as they are and are no sentences:
@@ -11,19 +11,25 @@ word is its copy: both are one statement shown twice, and what happens to one ha
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
-from agenteval.evaluators.utility.sentences import Sentence, split_sentences, unbroken
+from agenteval.evaluators.utility.sentences import (
+    Sentence,
+    Span,
+    Spans,
+    Turn,
+    split_turn,
+    split_turns,
+    unbroken,
+)
 from agenteval.readers.messages import STOP_WORD
-from agenteval.readers.view import FINAL, HEADING
 
-Span = tuple[int, int]
 PartKind = Literal["sentence", "code", "call", "fixed"]
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 _FRAME = re.compile(r"#{1,6}(?:\s|$)|\|")  # a Markdown heading, a row of a table
 _ENVIRONMENT = re.compile(r"\\begin\{(\w+\*?)\}(?:(?!\\begin\{).){0,4000}?\\end\{\1\}", re.S)
 _LINK = re.compile(
@@ -32,25 +38,29 @@ _LINK = re.compile(
     r"|(?<![\w.-])[\w-]{1,64}(?:\.[\w-]{1,64}){1,8}/[\w/.-]*"
 )
 _QUOTE = re.compile(r'"[^"\n]{1,400}"|“[^”\n]{1,400}”|«[^»\n]{1,400}»|„[^“”\n]{1,400}[“”]')
+# What would be read as a heading, a tool call or a fence if it came to stand at a line's start.
+_LOADED = re.compile(
+    r"^(?=\[(?:(?:span )?(?:system|user|assistant|tool)\b|tool call\]|final output\])"
+    r"|[ \t]*(?:`{3}|~{3}))",
+    re.M,
+)
 MARKER = re.compile(
     r"(?:>\s*)?(?:[-*+•]|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{2,4})[.):]|(?:\*\*)?(?:Step|Case|Part|Phase)"
     r"\s+\d{1,3}[.):])(?:\s+|$)"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One turn: its heading line (None before the first heading) and its body as a span."""
+class Unchanged(Exception):
+    """An operator can do nothing to a text; the message says why."""
 
-    heading: str | None
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """text[start:end] becomes `new`."""
+
     start: int
     end: int
-    own: bool
-
-    @property
-    def final(self) -> bool:
-        """Whether this is the [final output]."""
-        return self.heading == FINAL
+    new: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +80,7 @@ class Layout:
     text: str
     turns: tuple[Turn, ...]
     parts: tuple[Part, ...]
-    copies: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    copies: dict[int, tuple[int, ...]]
 
     def of(self, index: int) -> str:
         """Text of a part."""
@@ -81,9 +91,23 @@ class Layout:
         copied = {c for copies in self.copies.values() for c in copies}
         return [i for i, p in enumerate(self.parts) if p.kind in kinds and i not in copied]
 
-    def sentences(self) -> list[int]:
-        """Indices of the sentences, in order, copies left out."""
-        return self.own("sentence")
+    def sentences(self, least: int = 1) -> list[int]:
+        """Indices of the sentences, in order, copies left out.
+
+        Raises Unchanged where there are none, or fewer than `least`.
+        """
+        pool = self.own("sentence")
+        if not pool:
+            kinds = {p.kind for p in self.parts}
+            what = (
+                "nothing but code" if "code" in kinds
+                else "nothing but tool calls" if "call" in kinds
+                else "no sentence"
+            )  # fmt: skip
+            raise Unchanged(f"the system wrote {what}")
+        if len(pool) < least:
+            raise Unchanged("only one sentence, and one must stay")
+        return pool
 
     def with_copies(self, indices: Iterable[int]) -> list[int]:
         """The indices and those of their copies, in order."""
@@ -96,160 +120,149 @@ class Layout:
         marker = MARKER.match(self.text, part.start, part.end)
         return (marker.end() if marker and marker.end() < part.end else part.start), part.end
 
-    def why_nothing(self) -> str:
-        """In words why there is no sentence to change."""
-        kinds = {p.kind for p in self.parts}
-        if "code" in kinds:
-            return "the system wrote nothing but code"
-        if "call" in kinds:
-            return "the system wrote nothing but tool calls"
-        return "the system wrote no sentence"
+    def removal(self, indices: Iterable[int]) -> list[Edit]:
+        """Edits that take out whole parts and their copies.
+
+        Of the gaps that fall together the widest (most line breaks) stays, so that paragraphs
+        remain paragraphs. A turn that loses everything keeps its heading.
+        """
+        edits = []
+        numbered = enumerate(self.with_copies(indices))
+        for (turn, _), group in groupby(numbered, lambda n: (self.parts[n[1]].turn, n[1] - n[0])):
+            gone = [i for _, i in group]
+            before, after = gone[0] - 1, gone[-1] + 1
+            left = before >= 0 and self.parts[before].turn == turn
+            right = after < len(self.parts) and self.parts[after].turn == turn
+            start = self.parts[before].end if left else self.turns[turn].start
+            end = self.parts[after].start if right else self.turns[turn].end
+            ends = [start, *(self.parts[i].end for i in gone)]
+            starts = [*(self.parts[i].start for i in gone), end]
+            gaps = [self.text[a:b] for a, b in zip(ends, starts, strict=True)]
+            if left and right:
+                gap = max(gaps, key=lambda g: g.count("\n"))
+            elif right:
+                gap = gaps[0]
+            else:  # a turn without content looks as make_view shows it
+                gap = gaps[-1] if left else gaps[-1].replace("\n", "", 1)
+            edits.append(Edit(start, end, gap))
+        return edits
 
 
 def read_layout(text: str) -> Layout:
     """Turns and parts of a trajectory rendered by `make_view`. Time linear in its length."""
-    turns = tuple(_turns(text))
-    parts: list[Part] = []
-    units = split_sentences(text)
-    at = 0
-    for index, turn in enumerate(turns):
-        first = at
-        while at < len(units) and units[at].start < turn.end:
-            at += 1
-        parts.extend(_parts(text, units[first:at], index, turn))
-    return Layout(text, turns, tuple(parts), _copies(text, turns, parts))
-
-
-def _turns(text: str) -> Iterator[Turn]:
-    heading: str | None = None
-    own, start = True, 0
-    for match in _LINE.finditer(text):
-        line = match.group().rstrip("\r\n")
-        found = HEADING.match(line)
-        if not found:
-            continue
-        if match.start() > start or heading is not None:
-            yield Turn(heading, start, match.start(), own)
-        heading, start = line, match.end()
-        own = found.group(1) in (None, "assistant")
-    yield Turn(heading, start, len(text), own)
-
-
-def _parts(text: str, units: list[Sentence], index: int, turn: Turn) -> Iterator[Part]:
-    tied = _tied(text, units, turn) if turn.own else {}
-    at = line_end = 0
-    while at < len(units):
-        last = tied.get(at, at)
-        shown = text[units[at].start : units[last].end]
-        kind = _kind(shown, units[at])
-        if kind == "sentence" and _FRAME.match(shown):  # with all that stands on its line
-            found = text.find("\n", units[last].end, turn.end)
-            line_end = found if found >= 0 else turn.end
-        if kind == "sentence" and units[at].start < line_end:
-            kind = "fixed"
-        if at == 0 and shown == "status: error" and (turn.heading or "").startswith("[span "):
-            kind = "fixed"  # written by make_view, not by the system
-        yield Part(units[at].start, units[last].end, kind, index)
-        at = last + 1
-
-
-def _kind(shown: str, unit: Sentence) -> PartKind:
-    if not unit.own:
-        return "fixed"
-    if unit.kind == "code":
-        return "code"
-    if unit.kind == "call":
-        return "call"
-    said = any(c.isalnum() for c in shown) and shown != STOP_WORD
-    return "sentence" if said else "fixed"
-
-
-def _tied(text: str, units: list[Sentence], turn: Turn) -> dict[int, int]:
-    """First unit → last unit of those that belong together by ** or a LaTeX environment."""
-    tied: dict[int, int] = {}
-    environments = Spans(m.span() for m in _ENVIRONMENT.finditer(text, turn.start, turn.end))
-    at = 0
-    while at < len(units):
-        last = _bold_end(text, units, at)
-        while last + 1 < len(units) and environments.over(units[last + 1].start - 1):
-            last += 1
-        if last > at and all(u.kind == "prose" for u in units[at : last + 1]):
-            tied[at] = last
-            at = last
-        at += 1
-    return tied
-
-
-def _bold_end(text: str, units: list[Sentence], at: int) -> int:
-    """Index of the unit that closes the ** left open in unit `at` (`at` itself if none does)."""
-    if units[at].kind != "prose" or _marks(text, units[at]) % 2 == 0:
-        return at
-    for last in range(at + 1, min(at + 12, len(units))):
-        if "\n" in text[units[last - 1].end : units[last].start] or units[last].kind != "prose":
-            return at
-        if _marks(text, units[last]) % 2:
-            return last
-    return at
-
-
-def _marks(text: str, unit: Sentence) -> int:
-    return text.count("**", unit.start, unit.end)
-
-
-def _copies(text: str, turns: tuple[Turn, ...], parts: list[Part]) -> dict[int, tuple[int, ...]]:
-    if not any(turn.final for turn in turns):
-        return {}
+    turns = tuple(split_turns(text))
+    parts = tuple(p for i, turn in enumerate(turns) for p in _parts(text, i, turn))
     earlier: dict[str, int] = {}
     copies: dict[int, tuple[int, ...]] = {}
     for i, part in enumerate(parts):
         shown = text[part.start : part.end]
-        if part.kind != "sentence":
-            continue
-        if not turns[part.turn].final:
+        if part.kind == "sentence" and not turns[part.turn].final:
             earlier[shown] = i
-        elif shown in earlier:
+        elif part.kind == "sentence" and shown in earlier:
             copies[earlier[shown]] = (*copies.get(earlier[shown], ()), i)
-    return copies
+    return Layout(text, turns, parts, copies)
 
 
-class Spans:
-    """Disjoint spans in order, asked for a position or an overlap by bisection."""
+def _parts(text: str, index: int, turn: Turn) -> Iterator[Part]:
+    line_end = 0
+    for first, end in _tied(text, list(split_turn(text, turn)), turn):
+        shown = text[first.start : end]
+        kind: PartKind = "fixed"
+        if first.own and first.kind in ("code", "call"):
+            kind = "code" if first.kind == "code" else "call"
+        elif first.own and any(c.isalnum() for c in shown) and shown != STOP_WORD:
+            kind = "sentence"
+        if kind == "sentence" and _FRAME.match(shown):  # with all that stands on its line
+            newline = text.find("\n", end, turn.end)
+            line_end = newline if newline >= 0 else turn.end
+        written = (turn.heading or "").startswith("[span ") and shown == "status: error"
+        opens = not text[turn.start : first.start].strip()
+        if kind == "sentence" and (first.start < line_end or (written and opens)):
+            kind = "fixed"
+        yield Part(first.start, end, kind, index)
 
-    def __init__(self, spans: Iterable[Span]) -> None:
-        self.spans = sorted(spans)
 
-    def over(self, position: int) -> bool:
-        """Whether the position lies inside a span."""
-        return self.overlap(position, position + 1)
+def _tied(text: str, units: list[Sentence], turn: Turn) -> Iterator[tuple[Sentence, int]]:
+    """First unit and end of those that belong together by ** or a LaTeX environment."""
+    found = _ENVIRONMENT.finditer(text, turn.start, turn.end)
+    environments = Spans(m.span() for m in found)
+    at = 0
+    while at < len(units):
+        last = _bold_end(text, units, at) if turn.own else at
+        while turn.own and last + 1 < len(units) and environments.over(units[last + 1].start - 1):
+            last += 1
+        if any(u.kind != "prose" for u in units[at : last + 1]):
+            last = at
+        yield units[at], units[last].end
+        at = last + 1
 
-    def overlap(self, start: int, end: int) -> bool:
-        """Whether text[start:end] shares a character with a span."""
-        i = bisect_left(self.spans, (end, -1)) - 1
-        return i >= 0 and start < self.spans[i][1]
+
+def _bold_end(text: str, units: list[Sentence], at: int) -> int:
+    """Index of the unit that closes the ** left open in unit `at` (`at` itself if none does)."""
+
+    def odd(unit: Sentence) -> int:
+        return text.count("**", unit.start, unit.end) % 2
+
+    if units[at].kind != "prose" or not odd(units[at]):
+        return at
+    for last in range(at + 1, min(at + 12, len(units))):
+        if "\n" in text[units[last - 1].end : units[last].start] or units[last].kind != "prose":
+            return at
+        if odd(units[last]):
+            return last
+    return at
 
 
 def protected(
     text: str, start: int, end: int, *, formulas: bool = True, quotes: bool = False
 ) -> Spans:
     """Addresses, formulas and inline code (unless told) and quotations (if asked) in a part."""
-    found = [m.span() for m in _LINK.finditer(text, start, end)]
+    spans = [m.span() for m in _LINK.finditer(text, start, end)]
     if formulas:
-        found += [*unbroken(text, start, end)]
-        found += [m.span() for m in _ENVIRONMENT.finditer(text, start, end)]
+        spans += [*unbroken(text, start, end)]
+        spans += [m.span() for m in _ENVIRONMENT.finditer(text, start, end)]
     if quotes:
-        found += [m.span() for m in _QUOTE.finditer(text, start, end)]
-    return Spans(merged(found))
+        spans += [m.span() for m in _QUOTE.finditer(text, start, end)]
+    return Spans(merged(spans))
 
 
-def merged(spans: Iterable[Span]) -> Iterator[Span]:
+def merged(spans: Iterable[Span]) -> list[Span]:
     """The spans in order, those that touch or overlap as one."""
-    at: Span | None = None
+    result: list[Span] = []
     for start, end in sorted(spans):
-        if at is None or start > at[1]:
-            if at is not None:
-                yield at
-            at = (start, end)
+        if result and start <= result[-1][1]:
+            result[-1] = (result[-1][0], max(result[-1][1], end))
         else:
-            at = (at[0], max(at[1], end))
-    if at is not None:
-        yield at
+            result.append((start, end))
+    return result
+
+
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """The text after the edits, which must be disjoint (ValueError otherwise).
+
+    A line that only now begins like a heading, a tool call or a fence gets a backslash in front:
+    no edit can make one speaker out of another.
+    """
+    pieces: list[str] = []
+    kept: list[tuple[int, int, int]] = []  # position in the result, in the original, length
+    at = size = 0
+    for edit in [*sorted(edits), Edit(len(text), len(text), "")]:
+        if edit.start < at or edit.end < edit.start:
+            raise ValueError(f"edits overlap at {edit.start}")
+        kept.append((size, at, edit.start - at))
+        pieces += [text[at : edit.start], edit.new]
+        size += edit.start - at + len(edit.new)
+        at = edit.end
+    starts = [new for new, _, _ in kept]
+
+    def guard(match: re.Match[str]) -> str:
+        new, old, length = kept[bisect_right(starts, match.start()) - 1]
+        offset = match.start() - new
+        return "" if offset < length and _LOADED.match(text, old + offset) else "\\"
+
+    return _LOADED.sub(guard, "".join(pieces))
+
+
+def count_of(share: float, n: int, most: int) -> int:
+    """How many of `n` places a share is: rounded half up, at least 1, at most `most`."""
+    return min(most, max(1, int(share * n + 0.5)))

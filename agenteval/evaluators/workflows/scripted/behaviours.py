@@ -21,8 +21,8 @@ from pydantic import JsonValue
 
 from agenteval.agents.dialogue import AssistantSystem
 from agenteval.errors import AgentevalError
-from agenteval.evaluators.workflows.chart.conditions import holds
-from agenteval.evaluators.workflows.chart.nouns import Edge
+from agenteval.evaluators.workflows.chart import Edge
+from agenteval.evaluators.workflows.conditions import holds
 from agenteval.evaluators.workflows.conformance import Cause
 from agenteval.evaluators.workflows.folder import StatefulBackend
 from agenteval.evaluators.workflows.scenario import Profile, Role

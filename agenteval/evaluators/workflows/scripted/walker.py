@@ -18,9 +18,8 @@ from pydantic import JsonValue
 from agenteval.agents.dialogue import Dialogue
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError
-from agenteval.evaluators.workflows.chart.conditions import holds
-from agenteval.evaluators.workflows.chart.nouns import Chart, Edge, Node, calls_in
-from agenteval.evaluators.workflows.chart.parse import parse_chart
+from agenteval.evaluators.workflows.chart import Chart, Edge, Node, parse_chart
+from agenteval.evaluators.workflows.conditions import holds
 from agenteval.evaluators.workflows.scenario import Action, Role, WorkflowTool
 from agenteval.evaluators.workflows.simulators.user_scripted import (
     NONE_OF_THESE,
@@ -96,9 +95,7 @@ class Book:
 
     def calls(self, node: Node) -> tuple[str, ...]:
         """The tools that a node calls, each once."""
-        if node.shape != "call":
-            return ()
-        return tuple(dict.fromkeys(calls_in(node, self.tools)))
+        return node.calls(self.tools)
 
     def starts(self) -> list[tuple[str, str, Edge]]:
         """What can be begun: label, scenario and edge out of its start."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 from pathlib import Path
 
@@ -71,8 +70,10 @@ def do(view: View, operator: str, share: float = 0.25, seed: int = 0) -> Perturb
     return perturb(view, operator, share=share, rng=rng_for(seed, operator, view))
 
 
-HEADINGS = re.compile(r"^\[(?:system|user|assistant|tool|final output|tool call).*\]?.*$", re.M)
-FENCES = re.compile(r"^[ \t]*(?:```|~~~).*$", re.M)
+def shown(text: str, operator: str, share: float = 0.25, seeds: int = 60) -> set[str]:
+    """All texts that an operator makes of one text, over many seeds."""
+    return {do(plain(text), operator, share, seed).view.trajectory for seed in range(seeds)}
+
 
 _SENTENCES = st.sampled_from(
     [

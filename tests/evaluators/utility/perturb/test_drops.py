@@ -1,12 +1,14 @@
-"""drop_sentences, drop_words, drop_middle, truncate on texts made by hand and on the tasks."""
+"""What is dropped, from texts made by hand and from the tasks."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
 from agenteval.readers.view import make_view
 from agenteval.records import Message, Run, Span
-from tests.evaluators.utility.perturb.cases import PROSE, do, plain, run_id, tools
+from tests.evaluators.utility.perturb.cases import PROSE, do, plain, run_id, shown, tools
 
 SENTENCES = [
     "There are 12 boxes with 30 pens each.",
@@ -26,63 +28,82 @@ SENTENCES = [
     ("share", "count"), [(0.01, 1), (0.1, 1), (0.15, 2), (0.25, 3), (0.5, 5), (0.95, 9), (1, 9)]
 )
 def test_drop_sentences_counts_half_up(share: float, count: int) -> None:
-    got = do(plain(PROSE), "drop_sentences", share)
-    assert (got.applied, got.of) == (count, 10)
-    assert set(got.removed) <= set(SENTENCES)
-    kept = [s for s in SENTENCES if s not in got.removed]
-    assert all(s in got.view.trajectory for s in kept)
-    assert not any(s in got.view.trajectory for s in got.removed)
+    left = do(plain(PROSE), "drop_sentences", share).view.trajectory
+    assert sum(s not in left for s in SENTENCES) == count
 
 
-def test_places_close_up_to_the_widest_gap() -> None:
-    """Whichever sentence goes, paragraphs stay paragraphs and no gap is doubled."""
-    text = "A one. B two.\n\nC three. D four.\n\nE five."
-    seen = {do(plain(text), "drop_sentences", 0.2, seed).view.trajectory for seed in range(60)}
-    assert seen == {
-        "B two.\n\nC three. D four.\n\nE five.",
-        "A one.\n\nC three. D four.\n\nE five.",
-        "A one. B two.\n\nD four.\n\nE five.",
-        "A one. B two.\n\nC three.\n\nE five.",
-        "A one. B two.\n\nC three. D four.",
-    }
+@pytest.mark.parametrize(
+    ("text", "operator", "share", "seen"),
+    [
+        # whichever sentence goes, paragraphs stay paragraphs and no gap is doubled
+        ("A one. B two.\n\nC three. D four.\n\nE five.", "drop_sentences", 0.2, {
+            "B two.\n\nC three. D four.\n\nE five.", "A one.\n\nC three. D four.\n\nE five.",
+            "A one. B two.\n\nD four.\n\nE five.", "A one. B two.\n\nC three.\n\nE five.",
+            "A one. B two.\n\nC three. D four.",
+        }),
+        # a word takes one blank and its comma
+        ("Yes, we go.", "drop_words", 0.3, {"we go.", "Yes, go.", "Yes, we."}),
+        # of six paragraphs the third and fourth are the middle
+        ("\n\n".join(f"Step {w} begins. It ends." for w in "abcdef"), "drop_middle", 1, {
+            "\n\n".join(f"Step {w} begins. It ends." for w in kept) for kept in ("abdef", "abcef")
+        }),
+        # steps are few: a sentence
+        ("One a. Two b. Three c. Four d. Five e. Six f.", "drop_middle", 1,
+         {"One a. Two b. Four d. Five e. Six f.", "One a. Two b. Three c. Five e. Six f."}),
+    ],
+)  # fmt: skip
+def test_all_that_may_be_dropped(text: str, operator: str, share: float, seen: set[str]) -> None:
+    assert shown(text, operator, share) == seen
 
 
 def test_all_assistant_turns_are_one_pool() -> None:
-    """Eight own sentences; the final output repeats one and goes with it, not alone."""
-    view = tools()
+    """Two of eight own sentences; the final output repeats one and goes with it, not alone."""
+    own = ["I count the 50 numbers.", "A loop does it.", "Let me look once more.",
+           "Every second number is even.", "That makes 25 of them.", "So the answer is 25.",
+           "I agree with that.", "It is well done."]  # fmt: skip
     gone: set[str] = set()
     for seed in range(40):
-        got = do(view, "drop_sentences", 0.25, seed)
-        assert (got.applied, got.of) == (2, 8)
-        gone |= set(got.removed)
-        answers = got.view.trajectory.count("So the answer is 25.")
-        assert answers == (0 if "So the answer is 25." in got.removed else 2)
-    assert gone == {
-        "I count the 50 numbers.", "A loop does it.", "Let me look once more.",
-        "Every second number is even.", "That makes 25 of them.", "So the answer is 25.",
-        "I agree with that.", "It is well done.",
-    }  # fmt: skip
+        left = do(tools(), "drop_sentences", 0.25, seed).view.trajectory
+        lost = {s for s in own if s not in left}
+        assert len(lost) == 2
+        assert left.count("So the answer is 25.") == 2 * (own[5] not in lost)
+        gone |= lost
+    assert gone == set(own)
 
 
 def test_a_turn_that_loses_all_keeps_its_heading() -> None:
     view = run_id("math", "math-06-coder")
     text = do(view, "drop_sentences", 1.0).view.trajectory
-    assert text.count("[assistant]") == view.trajectory.count("[assistant]")
-    assert text.count("```") == view.trajectory.count("```")
+    for mark in ("[assistant]", "```"):
+        assert text.count(mark) == view.trajectory.count(mark)
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "operator", "reason"),
     [
-        ("", "the system wrote no sentence"),
-        ("```\nx = 1\n```", "the system wrote nothing but code"),
-        ("Only this.", "only one sentence, and one must stay"),
-        ("## Title\n\n| a | b |\n|---|---|\n\n---", "the system wrote no sentence"),
+        ("", "drop_sentences", "the system wrote no sentence"),
+        ("```\nx = 1\n```", "drop_sentences", "the system wrote nothing but code"),
+        ("Only this.", "drop_sentences", "only one sentence, and one must stay"),
+        ("## Title\n\n| a | b |\n|---|---|\n\n---", "drop_sentences",
+         "the system wrote no sentence"),
+        ("One a. Two b.", "drop_middle", "2 sentences have no middle"),
+        ("One a.", "drop_middle", "one sentence has no middle"),
+        ("Only this.", "truncate", "only one sentence, block of code or call"),
+        ("Word.", "drop_words", "fewer than two words that may go"),
+        ("Red. Big.", "drop_words", "every sentence has only one word that may go"),
+        ("42", "drop_answer", "the final answer is all that the system wrote"),
+        ("```\n1\n```", "drop_answer", "the system wrote nothing but code"),
+        ("Dear Ann,\n\nBob from Fix", "drop_answer", "no statement of a final answer"),
+        ("Two and two is four.", "swap_numbers", "no number that may be swapped"),
+        ("One. One.", "shuffle_sentences", "no speaker has two different sentences"),
+        ("One", "whitespace", "no gap between two words or sentences"),
+        ("The value $x$ is it.", "formatting", "every sentence has signs of markup already"),
+        ("It fails because of rain.", "paraphrase", "no rule fits"),
     ],
-)
-def test_nothing_to_drop(text: str, reason: str) -> None:
-    got = do(plain(text), "drop_sentences")
-    assert (got.changed, got.reason) == (False, reason)
+)  # fmt: skip
+def test_nothing_to_change(text: str, operator: str, reason: str) -> None:
+    got = do(plain(text), operator)
+    assert (got.changed, got.reason, got.view.trajectory) == (False, reason, text)
 
 
 def test_structure_is_no_sentence() -> None:
@@ -92,16 +113,15 @@ def test_structure_is_no_sentence() -> None:
         "| a | b |\n|---|---|\n| 1. x | 2. y |\n\n"
         "\\begin{align}\na &= 1. \\\\\nb &= 2.\n\\end{align}\n\nTERMINATE"
     )
-    got = do(plain(text), "drop_sentences", 1.0)
-    assert got.of == 4
-    for seed in range(20):
-        for share in (0.25, 0.5, 1.0):
-            left = do(plain(text), "drop_sentences", share, seed).view.trajectory
+    for share, gone in ((0.25, 1), (0.5, 2), (1.0, 3)):
+        for left in shown(text, "drop_sentences", share, seeds=20):
             assert left.startswith("## Plan. Part one\n\n")
             assert "| a | b |\n|---|---|\n| 1. x | 2. y |" in left
+            assert left.endswith("TERMINATE")
             assert left.count("\\begin") == left.count("\\end{align}")
             assert left.count("**") in (0, 2)
-            assert left.endswith("TERMINATE")
+            units = ("One is here.", "**Two is here. Three is here.**", "Four.", "\\begin")
+            assert sum(u not in left for u in units) == gone
 
 
 def test_drop_words() -> None:
@@ -110,76 +130,37 @@ def test_drop_words() -> None:
         "1. Take the big red box now.\n\n"
         "Then $x + y$ is seven, see `a b` for more. Yes, we (both) agree."
     )
-    view = plain(text)
-    words = ["Take", "the", "big", "red", "box", "now",
-             "Then", "is", "seven", "see", "for", "more", "Yes", "we", "agree"]  # fmt: skip
-    for seed in range(30):
-        got = do(view, "drop_words", 0.25, seed)
-        assert (got.applied, got.of) == (4, len(words))
-        assert set(got.removed) <= set(words)
-        left = got.view.trajectory
+    for left in shown(text, "drop_words"):
+        assert len(re.findall(r"[A-Za-z]+", left)) == 20 - 4  # x, y, a, b and "both" stay
         assert left.startswith("1. ")
-        assert "$x + y$" in left
-        assert "`a b`" in left
-        assert "(both)" in left
+        assert all(kept in left for kept in ("$x + y$", "`a b`", "(both)"))
         assert (left.count("."), "  " in left, " ." in left) == (4, False, False)
 
 
 def test_every_sentence_keeps_a_word() -> None:
     """Three sentences of two words: only three may go, also where five are asked for."""
-    for seed in range(20):
-        got = do(plain("Red box. Big car. Old man."), "drop_words", 1.0, seed)
-        assert (got.applied, got.of) == (3, 6)
-        assert [len(s.split()) for s in got.view.trajectory.strip(".").split(".")] == [1, 1, 1]
-
-
-def test_a_dropped_word_takes_one_blank_and_its_comma() -> None:
-    seen = {do(plain("Yes, we go."), "drop_words", 0.3, s).view.trajectory for s in range(30)}
-    assert seen == {"we go.", "Yes, go.", "Yes, we."}
+    for left in shown("Red box. Big car. Old man.", "drop_words", 1.0):
+        assert [len(s.split()) for s in left.strip(".").split(".")] == [1, 1, 1]
 
 
 def test_no_heading_appears_where_a_word_went() -> None:
     """The line would begin with a speaker's heading, so it gets a backslash."""
-    text = "Well [assistant] wrote that. And more of it."
-    seen = {do(plain(text), "drop_words", 0.5, s).view.trajectory for s in range(40)}
+    seen = shown("Well [assistant] wrote that. And more of it.", "drop_words", 0.5)
     assert any(t.startswith("\\[assistant]") for t in seen)
     assert not any(t.startswith("[assistant]") for t in seen)
 
 
-def test_drop_middle_takes_a_paragraph() -> None:
-    """Of six paragraphs the third and fourth are the middle."""
-    text = "\n\n".join(f"Step {w} begins. It ends." for w in "abcdef")
-    seen = {do(plain(text), "drop_middle", seed=s).removed for s in range(30)}
-    assert seen == {(f"Step {w} begins.", "It ends.") for w in "cd"}
-
-
-def test_drop_middle_takes_a_sentence_where_steps_are_few() -> None:
-    text = "One a. Two b. Three c. Four d. Five e. Six f."
-    seen = {do(plain(text), "drop_middle", seed=s).removed for s in range(30)}
-    assert seen == {("Three c.",), ("Four d.",)}
-    assert do(plain("One a. Two b."), "drop_middle").reason == "2 sentences have no middle"
-
-
-def test_truncate_cuts_others_turns_too() -> None:
-    """Own units: 2 sentences, code, sentence, call, 3 sentences, 2 sentences = 10."""
-    view = tools()
-    got = do(view, "truncate", 0.5)
-    assert (got.applied, got.of) == (5, 10)
-    assert got.view.trajectory.endswith('[tool call] check {"upto": 50}\n\n[tool: check]\n25')
-    more = do(view, "truncate", 0.8)
-    assert more.view.trajectory.endswith("I count the 50 numbers. A loop does it.")
-    assert do(view, "truncate", 0.2).view.trajectory.endswith("25 it is?")
-
-
-def test_what_the_reader_wrote_into_spans_stays() -> None:
-    """ "status: error" is a line of the view; the agent's own sentences may go."""
-    span = Span(id="s", name="plan", kind="agent", status="error",
-                attributes={"output": "One is it. Two is it."})  # fmt: skip
-    view = make_view(Run(id="r", input="q", spans=(span,)))
-    for seed in range(10):
-        got = do(view, "drop_sentences", 1.0, seed)
-        assert got.of == 2
-        assert got.view.trajectory.startswith("[span assistant: agent plan]\nstatus: error\n")
+@pytest.mark.parametrize(
+    ("share", "end"),
+    [
+        # own units: 2 sentences, code, sentence, call, 3 sentences, 2 sentences = 10
+        (0.2, "25 it is?"),
+        (0.5, '[tool call] check {"upto": 50}\n\n[tool: check]\n25'),
+        (0.8, "I count the 50 numbers. A loop does it."),
+    ],
+)
+def test_truncate_cuts_others_turns_too(share: float, end: str) -> None:
+    assert do(tools(), "truncate", share).view.trajectory.endswith(end)
 
 
 def test_truncate_leaves_no_bare_heading() -> None:
@@ -187,3 +168,65 @@ def test_truncate_leaves_no_bare_heading() -> None:
     messages = tuple(Message(role="assistant", content=c) for c in ("One is it.", "", "Two is it."))
     got = do(make_view(Run(id="r", input="q", messages=messages)), "truncate")
     assert got.view.trajectory == "[assistant]\nOne is it."
+
+
+def test_what_the_reader_wrote_into_spans_stays() -> None:
+    """ "status: error" is a line of the view; the agent's own sentences may go."""
+    span = Span(id="s", name="plan", kind="agent", status="error",
+                attributes={"output": "One is it. Two is it."})  # fmt: skip
+    view = make_view(Run(id="r", input="q", spans=(span,)))
+    head = "[span assistant: agent plan]\nstatus: error\n"
+    seen = {do(view, "drop_sentences", 1.0, seed).view.trajectory for seed in range(10)}
+    assert seen == {f"{head}One is it.", f"{head}Two is it."}
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("We add. $3 + 4 = 7$ it is.\n\nThe total is $\\boxed{7}$.\n\nThis is small.",
+         "We add. $3 + 4 = 7$ it is.\n\nThis is small."),
+        ("It works. 3 + 4 = 7.\n\n**Answer: 7**", "It works."),
+        ("It works. The answer is 7 pens. A check: 7 - 4 = 3.", "It works. A check: 7 - 4 = 3."),
+        ("The result is exact. It is 12.50 or so.", "The result is exact."),
+        ("Add up. So there are 36 of them. To check, 40 - 4 = 36 again, not 35.",
+         "Add up. To check, 40 - 4 = 36 again, not 35."),
+        ("So far we have 3.\n\nA box has 9 pens.", "So far we have 3."),
+        ("Sum: 3/4 + 1/4.\n\nThe area is 12π - 18·sqrt(3), about 6.5.\n\nWell done.",
+         "Sum: 3/4 + 1/4.\n\nWell done."),
+        ("Dear Ann,\n\nWe will send it. You need not pay.\n\nBob from Fix",
+         "Dear Ann,\n\nWe will send it.\n\nBob from Fix"),
+        # a single digit without a sign may be chance
+        ("Half a day each, so 3 days. In total that makes 3 days.", "Half a day each, so 3 days."),
+        ("One is 36. Of the 36 doors 4 are red. The count is 36.", "Of the 36 doors 4 are red."),
+        (PROSE, PROSE[: PROSE.index(" That makes 60.")]),
+    ],
+)  # fmt: skip
+def test_every_statement_of_the_answer_goes(text: str, left: str) -> None:
+    assert do(plain(text), "drop_answer").view.trajectory == left
+
+
+@pytest.mark.parametrize(
+    ("contents", "output", "left"),
+    [
+        (["We add. Hence the sum is 14. I am sure.", "Very good."], "14",
+         ["We add. I am sure.", "Very good.", ""]),
+        # a sentence there that holds the value goes, wherever in it the value stands
+        (["We add. **Answer: 140**"], "All 140 of them will do. It was fun.",
+         ["We add.", "It was fun."]),
+    ],
+)  # fmt: skip
+def test_the_answer_under_final_output_goes(
+    contents: list[str], output: str, left: list[str]
+) -> None:
+    messages = tuple(Message(role="assistant", content=c) for c in contents)
+    got = do(make_view(Run(id="r", input="q", messages=messages, output=output)), "drop_answer")
+    bodies = re.split(r"\[(?:assistant|final output)\]\n?", got.view.trajectory)
+    assert [body.strip() for body in bodies[1:]] == left
+
+
+def test_an_answer_said_twice_goes_and_tool_output_stays() -> None:
+    left = do(tools(), "drop_answer").view.trajectory
+    assert "So the answer is 25." not in left
+    assert "That makes 25 of them." not in left
+    assert left.endswith("[final output]\n")
+    assert "[tool: check]\n25" in left

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agenteval.evaluators.workflows.align import conform
-from agenteval.evaluators.workflows.conformance import Call, Conformance
+from agenteval.evaluators.workflows.align import Call
+from agenteval.evaluators.workflows.conformance import Conformance, conform
 from agenteval.evaluators.workflows.procedure import procedure
 from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
 from agenteval.evaluators.workflows.scenario import Profile

@@ -1,1 +1,0 @@
-"""Flowcharts of procedures: read, rendered, checked."""

@@ -1,0 +1,287 @@
+"""Mermaid flowcharts into charts, and what is refused with line and column."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import networkx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.errors import InputError
+from agenteval.evaluators.workflows.chart import Chart, Edge, Node, names_in, parse_chart
+from agenteval.evaluators.workflows.conditions import Comparison, Condition
+from tests.evaluators.workflows.boats import CHART
+
+PAPER = Path(
+    os.environ.get(
+        "AGENTEVAL_REFERENCE_WORKFLOW_LISTINGS",
+        Path(__file__).parents[4] / "shared/reference/workflows/paper_listings_en.txt",
+    )
+)
+HEAD = "flowchart TD\n"
+
+
+def chart(body: str) -> Chart:
+    return parse_chart(HEAD + body)
+
+
+def pairs(found: Chart) -> list[tuple[str, str, str]]:
+    return [(e.source, e.label, e.target) for e in found.edges]
+
+
+def refused(text: str) -> str:
+    with pytest.raises(InputError) as error:
+        parse_chart(text, "my.mmd")
+    return str(error.value)
+
+
+def graph(found: Chart) -> networkx.DiGraph[str]:
+    return networkx.DiGraph((e.source, e.target) for e in found.edges)
+
+
+@pytest.mark.skipif(not PAPER.is_file(), reason="the paper's listings are not here")
+def test_the_flight_booking_chart_of_the_paper() -> None:
+    text = PAPER.read_text(encoding="utf-8").partition("=== Listing 6")[2]
+    text = text[text.index("flowchart TD") : text.index("=== Listing 7")]
+    found = parse_chart(text)
+    assert sorted(n.id for n in found.nodes) == [f"SK00{i}" for i in range(7)]
+    assert len(found.edges) == 10
+    assert {n.id for n in found.nodes if n.shape == "call"} == {"SK001", "SK002"}
+    assert found.start.id == "SK000"
+    assert {("SK002", "SK003"), ("SK003", "SK002"), ("SK002", "SK004"), ("SK004", "SK002")} <= set(
+        graph(found).edges
+    )
+    tools = ["reserveFlight", "checkAvailability"]
+    assert found.node("SK001").calls(tools) == ("checkAvailability",)
+    assert found.node("SK002").calls(tools) == ("reserveFlight",)
+
+
+def test_a_chart_of_the_same_form() -> None:
+    found = parse_chart(CHART)
+    assert [n.id for n in found.nodes] == [f"BH00{i}" for i in (0, 1, 2, 3, 4, 6, 5)]
+    assert [n.shape for n in found.nodes] == ["start", "call", "call", *["reply"] * 4]
+    assert sorted((e.source[-1], e.target[-1]) for e in found.edges) == [
+        ("0", "1"), ("1", "2"), ("1", "5"), ("2", "3"), ("2", "4"),
+        ("3", "2"), ("3", "6"), ("4", "2"), ("4", "6"), ("5", "1"),
+    ]  # fmt: skip
+    assert found.node("BH001").text == (
+        "Ask which boat it shall be,\ncall check_boat, and go by the returned is_free"
+    )
+    assert found.node("BH002").text.endswith("the returned state")  # without the blank before ]
+    assert [n.line for n in found.nodes] == [2, 2, 4, 6, 7, 9, 10]
+    assert sorted(map(sorted, networkx.simple_cycles(graph(found)))) == [
+        ["BH001", "BH005"], ["BH002", "BH003"], ["BH002", "BH004"],
+    ]  # fmt: skip
+
+
+def test_labels_are_split_into_intent_and_condition() -> None:
+    edge = parse_chart(CHART).edges[1]
+    assert edge == Edge(
+        source="BH001",
+        target="BH002",
+        label="The boat is free (is_free = true)",
+        intent="The boat is free",
+        condition=Condition(alternatives=((Comparison(field="is_free", op="=", value=True),),)),
+        line=4,
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("A(s)--x y-->B[b]", [("A", "x y", "B")]),
+        ("A(s) -- x y --> B[b]", [("A", "x y", "B")]),
+        ("A(s)-->|x y|B[b]", [("A", "x y", "B")]),
+        ('A(s) --> | "x (y) | z" | B[b]', [("A", "x (y) | z", "B")]),
+        ("A(s)-->B[b]", [("A", "", "B")]),
+        ("A(s)-->B[b]--x-->C>c]", [("A", "", "B"), ("B", "x", "C")]),
+        (
+            "A(s) & B[b]--x-->C[c] & D>d]",
+            [("A", "x", "C"), ("A", "x", "D"), ("B", "x", "C"), ("B", "x", "D")],
+        ),
+        ("A-->B\nA(s)\nB[b]", [("A", "", "B")]),
+        ("A(s)--two or\n  more lines-->B[b]", [("A", "two or more lines", "B")]),
+        ("A(s)--in 2-3 days-->B[b];\n%% A-->C\n\n", [("A", "in 2-3 days", "B")]),
+        ("A(s)--x-->B[b]\r\nB--y-->B\r\n", [("A", "x", "B"), ("B", "y", "B")]),
+    ],
+)
+def test_edges(body: str, expected: list[tuple[str, str, str]]) -> None:
+    assert pairs(chart(body)) == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("[one,\n  two ]", "one,\ntwo"),
+        ('[Say "hello", and [sic] more]', 'Say "hello", and [sic] more'),
+        ('["Say (politely) no]"]', "Say (politely) no]"),
+        ('["a #quot;b#quot; #35;1; c"]', 'a "b" #1; c'),
+        ("[50 #percnt; #nosuchname; off]", "50 % #nosuchname; off"),
+        ('["x" or "y"]', '"x" or "y"'),
+        ("(a (b) c)", "a (b) c"),
+        (">call it]", "call it"),
+        ("[a < b; c = d % e]", "a < b; c = d % e"),
+    ],
+)
+def test_labels_of_nodes(written: str, text: str) -> None:
+    assert chart(f"A{written}").nodes[0].text == text
+
+
+@pytest.mark.parametrize("first", ["：\n", "The chart：\n", "%% mine\n\n", "\ufeff", "：", "  \n "])
+def test_what_may_stand_before_the_first_line(first: str) -> None:
+    assert parse_chart(first + "flowchart LR\nA(s)").direction == "LR"
+
+
+def test_parameters() -> None:
+    found = chart(
+        "A(s)-->B[b]\n\nThe auxiliary parameter information in the workflow is as follows:\n"
+        '"colour": "any, such as "red"",\n\n"size": "S to XL"\n"said": "as \\"they\\" say"\n'
+    )
+    assert found.parameters == {
+        "colour": 'any, such as "red"', "size": "S to XL", "said": 'as "they" say',
+    }  # fmt: skip
+    assert len(found.edges) == 1
+
+
+def test_the_same_node_may_be_declared_twice_with_the_same_text() -> None:
+    found = chart("A(s)-->B[one  two]\nA-->B[one\ntwo]")
+    assert [(n.id, n.text, n.line) for n in found.nodes] == [("A", "s", 2), ("B", "one  two", 2)]
+
+
+@pytest.mark.parametrize(
+    ("body", "where", "what"),
+    [
+        ("A(s)\nsubgraph one", "line 3, column 1", "`subgraph` is outside"),
+        ("A(s)-->B{b}", "line 2, column 9", "`{b}` cannot stand here"),
+        ("A(s)-->B[[b]]", "line 2, column 9", "the shape [[.."),
+        ("A(s)-.->B[b]", "line 2, column 5", "`-.->B[b]` cannot"),
+        ("A(s)==>B[b]", "line 2, column 5", "`==>B[b]`"),
+        ("A(s)---B[b]", "line 2, column 5", "`---B[b]`"),
+        ("A(s)--x--->B[b]", "line 2, column 5", "another arrow"),
+        ("A(s)--x--B[b]--y-->C[c]", "line 2, column 5", "another arrow"),
+        ("A(s)-->B[b", "line 2, column 9", "`]` is missing"),
+        ("A(s)-->B[b\nB--x-->C[c]", "line 2, column 9", "`]` is missing"),
+        ("A(s)-->B[b\nB--x-->C(c)]", "line 2, column 9", "before the next arrow"),
+        ("A(s)--x\nB-->C[c]", "line 2, column 5", "not closed before the next statement"),
+        ("A(s)--x", "line 2, column 5", "no arrow"),
+        ("A(s)-->|x\nB[b]", "line 2, column 5", "not closed"),
+        ("A(s)-->", "line 2, column 8", "a node is expected, not the end of the line"),
+        ("A(s)-->B[ ]", "line 2, column 9", "the label of B is empty"),
+        ("A(s)-->B[b]\n  B[other]", "line 3, column 3", "declared otherwise in line 2"),
+        ("A(s)-->B", "line 2, column 8", "'B' is used but has no label"),
+        ("A(s)  B[b]", "line 2, column 7", "`B[b]` cannot stand here"),
+        ("A(s)--x  (free >= )-->B[b]", "line 2, column 7", "`free >=` is no comparison"),
+        ("A(s):::red-->B[b]", "line 2, column 5", "`:::red-->B[b]`"),
+        ("", "line 2, column 1", "no nodes"),
+    ],
+)
+def test_refused_with_line_and_column(body: str, where: str, what: str) -> None:
+    told = refused(HEAD + body)
+    assert told.startswith(f"my.mmd, {where}: "), told
+    assert what in told
+
+
+@pytest.mark.parametrize(
+    "text", ["", "A(s)-->B[b]", "graph TD\nA(s)", "flowchart\nA(s)", "flowchart XX"]
+)
+def test_a_chart_begins_with_its_direction(text: str) -> None:
+    assert "begins with `flowchart` and one of TD, TB, LR, RL, BT" in refused(text)
+
+
+@pytest.mark.parametrize("line", ['colour: "red"', '"a": 1', '"a": "x"\n"a": "y"'])
+def test_parameters_that_are_none(line: str) -> None:
+    heading = "The auxiliary parameter information in the workflow is as follows:"
+    assert "my.mmd, line 4" in refused(f"{HEAD}A(s)\n{heading}\n{line}") or "line 5" in refused(
+        f"{HEAD}A(s)\n{heading}\n{line}"
+    )
+
+
+def test_a_join_of_many_with_many_is_refused_before_it_is_made() -> None:
+    many = " & ".join(f"A{i}" for i in range(1000))
+    assert "more than 10,000 edges" in refused(f"{HEAD}{many}-->{many}")
+
+
+N = 100_000
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "A" + "[" * N,
+        "A[x" + "[]" * (N // 2),
+        "A--" * (N // 3),
+        "A(s)" + "-->A" * 9000,
+        "A & " * (N // 4) + "B",
+        "A(s)--" + "(a." * (N // 3) + ")-->A",
+        "A(s)--" + "a." * (N // 2) + " (a = b)-->A",
+        "A(s)--((a = " + "(" * N + ")-->A",
+        "A(s)--(a = a" + " or a = a" * (N // 20) + ")-->A",
+        'A["]\n' * (N // 5),
+        'A["' + " " * N + "x",
+        "A(s)--x" + "\n  " * (N // 3) + "-->A",
+        "A[" + "#a" * (N // 2) + "]",
+        "A(s)\nThe auxiliary parameter information in the workflow is as follows:"
+        + '"a": "' * 20_000,
+        "%%" * N,
+        "\n" * N,
+    ],
+    ids=lambda text: text[:14],
+)
+def test_hostile_text_ends_in_a_chart_or_an_input_error(hostile: str) -> None:
+    """A quadratic step would take minutes here: 100,000 characters squared are 1e10."""
+    try:
+        found = parse_chart(HEAD + hostile)
+    except InputError as error:
+        told = str(error)
+    else:
+        told = f"line {found.nodes[0].line}"
+    assert "line" in told
+
+
+@given(st.text(alphabet='AB01 ()[]>-|&"%\n=<ortue;#:', max_size=60))
+def test_any_text_is_a_chart_or_an_input_error_with_line_and_column(body: str) -> None:
+    try:
+        found = chart(body)
+    except InputError as error:
+        where = str(error.where)
+    else:
+        ids = {n.id for n in found.nodes}
+        assert all({e.source, e.target} <= ids for e in found.edges)
+        where = "flowchart, line 1, column 1"
+    assert re.fullmatch(r"flowchart, line \d+, column \d+", where)
+
+
+def test_more_nodes_than_can_be_checked() -> None:
+    many = "".join(f"A{i}[x]\n" for i in range(2000))
+    assert len(parse_chart(f"flowchart TD\n{many}A7[x]").nodes) == 2000
+    with pytest.raises(InputError, match=r"line 2002, column 1.*more than 2,000 nodes"):
+        parse_chart(f"flowchart TD\n{many}B[x]")
+
+
+TOOLS = ["find", "find_book", "lend"]
+
+
+def calls(text: str) -> tuple[str, ...]:
+    return Node(id="A", shape="call", text=text).calls(TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("Lend it: call lend, then find_book,\n(find) or 'lends'", ("lend", "find_book", "find")),
+        ("call lend, then find; if lend failed, lend nothing", ("lend", "find")),  # each once
+        ("call find and go by find_book.is_in. Then lend.", ("find", "lend")),  # a returned field
+        ("finding, LEND, find_books", ()),
+    ],
+)
+def test_the_calls_of_a_node(text: str, named: tuple[str, ...]) -> None:
+    assert calls(text) == named
+    assert Node(id="A", shape="reply", text=text).calls(TOOLS) == ()
+
+
+def test_all_occurrences_of_names() -> None:
+    assert names_in("lend, find, lend", TOOLS) == ("lend", "find", "lend")
