@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,9 +13,7 @@ from agenteval.errors import InputError
 from agenteval.models.replay import FileRecorder
 from agenteval.models.wire import Reply, Request
 from agenteval.store import Store
-from agenteval.testing import serve
 from tests.cli.conftest import Cli
-from tests.cli.test_quantify import answer
 
 NOWHERE = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1")
 
@@ -63,16 +59,6 @@ def test_a_file_that_is_no_recording_is_left_alone(cli: Cli, project: Path, text
     assert done.code == 2
     assert done.err.startswith("agenteval: notes.jsonl: it is no recording")
     assert (project / "notes.jsonl").read_text() == text
-
-
-def test_a_recording_goes_on_in_a_folder_that_is_made(cli: Cli, project: Path) -> None:
-    record = project / "new" / "one" / "r.jsonl"
-    with serve(answer) as server:
-        arguments = ("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
-                     "--record", record)  # fmt: skip
-        assert cli(*arguments).code == 0
-        assert cli(*arguments, "--repeats", 2).code == 0
-    assert len(record.read_text().splitlines()) == 12
 
 
 def test_what_a_recorder_leaves_begins_a_recording(tmp_path: Path) -> None:
@@ -197,17 +183,6 @@ def test_no_command_writes_over_its_store(
         monkeypatch.setenv("AGENTEVAL_STORE", name)
     stored(project / name)
     refused(cli, project, *command, name)
-
-
-@pytest.mark.parametrize("command", TARGETS, ids=made)
-def test_no_command_writes_over_any_database(
-    cli: Cli, project: Path, command: tuple[str, ...]
-) -> None:
-    stored(project / "agenteval.db")
-    target = project / f"foreign{ENDINGS.get(command, '.db')}"
-    with closing(sqlite3.connect(target)) as foreign:
-        foreign.execute("CREATE TABLE t (x)")
-    refused(cli, project, *command, target)
 
 
 @pytest.mark.parametrize(
