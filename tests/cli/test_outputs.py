@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -185,14 +187,24 @@ def test_no_command_writes_over_its_store(
     refused(cli, project, *command, name)
 
 
+@pytest.mark.parametrize("command", TARGETS[::5], ids=made)
+def test_no_command_writes_over_any_database(
+    cli: Cli, project: Path, command: tuple[str, ...]
+) -> None:
+    stored(project / "agenteval.db")
+    target = project / f"foreign{ENDINGS.get(command, '.db')}"
+    with closing(sqlite3.connect(target)) as foreign:
+        foreign.execute("CREATE TABLE t (x)")
+    refused(cli, project, *command, target)
+
+
 @pytest.mark.parametrize(
     ("named", "command"),
     [
         pytest.param(named, command, id=f"{named}: {made(command)}")
-        for named in ("by default", "by the environment", "by --store")
+        for named in ("by the environment", "by --store")
         for command in TARGETS
         if not NO_STORE & set(command)
-        and not (named == "by default" and command in ENDINGS)
         and not (named == "by --store" and {"synth", "convert"} & set(command))
     ],
 )
@@ -201,10 +213,10 @@ def test_a_store_that_is_still_to_be_made_is_kept_free(
 ) -> None:
     """Told before anything is paid for, not when the result is to be written."""
     ending = ENDINGS.get(command, ".db")
-    name = f"new{ending}" if named != "by default" else "agenteval.db"
+    name = f"new{ending}"
     if named == "by the environment":
         monkeypatch.setenv("AGENTEVAL_STORE", f"./{name}")
-    elif named == "by --store":
+    else:
         at = len(command) - command[-1].startswith("-")  # before the option that takes the name
         command = (*command[:at], "--store", f"../{project.name}/{name}", *command[at:])
     refused(cli, project, *command, name)

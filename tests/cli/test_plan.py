@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from agenteval.readers import read_runs
 from tests.cli.conftest import Cli, Result
 
 
@@ -54,13 +52,6 @@ def test_an_agent_that_crashes_has_no_verdict(cli: Cli, suite: Path) -> None:
     assert "22 trials not run" in done.out
 
 
-def test_agents_that_never_stop_and_that_are_slow_time_out(cli: Cli, suite: Path) -> None:
-    endless = run(cli, "scripted:stubborn", "--turns", 4, "--limit", 3, "--json")
-    assert {row["outcome"] for row in endless.json["trials"]} == {"timeout"}
-    slow = run(cli, "scripted:slow", "--timeout", 0.2, "--limit", 3, "--json", "-j", 3)
-    assert {row["outcome"] for row in slow.json["trials"]} == {"timeout"}
-
-
 def test_cases_that_are_the_same_are_run_once_and_said_so(
     cli: Cli, suite: Path, tmp_path: Path
 ) -> None:
@@ -92,15 +83,6 @@ def test_a_case_without_a_text_does_not_hold_up_the_dissection_of_others(
     assert len(done.json["dissections"]) == 2
 
 
-def test_names_are_folded_and_not_cut(cli: Cli, suite: Path) -> None:
-    for name in ("P_prec/in advance of", "P_prec/earlier than"):
-        run(cli, f"scripted:wrong-word={name}", "-q")
-    table = cli("plan", "report").out
-    for end in ("in advance of", "earlier than"):  # where the names differ
-        assert end in " ".join(table.split())
-    assert not re.search(r"scripted\S*…", table)
-
-
 @pytest.mark.parametrize("agent", ["openai", "responses", "react", "autogen"])
 def test_a_dry_run_of_a_hosted_model_needs_no_key(cli: Cli, suite: Path, agent: str) -> None:
     hosted = ("--agent", agent, "--model", "openai:gpt-4o", "--temperature", -1)
@@ -113,15 +95,6 @@ def test_a_dry_run_of_a_hosted_model_needs_no_key(cli: Cli, suite: Path, agent: 
     done = cli(*test)
     assert done.code == 2
     assert "OPENAI_API_KEY" in done.err
-
-
-def test_runs_are_read_by_quantify(cli: Cli, suite: Path, tmp_path: Path) -> None:
-    done = run(cli, "scripted:reversed", "--runs", "failed.jsonl", "--limit", 5)
-    assert done.code == 0, done.err
-    runs = read_runs(tmp_path / "failed.jsonl").runs
-    assert len(runs) == 5
-    assert {r.success for r in runs} == {False}
-    assert all("Requirements:" in r.input for r in runs)
 
 
 def test_dissect_finds_a_planted_pattern(cli: Cli, suite: Path) -> None:
@@ -143,16 +116,6 @@ def test_dissect_finds_a_planted_pattern(cli: Cli, suite: Path) -> None:
     labels = [d["label"] for d in again.json["dissections"]]
     assert len(labels) > 5
     assert set(labels) == {"Constraint"}
-
-
-def test_capability_stops_where_the_agent_does(cli: Cli) -> None:
-    done = cli("plan", "capability", "--agent", "scripted:random", "--n", "2-6", "--cases", 40,
-               "-j", 8, "--json")  # fmt: skip
-    assert done.code == 0, done.err
-    sizes = sorted({row["actions"] for row in done.json["trials"]})
-    assert sizes[0] == 2
-    assert sizes[-1] < 6
-    assert f"{sizes[-1]} actions: 0.1" in done.err or f"{sizes[-1]} actions: 0.0" in done.err
 
 
 def test_a_command_of_ones_own(cli: Cli, suite: Path, tmp_path: Path) -> None:
