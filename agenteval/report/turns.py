@@ -9,10 +9,11 @@ from itertools import chain, zip_longest
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.equality import Judgement, filled
+from agenteval.evaluators.workflows.equality import Judgement
 from agenteval.evaluators.workflows.results import TurnJudged, TurnResult
 from agenteval.evaluators.workflows.session import Prediction
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
+from agenteval.evaluators.workflows.values import filled
 from agenteval.report.flows_signs import flow_signs
 from agenteval.report.page import Facts, Item, Lines, Piece, Words, badge, signs_text
 from agenteval.report.sessions import call_text, heading, unique_id

@@ -76,7 +76,7 @@ class Assistants:
 
     def _scripted(self, name: str, conditions: dict[str, JsonValue]) -> list[Candidate]:
         """A scripted assistant, made for each user; see `workflows.scripted`."""
-        from agenteval.evaluators.workflows.scripted.behaviours import CAUSE, scripted_assistants
+        from agenteval.evaluators.workflows.behaviours import CAUSE, scripted_assistants
 
         known = tuple[str, ...](CAUSE)
         if name not in known:
