@@ -1,7 +1,7 @@
 """Files that people name: read within bounds as UTF-8 or refused, and replaced in one step.
 
 Databases are never opened here: SQLite alone opens those. Values of JSON are the business of
-`readers.decode`, YAML of `readers.strict_yaml`.
+`readers.strict_json`, YAML of `readers.strict_yaml`.
 """
 
 from __future__ import annotations
@@ -338,15 +338,29 @@ def text_lines(
     """
     name = str(path)
     with opened(path, most=most) as stream:
-        offset = 0
-        number = 0
-        while data := stream.readline(most_line + 1):
-            number += 1
+        for number, offset, data in byte_lines(stream, name, most_line, most):
             if len(data) > most_line:
                 raise InputError(f"line longer than {most_line:,} bytes", f"{name}:{number}")
             text = decoded(data, name, line=number, offset=offset)
             _refuse_nul(text, name, number)
-            offset += len(data)
-            if offset > most:
-                raise InputError(f"larger than {most:,} bytes", name)
             yield number, text
+
+
+def byte_lines(
+    stream: BinaryIO, name: str, most_line: int, most: int
+) -> Iterator[tuple[int, int, bytes]]:
+    """Number (from 1), byte offset and bytes of every line, a mark at the beginning left out.
+
+    A line above `most_line` bytes comes with one byte more than that; what to do is the caller's.
+    Raises InputError for archives, other encodings, and above `most` bytes in all.
+    """
+    number = end = 0
+    while data := stream.readline(most_line + 1):
+        number, offset, end = number + 1, end, end + len(data)
+        if end > most:
+            raise InputError(f"larger than {most:,} bytes", name)
+        if offset == 0:
+            refuse_other_kinds(data, name)
+            if data.startswith(_BOM):
+                data, offset = data[len(_BOM) :], len(_BOM)
+        yield number, offset, data

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from agenteval.evaluators.utility.verify import verify
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.evaluators.utility.verify.verifier import verify
 from agenteval.readers import make_view
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet

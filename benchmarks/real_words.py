@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.errors import AgentevalError, InputError, ReplyError
-from agenteval.evaluators.utility.answers import Answer, leaves
+from agenteval.evaluators.utility.answers import Answer, leaves_of
 from agenteval.evaluators.utility.consolidate import Consolidator
 from agenteval.evaluators.utility.criteria_file import load_criteria
 from agenteval.evaluators.utility.critic_reply import read_criteria
@@ -45,7 +45,7 @@ from agenteval.evaluators.utility.reading import read_text
 from agenteval.models.embeddings import make_embedder
 from agenteval.models.factory import choose_model, make_client
 from agenteval.models.limits import Limits
-from agenteval.readers.decode import read_json
+from agenteval.readers.strict_json import read_json
 from agenteval.records import Criterion, Task, slug
 from benchmarks.folders import ROOT
 from benchmarks.merge_quality.__main__ import count_pairs
@@ -194,7 +194,7 @@ def _compare(
     if not isinstance(literal, dict):
         return
     stated = {slug(str(name)): value for name, value in literal.items()}
-    for path, leaf in (leaf for c in criteria for leaf in leaves(c)):
+    for path, leaf in leaves_of(criteria):
         answer = by_path[path]
         value = stated.get(slug(path), stated.get(slug(leaf.name)))
         if isinstance(value, dict):

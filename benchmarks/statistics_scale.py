@@ -79,7 +79,7 @@ def fill(path: Path, scores: int) -> None:
 
 def compute(path: Path) -> dict[str, float]:
     """Load and verify; seconds of both, number of scores, peak memory in GB."""
-    from agenteval.evaluators.utility.verify.verifier import verify
+    from agenteval.evaluators.utility.verify import verify
     from agenteval.store import Store
     from agenteval.trust.scores import scores_from_store
 

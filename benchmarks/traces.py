@@ -38,7 +38,7 @@ from agenteval.evaluators.traces.pieces import Condensed
 from agenteval.evaluators.traces.taxonomy import built_in
 from agenteval.models.client import Client
 from agenteval.models.wire import Request
-from agenteval.readers.tracing import read_traces
+from agenteval.readers.traces import read_traces
 from agenteval.records import Run
 from agenteval.testing.scripted import ScriptedTransport
 from benchmarks.folders import module

@@ -66,13 +66,18 @@ class Judging:
             else choose_model(self.judge, self.base_url, need_key=self.need_key)
         )
 
+    @property
+    def asks_nobody(self) -> bool:
+        """Whether it computes in this process: the embedded judge, or a function."""
+        return self.choice is None or self.choice.kind == "embedded"
+
     def evaluator(self, store: Store | None, **changes: Any) -> tuple[Evaluator, Client | None]:
         """The judge, with options changed; its client is None when it computes in this process.
 
         A cap on requests or money counts what the store says that this judge took before.
         """
         from agenteval.evaluators.utility.embedded import EmbeddedJudge
-        from agenteval.evaluators.utility.guard import Guarded
+        from agenteval.evaluators.utility.quantifier import Guarded
 
         if callable(self.judge):
             if self.options.datamark:
@@ -256,7 +261,7 @@ def read_task(task: str | Path | Task) -> TaskFolder:
 def _of_system(items: list[Item], name: str, watch: Watch) -> list[Item]:
     """The runs that name no system become those of this one. Its name stands in their ids as well,
     so that versions of a system may use the same ids, or give the same answers."""
-    from agenteval.readers.systems import check_name
+    from agenteval.readers.fields import check_name
 
     check_name(name, "--system")
     nameless = sum(run.system == "unnamed" for run, _ in items)

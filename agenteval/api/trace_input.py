@@ -13,9 +13,8 @@ from agenteval.evaluators.traces.outline import Outline
 from agenteval.evaluators.traces.taxonomy import Taxonomy, built_in, load_taxonomy
 from agenteval.readers import make_view
 from agenteval.readers.injection import texts_signs
-from agenteval.readers.sources import find
-from agenteval.readers.tracing import read_traces
-from agenteval.readers.tracing.files import looks_like_traces
+from agenteval.readers.runs import find, looks_like_traces
+from agenteval.readers.traces import read_traces
 from agenteval.records import Run
 from agenteval.trust.flagged import Flag, Flags
 from agenteval.trust.flagged import flags_of as flags_of_views

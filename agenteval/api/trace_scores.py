@@ -11,9 +11,8 @@ from agenteval.api.running import Notify, Watch
 from agenteval.api.trace_input import TaxonomyLike, Traces, read_each, read_findings, read_taxonomy
 from agenteval.errors import InputError
 from agenteval.evaluators.traces.condense import source_tokens
+from agenteval.evaluators.traces.score import Result, Scoring, as_json, evaluate
 from agenteval.evaluators.traces.score_tables import annotator_table, score_tables
-from agenteval.evaluators.traces.scorer import Scoring
-from agenteval.evaluators.traces.scoring import Result, as_json, evaluate
 from agenteval.evaluators.traces.tolerance import Relation, skeleton
 from agenteval.evaluators.traces.two_annotators import TwoAnnotators, two_annotators
 from agenteval.records import Span

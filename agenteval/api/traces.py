@@ -29,9 +29,8 @@ from agenteval.evaluators.traces.finders import DetectorsFinder, LocatorFinder, 
 from agenteval.evaluators.traces.locator import Locator
 from agenteval.evaluators.traces.locator_prompt import LocatorOptions
 from agenteval.evaluators.traces.outline import Outline, outline, trace_key
+from agenteval.evaluators.traces.score import Scoring, evaluate
 from agenteval.evaluators.traces.score_tables import score_tables
-from agenteval.evaluators.traces.scorer import Scoring
-from agenteval.evaluators.traces.scoring import evaluate
 from agenteval.evaluators.traces.tables import (
     Finder,
     TraceStats,

@@ -98,7 +98,7 @@ def check_record(
 
 
 def _refuse_within(record: Path, source: str) -> None:
-    from agenteval.readers.sources import SUFFIXES, find
+    from agenteval.readers.runs import SUFFIXES, find
 
     try:
         files = [one.path for one in find(source).files]

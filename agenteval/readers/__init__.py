@@ -2,14 +2,11 @@
 
 from agenteval.readers.guard import degenerate
 from agenteval.readers.leaks import Leak, find_leaks
-from agenteval.readers.limits import Limits
-from agenteval.readers.read import ReadResult, read_runs
-from agenteval.readers.sources import Skipped
+from agenteval.readers.runs import ReadResult, Skipped, read_runs
 from agenteval.readers.view import make_view
 
 __all__ = [
     "Leak",
-    "Limits",
     "ReadResult",
     "Skipped",
     "degenerate",

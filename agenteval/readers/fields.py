@@ -3,17 +3,22 @@
 Names were gathered from the documents of inspect_ai, promptfoo, pydantic-evals, Langfuse,
 LangSmith, ragas, DeepEval and OpenAI evals. They are compared in snake case, so `expectedOutput`
 is `expected_output`. Where several names of one field occur, the earlier in the list wins, null
-loses to any value, and the others go to the metadata (see `aliases` for names that disagree).
+loses to any value, and the others go to the metadata. Of two texts that differ one is read and the
+other kept: nothing is lost, so a warning is enough. Of two verdicts, or two gold answers, the wrong
+one would be counted: an error.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from agenteval.errors import InputError
+from agenteval.readers.strict_json import Notes
+from agenteval.records import Message
 
 INPUT = (
     "input", "question", "problem", "user_input", "query", "prompt", "instruction", "inputs",
@@ -56,16 +61,55 @@ FIELDS = {
     "messages": MESSAGES, "success": SUCCESS, "reference": REFERENCE, "spans": ("spans",),
     "metadata": ("metadata",),
 }  # fmt: skip
-_BY_NAME = {
-    name: (field, rank) for field, names in FIELDS.items() for rank, name in enumerate(names)
-}
+_BY_NAME = {name: (key, rank) for key, names in FIELDS.items() for rank, name in enumerate(names)}
 
 _VERDICTS = {
     "true": True, "pass": True, "passed": True, "correct": True, "1": True,
     "false": False, "fail": False, "failed": False, "incorrect": False, "0": False,
 }  # fmt: skip
 
-Candidates = dict[str, list[tuple[str, Any]]]
+# A worked solution beside the answer is no second answer.
+_WORKED = frozenset({"solution", "canonical_solution"})
+# These may name another thing than the answer in words: a letter, a class, several answers.
+_LOOSE = frozenset({"target", "ideal", "ideal_output", "gold_label", "answer_key"})
+# A label is a verdict beside another verdict only where it says so; "1" may be a class.
+_LABELS = frozenset({"pass", "passed", "fail", "failed", "correct", "incorrect"})
+LONGEST_NAME = 200
+
+Rows = list[tuple[str, Any]]  # the keys of one field with their values, best name first
+Candidates = dict[str, Rows]
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where a value stands (for messages of errors) and where warnings go."""
+
+    place: str
+    notes: Notes
+
+
+@dataclass
+class Draft:
+    """Fields of a Run. `weak_id` names the case and serves as id only where it is unique."""
+
+    id: str | None = None
+    weak_id: str | None = None
+    task: str = ""
+    system: str = "unnamed"
+    input: str = ""
+    output: str = ""
+    messages: list[Message] = field(default_factory=list)
+    success: bool | None = None
+    reference: str | None = None
+    spans: list[Any] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def keep(self, key: str, value: Any) -> None:
+        """Put a value into the metadata; a key that is taken gets the next free number."""
+        name, number = key, 2
+        while name in self.metadata:
+            name, number = f"{key} ({number})", number + 1
+        self.metadata[name] = value
 
 
 @lru_cache(maxsize=4096)
@@ -91,11 +135,9 @@ def split(record: dict[str, Any]) -> tuple[Candidates, dict[str, Any]]:
             rest[key] = value
         else:
             ranked.setdefault(hit[0], []).append((value is None, hit[1], key, value))
-    found = {
-        field: [(key, value) for _, _, key, value in sorted(rows, key=lambda row: row[:2])]
-        for field, rows in ranked.items()
-    }
-    return found, rest
+    for rows in ranked.values():
+        rows.sort(key=lambda row: row[:2])
+    return {name: [row[2:] for row in rows] for name, rows in ranked.items()}, rest
 
 
 def verdict(value: Any, key: str, place: str) -> bool | None:
@@ -111,7 +153,7 @@ def verdict(value: Any, key: str, place: str) -> bool | None:
     if isinstance(value, str) and (word := value.strip().lower()) in _VERDICTS:
         return _VERDICTS[word]
     raise InputError(
-        f"{key!r} is {_short(value)}: a verdict must be true, false, 1, 0, pass, fail, correct, "
+        f"{key!r} is {shorten(value)}: a verdict must be true, false, 1, 0, pass, fail, correct, "
         "incorrect or null (an expected answer belongs under 'reference')",
         place,
     )
@@ -125,7 +167,7 @@ def id_text(value: Any, key: str, place: str) -> str | None:
         return str(value)
     if not isinstance(value, str) or any(ord(c) < 32 or ord(c) == 127 for c in value):
         raise InputError(
-            f"{key!r} is {_short(value)}: an id is text without control characters, or an integer",
+            f"{key!r} is {shorten(value)}: an id is text without control characters, or an integer",
             place,
         )
     return value
@@ -147,6 +189,131 @@ def plain_text(value: Any) -> str:
     return json_text(value)
 
 
-def _short(value: Any) -> str:
+def shorten(value: Any) -> str:
+    """The value in at most 60 characters, for messages."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+# ---- names that disagree -------------------------------------------------------------------------
+
+
+def tell(taken: str, left: str, context: Context) -> None:
+    """The warning for one name that was left."""
+    context.notes.add(
+        f"{taken!r} is read; {left!r} says something else and goes to the metadata", context.place
+    )
+
+
+def tell_left(rows: Rows, read: str, context: Context) -> None:
+    """Warn of every row after the first that has a value and does not say `read`, the text read."""
+    for key, value in rows[1:]:
+        if value is not None and _bare(value) != read.strip():
+            tell(rows[0][0], key, context)
+
+
+def _bare(value: Any) -> str:
+    """The text of a value as it is compared: of an object with one key its value, stripped."""
+    if isinstance(value, dict) and len(value) == 1:
+        value = next(iter(value.values()))
+    return plain_text(value).strip()
+
+
+def refuse_other_verdicts(rows: Rows, read: bool | None, context: Context) -> None:
+    """Raise InputError when a later row holds the other verdict; what is no verdict stays data."""
+    for key, value in rows[1:]:
+        word = value.strip().lower() if isinstance(value, str) else None
+        if snake(key) == "label" and word not in _LABELS:
+            continue
+        try:
+            other = verdict(value, key, context.place)
+        except InputError:
+            continue
+        if other not in (None, read):
+            _refuse(rows[0], (key, value), context)
+
+
+def refuse_other_references(rows: Rows, context: Context) -> None:
+    """Raise InputError when two rows hold different answers; warn where they may differ."""
+    exact = [row for row in rows if row[1] is not None and snake(row[0]) not in _WORKED | _LOOSE]
+    for row in exact[1:]:
+        if _bare(row[1]) != _bare(exact[0][1]):
+            _refuse(exact[0], row, context)
+    for key, value in rows[1:]:
+        if snake(key) in _LOOSE and value is not None and _bare(value) != _bare(rows[0][1]):
+            tell(rows[0][0], key, context)
+
+
+def _refuse(one: tuple[str, Any], other: tuple[str, Any], context: Context) -> None:
+    first, second = (f"{key!r} ({shorten(value)})" for key, value in (one, other))
+    raise InputError(f"{first} and {second} differ: only one can be true", context.place)
+
+
+# ---- systems -------------------------------------------------------------------------------------
+
+
+def system_name(draft: Draft, rows: Rows, context: Context) -> str | None:
+    """The first value that names a system; None when there is none. The others are kept.
+
+    A name is text of at most 200 characters without control characters, an integer, or an object
+    with such a `name`, `id` or `label`. A longer text or one with line breaks is a system prompt:
+    where another key names the system it goes to the metadata, with a warning. So does a value of
+    another kind under a name such as `agent` or `model`. Raises InputError for a value of another
+    kind under `system`, and when something stands there and nothing names the system: a wrong name
+    would merge systems.
+    """
+    name: str | None = None
+    named_by = ""
+    strange: Rows = []
+    for key, value in rows:
+        if value is None or value == "":
+            continue
+        text = _system_text(value) if name is None else None
+        if name is None and text is None:
+            if snake(key) in ("system", "system_name") and not isinstance(value, str):
+                raise _no_system(key, value, context)
+            strange.append((key, value))
+        if text is None or isinstance(value, dict):
+            draft.keep(key, value)
+        if text is not None:
+            name, named_by = text, key
+    if name is None and strange:
+        raise _no_system(*strange[0], context)
+    for key, _ in strange:
+        context.notes.add(
+            f"{key!r} is no name of a system and goes to the metadata; {named_by!r} names it",
+            context.place,
+        )
+    return name
+
+
+def check_name(name: str, where: str) -> None:
+    """Raises InputError for what is no name of a system."""
+    if _system_text(name) is None:
+        raise InputError(
+            f"a system's name is text of 1 to {LONGEST_NAME} characters without control characters",
+            where,
+        )
+
+
+def _system_text(value: Any) -> str | None:
+    value = named(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    fits = isinstance(value, str) and 0 < len(value) <= LONGEST_NAME
+    return value if fits and not any(ord(c) < 32 or ord(c) == 127 for c in value) else None
+
+
+def named(value: Any) -> Any:
+    """The `name`, `id` or `label` of an object; any other value itself."""
+    if not isinstance(value, dict):
+        return value
+    return next((value[k] for k in ("name", "id", "label") if k in value), None)
+
+
+def _no_system(key: str, value: Any, context: Context) -> InputError:
+    return InputError(
+        f"{key!r} is {shorten(value)}: a system's name is text of at most {LONGEST_NAME} "
+        "characters without control characters, or an integer (a prompt belongs under 'messages')",
+        context.place,
+    )

@@ -20,8 +20,133 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agenteval.models.prompts import neutralise
-from agenteval.readers.injection_patterns import PATTERNS
 from agenteval.records import View
+
+_GAP = r"[^\n]{0,60}?"  # what may stand between two words of a phrase
+_JUDGE = (
+    r"(?:grader|judge|evaluator|examiner|reviewer|rater|marker|auditor"
+    r"|(?:grading|evaluation|judging|ai) (?:model|system|judge|assistant))s?"
+)
+_BEST = r"(?:full|highest|maximum|max|top|best|perfect|maximal)"
+_MARKS = r"(?:marks?|scores?|grades?|ratings?|points|levels?|credit)"
+_RULES = r"(?:instructions?|rules?|criteri(?:a|on)|rubrics?|prompts?|guidelines|policy|checks)"
+_ALL = r"(?:all|any|every|the|your|these|those|previous|prior|above|earlier)"
+_DATA = r"(?:data|work|result|submission|answer|response|input|output|context|solution)"
+_AWAY = r"(?:ignor(?:e|ing)|disregard(?:ing)?|forget(?:ting)?|discard(?:ing)?|overrid(?:e|ing))"
+_EARLIER = r"(?:above|before|prior|previous(?:ly)?|preceding|earlier|until now|so far)"
+_TEXT = r"(?:text|messages?|prompts?|contexts?|contents?|conversations?|inputs?|lines?|words)"
+_GRADE = r"(?:[a-f]\b|\d|best|excellent|pass|top|perfect|highest)"
+
+
+# What texts that talk to a judge look like. Texts are folded first (case, width, hidden characters,
+# look-alike letters). Every gap is bounded, so searching is linear.
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.M)
+
+
+_MARKER = _any(
+    r"(?:[<‹〈]{2}|[≪«《])[ /]{0,4}(?:begin|end)\b[^<\n]{0,80}(?:[>›〉]{2}|[≫»》])",
+    rf"\[ ?/?(?:begin|end)[ _](?:of[ _])?(?:the[ _])?{_DATA} ?\]",
+    r"\[the (?:start|end) of [^\]\n]{1,40}\]",
+    rf"[-=*#]{{3,}} ?(?:begin|end) of (?:the )?(?:{_DATA}|user \w{{1,10}})",
+)
+_ROLE = _any(
+    r"<\|[a-z_▁][a-z_▁' ]{1,40}\|>",
+    r"\[/?(?:inst|system_prompt|available_tools|tool_calls)\]",
+    r"<(?:start|end)_of_turn>|<</?sys>>|</?(?:system|assistant|tool_response|think)>",
+    r"^ {0,3}(?:#{1,4} {0,2})?(?:system|developer)(?: message| prompt)? ?:",
+    r"^#{1,4} {0,2}system\b|^### ?instructions?:",
+)
+_OTHER_LANGUAGES = (
+    r"ignorier\w{0,4} (?:bitte )?(?:alle|die)\b[^\n]{0,40}(?:anweisung|regel|kriterien)",
+    r"(?:volle|höchste|maximale) (?:punktzahl|note|bewertung|punkte)\b",
+    r"ignor(?:ez|e|er|a|ad|en|ar)\b[^\n]{0,20}\b(?:instructions?|instrucciones|istruzioni|consignes)",
+    r"\bnote (?:maximale|la plus haute)|máxima (?:puntuación|nota|calificación)",
+    r"忽略[^\n]{0,20}(?:指令|指示|说明|规则)|最高分|满分|無視して|满点|満点",
+    r"игнорируй\w{0,3}\b[^\n]{0,40}(?:инструкци|правил|указани)|высш\w{1,4} балл",
+    r"تجاهل[^\n]{0,30}(?:التعليمات|الإرشادات)|أعلى درجة",
+    r"निर्देशों को (?:अनदेखा|नज़रअंदाज)|पूरे अंक",
+)
+_INSTRUCTION = _any(
+    # away with the rules
+    rf"\b(?:ignore|disregard|forget|override|bypass|skip)\b{_GAP}\b{_ALL}\b{_GAP}\b{_RULES}\b",
+    rf"\b{_AWAY} (?:all|everything|anything|whatever)\b(?: [\w']{{1,20}}){{0,3}} {_EARLIER}\b",
+    rf"\b{_AWAY} (?:all )?(?:of )?(?:the )?(?:above|preceding|foregoing)"
+    rf"(?: {_TEXT}\b| and\b|[.,:;!]|$)",
+    rf"\b{_AWAY} (?:all )?(?:of )?the (?:{_EARLIER} {_TEXT}|{_TEXT} {_EARLIER})\b",
+    r"\b(?:grading|evaluation|rubric|criteria) (?:policy|is (?:done|over)|(?:was|were) "
+    r"(?:changed|updated))",
+    # to whom it is said
+    rf"\b(?:dear|attention|hello|hey|for|to) (?:the |all |any |our )?{_JUDGE}(?: only)?\b ?[,.:!)]",
+    rf"\b(?:note|message|notice|instructions?|rules?) (?:to|for) (?:the )?{_JUDGE}\b",
+    rf"(?<!rst[ -])(?<!ond[ -])(?<!ird[ -])(?<!\wth[ -])\b{_JUDGE} ?: ?\S",  # "fourth graders: 40"
+    rf"\b(?:as|being) (?:an?|the) (?:ai )?(?!ai (?:model|system|assistant)){_JUDGE}\b",
+    rf"\b{_JUDGE} (?:must|should|has to|have to|shall|is required|gives?|grants?)\b",
+    rf"\b{_JUDGE} reports no errors\b",
+    # what it is to say
+    rf"\b(?:give|award|assign|grant|choose|select|receives?|get|gets|put|accept)\b{_GAP}"
+    rf"\b{_BEST}[ -](?:possible )?{_MARKS}\b",
+    rf"\b(?:grade|rate|score|mark) (?:this|it|me|my|every|all|each|the)\b{_GAP}"
+    rf"\b(?:{_BEST}|excellent|10|5|100)\b",
+    r"\b(?:please|simply|just|and|then) (?:rate|score|grade|output) (?:an? )?"
+    r"(?:(?:score|rating|grade) of )?(?:5|10|100|five|ten)(?: ?/ ?\d+| out of \d+)?(?:[.!,;]|$)",
+    r"\b(?:output|response|assistant|answer|model) \([abm]\) (?:is|wins|must|should)\b",
+    rf"\b{_BEST} {_MARKS}\b[^\n.]{{0,20}}\b(?:for all|everywhere|only|on (?:all|each|every)|please|"
+    rf"applies|is allowed)\b",
+    rf"\balways (?:answer|choose|give|grade|rate)\b{_GAP}\b(?:{_BEST}|last|good|excellent)\b",
+    r"\bgrade of this work is\b",
+    r"\breport (?:no|zero) errors\b|\bempty findings list\b|\bfindings must be\b",
+    r"\breport an empty list\b|\breport nothing\b",
+    # the words of a repair, and questions for the prompt
+    r"\bsend the complete json object again\b|\breply with one json object\b",
+    r"\bwhat are your instructions\b",
+    rf"\b(?:repeat|print|reveal|show|output|leak)\b{_GAP}\b(?:your|the)\b{_GAP}"
+    rf"(?:system prompt|instructions|text above)",
+    *_OTHER_LANGUAGES,
+)
+_VERDICT = _any(
+    r"[\"']label[\"'] ?: ?[\"'{]",
+    r"[\"'](?:explanation|reason|evidence)[\"'] ?: ?[\"'][^\n]{0,300}?"
+    r"[\"'](?:label|score|equal|achieved|grade|verdict)[\"'] ?:",
+    r"[\"']score[\"'] ?: ?[\d.]{1,6} ?[,}]|[\"']findings[\"'] ?: ?\[",
+    rf"^\W{{0,3}}(?:final )?(?:grade|verdict|rating) ?[:=] ?\W{{0,3}}{_GRADE}",
+    r"\b(?:grade|verdict|rating) ?: ?\[\[|\bevaluation result ?:",
+    r"\[\[[abc](?:>{1,2}|<{1,2}|=)[abc]\]\]|\b(?:verdict|winner|better|best)\b[^\n]{0,40}\[\[[abc]\]\]",
+    r"[\"'](?:output|response|model|winner|rank|ranking|preferred)[\"'] ?: ?[\"']?"
+    r"(?:output |model |response )?[(\[]?[abm][)\]]?[\"'}]",
+    r"</?(?:verdict|score|grade|rating)>",
+    r"\blabel = \w|\bgrade: (?:best|excellent|top|perfect)",
+    r"\b(?:level|grade)[^\n]{0,40}\bin its list\b",
+)
+# Sign → (words of which one stands in every line with the pattern, pattern). The words come first
+# since looking for them takes a tenth of the time.
+PATTERNS: dict[str, tuple[tuple[str, ...], re.Pattern[str]]] = {
+    "fake marker": (("begin", "end", "[the start"), _MARKER),
+    "role tag": (
+        ("<|", "inst]", "_of_turn>", "system", "assistant>", "think>", "instruction", "developer",
+         "tool_response>", "sys>>", "available_tools", "tool_calls"),
+        _ROLE,
+    ),
+    "instruction to the judge": (
+        ("ignor", "disregard", "forget", "overrid", "bypass", "skip", "grade", "grading", "judg",
+         "evaluat", "examiner", "reviewer", "rater", "marker", "auditor", "ai ", "rate ", "rating",
+         "score", "mark", "points", "credit", "rubric", "criteria", "instructions", "prompt",
+         "text above", "discard", "output ", "(a)", "(b)", "(m)", "level", "always",
+         "json object", "findings", "report", "punkt", "note ",
+         "bewertung", "máxima", "忽略", "最高分", "满分", "無視", "满点", "満点", "игнорир", "балл",
+         "تجاهل", "درجة", "निर्देश", "अंक"),
+        _INSTRUCTION,
+    ),
+    "verdict": (
+        ("label", "score", "grade", "verdict", "rating", "findings", "equal", "achieved", "level",
+         "evaluation result", "[[", "output\"", "response\"", "model\"", "winner", "rank",
+         "preferred"),
+        _VERDICT,
+    ),
+}  # fmt: skip
+
 
 _EXCERPT = 100  # characters
 _HIDDEN = re.compile(

@@ -1,4 +1,11 @@
-"""Lists of messages, in the forms of OpenAI, its relatives and AutoGen AgentChat, to Messages."""
+"""Lists of messages, in the forms of OpenAI, its relatives and AutoGen AgentChat, to Messages.
+
+Every message of AgentChat has a `source` (the agent's name, or "user") and a `type`. Tool requests
+become tool calls of an assistant message, executions become tool messages, thoughts and all texts
+of agents become assistant messages under the agent's name. Streaming chunks are dropped when the
+message they belong to follows, else joined. Ids, times and per-message metadata are bookkeeping and
+are not kept; `models_usage` is kept as sums.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.errors import InputError
-from agenteval.readers.decode import decode_arguments
 from agenteval.readers.fields import json_text
+from agenteval.readers.strict_json import decode_arguments
 from agenteval.records import Message, ToolCall
 from agenteval.records.run import Role
 
@@ -28,6 +35,13 @@ _PLACEHOLDERS = {
     "audio": "[audio]", "input_audio": "[audio]", "file": "[file]", "input_file": "[file]",
     "document": "[file]", "video": "[video]", "video_url": "[video]",
 }  # fmt: skip
+_USERS = frozenset({"user", "human", "user_proxy"})
+_CHUNK = "ModelClientStreamingChunkEvent"
+# Texts of agents that are steps on the way, never the answer.
+_STEPS = frozenset({
+    "ThoughtEvent", "StopMessage", "HandoffMessage", "SelectSpeakerEvent", "SelectorEvent",
+    "CodeGenerationEvent", "MemoryQueryEvent",
+})  # fmt: skip
 # Word by which AutoGen agents end a conversation; alone it is no answer.
 STOP_WORD = "TERMINATE"
 
@@ -77,21 +91,20 @@ def is_message_list(value: Any) -> bool:
 
 def parse_messages(value: list[Any], key: str, place: str) -> Conversation:
     """Messages of a list in OpenAI's form. Raises InputError naming the message that is wrong."""
-    talk = Conversation()
+    conversation = Conversation()
     for i, item in enumerate(value):
         where = f"{key}[{i}]"
         role = role_of(item)
         if role is None:
             known = ", ".join(ROLES)
             raise InputError(f"{where} has no known role (known: {known})", place)
-        talk.messages.extend(_parse(item, role, where, place, talk))
-        if not item.keys() <= _READ:
-            extras = {k: v for k, v in item.items() if k not in _READ and not _is_role(k, v)}
-            if extras:
-                talk.extras[str(i)] = extras
-    answers = (m.content for m in reversed(talk.messages) if m.role == "assistant")
-    talk.answer = next(filter(is_answer, answers), None)
-    return talk
+        conversation.messages.extend(_parse(item, role, where, place, conversation))
+        extras = {k: v for k, v in item.items() if k not in _READ and not _is_role(k, v)}
+        if extras:
+            conversation.extras[str(i)] = extras
+    answers = (m.content for m in reversed(conversation.messages) if m.role == "assistant")
+    conversation.answer = next(filter(is_answer, answers), None)
+    return conversation
 
 
 def is_answer(text: str) -> bool:
@@ -106,15 +119,16 @@ def _is_role(key: str, value: Any) -> bool:
 
 
 def _parse(
-    item: dict[str, Any], role: Role, where: str, place: str, talk: Conversation
+    item: dict[str, Any], role: Role, where: str, place: str, conversation: Conversation
 ) -> list[Message]:
     if item.keys() == _PLAIN and isinstance(item["content"], str):  # most messages; 3 times faster
         return [Message(role=role, content=item["content"])]
     raw = next((item[k] for k in ("content", "value", "text") if item.get(k) is not None), None)
     parts = Parts()
     parts.add(raw)
-    talk.objects.extend((role, f"{where}.content", value) for value in parts.objects)
-    talk.objects.extend(("tool", f"{where}.content", value) for value in parts.result_objects)
+    conversation.objects.extend((role, f"{where}.content", value) for value in parts.objects)
+    for value in parts.result_objects:
+        conversation.objects.append(("tool", f"{where}.content", value))
     if isinstance(item.get("refusal"), str) and item["refusal"]:
         parts.texts.append(item["refusal"])
     calls = list(parts.calls)
@@ -123,14 +137,13 @@ def _parse(
     calls.extend(_tool_calls(item.get("tool_calls"), where, place))
     messages = list(parts.results)
     if parts.texts or calls or not messages:
-        name, call_id = item.get("name"), item.get("tool_call_id")
         messages.append(
             Message(
                 role=role,
                 content="\n".join(filter(None, parts.texts)),
-                name=name if isinstance(name, str) else None,
+                name=_text_or_none(item.get("name")),
                 tool_calls=tuple(calls),
-                tool_call_id=call_id if isinstance(call_id, str) else None,
+                tool_call_id=_text_or_none(item.get("tool_call_id")),
             )
         )
     return messages
@@ -166,10 +179,11 @@ def tool_call(item: dict[str, Any], where: str, place: str, *, parse: bool) -> T
     arguments = next((item[k] for k in ("arguments", "args", "input") if k in item), None)
     if parse and isinstance(arguments, str):
         arguments = decode_arguments(arguments)
-    call_id = item.get("id")
-    return ToolCall(
-        name=name, arguments=arguments, id=call_id if isinstance(call_id, str) else None
-    )
+    return ToolCall(name=name, arguments=arguments, id=_text_or_none(item.get("id")))
+
+
+def _text_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 @dataclass
@@ -208,14 +222,9 @@ class Parts:
             inner = Parts()
             inner.add(part.get("content"))
             self.result_objects.extend(inner.objects)
-            call_id = part.get("tool_use_id")
-            self.results.append(
-                Message(
-                    role="tool",
-                    content="\n".join(inner.texts),
-                    tool_call_id=call_id if isinstance(call_id, str) else None,
-                )
-            )
+            number = _text_or_none(part.get("tool_use_id"))
+            told = "\n".join(inner.texts)
+            self.results.append(Message(role="tool", content=told, tool_call_id=number))
         elif isinstance(kind, str) and kind in _PLACEHOLDERS:
             self.texts.append(_PLACEHOLDERS[kind])
         elif (text := _part_text(part)) is not None:
@@ -231,3 +240,113 @@ def _part_text(part: dict[str, Any]) -> str | None:
         return None
     keys = ("text", "refusal", "thinking", "reasoning")
     return next((part[k] for k in keys if isinstance(part.get(k), str)), None)
+
+
+# ---- AutoGen AgentChat ---------------------------------------------------------------------------
+
+
+def is_event_list(value: Any) -> bool:
+    """Whether `value` is a non-empty list of AgentChat messages and events."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(
+            isinstance(item, dict)
+            and isinstance(item.get("source"), str)
+            and isinstance(item.get("type"), str)
+            for item in value
+        )
+    )
+
+
+def parse_events(value: list[Any], key: str, place: str) -> Conversation:
+    """Messages of a TaskResult. Raises InputError naming the message that is wrong."""
+    conversation = Conversation()
+    pending: dict[str, list[str]] = {}  # chunks by agent, until their whole message comes
+    usage: dict[str, int] = {}
+    for i, item in enumerate(value):
+        source, kind, content = item["source"], item["type"], item.get("content")
+        used = item.get("models_usage")
+        for name in ("prompt_tokens", "completion_tokens") if isinstance(used, dict) else ():
+            if type(used.get(name)) is int:
+                usage[name] = usage.get(name, 0) + used[name]
+        if kind == "UserInputRequestedEvent":
+            continue
+        if kind == _CHUNK:
+            pending.setdefault(source, []).append(_content_text(content))
+            continue
+        messages = _parse_event(item, f"{key}[{i}]", place)
+        if kind not in ("ToolCallExecutionEvent", "ThoughtEvent"):
+            pending.pop(source, None)
+        conversation.messages.extend(messages)
+        conversation.objects.extend(
+            (messages[0].role, f"{key}[{i}].content", shown) for shown in _objects_shown(item)
+        )
+        last = messages[-1] if messages else None
+        if last and last.role == "assistant" and kind not in _STEPS and is_answer(last.content):
+            conversation.answer = last.content
+    for source, chunks in pending.items():
+        conversation.messages.append(
+            Message(role="assistant", name=source, content="".join(chunks))
+        )
+    if usage:
+        conversation.extras["usage"] = usage
+    return conversation
+
+
+def _parse_event(item: dict[str, Any], where: str, place: str) -> list[Message]:
+    source, kind = item["source"], item["type"]
+    content: Any = item.get("content")
+    if kind in ("ToolCallRequestEvent", "ToolCallExecutionEvent") and not (
+        isinstance(content, list) and all(isinstance(part, dict) for part in content)
+    ):
+        raise InputError(f"{where}.content is no list of objects", place)
+    if kind == "ToolCallRequestEvent":
+        calls = tuple(
+            tool_call(call, f"{where}.content[{i}]", place, parse=True)
+            for i, call in enumerate(content)
+        )
+        return [Message(role="assistant", name=source, tool_calls=calls)]
+    if kind == "ToolCallExecutionEvent":
+        return [
+            Message(
+                role="tool",
+                content=("[error] " if result.get("is_error") is True else "")
+                + _content_text(result.get("content")),
+                name=_text_or_none(result.get("name")),
+                tool_call_id=_text_or_none(result.get("call_id")),
+            )
+            for result in content
+        ]
+    if kind == "CodeExecutionEvent":
+        result = item.get("result")
+        content = result.get("output") if isinstance(result, dict) else None
+    if kind in ("CodeExecutionEvent", "MemoryQueryEvent"):
+        return [Message(role="tool", name=source, content=_content_text(content))]
+    if source.lower() in _USERS:
+        return [Message(role="user", content=_content_text(content))]
+    return [Message(role="assistant", name=source, content=_content_text(content))]
+
+
+def _content_text(content: Any) -> str:
+    """Text of a content: strings, lists of strings and images, objects of a structured message."""
+    if isinstance(content, dict):
+        return json_text(content)
+    if isinstance(content, list):
+        return "\n".join("[image]" if _is_image(part) else _content_text(part) for part in content)
+    return content if isinstance(content, str) else "" if content is None else json_text(content)
+
+
+def _objects_shown(item: dict[str, Any]) -> list[Any]:
+    """What of the content of a message or event is shown as JSON."""
+    content = item.get("content")
+    parts = content if isinstance(content, list) else [content]
+    if item["type"] == "ToolCallRequestEvent":
+        return []
+    if item["type"] == "ToolCallExecutionEvent":
+        parts = [part.get("content") for part in parts if isinstance(part, dict)]
+    return [part for part in parts if isinstance(part, dict) and not _is_image(part)]
+
+
+def _is_image(part: Any) -> bool:
+    return isinstance(part, dict) and set(part) == {"data"} and isinstance(part["data"], str)

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import json
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args
 
 from agenteval.errors import InputError
 from agenteval.files import text_lines
-from agenteval.readers.columns import FIELDS, head_of, renamed, tell
-from agenteval.readers.decode import decode_line
+from agenteval.readers.fields import snake
 from agenteval.readers.problems import shown
+from agenteval.readers.strict_json import decode_line
 from agenteval.records import Criterion
 from agenteval.records.score import FailureStatus, ScoreStatus
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 
+_COLUMNS = (
+    "run", "case", "system", "criterion", "repeat", "label", "value", "status", "success",
+    "variant",
+)  # fmt: skip
+_KNOWN = {
+    **{name: name for name in (*_COLUMNS, "rater")},
+    "run_id": "run", "case_id": "case", "case_key": "case", "criterion_id": "criterion",
+}  # fmt: skip
+# Columns of `agenteval export` that hold no rating.
+_EXPORTED = frozenset({
+    "task", "probabilities", "explanation", "message", "rung", "match", "evidence", "evaluator",
+    "model", "seed", "tries", "run_key", "criterion_key", "source_key",
+})  # fmt: skip
+_MEANT = {"repetition": "repeat", "repetitions": "repeat", "rep": "repeat"}
+_ALIKE = 0.8  # share of equal letters (difflib): one or two slips in a word
+_LONGEST = 40  # characters of a name that is looked at
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _UNKNOWN = {"", "null", "none", "unknown"}
 _STATUSES = (*get_args(ScoreStatus), *get_args(FailureStatus))
@@ -40,7 +58,7 @@ def read_scores(
     value contradicts its label beside the criteria that define it, the label counts; one warning
     in the log says how many do. With `rater` only rows of that rater are read. Case, spacing and
     hyphens in the names of fields do not matter. Other fields are left alone; one whose name is
-    almost that of a field which is missing is told of in the log (see `columns`).
+    almost that of a field which is missing is told of in the log.
 
     Raises InputError naming file and line for a row that cannot be used: nothing is guessed.
     """
@@ -86,31 +104,36 @@ def score_rows(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     Known fields go by their own names, whatever their spelling in the file.
     """
     lines = text_lines(file, most_line=_MOST_LINE)
-    if file.suffix.lower() in (".jsonl", ".ndjson", ".json"):
-        yield from _json_rows(file, lines)
-    else:
+    if file.suffix.lower() not in (".jsonl", ".ndjson", ".json"):
         yield from _csv_rows(file, (line for _, line in lines))
-
-
-def _json_rows(
-    file: Path, lines: Iterator[tuple[int, str]]
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    said: set[str] = set()
+        return
     for number, line in lines:
-        if not line.strip():
-            continue
-        where = f"{file}:{number}"
-        row = decode_line(line, where)
-        if not isinstance(row, dict):
-            raise InputError("this line is not a JSON object", where)
-        tell(tuple(row), where, said)
-        yield number, renamed(row, where)
+        if line.strip():
+            where = f"{file}:{number}"
+            row = decode_line(line, where)
+            if not isinstance(row, dict):
+                raise InputError("this line is not a JSON object", where)
+            yield number, _renamed(row, where, str(file))
 
 
 def _csv_rows(file: Path, lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     reader = csv.DictReader(lines, strict=True)
     try:
-        fields = _check_head(file, tuple(reader.fieldnames or ()))
+        names = tuple(reader.fieldnames or ())
+        fields, warnings = _columns(names)
+        head = [fields.get(name, name) for name in names]
+        missing = {"run", "criterion"} - set(head)
+        if missing:
+            raise InputError(
+                f"the head line lacks {' and '.join(sorted(missing))}; known columns: "
+                f"{', '.join(_COLUMNS)}",
+                f"{file}:1",
+            )
+        twice = next((name for name in _COLUMNS if head.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"the column {twice} stands twice in the head line", f"{file}:1")
+        for text in warnings:
+            _warn_once(str(file), 1, text)
         for row in reader:
             if None in row:
                 raise InputError("more fields than the head line", f"{file}:{reader.line_num}")
@@ -120,22 +143,58 @@ def _csv_rows(file: Path, lines: Iterator[str]) -> Iterator[tuple[int, dict[str,
         raise InputError(f"is not CSV ({error})", f"{file}:{reader.line_num}") from None
 
 
-def _check_head(file: Path, names: tuple[str, ...]) -> dict[str, str]:
-    """The field of each column that is known."""
-    fields = head_of(names).fields
-    head = [fields.get(name, name) for name in names]
-    missing = {"run", "criterion"} - set(head)
-    if missing:
-        raise InputError(
-            f"the head line lacks {' and '.join(sorted(missing))}; known columns: "
-            f"{', '.join(FIELDS)}",
-            f"{file}:1",
-        )
-    twice = next((name for name in FIELDS if head.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"the column {twice} stands twice in the head line", f"{file}:1")
-    tell(names, f"{file}:1", set())
-    return fields
+@lru_cache(maxsize=256)
+def _columns(names: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The fields that `names` stand for, without regard to case, spacing or hyphens, and warnings.
+
+    The known name wins over other spellings of it, which are told of. A name that is not known,
+    but almost one that is missing, is told of as well; all others are left alone in silence.
+    """
+    fields = {name: _KNOWN[name] for name in names if name in _KNOWN}
+    exact = set(fields.values())
+    told = []
+    for name in names:
+        meant = _KNOWN.get(snake(name)) if name not in fields and len(name) <= _LONGEST else None
+        if meant is not None and meant in exact:
+            told.append(f"column {name!r} is not read; {meant!r} is")
+        elif meant is not None:
+            fields[name] = meant
+    present = set(fields.values())
+    for name in names:
+        plain = snake(name)
+        if name in fields or len(name) > _LONGEST or plain in _EXPORTED or plain in _KNOWN:
+            continue
+        alike = difflib.get_close_matches(plain, _KNOWN, n=1, cutoff=_ALIKE)
+        near = _MEANT.get(plain) or next(iter(alike), None)
+        if near is not None and _KNOWN[near] not in present:
+            told.append(f"column {name!r} is not read; did you mean {near!r}?")
+    return fields, tuple(told)
+
+
+def _renamed(row: dict[str, Any], where: str, file: str) -> dict[str, Any]:
+    """The fields of a row that are known, by their own names, and all others as they are.
+
+    Raises InputError when two names of one field hold different values.
+    """
+    fields, warnings = _columns(tuple(row))
+    for text in warnings:
+        _warn_once(file, int(where.rpartition(":")[2]), text)
+    result: dict[str, Any] = {}
+    for key, value in row.items():
+        name = fields.get(key, key)
+        if result.setdefault(name, value) != value:
+            raise InputError(f"the column {name} stands twice, with different values", where)
+    return result
+
+
+_warned: set[tuple[str, str]] = set()
+
+
+def _warn_once(file: str, line: int, text: str) -> None:
+    """A file is read once for each of its raters; what was said of it already is not repeated."""
+    if (file, text) not in _warned:
+        _warned.add((file, text))
+        _log.warning("%s:%d: %s", file, line, text)
 
 
 def _read(
@@ -198,12 +257,12 @@ def _value(
                 f"value {shown(given)} is not a number from 0 (worst) to 1 (best)", where
             )
         return number
-    if label is None or criterion is None:
-        if label is not None:
-            raise InputError(
-                "a label without a value: say which criteria these are (--criteria)", where
-            )
+    if label is None:
         return None
+    if criterion is None:
+        raise InputError(
+            "a label without a value: say which criteria these are (--criteria)", where
+        )
     if criterion.accepted_values and label not in criterion.accepted_values:
         allowed = ", ".join(map(repr, criterion.accepted_values))
         raise InputError(f"{label!r} is not an accepted value of {criterion.id}: {allowed}", where)

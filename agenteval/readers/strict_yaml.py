@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,9 @@ import yaml
 
 from agenteval.errors import InputError
 from agenteval.files import SMALL, read_text
-from agenteval.readers.limits import HAND_WRITTEN
+from agenteval.readers.strict_json import MOST_DEPTH
 
+MOST_VALUES = 500_000
 _LONGEST_NUMBER = 400  # characters
 _LONGEST_DOUBT = 100  # what is longer was meant as a text
 
@@ -31,28 +31,17 @@ _WORDS = {
 }
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?|\.[0-9]+)")
-_Kinds = tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...]
-_NUMBERS: _Kinds = ((_INTEGER, int), (_FLOAT, float))
-_PLAIN_DIGITS = "some programs read it as another number than others; write it in plain digits"
-_DOUBTFUL = (
-    (
-        re.compile(r"yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF"),
+_DOUBTFUL = {
+    re.compile(r"yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF"):
         "some programs read it as true or false; write true or false",
-    ),
-    (
-        re.compile(r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"),
+    re.compile(r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"):
         "some programs read it as a number of base 60; write that number",
-    ),
-    (
-        re.compile(r"[-+]?0[0-7_]+|[-+]?0[bo][0-7_]+|[-+]?0x[0-9a-fA-F_]+|[-+]?[0-9]+_[0-9_.]*"),
-        _PLAIN_DIGITS,
-    ),
-    (
-        re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+"),
+    re.compile(r"[-+]?0[0-7_]+|[-+]?0[bo][0-7_]+|[-+]?0x[0-9a-fA-F_]+|[-+]?[0-9]+_[0-9_.]*"):
+        "some programs read it as another number than others; write it in plain digits",
+    re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+"):
         "some programs read it as a text; write it in plain digits",
-    ),
-    (re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"), "no number of JSON; leave it out"),
-)
+    re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"): "no number of JSON; leave it out",
+}  # fmt: skip
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -70,9 +59,9 @@ def _line(event: yaml.Event) -> int:
 
 
 class _Level:
-    """A mapping or a list that is not closed yet."""
+    """The document, a mapping or a list that is not closed yet."""
 
-    def __init__(self, made: dict[Any, Any] | list[Any], start: yaml.Event) -> None:
+    def __init__(self, made: dict[Any, Any] | list[Any], start: yaml.Event | None) -> None:
         self.made = made
         self.start = start
         self.key: Any = None
@@ -82,69 +71,60 @@ class _Level:
         """The next item, key or value of this level."""
         if isinstance(self.made, list):
             self.made.append(value)
-        elif self.has_key:
+            return
+        if self.has_key:
             self.made[self.key] = value
             self.has_key = False
-        else:
-            self._take_key(value, event)
-
-    def _take_key(self, key: Any, event: yaml.Event) -> None:
-        if isinstance(key, (dict, list)):
+            return
+        if isinstance(value, (dict, list)):
             raise _YamlError("a list or a mapping is no key", event)
-        if key == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
+        if value == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
             raise _YamlError("merge keys (<<) are not allowed", event)
-        if key in self.made:
-            line = _line(self.start)
-            shown = repr(key)[:80]
-            raise _YamlError(f"the key {shown} stands twice in the mapping at line {line}", event)
-        self.key, self.has_key = key, True
+        if value in self.made and self.start is not None:
+            where = f"in the mapping at line {_line(self.start)}"
+            raise _YamlError(f"the key {repr(value)[:80]} stands twice {where}", event)
+        self.key, self.has_key = value, True
 
 
-class _Builder:
-    """Makes the value of one document out of events."""
-
-    def __init__(self) -> None:
-        self.value: Any = None
-        self._levels: list[_Level] = []
-        self._values = self._documents = 0
-
-    def take(self, event: yaml.Event) -> None:
-        """The next event. Raises _YamlError."""
+def _build(text: str) -> Any:
+    """The value of one document. Raises _YamlError and the parser's errors."""
+    levels = [_Level([], None)]
+    values = documents = 0
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same events, ten times faster
+    for event in yaml.parse(text, loader):
         if isinstance(event, yaml.DocumentStartEvent):
-            self._documents += 1
-            if self._documents > 1:
+            documents += 1
+            if documents > 1:
                 raise _YamlError("a second document begins here; one is allowed", event)
         elif isinstance(event, yaml.CollectionEndEvent):
-            level = self._levels.pop()
-            self._put(level.made, level.start)
+            level = levels.pop()
+            if level.start is not None:
+                levels[-1].take(level.made, level.start)
         elif isinstance(event, yaml.NodeEvent):
-            self._take_node(event)
+            values += 1
+            if values > MOST_VALUES:
+                raise _YamlError(f"more than {MOST_VALUES:,} values", event)
+            _take_node(event, levels)
+    made = levels[0].made
+    return made[0] if made else None
 
-    def _take_node(self, event: yaml.NodeEvent) -> None:
-        if isinstance(event, yaml.AliasEvent):
-            raise _YamlError("aliases are not allowed", event)
-        tag = getattr(event, "tag", None)
-        if tag is not None:
-            raise _YamlError(f"tags are not allowed: {tag[:80]}", event)
-        self._values += 1
-        if self._values > HAND_WRITTEN.max_values:
-            raise _YamlError(f"more than {HAND_WRITTEN.max_values:,} values", event)
-        if isinstance(event, yaml.ScalarEvent):
-            self._put(_scalar(event), event)
-            return
-        if len(self._levels) >= HAND_WRITTEN.max_depth:
-            raise _YamlError(f"nested deeper than {HAND_WRITTEN.max_depth} levels", event)
-        made: dict[Any, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
-        self._levels.append(_Level(made, event))
 
-    def _put(self, value: Any, event: yaml.Event) -> None:
-        if self._levels:
-            self._levels[-1].take(value, event)
-        else:
-            self.value = value
+def _take_node(event: yaml.NodeEvent, levels: list[_Level]) -> None:
+    if isinstance(event, yaml.AliasEvent):
+        raise _YamlError("aliases are not allowed", event)
+    tag = getattr(event, "tag", None)
+    if tag is not None:
+        raise _YamlError(f"tags are not allowed: {tag[:80]}", event)
+    if isinstance(event, yaml.ScalarEvent):
+        levels[-1].take(_scalar(event), event)
+    elif len(levels) > MOST_DEPTH:
+        raise _YamlError(f"nested deeper than {MOST_DEPTH} levels", event)
+    else:
+        levels.append(_Level({} if isinstance(event, yaml.MappingStartEvent) else [], event))
 
 
 def _scalar(event: yaml.ScalarEvent) -> Any:
+    """The number or word that a plain scalar spells. Raises _YamlError for a doubtful one."""
     word = event.value
     if _SURROGATE.search(word):
         raise _YamlError("half a character (a lone surrogate)", event)
@@ -152,17 +132,14 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
         return word
     if word in _WORDS:
         return _WORDS[word]
-    return _number(word, event) if word[0] in "-+.0123456789" or len(word) < 4 else word
-
-
-def _number(word: str, event: yaml.ScalarEvent) -> Any:
-    """The number of a plain word, or the word itself. Raises _YamlError for a doubtful one."""
-    for pattern, make in _NUMBERS:
-        if pattern.fullmatch(word):
-            if len(word) > _LONGEST_NUMBER or not math.isfinite(float(word)):
-                raise _YamlError(f"{word[:20]}... is too large for a number", event)
-            return make(word)
-    for pattern, problem in _DOUBTFUL:
+    if not (word[0] in "-+.0123456789" or len(word) < 4):
+        return word
+    whole = _INTEGER.fullmatch(word)
+    if whole or _FLOAT.fullmatch(word):
+        if len(word) > _LONGEST_NUMBER or not math.isfinite(float(word)):
+            raise _YamlError(f"{word[:20]}... is too large for a number", event)
+        return int(word) if whole else float(word)
+    for pattern, problem in _DOUBTFUL.items():
         if len(word) <= _LONGEST_DOUBT and pattern.fullmatch(word):
             shown = word if len(word) <= 40 else word[:37] + "..."
             raise _YamlError(f'{shown}: {problem}, or "{shown}" for the text', event)
@@ -171,11 +148,8 @@ def _number(word: str, event: yaml.ScalarEvent) -> Any:
 
 def load_yaml(text: str, where: str) -> Any:
     """The value of one YAML document. Raises InputError naming `where` and the line."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same events, ten times faster
-    builder = _Builder()
     try:
-        for event in yaml.parse(text, loader):
-            builder.take(event)
+        return _build(text)
     except _YamlError as error:
         raise InputError(f"not valid YAML ({error})", f"{where}:{error.line}") from None
     except yaml.MarkedYAMLError as error:
@@ -186,7 +160,6 @@ def load_yaml(text: str, where: str) -> Any:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         told = " ".join(str(error).split())[:200]
         raise InputError(f"not valid YAML ({told})", where) from None
-    return builder.value
 
 
 def read_yaml(path: Path, most: int = SMALL) -> Any:

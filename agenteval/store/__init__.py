@@ -2,8 +2,14 @@
 
 from agenteval.store.connect import of_one_state
 from agenteval.store.store import CellState, Store, default_path
-from agenteval.store.trial import Measured, Trial, TrialCase, TrialSystem
-from agenteval.store.trials import Trials, distinct
+from agenteval.store.trials import (
+    Measured,
+    Trial,
+    TrialCase,
+    Trials,
+    TrialSystem,
+    distinct,
+)
 
 __all__ = [
     "CellState",

@@ -23,13 +23,11 @@ from agenteval.store.connect import reading
 from agenteval.store.lock import holder
 from agenteval.store.rows import decode, encode
 from agenteval.store.schema import experiments
-from agenteval.store.writer import Writes
 from agenteval.text import plural
 
 if TYPE_CHECKING:
     from agenteval.store.store import Store
 
-_ORIGINAL = "original"
 _SHORT = 16  # characters that a plan keeps of a hash: 64 bits tell a million rows apart
 
 _ADD = insert(experiments)
@@ -106,14 +104,14 @@ class StoredExperiment:
     system: str = ""
 
     @property
-    def key(self) -> str:
-        """Its key in the table `experiments`."""
-        return content_hash([self.source, self._plan()])
+    def plan(self) -> dict[str, Any]:
+        """What is planned, as a JSON value."""
+        return {"grids": [vars(grid) for grid in self.grids], "system": self.system}
 
     @property
-    def what(self) -> str:
-        """What is counted: cells or trials."""
-        return "trials" if self.system else "cells"
+    def key(self) -> str:
+        """Its key in the table `experiments`."""
+        return content_hash([self.source, self.plan])
 
     @property
     def planned(self) -> int:
@@ -137,22 +135,6 @@ class StoredExperiment:
             query = _TRIALS if self.system else _RESULTS
             total += int(connection.execute(query, values).scalar_one())
         return total
-
-    def _plan(self) -> dict[str, Any]:
-        return {"grids": [vars(grid) for grid in self.grids], "system": self.system}
-
-    def row(self, now: float) -> dict[str, Any]:
-        """Its row of the table `experiments`, begun `now`."""
-        return {
-            "experiment_key": self.key,
-            "source_key": self.source,
-            "evaluator": self.evaluator,
-            "name": self.name,
-            "lock": self.lock,
-            "plan": encode(self._plan()),
-            "begun": now,
-            "finished": None,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +160,18 @@ def begin(store: Store, experiment: StoredExperiment, *, idle: bool = False) -> 
     known = open_experiments(store, [experiment.source])
     if idle or any(other.covers(experiment) for other in known):
         return Begun(experiment.source, None)
-    writes: Writes = [
-        (_ADD, [experiment.row(time.time())]),
-        (_DROP, [{"its_key": other.key} for other in known if experiment.covers(other)]),
-    ]
-    return Begun(experiment.source, store.submit(writes))
+    row = {
+        "experiment_key": experiment.key,
+        "source_key": experiment.source,
+        "evaluator": experiment.evaluator,
+        "name": experiment.name,
+        "lock": experiment.lock,
+        "plan": encode(experiment.plan),
+        "begun": time.time(),
+        "finished": None,
+    }
+    smaller = [{"its_key": other.key} for other in known if experiment.covers(other)]
+    return Begun(experiment.source, store.submit([(_ADD, [row]), (_DROP, smaller)]))
 
 
 def finish(store: Store, begun: Begun) -> None:
@@ -205,46 +194,60 @@ def open_experiments(store: Store, sources: Iterable[str] | None = None) -> list
     query = select(experiments).where(c.finished.is_(None)).order_by(c.experiment_key)
     if sources is not None:
         query = query.where(c.source_key.in_(list(sources)))
+    opened = []
     with reading(store.engine) as connection:
-        return [_experiment(row) for row in connection.execute(query)]
-
-
-def _experiment(row: Any) -> StoredExperiment:
-    about = f"the open experiment {row.experiment_key[:12]}"
-    try:
-        plan = decode(row.plan, about)
-        grids = tuple(
-            Grid(tuple(g["rows"]), int(g["repeats"]), g["variant"], tuple(g["criteria"]))
-            for g in plan["grids"]
-        )
-        return StoredExperiment(
-            row.source_key, row.evaluator, row.name, row.lock, grids, plan["system"]
-        )
-    except (ValueError, TypeError, KeyError, StoreError) as error:
-        raise StoreError(
-            f"{about} is damaged in the store; delete its row of the table experiments"
-        ) from error
+        for row in connection.execute(query):
+            about = f"the open experiment {row.experiment_key[:12]}"
+            try:
+                plan = decode(row.plan, about)
+                grids = tuple(
+                    Grid(tuple(g["rows"]), int(g["repeats"]), g["variant"], tuple(g["criteria"]))
+                    for g in plan["grids"]
+                )
+                system = plan["system"]
+            except (ValueError, TypeError, KeyError, StoreError) as error:
+                raise StoreError(
+                    f"{about} is damaged in the store; delete its row of the table experiments"
+                ) from error
+            opened.append(
+                StoredExperiment(row.source_key, row.evaluator, row.name, row.lock, grids, system)
+            )
+    return opened
 
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """An experiment of which `stored` of `planned` cells or trials need not be done again.
+    """An experiment of which `stored` cells or trials need not be done again.
 
     `at_work` names the process that works on it now, None where nobody does.
     """
 
     experiment: StoredExperiment
-    planned: int
     stored: int
     at_work: str | None
 
     @property
+    def planned(self) -> int:
+        """Number of cells or trials in all."""
+        return self.experiment.planned
+
+    @property
     def line(self) -> str:
         """One sentence, with what is to be done."""
-        what = f"planned {self.experiment.what}"
-        if self.experiment.system:
-            what += f" ({self.experiment.evaluator}) of {self.experiment.name}"
-        far = f"{self.stored:,} of {self.planned:,} {what} are done ({self._extent()})"
+        one, grids = self.experiment, self.experiment.grids
+        repeats = max(grid.repeats for grid in grids)
+        rows = sum(len(grid.rows) for grid in grids)
+        if one.system:
+            what = f"planned trials ({one.evaluator}) of {one.name}"
+            extent = f"{plural(rows, 'case')} × {plural(repeats, 'trial')}"
+        else:
+            what = "planned cells"
+            originals = sum(len(grid.rows) for grid in grids if grid.variant == "original")
+            counts = ((originals, "run"), (rows - originals, "copy"))
+            shown = " and ".join(plural(n, word) for n, word in counts if n)
+            criteria = plural(max(len(grid.criteria) for grid in grids), "criterion")
+            extent = f"{shown} × {criteria} × {plural(repeats, 'repeat')}"
+        far = f"{self.stored:,} of {self.planned:,} {what} are done ({extent})"
         if self.at_work is not None:
             return f"in progress: {far}; {self.at_work} works on it"
         return f"not finished: {far}; run the same command again to finish"
@@ -259,27 +262,12 @@ class Unfinished:
         )
         return {
             **whose,
-            "what": one.what,
+            "what": "trials" if one.system else "cells",
             "planned": self.planned,
             "done": self.stored,
             "in_progress": self.at_work is not None,
             "experiment": one.key,
         }
-
-    def _extent(self) -> str:
-        """What is planned, as a product."""
-        grids = self.experiment.grids
-        repeats = max(grid.repeats for grid in grids)
-        if self.experiment.system:
-            rows = plural(sum(len(grid.rows) for grid in grids), "case")
-            return f"{rows} × {plural(repeats, 'trial')}"
-        originals = sum(len(grid.rows) for grid in grids if grid.variant == _ORIGINAL)
-        copies = sum(len(grid.rows) for grid in grids) - originals
-        rows = " and ".join(
-            plural(n, word) for n, word in ((originals, "run"), (copies, "copy")) if n
-        )
-        criteria = plural(max(len(grid.criteria) for grid in grids), "criterion")
-        return f"{rows} × {criteria} × {plural(repeats, 'repeat')}"
 
 
 def unfinished_of(
@@ -299,12 +287,11 @@ def unfinished_trials(
 ) -> list[Unfinished]:
     """The same of trials under evaluators of these names, or whose names go on from one of these
     with a dot; with `cases` (keys) only what plans one of them."""
-    names = tuple(evaluators)
+    starts = tuple(f"{name}." for name in evaluators)
     known = [
         one
         for one in open_experiments(store)
-        if one.system
-        and any(one.evaluator == n or one.evaluator.startswith(f"{n}.") for n in names)
+        if one.system and f"{one.evaluator}.".startswith(starts)
     ]
     return _unfinished(store, known, cases)
 
@@ -312,14 +299,14 @@ def unfinished_trials(
 def _unfinished(
     store: Store, known: Iterable[StoredExperiment], rows: Iterable[str] | None
 ) -> list[Unfinished]:
-    wanted = None if rows is None else set(short(rows))
-    found = []
+    if rows is not None:
+        wanted = set(short(rows))
+        known = [one for one in known if any(wanted.intersection(g.rows) for g in one.grids)]
+    left = []
     for one in known:
-        if wanted is not None and not any(wanted.intersection(grid.rows) for grid in one.grids):
-            continue
         with reading(store.engine) as connection:
             stored = one.stored(connection)
         # Killed between the last result and the end: nothing is missing.
         if stored < one.planned:
-            found.append(Unfinished(one, one.planned, stored, holder(store.path, one.lock)))
-    return found
+            left.append(Unfinished(one, stored, holder(store.path, one.lock)))
+    return left

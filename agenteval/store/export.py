@@ -91,11 +91,12 @@ def _rows(store: Store, source_keys: set[str] | None, *, copies: bool) -> Iterat
         for row in connection.execution_options(yield_per=_CHUNK).execute(query):
             detail = decode(row.detail, f"the result of run {row.run_key[:12]}")
             source = decode(row.record, f"the source {row.source_key[:12]}")
-            merged = {**row._mapping, **detail, "seed": source.get("seed")}
             if row.source_key not in ways:
                 ways[row.source_key] = way_of(Source.model_validate(source))
-            merged["way"] = ways[row.source_key]
-            merged["success"] = None if row.success is None else bool(row.success)
+            merged = {
+                **row._mapping, **detail, "seed": source.get("seed"), "way": ways[row.source_key],
+                "success": None if row.success is None else bool(row.success),
+            }  # fmt: skip
             yield {name: merged.get(name) for name in COLUMNS}
 
 
@@ -105,13 +106,9 @@ def way_of(source: Source) -> str:
     "reversed scale", "wording b" and "injection probe" are the questions of `verify --probes`,
     "datamark" and "one per call" choices of who quantifies.
     """
-    parameters = source.parameters
-    found = []
-    if parameters.get("one_per_call") is True:
-        found.append("one per call")
-    if parameters.get("datamark"):
-        found.append("datamark")
-    return ", ".join([*found, *_probed(source)])
+    parts = ["one per call"] if source.parameters.get("one_per_call") is True else []
+    parts += ["datamark"] if source.parameters.get("datamark") else []
+    return ", ".join([*parts, *_probed(source)])
 
 
 def is_probe(source: Source) -> bool:
@@ -120,11 +117,10 @@ def is_probe(source: Source) -> bool:
 
 
 def _probed(source: Source) -> list[str]:
-    found, parameters = [], source.parameters
-    if parameters.get("reversed_scale") is True:
-        found.append("reversed scale")
+    parameters = source.parameters
+    parts = ["reversed scale"] if parameters.get("reversed_scale") is True else []
     if (wording := parameters.get("wording", "a")) != "a":
-        found.append(f"wording {wording}")
+        parts.append(f"wording {wording}")
     if probe := parameters.get("probe"):
-        found.append(f"{str(probe).partition('/')[0]} probe")
-    return found
+        parts.append(f"{str(probe).partition('/')[0]} probe")
+    return parts

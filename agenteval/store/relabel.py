@@ -19,9 +19,6 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 from agenteval.records import Criterion
 from agenteval.store import rows, schema
 
-_CHUNK = 1000
-_CELL = ("source_key", "item_key", "variant", "criterion_key", "repeat")
-
 
 @dataclass(frozen=True, slots=True)
 class Relabelled:
@@ -56,13 +53,13 @@ def relabel(connection: Connection, old: Criterion, new: Criterion, key: str) ->
     """
     c = schema.results.c
     query = select(schema.results).where(c.criterion_key == key)
-    same_cell = [c[name] == bindparam(f"of_{name}") for name in _CELL]
+    same_cell = [c[name] == bindparam(f"of_{name}") for name in rows.CELL]
     change = update(schema.results).where(*same_cell)
     take_out = delete(schema.results).where(*same_cell)
     changed: list[dict[str, Any]] = []
     dropped: list[dict[str, Any]] = []
     for row in connection.execute(query).all():
-        place = {f"of_{name}": getattr(row, name) for name in _CELL}
+        place = {f"of_{name}": getattr(row, name) for name in rows.CELL}
         try:
             made = _remade(row, old, new)
         except (ValueError, TypeError, KeyError):
@@ -71,8 +68,8 @@ def relabel(connection: Connection, old: Criterion, new: Criterion, key: str) ->
         if made is not None:
             changed.append({**place, "label": made[0], "value": made[1]})
     for statement, values in ((change, changed), (take_out, dropped)):
-        for start in range(0, len(values), _CHUNK):
-            connection.execute(statement, values[start : start + _CHUNK])
+        for chunk in rows.batched(values):
+            connection.execute(statement, chunk)
     levels = next((leaf.accepted_values for _, leaf in new.leaves()), ())
     ends = f"{levels[0]!r} to {levels[-1]!r}" if levels else "worst to best"
     reason = new.order_reason or f"its values run from {ends}"

@@ -39,13 +39,11 @@ class Replies:
     def get(self, key: str) -> dict[str, Any] | None:
         """The reply; a damaged entry counts as none. Raises StoreError."""
         try:
-            found = self._reader.cursor().execute(_GET, (key,)).fetchall()
+            row = self._reader.cursor().execute(_GET, (key,)).fetchone()
         except sqlite3.Error as error:
             raise store_error(error, self._engine) from error
-        if not found:
-            return None
         try:
-            value = json.loads(found[0][0])
+            value = None if row is None else json.loads(row[0])
         except (ValueError, TypeError):
             return None
         return value if isinstance(value, dict) else None

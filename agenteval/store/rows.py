@@ -6,9 +6,10 @@ Texts that SQLite cannot hold are escaped, never refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
 from sqlalchemy.dialects.sqlite import insert
@@ -30,18 +31,19 @@ from agenteval.records.score import FailureStatus, ScoreStatus
 from agenteval.store import schema
 from agenteval.text import encodable
 
+_T = TypeVar("_T")
+
+CELL = ("source_key", "item_key", "variant", "criterion_key", "repeat")  # names a result
+
 # ASCII: a lone surrogate in a reply would otherwise stop the driver.
 encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 
-# Fields kept in `detail`, with the default that is left out.
-_SCORE_DETAIL: dict[str, Any] = {
-    "probabilities": None,
-    "explanation": None,
-    "evidence": {},
-    "rung": None,
-    "match": None,
-}
-_FAILURE_DETAIL: dict[str, Any] = {"message": "", "rung": None}
+
+def batched(values: Iterable[_T], size: int = 1000) -> Iterator[list[_T]]:
+    """The values in lists of `size`: what is written in one transaction stays bounded."""
+    left = iter(values)
+    while chunk := list(islice(left, size)):
+        yield chunk
 
 
 def case_key(run: Run) -> str:
@@ -109,13 +111,18 @@ def call_row(call_id: str, key: CellKey, call: CallRecord) -> dict[str, Any]:
     }
 
 
+# Fields kept in `detail`, with the default that is left out.
+_DETAIL: dict[str, Any] = {
+    "probabilities": None, "explanation": None, "evidence": {}, "rung": None, "match": None,
+    "message": "",
+}  # fmt: skip
+
+
 def result_row(call_id: str, result: Result, attempt: int) -> dict[str, Any]:
     """Row of the table results."""
     key = result.key
-    score = result if isinstance(result, Score) else None
+    label, value = (result.label, result.value) if isinstance(result, Score) else (None, None)
     own = vars(result)
-    fields = _SCORE_DETAIL if score else _FAILURE_DETAIL
-    detail = {n: v for n, default in fields.items() if (v := own[n]) != default}
     return {
         "source_key": key.source,
         "item_key": key.run,
@@ -123,12 +130,14 @@ def result_row(call_id: str, result: Result, attempt: int) -> dict[str, Any]:
         "criterion_key": key.criterion,
         "repeat": key.repeat,
         "status": result.status,
-        "label": encodable(score.label) if score and score.label is not None else None,
-        "value": score.value if score else None,
+        "label": None if label is None else encodable(label),
+        "value": value,
         "tries": 1,
         "attempt": attempt,
         "call_id": call_id,
-        "detail": encode(detail),
+        "detail": encode(
+            {n: own[n] for n, default in _DETAIL.items() if own.get(n, default) != default}
+        ),
     }
 
 
@@ -208,15 +217,10 @@ ADD_SOURCE = ADD_SOURCE.on_conflict_do_update(
 )
 ADD_CALL = insert(schema.calls)
 ADD_RESULT = insert(schema.results)
+_NEW = ("status", "label", "value", "attempt", "call_id", "detail")
 ADD_RESULT = ADD_RESULT.on_conflict_do_update(
-    index_elements=["source_key", "item_key", "variant", "criterion_key", "repeat"],
-    set_={
-        **{
-            c: ADD_RESULT.excluded[c]
-            for c in ("status", "label", "value", "attempt", "call_id", "detail")
-        },
-        "tries": schema.results.c.tries + 1,
-    },
+    index_elements=CELL,
+    set_={c: ADD_RESULT.excluded[c] for c in _NEW} | {"tries": schema.results.c.tries + 1},
     where=schema.results.c.status.contains(":"),  # a Failure may be replaced, a Score never
 )
 ADD_REPLY = insert(schema.replies)

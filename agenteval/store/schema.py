@@ -119,8 +119,8 @@ results = Table(
     Column("status", String, nullable=False),
     Column("label", String),
     Column("value", Float),  # 0 (worst) to 1 (best)
-    Column("tries", Integer, nullable=False, default=1),  # calls so far, this result included
-    Column("attempt", Integer, nullable=False, default=0),  # content failures asked anew before
+    Column("tries", Integer, nullable=False),  # calls so far, this result included
+    Column("attempt", Integer, nullable=False),  # content failures asked anew before
     Column("call_id", String, ForeignKey("calls.call_id"), nullable=False),
     Column("detail", Text, nullable=False),  # the rest of the Score or Failure as JSON
     PrimaryKeyConstraint("source_key", "item_key", "variant", "criterion_key", "repeat"),

@@ -13,11 +13,10 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import func, literal_column, select
+from sqlalchemy import Select, func, literal_column, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from agenteval.errors import NoStoreYet, StoreError
@@ -27,6 +26,7 @@ from agenteval.store import rows, schema
 from agenteval.store.connect import (
     close_engine,
     make_engine,
+    prepare,
     reading,
     snapshot,
     store_error,
@@ -34,12 +34,10 @@ from agenteval.store.connect import (
     writing,
 )
 from agenteval.store.lock import experiment_lock
-from agenteval.store.prepare import prepare
 from agenteval.store.relabel import Relabelled, corrected, relabel
 from agenteval.store.replies import Replies
 from agenteval.store.writer import GroupWriter, Waiter, Writes
 
-_CHUNK = 1000  # runs registered in one transaction, so that memory stays bounded
 _TEXTS = 400  # long texts read at a time
 
 
@@ -154,9 +152,8 @@ class Store:
             (rows.ADD_SOURCE, [rows.source_row(source, now)]),
         ]
         self.submit(known).result()
-        left = iter(runs)
-        while chunk := [rows.run_row(run, view, now) for run, view in islice(left, _CHUNK)]:
-            self.submit([(rows.ADD_RUN, chunk)]).result()
+        for chunk in rows.batched(runs):
+            self.submit([(rows.ADD_RUN, [rows.run_row(*run, now) for run in chunk])]).result()
         return relabelled
 
     def relabel(self, criteria: Iterable[Criterion]) -> list[Relabelled]:
@@ -244,17 +241,11 @@ class Store:
 
     def results(self, source_key: str, *, variant: str | None = None) -> Iterator[Result]:
         """Stored results of a source, ordered by item, variant, criterion, repeat."""
-        c, criteria = schema.results.c, schema.items
-        query = (
-            select(schema.results, criteria.c.id.label("criterion_id"))
-            .join(criteria, criteria.c.item_key == c.criterion_key)
-            .where(c.source_key == source_key)
-            .order_by(c.item_key, c.variant, c.criterion_key, c.repeat)
-        )
-        if variant is not None:
-            query = query.where(c.variant == variant)
+        criteria = schema.items
+        named = criteria.c.item_key == schema.results.c.criterion_key
+        query = select(schema.results, criteria.c.id.label("criterion_id")).join(criteria, named)
         with reading(self.engine) as connection:
-            for row in connection.execute(query):
+            for row in connection.execute(_of_source(query, source_key, variant)):
                 yield rows.to_result(row)
 
     def cells(self, source_key: str, *, variant: str | None = None) -> Iterator[tuple[Any, ...]]:
@@ -262,18 +253,12 @@ class Store:
         status, label, value, detail (JSON text); `rows.cell_detail` checks and reads one. Ordered
         by the first four; for large tables."""
         c = schema.results.c
-        query = (
-            select(
-                c.item_key, c.variant, c.criterion_key, c.repeat,
-                c.status, c.label, c.value, c.detail,
-            )
-            .where(c.source_key == source_key)
-            .order_by(c.item_key, c.variant, c.criterion_key, c.repeat)
-        )  # fmt: skip
-        if variant is not None:
-            query = query.where(c.variant == variant)
+        query = select(
+            c.item_key, c.variant, c.criterion_key, c.repeat, c.status, c.label, c.value, c.detail
+        )
         with reading(self.engine) as connection:
-            for row in connection.execution_options(yield_per=10_000).execute(query):
+            large = connection.execution_options(yield_per=10_000)
+            for row in large.execute(_of_source(query, source_key, variant)):
                 yield tuple(row)
 
     def sources(self, *, trials: bool = False) -> list[tuple[str, Source]]:
@@ -352,8 +337,7 @@ class Store:
         """Key and body of items, in the order of the keys, some hundreds at a time: of a run its
         problem, trajectory and reference_shown. Raises StoreError for a damaged one."""
         c = schema.items.c
-        left = iter(keys)
-        while part := list(islice(left, _TEXTS)):
+        for part in rows.batched(keys, _TEXTS):
             query = select(c.item_key, c.body).where(c.item_key.in_(part))
             with reading(self.engine) as connection:
                 bodies = {row.item_key: row.body for row in connection.execute(query)}
@@ -409,6 +393,15 @@ class Store:
         cannot hold (NaN or infinity in its numbers) is not kept.
         """
         self._replies.put(key, reply)
+
+
+def _of_source(query: Select[Any], source_key: str, variant: str | None) -> Select[Any]:
+    """Results of one source, of one variant where it is named, in their order."""
+    c = schema.results.c
+    query = query.where(c.source_key == source_key)
+    if variant is not None:
+        query = query.where(c.variant == variant)
+    return query.order_by(c.item_key, c.variant, c.criterion_key, c.repeat)
 
 
 def default_path() -> Path:

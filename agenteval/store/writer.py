@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Engine
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.sql.dml import UpdateBase
 
@@ -47,7 +49,6 @@ class GroupWriter:
         self._window = window
         self._largest = largest
         self._queue: queue.SimpleQueue[Unit | None] = queue.SimpleQueue()
-        self._compiled: dict[tuple[int, tuple[str, ...]], _Compiled] = {}
         self._closed = False
         self._gate = threading.Lock()  # nothing is queued behind the end mark
         self._thread = threading.Thread(target=self._run, name="agenteval-store", daemon=True)
@@ -76,89 +77,66 @@ class GroupWriter:
         self._thread.join()
 
     def _run(self) -> None:
-        while (first := self._queue.get()) is not None:
+        ended = False
+        while not ended and (unit := self._queue.get()) is not None:
             time.sleep(self._window)  # who finishes meanwhile shares the transaction
-            batch = [first]
-            ended = self._gather(batch)
+            batch: list[Unit] = []
+            with suppress(queue.Empty):
+                while unit is not None:
+                    batch.append(unit)
+                    if len(batch) == self._largest:
+                        break
+                    unit = self._queue.get_nowait()
+            ended = unit is None
             self._commit(batch)
             _wake(batch)
-            if ended:
-                return
-
-    def _gather(self, batch: list[Unit]) -> bool:
-        """Add what is queued by now; True at the end mark."""
-        while len(batch) < self._largest:
-            try:
-                unit = self._queue.get_nowait()
-            except queue.Empty:
-                return False
-            if unit is None:
-                return True
-            batch.append(unit)
-        return False
 
     def _commit(self, batch: list[Unit]) -> None:
         try:
             self._write(batch)
-        except OperationalError as error:  # the disk or a lock: no unit would fare better alone
-            self._fail(batch, error)
         except Exception as error:  # noqa: BLE001  every unit gets its answer, whatever happens
-            if len(batch) > 1:
+            # What a disk or a lock refuses would fare no better alone.
+            if len(batch) > 1 and not isinstance(error, OperationalError):
                 for unit in batch:
                     self._commit([unit])
-            else:
-                self._fail(batch, error)
+                return
+            for unit in batch:
+                failure = store_error(error, self._engine)
+                failure.__cause__ = error
+                unit.done.set_exception(failure)
         else:
             for unit in batch:
                 unit.done.set_result(None)
 
-    def _fail(self, batch: list[Unit], error: Exception) -> None:
-        for unit in batch:
-            failure = store_error(error, self._engine)
-            failure.__cause__ = error
-            unit.done.set_exception(failure)
-
     def _write(self, batch: list[Unit]) -> None:
-        """One transaction; statements that several units share run once over all their rows."""
-        grouped: dict[int, tuple[_Compiled, list[Mapping[str, Any]]]] = {}
+        """One transaction; a statement that several units share runs once over all their rows."""
+        grouped: dict[tuple[UpdateBase, tuple[str, ...]], list[Mapping[str, Any]]] = {}
         for unit in batch:
             for statement, rows in unit.writes:
                 if rows:
-                    compiled = self._compile(statement, tuple(rows[0]))
-                    grouped.setdefault(id(compiled), (compiled, []))[1].extend(rows)
+                    grouped.setdefault((statement, tuple(rows[0])), []).extend(rows)
         with writing(self._engine) as connection:
-            for compiled, rows in grouped.values():
-                connection.exec_driver_sql(compiled.sql, compiled.values(rows))
+            for (statement, columns), rows in grouped.items():
+                sql, order, constants = _compiled(statement, columns)
+                values = [
+                    tuple([row[name] if name in row else constants[name] for name in order])
+                    for row in rows
+                ]
+                connection.exec_driver_sql(sql, values)
 
-    def _compile(self, statement: UpdateBase, columns: tuple[str, ...]) -> _Compiled:
-        known = self._compiled.get(key := (id(statement), columns))
-        if known is None:
-            known = self._compiled[key] = _Compiled(self._engine, statement, columns)
-        return known
 
-
-class _Compiled:
-    """A statement as the driver takes it, with rows as tuples.
+@cache
+def _compiled(
+    statement: UpdateBase, columns: tuple[str, ...]
+) -> tuple[str, tuple[str, ...], dict[str, Any]]:
+    """A statement as the driver takes it: SQL, the names of its places, and the constants in it.
 
     SQLAlchemy would handle every value of every row anew at each execution: a third of the
     writer's time, in which the event loop stands still.
     """
-
-    def __init__(self, engine: Engine, statement: UpdateBase, columns: tuple[str, ...]) -> None:
-        compiled: Any = statement.compile(engine, column_keys=columns)
-        self.statement = statement  # held: its id stands for it
-        self.sql = str(compiled)
-        self._order: tuple[str, ...] = tuple(compiled.positiontup or ())
-        self._constants = {n: v for n, v in compiled.params.items() if n not in columns}
-        for column in compiled.insert_prefetch:  # what the table's definition fills in
-            self._constants[column.key] = column.default.arg
-
-    def values(self, rows: Rows) -> list[tuple[Any, ...]]:
-        """The rows in the order of the statement's places. Raises KeyError for another form."""
-        constants, order = self._constants, self._order
-        return [
-            tuple([row[name] if name in row else constants[name] for name in order]) for row in rows
-        ]
+    compiled: Any = statement.compile(dialect=sqlite.dialect(), column_keys=columns)
+    constants = {name: value for name, value in compiled.params.items() if name not in columns}
+    return str(compiled), tuple(compiled.positiontup or ()), constants
 
 
 def _wake(batch: Sequence[Unit]) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from agenteval.evaluators.base import Evaluator
 from agenteval.evaluators.utility.perturb import perturb, rng_for, variant_name
 from agenteval.evaluators.utility.plan import CellPlan, Item, joined, make_plan
+from agenteval.evaluators.utility.verify import verify
 from agenteval.evaluators.utility.verify.evidence import Lengths
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.evaluators.utility.verify.verifier import verify
 from agenteval.records import Criterion
 from agenteval.records.verification import VerifiedSet
 from agenteval.stats.scores import ORIGINAL, ScoreTable
@@ -98,7 +98,7 @@ def lengths_of(material: Material) -> Lengths:
     found = {(run.id, ORIGINAL): len(view.trajectory) for run, view in material.items}
     for one in material.copies:
         found |= {(run.id, one.variant): len(view.trajectory) for run, view in one.items}
-    return Lengths(found)
+    return found
 
 
 def stored_table(store: Store, source_key: str, material: Material) -> ScoreTable:

@@ -70,7 +70,7 @@ from numpy.typing import NDArray
 
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.embedded import EmbeddedJudge, Kind, load_kinds
-from agenteval.evaluators.utility.guard import Guarded
+from agenteval.evaluators.utility.quantifier import Guarded
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.experiment import Experiment
 from agenteval.records import Criterion

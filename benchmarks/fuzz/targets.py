@@ -9,7 +9,7 @@ from typing import Any
 
 import agenteval
 from agenteval.errors import ReplyError
-from agenteval.evaluators.utility.answers import Answer, leaves
+from agenteval.evaluators.utility.answers import Answer, leaves_of
 from agenteval.evaluators.utility.reading import read_text
 from agenteval.models.reply import parse_reply
 from agenteval.records import Criterion
@@ -19,8 +19,7 @@ from benchmarks.malformed.readers import READERS
 SOURCES = (
     "models/reply.py", "models/jsonish.py", "models/thinking.py", "models/refusal.py",
     "evaluators/utility/answers.py", "evaluators/utility/labels.py",
-    "evaluators/utility/labelled.py", "evaluators/utility/reading.py",
-    "evaluators/utility/stated_number.py", "evaluators/utility/critic_reply.py",
+    "evaluators/utility/reading.py", "evaluators/utility/critic_reply.py",
     "evaluators/utility/levels.py", "evaluators/traces/locator_reply.py",
     "evaluators/workflows/reply_text.py",
     "evaluators/workflows/session_judge.py", "agents/react_text.py", "agents/arguments.py",
@@ -72,7 +71,7 @@ def ladder(text: str) -> None:
 
 
 def _judge(asked: tuple[Criterion, ...], finish: str) -> Callable[[str], object]:
-    listed = dict(leaf for one in asked for leaf in leaves(one))
+    listed = dict(leaves_of(asked))
 
     def judge(text: str) -> None:
         """read_text: an accepted value or a status for each criterion that was asked for."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agenteval.evaluators.utility.answers import leaves
+from agenteval.evaluators.utility.answers import leaves_of
 from agenteval.records import Criterion
 from benchmarks.malformed.corpus import criteria
 
@@ -95,7 +95,7 @@ def _dumped(value: Any, style: str) -> str:
 def start(rng: random.Random) -> Draft:
     """A correct answer on one to four criteria."""
     asked = tuple(rng.sample(list(criteria().values()), rng.randint(1, 4)))
-    listed = [leaf for one in asked for leaf in leaves(one)]
+    listed = leaves_of(asked)
     draft = Draft(asked, [path for path, _ in listed], dict(listed))
     for path, leaf in listed:
         label = right_label(leaf, rng)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agenteval.evaluators.utility.answers import leaves
 from agenteval.evaluators.utility.plan import make_plan
 from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
 from agenteval.experiment import Experiment
@@ -109,7 +108,7 @@ def differences(rows: Sequence[Row], stored: Iterable[Stored]) -> list[str]:
 
 def _wanted(criterion: Criterion, expect: dict[str, str]) -> str:
     """Of a criterion with parts: scored, or the first status that keeps it from being scored."""
-    said = [expect[path] for path, _ in leaves(criterion)]
+    said = [expect[path] for path, _ in criterion.leaves()]
     if not criterion.sub_criteria:
         return said[0]
     return next((one for one in said if one.startswith("unscored:")), "scored")

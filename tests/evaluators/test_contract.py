@@ -19,8 +19,7 @@ from agenteval.errors import (
     Unauthorized,
 )
 from agenteval.evaluators.base import Evaluator, Outcome, Unit, classify, judge
-from agenteval.evaluators.utility.guard import Guarded
-from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
+from agenteval.evaluators.utility.quantifier import Guarded, Quantifier, QuantifierOptions
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.readers import make_view

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.readers import Limits, read_runs
+from agenteval.readers import read_runs
 
 ONE = '{"input": "q", "output": "a"}'
 
@@ -82,25 +82,32 @@ def test_depth_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "says"),
+    ("bound", "most", "says"),
     [
-        (Limits(max_line_bytes=40), ":2: line longer than 40 bytes"),
-        (Limits(max_file_bytes=60), "larger than 60 bytes"),
-        (Limits(max_runs=1), "more than 1 runs"),
+        ("strict_json.LINE", 40, ":2: line longer than 40 bytes"),
+        ("strict_json.LINES", 60, "larger than 60 bytes"),
+        ("runs.MOST_RUNS", 1, "more than 1 runs"),
     ],
 )
-def test_limits(tmp_path: Path, limits: Limits, says: str) -> None:
+def test_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int, says: str
+) -> None:
     path = put(tmp_path / "x.jsonl", f'{ONE}\n{{"input": "q", "output": "a longer answer"}}\n')
     assert len(read_runs(path).runs) == 2
+    monkeypatch.setattr(f"agenteval.readers.{bound}", most)
     with pytest.raises(InputError, match=says):
-        read_runs(path, limits=limits)
+        read_runs(path)
 
 
-def test_document_has_its_own_limit_and_may_be_one_long_line(tmp_path: Path) -> None:
+def test_a_document_has_its_own_bound_and_may_be_one_long_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = put(tmp_path / "x.json", json.dumps({"output": "a" * 1000}))
-    assert len(read_runs(path, limits=Limits(max_line_bytes=100)).runs[0].output) == 1000
+    monkeypatch.setattr("agenteval.readers.strict_json.LINE", 100)
+    assert len(read_runs(path).runs[0].output) == 1000
+    monkeypatch.setattr("agenteval.readers.strict_json.LARGE", 999)
     with pytest.raises(InputError, match="a JSON document larger than 999 bytes"):
-        read_runs(path, limits=Limits(max_document_bytes=999))
+        read_runs(path)
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "ndjson", "json"])

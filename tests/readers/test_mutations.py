@@ -31,7 +31,7 @@ from agenteval.models.replay import ReplayTransport
 from agenteval.readers import read_runs
 from agenteval.readers.scores import read_scores
 from agenteval.readers.tasks import load_task
-from agenteval.readers.tracing import read_traces
+from agenteval.readers.traces import read_traces
 from benchmarks.hostile_files.doors import world
 from tests.thorough import often
 

@@ -12,7 +12,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.readers.limits import Limits
 from agenteval.readers.strict_yaml import load_yaml, read_yaml
 
 
@@ -122,7 +121,7 @@ def test_many_keys_take_time_in_proportion() -> None:
 
 
 def test_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agenteval.readers.strict_yaml.HAND_WRITTEN", Limits(max_values=1000))
+    monkeypatch.setattr("agenteval.readers.strict_yaml.MOST_VALUES", 1000)
     assert len(load_yaml("[" + "1," * 999 + "]", "f")) == 999
     assert "more than 1,000 values" in refused("[" + "1," * 1000 + "]")
 

@@ -175,18 +175,6 @@ def test_perturbed_copies_are_left_out_unless_asked_for(tmp_path: Path) -> None:
         assert results_on_copies(store, ["0" * 64]) == 0
 
 
-def test_half_characters_in_an_explanation(store: Store, tmp_path: Path) -> None:
-    old = next(r for r in store.results(JUDGE.source.sha256) if isinstance(r, Score))
-    new = old.model_copy(
-        update={"explanation": "cut \ud83d", "key": old.key.model_copy(update={"repeat": 1})}
-    )
-    store.commit_soon([new], CallRecord()).result(5)
-    for name in ("a.jsonl", "a.csv", "a.parquet"):
-        assert export_cells(store, tmp_path / name) == 2 * len(NASTY) + 1
-    said = [json.loads(x)["explanation"] for x in (tmp_path / "a.jsonl").read_text().splitlines()]
-    assert said.count("cut \ud83d") == 1
-
-
 def test_a_wrong_suffix_and_a_failure_in_the_middle(store: Store, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\.jsonl, \.csv or \.parquet"):
         export_cells(store, tmp_path / "a.xlsx")

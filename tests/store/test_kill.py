@@ -7,6 +7,8 @@ import sqlite3
 import time
 from pathlib import Path
 
+import pytest
+
 from agenteval.store import Store
 from agenteval.store.export import export_cells
 from tests.store.making import FORK, check_file, items, judge_into, received
@@ -51,6 +53,7 @@ def finish(path: Path) -> None:
     assert child.exitcode == 0
 
 
+@pytest.mark.slow
 def test_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     rng = random.Random(20240406)
     path = tmp_path / "killed.db"

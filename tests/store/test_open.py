@@ -25,20 +25,6 @@ def one_line(error: AgentevalError, path: Path) -> str:
     return text
 
 
-def test_a_foreign_database_is_refused_and_not_touched(tmp_path: Path) -> None:
-    path = tmp_path / "bank.sqlite"
-    with sqlite3.connect(path) as db:
-        db.execute("CREATE TABLE accounts (name TEXT)")
-        db.execute("INSERT INTO accounts VALUES ('ada')")
-    db.close()
-    before = path.read_bytes()
-    with pytest.raises(StoreError) as caught:
-        Store(path)
-    assert "not an agenteval store" in one_line(caught.value, path)
-    assert path.read_bytes() == before
-    assert [p.name for p in tmp_path.iterdir()] == ["bank.sqlite"]
-
-
 @pytest.mark.parametrize("marked", [APPLICATION_ID, 0, 1])
 @pytest.mark.parametrize("version", [SCHEMA_VERSION, SCHEMA_VERSION + 1, SCHEMA_VERSION - 1, 0])
 def test_the_header_tells_what_the_file_is(tmp_path: Path, marked: int, version: int) -> None:
@@ -80,51 +66,6 @@ def test_a_store_of_the_first_versions_which_had_no_mark_is_refused(tmp_path: Pa
     with pytest.raises(StoreRefused, match=r"older agenteval \(format 3\)") as caught:
         Store(path)
     assert one_line(caught.value, path).endswith("then start a new one")
-
-
-@pytest.mark.parametrize(
-    "tables",
-    [
-        "CREATE TABLE meta (k TEXT); CREATE TABLE cells (x TEXT);",
-        "CREATE TABLE meta (key TEXT, value TEXT); CREATE TABLE cells (x TEXT);"
-        "INSERT INTO meta VALUES ('version', 'one');",
-        "CREATE TABLE meta (key TEXT, value BLOB); CREATE TABLE cells (x TEXT);"
-        "INSERT INTO meta VALUES ('version', x'7a');",
-        "CREATE TABLE meta (key TEXT, value BLOB); CREATE TABLE cells (x TEXT);",
-    ],
-)
-def test_a_database_with_our_names_but_not_ours(tmp_path: Path, tables: str) -> None:
-    path = tmp_path / "alike.db"
-    with sqlite3.connect(path) as db:
-        db.executescript(tables)
-    db.close()
-    before = path.read_bytes()
-    with pytest.raises(StoreError, match="agenteval"):
-        Store(path)
-    assert path.read_bytes() == before
-
-
-def test_a_text_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("these are my notes\n" * 50)
-    before = path.read_bytes()
-    with pytest.raises(StoreError) as caught:
-        Store(path)
-    assert "not an agenteval store" in one_line(caught.value, path)
-    assert path.read_bytes() == before
-
-
-def test_a_newer_store_is_refused_with_advice(tmp_path: Path) -> None:
-    path = tmp_path / "new.db"
-    Store(path).close()
-    with sqlite3.connect(path) as db:
-        db.execute("PRAGMA user_version = 7")
-    db.close()
-    with pytest.raises(StoreError) as caught:
-        Store(path)
-    text = one_line(caught.value, path)
-    assert "store version 7" in text
-    assert "update agenteval" in text
 
 
 KILLED = """
@@ -225,18 +166,6 @@ def frames(log: bytes) -> list[bytes]:
     return [log[at : at + size] for at in range(32, len(log), size)]
 
 
-def test_noise_behind_the_first_page_is_damage(tmp_path: Path) -> None:
-    path = filled(tmp_path / "s.db")
-    with path.open("r+b") as file:
-        file.seek(4096)
-        file.write(b"\xa5" * (path.stat().st_size - 4096))
-    before = files_of(tmp_path)
-    with pytest.raises(StoreRefused, match=r"damaged .*use another --store") as caught:
-        Store(path)
-    one_line(caught.value, path)
-    assert files_of(tmp_path) == before
-
-
 def test_nothing_in_the_file_is_no_store_for_a_reader(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     path.touch()
@@ -303,16 +232,6 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_a_reader_makes_no_file(tmp_path: Path) -> None:
-    path = filled(tmp_path / "s.db")
-    with Store(path, create=False) as store:
-        store.engine.dispose()
-        path.unlink()
-        with pytest.raises(StoreError, match="unable to open"):
-            store.sources()
-        assert not path.exists()
-
-
 def test_no_store_yet_and_a_url(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no store here yet"):
         Store(tmp_path / "none.db", create=False)
@@ -329,13 +248,6 @@ def test_odd_names_are_names(tmp_path: Path, name: str) -> None:
     assert name in {p.name for p in tmp_path.iterdir()}
     with Store(tmp_path / name, create=False) as store:
         assert len(store.runs()) == 1
-
-
-def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
-    path = tmp_path / "empty.db"
-    path.touch()
-    Store(path).close()
-    check_file(path)
 
 
 def _open(path: Path, start: multiprocessing.synchronize.Event, said: object) -> None:

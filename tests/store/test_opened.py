@@ -5,7 +5,6 @@ Without them another process takes itself for the last one, and deletes the log 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import sqlite3
@@ -53,17 +52,6 @@ def path(tmp_path: Path) -> Path:
     with Store(tmp_path / "s.db") as store:
         store.register(items(3), criteria(1), ScriptedJudge().source)
     return tmp_path / "s.db"
-
-
-def test_the_probe_sees_a_lock_that_is_gone(path: Path) -> None:
-    with Store(path):
-        assert state_of_the_lock(path) == "held"
-        folder = "/proc/self/fd"
-        links = {n: os.path.realpath(f"{folder}/{n}") for n in os.listdir(folder)}
-        ours = next(int(n) for n, target in links.items() if target == str(path))
-        os.close(os.dup(ours))  # what POSIX makes of it
-        assert state_of_the_lock(path) == "free"
-    assert state_of_the_lock(path) == "free"
 
 
 def test_the_tests_are_watched_for_openings_without_locks(path: Path) -> None:
@@ -158,21 +146,6 @@ def test_the_lock_stays_while_the_process_opens_the_file_again(
     assert state_of_the_lock(path) == "free"
 
 
-def test_a_new_store_holds_it(tmp_path: Path) -> None:
-    with Store(tmp_path / "s.db"):
-        assert state_of_the_lock(tmp_path / "s.db") == "held"
-
-
-def test_a_connection_of_the_user_keeps_its_lock_too(path: Path) -> None:
-    theirs = sqlite3.connect(path)
-    theirs.execute("SELECT * FROM meta").fetchall()
-    assert state_of_the_lock(path) == "held"
-    Store(path).close()
-    assert state_of_the_lock(path) == "held"
-    theirs.close()
-    assert state_of_the_lock(path) == "free"
-
-
 def test_ctrl_c_while_a_store_is_opened_leaves_no_connection(path: Path) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -241,6 +214,7 @@ def _fill(path: Path, letter: str, start: Connection) -> None:
             store.put_reply(f"{letter if n % 2 else 'both'} {n}", {"text": letter * 1500})
 
 
+@pytest.mark.slow
 def test_processes_that_come_and_go_leave_a_sound_file_with_everything(path: Path) -> None:
     for _ in range(often(4, 40)):
         children = []
@@ -260,17 +234,3 @@ def test_processes_that_come_and_go_leave_a_sound_file_with_everything(path: Pat
         db.execute("DELETE FROM replies")
         db.commit()
         db.close()
-
-
-def test_the_range_of_the_lock_is_the_one_that_sqlite_uses(path: Path) -> None:
-    """Held by hand, it keeps a writer of the file's own mode out."""
-    file = os.open(path, os.O_RDWR)
-    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, LENGTH, SHARED)
-    code = (
-        "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('SELECT * FROM meta')"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
-    )
-    os.close(file)
-    assert "locked" in done.stderr

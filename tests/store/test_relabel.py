@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from agenteval.evaluators.base import cell_key
 from agenteval.records import CallRecord, CellKey, Criterion, Failure, Score
 from agenteval.store import Store
 from tests.store.making import ScriptedJudge, items
@@ -155,11 +154,3 @@ def test_bare_numbers_shown_against_their_nature_are_another_question(tmp_path: 
         assert store.relabel([criterion(numbers[::-1])]) == []
         (told,) = store.relabel([criterion(numbers, order="unclear")])
         assert told.ratings == 1
-
-
-def test_a_cell_key_does_not_know_the_order() -> None:
-    from agenteval.evaluators.base import Unit
-
-    ((run, view),) = items(1)
-    keys = {cell_key(Unit(run, view, (c,)), c, "s") for c in (UP, DOWN, UNCLEAR)}
-    assert len(keys) == 1

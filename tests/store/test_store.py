@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from agenteval.errors import StoreError
 from agenteval.evaluators.base import Unit
 from agenteval.records import CallRecord, CellKey, Criterion, Failure, Result, Run, Score, Usage
-from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store
 from tests.store.making import ScriptedJudge, criteria, failures, items, scores
 
@@ -68,13 +66,6 @@ def test_a_failure_is_replaced_and_tries_count(store: Store) -> None:
     assert store.usage(JUDGE.source.sha256) == Usage(
         requests=4, prompt_tokens=100, completion_tokens=10
     )
-
-
-@pytest.mark.parametrize("status", sorted(INFRASTRUCTURE))
-def test_infrastructure_is_open_on_resume(store: Store, status: str) -> None:
-    bad = failures(unit(), JUDGE.source, status)  # type: ignore[arg-type]
-    store.commit_soon(bad.results, bad.call).result(5)
-    assert all(s.open_on_resume and s.failed for s in dict(store.states(JUDGE.source)).values())
 
 
 TEXTS = st.text(st.characters(), max_size=12)
@@ -154,22 +145,6 @@ def test_labels_of_a_run_may_be_mended_and_nothing_else(store: Store) -> None:
     assert len(store.runs()) == 3
 
 
-def test_sources_and_criteria_come_in_the_order_of_use(store: Store) -> None:
-    second = ScriptedJudge(seed=1)
-    store.register([], [], second.source)
-    assert [s.seed for _, s in store.sources()] == [0, 1]
-    store.register([], [], JUDGE.source)
-    assert [s.seed for _, s in store.sources()] == [1, 0]
-    many = criteria(12)
-    store.register([], many, JUDGE.source)
-    one = scores(Unit(*items(3)[0], tuple(many)), JUDGE.source)
-    store.commit_soon(one.results, one.call).result(5)
-    used = store.criteria_of(JUDGE.source.sha256)
-    # The two criteria of the fixture were there before; all are used in one stroke here.
-    assert list(used.values()) == many
-    assert all(c.sha256 == key for key, c in used.items())
-
-
 def test_replies_are_kept_replaced_and_a_damaged_one_is_none(store: Store, tmp_path: Path) -> None:
     assert store.get_reply("k") is None
     store.put_reply("k", {"text": "half \ud83d", "n": 1})
@@ -209,17 +184,6 @@ def test_a_closed_store_says_so(store: Store) -> None:
         store.put_reply("k", {})
 
 
-def test_close_commits_what_is_queued(store: Store) -> None:
-    waiting = []
-    for repeat in range(200):
-        done = scores(unit(repeat % 3, repeat), JUDGE.source)
-        waiting.append(store.commit_soon(done.results, done.call))
-    store.close()
-    assert all(f.done() and f.exception() is None for f in waiting)
-    with Store(store.path) as again:
-        assert len(stored(again)) == 400
-
-
 def test_commit_waits_until_another_connection_sees_it(store: Store) -> None:
     async def main() -> list[int]:
         seen = []
@@ -232,19 +196,6 @@ def test_commit_waits_until_another_connection_sees_it(store: Store) -> None:
         return seen
 
     assert asyncio.run(main()) == [2, 4, 6, 8, 10]
-
-
-def test_the_secret_and_the_rows_outlive_the_process(store: Store) -> None:
-    done = scores(unit(), JUDGE.source)
-    store.commit_soon(done.results, done.call).result(5)
-    secret = store.secret
-    store.close()
-    with Store(store.path) as again:
-        assert again.secret == secret
-        assert len(secret) == 32
-        assert {json.dumps(r.model_dump()) for r in stored(again)} == {
-            json.dumps(r.model_dump()) for r in done.results
-        }
 
 
 def test_unknown_keys_are_refused_and_take_nobody_with_them(store: Store) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import random
 import sqlite3
-import time
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,14 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from agenteval.errors import StoreError, StoreLocked
+from agenteval.errors import StoreError
 from agenteval.records import Usage
 from agenteval.records.score import INFRASTRUCTURE
 from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem
-from agenteval.store.export import export_cells
-from tests.store.making import ScriptedJudge, criteria, items
 from tests.store.trial_making import CHECK, OUTCOMES, SYSTEM, case, failed, key, known, trial
-from tests.thorough import often
 
 OTHER = TrialSystem(key=key("other"), name="another", parameters={})
 
@@ -43,15 +38,6 @@ def stored(trials: Trials) -> list[Trial]:
     return list(trials.trials("planning"))
 
 
-def test_work_that_is_done_is_never_overwritten(store: Store) -> None:
-    trials = known(store, 1)
-    first = trial(0, outcome="order_error")
-    write(trials, first, failed(0), trial(0, outcome="pass"), failed(0, status="unscored:refusal"))
-    assert stored(trials) == [first]
-    write(trials, trial(0, outcome="pass"))  # nor by another transaction
-    assert stored(trials) == [first]
-
-
 def test_a_failure_is_replaced_and_what_it_took_stays_on_the_books(store: Store) -> None:
     trials = known(store, 1)
     write(trials, failed(0, usage=Usage(requests=1, prompt_tokens=5), started=1.0, ended=2.0))
@@ -63,15 +49,6 @@ def test_a_failure_is_replaced_and_what_it_took_stays_on_the_books(store: Store)
     (now,) = stored(trials)
     total = Usage(requests=5, prompt_tokens=12, completion_tokens=9, cost=0.5)
     assert now == trial(0, tries=3, usage=total)
-
-
-async def test_written_means_that_another_connection_sees_it(store: Store) -> None:
-    trials = known(store, 5)
-    for i in range(5):
-        await trials.write_trial(trial(i))
-        db = sqlite3.connect(store.path)
-        assert db.execute("SELECT count(*) FROM calls").fetchone() == (i + 1,)
-        db.close()
 
 
 CASES, NUMBERS = 4, 3
@@ -129,19 +106,6 @@ def test_any_history_ends_as_a_dictionary_would(
                     or (retry and t.status != "done")
                 ]  # fmt: skip
                 assert trials.missing("planning", keys, system, 2, retry_failed=retry) == open_
-
-
-def test_missing_knows_one_evaluator_and_names_nothing_twice(store: Store) -> None:
-    trials = known(store, 2)
-    trials.add_system("workflows", SYSTEM)
-    write(trials, trial(0, evaluator="workflows"))
-    keys = [case(0).key, case(1).key, case(0).key]
-    assert trials.missing("planning", keys, SYSTEM.key, 2) == [
-        (case(0).key, 0), (case(1).key, 0), (case(0).key, 1), (case(1).key, 1),
-    ]  # fmt: skip
-    assert trials.missing("workflows", keys[:1], SYSTEM.key, 2) == [(case(0).key, 1)]
-    assert trials.missing("planning", [], SYSTEM.key, 2) == []
-    assert trials.missing("planning", keys, SYSTEM.key, 0) == []
 
 
 JSON = st.recursive(
@@ -206,15 +170,6 @@ def test_cases_and_systems_are_read_from_the_store_alone(store: Store) -> None:
     assert renamed in list(trials.cases("planning"))
     assert list(trials.cases("workflows")) == []
     assert [t.case_id for t in trials.trials("planning", [case(0).key])] == ["new name"]
-
-
-def test_half_characters_in_names(store: Store) -> None:
-    trials = Trials(store)
-    trials.add_system("planning", TrialSystem(key=SYSTEM.key, name="\ud83d", parameters={}))
-    trials.add_cases("planning", [TrialCase(key=case(0).key, id="c \ud83d", body={})])
-    write(trials, trial(0, case_id="c \ud83d"))
-    assert [t.case_id for t in stored(trials)] == ["c \\ud83d"]
-    assert [s.name for s in trials.systems("planning")] == ["\\ud83d"]
 
 
 def test_strangers_are_refused_and_take_nobody_with_them(store: Store) -> None:
@@ -331,68 +286,6 @@ def test_a_damaged_row_is_told_in_one_line(store: Store, table: str, change: str
     with pytest.raises(StoreError, match="is damaged in the store") as caught:
         stored(trials), list(trials.cases("planning")), trials.systems("planning")
     assert "\n" not in str(caught.value)
-
-
-def test_a_closed_store_says_so(store: Store) -> None:
-    trials = known(store, 1)
-    write(trials, trial(0))
-    waiting = trials.write_trial_soon(trial(0, 1))
-    store.close()
-    assert waiting.result(0) is None  # closing commits what is queued
-    with pytest.raises(StoreError, match="closed"):
-        trials.write_trial_soon(trial(0, 2))
-    with pytest.raises(StoreError, match="closed"):
-        trials.add_system("planning", OTHER)
-    with pytest.raises(StoreError, match="closed"):
-        trials.write_verdicts([trial(0)])
-
-
-def test_the_lock_is_of_one_system_under_one_evaluator(store: Store) -> None:
-    trials = Trials(store)
-    with trials.lock("planning", SYSTEM.key):
-        with pytest.raises(StoreLocked, match=r"process \d+ on "):
-            trials.lock("planning", SYSTEM.key).__enter__()
-        with trials.lock("planning", OTHER.key), trials.lock("workflows", SYSTEM.key):
-            pass
-    with trials.lock("planning", SYSTEM.key):
-        pass
-
-
-def test_trials_change_nothing_for_the_results_of_judges(store: Store, tmp_path: Path) -> None:
-    store.register(items(2), criteria(1), ScriptedJudge().source)
-    before = (store.runs(), store.sources())
-    trials = known(store, 2)
-    write(trials, trial(0), trial(1))
-    assert (store.runs(), store.sources()) == before
-    assert export_cells(store, tmp_path / "a.jsonl") == 0
-
-
-def test_many_trials(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    count = often(400, 2000)
-    trials = known(store, count)
-    events = [
-        {"name": f"apply_step_{t}", "arguments": {}, "status": "ok", "result": "It is done.",
-         "turn": t, "at": t / 8}
-        for t in range(8)
-    ]  # fmt: skip
-    written = [trial(i, n, log={"events": events}) for n in range(10) for i in range(count)]
-    seconds = [time.perf_counter()]
-    write(trials, *written)
-    seconds.append(time.perf_counter())
-    found = stored(trials)
-    seconds.append(time.perf_counter())
-    assert trials.missing("planning", [case(i).key for i in range(count)], SYSTEM.key, 11) == [
-        (case(i).key, 10) for i in range(count)
-    ]
-    seconds.append(time.perf_counter())
-    assert found == sorted(written, key=lambda t: (t.case_key, t.trial))
-    wrote, read, asked = (b - a for a, b in pairwise(seconds))
-    with capsys.disabled():
-        print(f"\n{10 * count:,} trials: written in {wrote:.1f} s, read in {read:.1f} s, "
-              f"what is missing in {asked:.2f} s")  # fmt: skip
-    assert wrote < 60  # some seconds for 20,000 of them
-    assert read < 60
-    assert asked < 10
 
 
 def test_what_a_system_has_spent_and_who_has_trials(store: Store) -> None:

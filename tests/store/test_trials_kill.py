@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import socket
 import sqlite3
 import time
 from pathlib import Path
 
+import pytest
+
 from agenteval.store import Store, Trials
 from tests.store.making import FORK, check_file, received
-from tests.store.trial_making import SYSTEM, case, hold, key, rank, try_into
+from tests.store.trial_making import case, rank, try_into
 from tests.thorough import often
 
 CASES, TRIALS = 150, often(3, 6)
@@ -64,6 +64,7 @@ def content(path: Path, without: tuple[str, ...] = ()) -> bytes:
     return "\n".join(lines).encode()
 
 
+@pytest.mark.slow
 def test_kills_lose_no_trial_and_leave_the_same_bytes(tmp_path: Path) -> None:
     rng = random.Random(20240417)
     path = tmp_path / "killed.db"
@@ -100,66 +101,3 @@ def test_kills_lose_no_trial_and_leave_the_same_bytes(tmp_path: Path) -> None:
             # Only what the infrastructure had failed was ever done twice.
             assert t.tries == 1 or rank(number[t.case_key], t.trial) % 8 == 1
     assert finish(path) == 0
-
-
-def test_a_run_killed_without_failures_ends_with_the_same_bytes_in_every_column(
-    tmp_path: Path,
-) -> None:
-    path, whole = tmp_path / "killed.db", tmp_path / "whole.db"
-    ours, theirs = FORK.Pipe(duplex=False)
-    child = FORK.Process(target=try_into, args=(path, theirs, CASES, TRIALS, False))
-    child.start()
-    theirs.close()
-    for _ in range(200):
-        ours.recv()
-    child.kill()
-    child.join(20)
-    assert "end" not in received(ours)
-    left = finish(path)
-    assert 0 < left <= CASES * TRIALS - 199
-    assert finish(whole) == CASES * TRIALS
-    assert content(path) == content(whole)
-
-
-def test_of_two_processes_on_one_system_exactly_one_wins(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    Store(path).close()
-    for _ in range(10):
-        pipes = [FORK.Pipe() for _ in range(2)]
-        children = [FORK.Process(target=hold, args=(path, SYSTEM.key, t)) for _, t in pipes]
-        for child in children:
-            child.start()
-        for _, theirs in pipes:
-            theirs.close()  # a child that dies is heard, not waited for
-        pids = [ours.recv() for ours, _ in pipes]
-        for ours, _ in pipes:
-            ours.send("go")
-        said = [ours.recv() for ours, _ in pipes]  # the winner holds on, so nobody waits for it
-        assert said.count("won") == 1
-        winner = said.index("won")
-        loser = said[1 - winner]
-        assert f"process {pids[winner]} on {socket.gethostname()}" in loser
-        assert "\n" not in loser
-        with Store(path) as store:  # another system, and another evaluator, do not wait
-            with Trials(store).lock("planning", key("other")):
-                pass
-            with Trials(store).lock("workflows", SYSTEM.key):
-                pass
-        pipes[winner][0].send("end")
-        for child in children:
-            child.join(20)
-            assert child.exitcode == 0
-
-
-def test_a_second_process_writes_nothing_while_the_first_works(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    with Store(path) as store, Trials(store).lock("planning", SYSTEM.key):
-        ours, theirs = FORK.Pipe(duplex=False)
-        child = FORK.Process(target=try_into, args=(path, theirs, 3, 2, False))
-        child.start()
-        theirs.close()
-        ready, refused = received(ours)
-        child.join(20)
-        assert (ready, child.exitcode) == ("ready", 0)
-        assert f"process {os.getpid()} on {socket.gethostname()}" in refused
-        assert list(Trials(store).trials("planning")) == []

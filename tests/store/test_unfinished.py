@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.errors import BudgetExceeded, StoreError, Unauthorized
+from agenteval.errors import BudgetExceeded, StoreError
 from agenteval.evaluators.base import Outcome, Unit
 from agenteval.evaluators.utility.plan import experiment_of, joined, make_plan
 from agenteval.experiment import Experiment
 from agenteval.records import FailureStatus
 from agenteval.store import Store, TrialSystem, experiments
 from agenteval.store.experiments import Grid, Unfinished, short, unfinished_of, unfinished_trials
-from agenteval.store.lock import holder
 from tests.store.making import ScriptedJudge, criteria, failures, items
 from tests.store.test_kill import CRITERIA, REPEATS, RUNS, finish, round_of
 from tests.store.trial_making import SYSTEM, case, failed, key, known, trial
@@ -81,13 +80,6 @@ def test_a_cap_leaves_it_open_and_the_same_command_closes_it(tmp_path: Path) -> 
     assert notes_in(tmp_path / "s.db") == AT_REST
 
 
-def test_a_refused_key_leaves_it_open_with_nothing_stored(tmp_path: Path) -> None:
-    with Store(tmp_path / "s.db") as store:
-        with pytest.raises(Unauthorized):
-            judge_all(store, capped(0, Unauthorized))
-        assert far(store) == [(0, 12)]
-
-
 def test_while_it_runs_the_first_cell_is_never_there_without_the_note(tmp_path: Path) -> None:
     seen: list[list[tuple[int, int]]] = []
 
@@ -147,17 +139,6 @@ def test_a_larger_plan_takes_the_place_of_the_smaller(tmp_path: Path) -> None:
     assert notes_in(tmp_path / "s.db") == AT_REST
 
 
-def test_what_other_plans_have_completed_is_closed_with_them(tmp_path: Path) -> None:
-    """Neither plan holds the other, but the second stores what the first lacks."""
-    judge = ScriptedJudge()
-    with Store(tmp_path / "s.db") as store:
-        judge_all(store, capped(5), runs=6, n=2)
-        plan = make_plan(judge, items(9)[3:], criteria(2), store, repeats=1)
-        asyncio.run(Experiment(plan, store, workers=1).run())
-        assert far(store) == []
-    assert notes_in(tmp_path / "s.db") == AT_REST
-
-
 def test_copies_count_beside_their_originals(tmp_path: Path) -> None:
     judge = capped(7)
     with Store(tmp_path / "s.db") as store:
@@ -185,17 +166,7 @@ def test_a_living_process_is_named(tmp_path: Path) -> None:
         assert open_in(store)[0].line.startswith("not finished: 4 of 12")
 
 
-def test_to_ask_for_the_holder_keeps_nobody_out(tmp_path: Path) -> None:
-    with Store(tmp_path / "s.db") as store:
-        assert holder(store.path, "e" * 64) is None
-        assert not list(tmp_path.glob(".s.db.locks"))  # nothing is made by asking
-        for _ in range(3):
-            with store.lock("e" * 64):
-                assert holder(store.path, "e" * 64) is not None
-                assert holder(store.path, "f" * 64) is None
-            assert holder(store.path, "e" * 64) is None
-
-
+@pytest.mark.slow
 def test_a_process_that_is_killed_leaves_the_note(tmp_path: Path) -> None:
     path = tmp_path / "killed.db"
     round_of(path, 0.0, heard=9)
@@ -293,11 +264,3 @@ def test_trials_of_others_are_not_counted(tmp_path: Path) -> None:
         assert len(unfinished_trials(store, ["planning"])) == 2
         with book.lock("planning", SYSTEM.key):
             assert all(u.at_work for u in unfinished_trials(store, ["planning"]))
-
-
-def test_without_work_nothing_is_noted(tmp_path: Path) -> None:
-    with Store(tmp_path / "s.db") as store:
-        book = known(store, 1)
-        experiments.finish(store, book.begin("planning", SYSTEM, []))
-        judge_all(store, ScriptedJudge(), runs=0)
-    assert notes_in(tmp_path / "s.db") == AT_REST

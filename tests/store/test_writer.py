@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
-import threading
 import time
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, select
 from sqlalchemy.exc import OperationalError
 
 from agenteval.errors import StoreError
 from agenteval.evaluators.base import Unit
 from agenteval.evaluators.utility.plan import make_plan
 from agenteval.experiment import Experiment
-from agenteval.records import CallRecord, CellKey, Score
-from agenteval.store import Store
+from agenteval.store import Store, rows, schema
 from agenteval.store.export import export_cells
-from agenteval.store.writer import GroupWriter
+from agenteval.store.writer import Waiter
 from tests.store.making import (
     FORK,
     ScriptedJudge,
@@ -33,7 +29,6 @@ from tests.store.making import (
     received,
     scores,
 )
-from tests.thorough import often
 
 JUDGE = ScriptedJudge()
 
@@ -87,31 +82,6 @@ def test_a_waiter_that_is_cancelled_harms_nobody(tmp_path: Path) -> None:
         future.result(10)
 
 
-def test_futures_are_resolved_whatever_close_races_with(tmp_path: Path) -> None:
-    for i in range(10):
-        store = opened(tmp_path / f"s{i}.db")
-        futures, refused = [], threading.Event()
-        made = [outcome(k % 20, k // 20) for k in range(400)]
-
-        def submit(store=store, futures=futures, made=made, refused=refused):  # type: ignore[no-untyped-def]
-            try:
-                for o in made:
-                    futures.append(store.commit_soon(o.results, o.call))
-            except StoreError:
-                refused.set()
-
-        thread = threading.Thread(target=submit)
-        thread.start()
-        while not futures:
-            time.sleep(0)
-        store.close()
-        thread.join(10)
-        assert refused.is_set() or len(futures) == 400
-        assert all(f.done() and f.exception() is None for f in futures)
-        with Store(store.path) as again:
-            assert count(again) == 2 * len(futures)
-
-
 def test_a_statement_that_fails_for_one_unit_fails_that_unit(tmp_path: Path) -> None:
     with opened(tmp_path / "s.db") as store:
         made = [outcome(i) for i in range(10)]
@@ -149,6 +119,7 @@ def test_a_reply_that_cannot_be_kept_shows_at_the_next_commit(tmp_path: Path) ->
             store.commit_soon(outcome(0).results, outcome(0).call)
 
 
+@pytest.mark.slow
 def test_the_nth_statement_fails_for_every_n(tmp_path: Path) -> None:
     """Fail the n-th statement for n = 1, 2, 3 … until the run succeeds; resume each time."""
     whole = tmp_path / "whole.db"
@@ -255,55 +226,40 @@ def test_a_process_that_forgets_to_close_ends_at_once(tmp_path: Path) -> None:
     assert time.monotonic() - started < 30
 
 
-def _many_cells(path: Path, pipe: Connection, repeats: int) -> None:
-    def resident() -> int:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-    many = [(c.id, c.sha256) for c in criteria(25)]
-    keys, source = [view.sha256 for _, view in items(100)], JUDGE.source.sha256
-    with Store(path) as store:
-        store.register(items(100), criteria(25), JUDGE.source)
-        sizes = []
-        for repeat in range(repeats):
-            waiting = []
-            for run in keys:
-                made = [
-                    Score(
-                        key=CellKey(run=run, criterion=key, source=source, repeat=repeat),
-                        criterion_id=name, label="fair", value=0.25, explanation="well " * 20,
-                    )
-                    for name, key in many
-                ]  # fmt: skip
-                waiting.append(store.commit_soon(made, CallRecord()))
-            for future in waiting:
-                future.result(60)
-            sizes.append(resident())
-        pipe.send((count(store), sizes[4], max(sizes[5:])))
+def replies(store: Store) -> dict[str, str]:
+    with store.engine.connect() as connection:
+        return {row.key: row.reply for row in connection.execute(select(schema.replies))}
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
-def test_memory_does_not_grow_with_what_is_stored(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    repeats = often(20, 40)
-    ours, theirs = FORK.Pipe(duplex=False)
-    child = FORK.Process(target=_many_cells, args=(tmp_path / "s.db", theirs, repeats))
-    child.start()
-    theirs.close()
-    cells, early, late = ours.recv()
-    child.join(20)
-    assert cells == 2500 * repeats
-    growth = (late - early) / 1e6
-    with capsys.disabled():
-        print(f"\n{cells:,} cells: resident memory grew by {growth:.1f} MB after the first 12,500")
-    assert growth < 30 * (repeats - 5) / 35  # a third of a kilobyte for each cell
+async def test_every_waiter_of_a_group_is_told_its_own_outcome(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s.db")
+    loop = asyncio.get_running_loop()
+    waiters: list[Waiter] = [loop.create_future() for _ in range(4)]
+    some: list[dict[str, str | None]] = [
+        {"key": "a", "reply": "1"},
+        {"key": "b", "reply": None},
+        {"key": "c", "reply": "3"},
+    ]
+    for waiter, row in zip(waiters, some, strict=False):
+        store.submit([(rows.ADD_REPLY, [row])], waiter)
+    waiters[3].cancel()
+    store.submit([(rows.ADD_REPLY, [{"key": "d", "reply": "4"}])], waiters[3])
+    done = await asyncio.gather(*waiters, return_exceptions=True)
+    assert (done[0], done[2]) == (None, None)
+    assert isinstance(done[1], StoreError)  # NOT NULL; it takes no other with it
+    assert isinstance(done[3], asyncio.CancelledError)
+    assert replies(store) == {"a": "1", "c": "3", "d": "4"}  # cancelled, and written
 
 
-def test_the_writer_alone_refuses_after_close(tmp_path: Path) -> None:
-    with Store(tmp_path / "s.db") as store:
-        writer = GroupWriter(store.engine)
-        writer.close()
-        writer.close()
-        with pytest.raises(StoreError, match="closed"):
-            writer.submit([])
+def test_a_loop_that_is_gone_stops_nobody(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s.db")
+
+    async def leave() -> None:
+        for i in range(3):
+            row = {"key": f"left-{i}", "reply": "{}"}
+            waiter: Waiter = asyncio.get_running_loop().create_future()
+            store.submit([(rows.ADD_REPLY, [row])], waiter)
+
+    asyncio.run(leave())
+    store.submit([(rows.ADD_REPLY, [{"key": "k", "reply": "{}"}])]).result(5)
+    assert set(replies(store)) == {"left-0", "left-1", "left-2", "k"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -96,16 +95,3 @@ def try_into(path: Path, pipe: Connection, cases: int, trials: int, broken: bool
             pipe.send(str(error))
         else:
             pipe.send("end")
-
-
-def hold(path: Path, system: str, pipe: Connection) -> None:
-    """Wait for a word, try to take the lock, hold it until the next word."""
-    with Store(path) as store:
-        pipe.send(os.getpid())
-        pipe.recv()
-        try:
-            with Trials(store).lock("planning", system):
-                pipe.send("won")
-                pipe.recv()
-        except StoreLocked as error:
-            pipe.send(str(error))

@@ -41,7 +41,7 @@ from agenteval.evaluators.planning.solver.smt import core
 from agenteval.evaluators.planning.synthesis.topics import action
 from agenteval.files import SMALL, replacing, text_lines
 from agenteval.models.prompts import Prompt, load_prompt
-from agenteval.readers.decode import decode_line
+from agenteval.readers.strict_json import decode_line
 from agenteval.records import canonical_json
 
 _MOST_COUNTED = 7  # actions of an extended case whose orders are tried one by one

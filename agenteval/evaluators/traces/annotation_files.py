@@ -24,8 +24,8 @@ from agenteval.evaluators.traces.annotations import (
 from agenteval.evaluators.traces.outline import Outline
 from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.files import file_in, read_bytes, refuse_other_kinds, write_atomically
-from agenteval.readers.decode import read_json
-from agenteval.readers.sources import find
+from agenteval.readers.runs import find
+from agenteval.readers.strict_json import read_json
 from agenteval.records import GRADES, Findings
 
 _READ = ("trace_id", "errors", "scores")

@@ -3,19 +3,21 @@ scores of traces against their length: do long traces make a finder fail?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.evaluators.traces.annotations import OVERALL
-from agenteval.evaluators.traces.scorer import Scores, Scoring
-from agenteval.evaluators.traces.tallies import LEVELS
 from agenteval.records import GRADES, Findings
-from agenteval.stats.bootstrap import bootstrap_interval, bootstrap_mean
+from agenteval.stats.bootstrap import Bootstrap, bootstrap_interval, bootstrap_mean
 from agenteval.stats.correlation import spearman
 from agenteval.stats.interval import Interval
+
+_Floats = NDArray[np.float64]
+How = Callable[[], Bootstrap]  # a bootstrap that begins at its seed
+_BINS = 4
 
 
 @dataclass(frozen=True)
@@ -38,71 +40,63 @@ class GradeScore:
 
 def values(findings: Findings | None) -> Mapping[str, float]:
     """The grades that have a value; overall, where it is not given, as the mean of all four."""
-    if findings is None:
-        return {}
-    found = {n: g.value for n, g in findings.grades.items() if g.value is not None}
-    four = [found[name] for name in GRADES if name in found]
-    if OVERALL not in found and len(four) == len(GRADES):
-        found[OVERALL] = sum(four) / len(four)
-    return found
+    grades = findings.grades if findings else {}
+    given = {name: grade.value for name, grade in grades.items() if grade.value is not None}
+    four = [given[name] for name in GRADES if name in given]
+    if OVERALL not in given and len(four) == len(GRADES):
+        given[OVERALL] = sum(four) / len(four)
+    return given
 
 
 def score_grades(
-    pairs: Iterable[tuple[Findings, Findings | None]], how: Scoring | None = None
+    pairs: Iterable[tuple[Findings, Findings | None]], how: How
 ) -> tuple[GradeScore, ...]:
     """Scores of the grades that gold holds at least once. Order of the pairs: no matter."""
     ordered = sorted(pairs, key=lambda pair: pair[0].trace)
     both = [(values(gold), values(predicted)) for gold, predicted in ordered]
-    return tuple(
-        _one(name, both, how or Scoring())
-        for name in (*GRADES, OVERALL)
-        if any(name in gold for gold, _ in both)
-    )
+    made = []
+    for name in (*GRADES, OVERALL):
+        if not any(name in gold for gold, _ in both):
+            continue
+        gold = np.array([g[name] for g, p in both if name in g and name in p])
+        said = np.array([p[name] for g, p in both if name in g and name in p])
+        apart = np.abs(gold - np.median(gold)) if len(gold) else None
+        made.append(GradeScore(
+            grade=name,
+            pearson=_correlation(gold, said, how),
+            error=bootstrap_mean(np.abs(gold - said), how=how()),
+            constant=None if apart is None else float(apart.mean()),
+            missing=sum(name in g and name not in p for g, p in both),
+            no_gold=sum(name not in g for g, _ in both),
+        ))  # fmt: skip
+    return tuple(made)
 
 
-def _one(
-    name: str, both: list[tuple[Mapping[str, float], Mapping[str, float]]], how: Scoring
-) -> GradeScore:
-    gold = np.array([g[name] for g, p in both if name in g and name in p])
-    said = np.array([p[name] for g, p in both if name in g and name in p])
-    apart = np.abs(gold - said)
-    return GradeScore(
-        grade=name,
-        pearson=correlation(gold, said, how),
-        error=bootstrap_mean(apart, how=how.how()),
-        constant=float(np.abs(gold - np.median(gold)).mean()) if len(gold) else None,
-        missing=sum(name in g and name not in p for g, p in both),
-        no_gold=sum(name not in g for g, _ in both),
-    )
-
-
-def correlation(first: NDArray[np.float64], second: NDArray[np.float64], how: Scoring) -> Interval:
+def _correlation(first: _Floats, second: _Floats, how: How) -> Interval:
     """Pearson's r with an interval by resampling pairs; None with the reason where undefined."""
     n = len(first)
     if n < 3:
         return Interval(None, None, None, None, n, None, "none", f"{n} traces have both")
     if not (np.ptp(first) and np.ptp(second)):
         return Interval(None, None, None, None, n, None, "none", "constant")
-    return bootstrap_interval(_pearson, (first, second), how=how.how())
+    return bootstrap_interval(_pearson, (first, second), how=how())
 
 
-def _pearson(first: NDArray[np.float64], second: NDArray[np.float64]) -> float | None:
+def _pearson(first: _Floats, second: _Floats) -> float | None:
     a, b = first - first.mean(), second - second.mean()
     scale = float(np.sqrt((a * a).sum() * (b * b).sum()))
     return float((a * b).sum()) / scale if scale > 1e-12 else None
 
 
-BINS = 4
-
-
 @dataclass(frozen=True)
 class Bin:
-    """Traces of a range of lengths: `low` and `high` in tokens, both included."""
+    """Traces of a range of lengths: `low` and `high` in tokens, both included; `answered` of them
+    have a readable prediction."""
 
     low: int
     high: int
     score: Interval
-    answered: int | None  # traces with a readable prediction; None where that is not told
+    answered: int
 
     @property
     def traces(self) -> int:
@@ -125,59 +119,35 @@ def against_length(
     name: str,
     scores: Mapping[str, float],
     tokens: Mapping[str, int],
-    how: Scoring | None = None,
-    answered: Mapping[str, bool] | None = None,
+    answered: Mapping[str, bool],
+    how: How,
 ) -> LengthScore:
     """`scores` by trace against `tokens` by trace.
 
     Pearson with a bootstrap interval, Spearman with Bonett and Wright's, and the mean in bins of
     about equal numbers of traces (quartiles of length; traces of one length stay together).
     """
-    how = how or Scoring()
     known = sorted((tokens[trace], trace) for trace in scores if trace in tokens)
     lengths = np.array([length for length, _ in known], dtype=np.float64)
-    values = np.array([scores[trace] for _, trace in known], dtype=np.float64)
+    figures = np.array([scores[trace] for _, trace in known], dtype=np.float64)
     return LengthScore(
         score=name,
-        pearson=correlation(lengths, values, how),
-        spearman=spearman(lengths, values),
-        bins=_bins(known, scores, how, answered),
+        pearson=_correlation(lengths, figures, how),
+        spearman=spearman(lengths, figures),
+        bins=tuple(
+            Bin(int(lengths[inside[0]]), int(lengths[inside[-1]]),
+                bootstrap_mean(figures[inside], how=how()),
+                sum(answered[known[i][1]] for i in inside))
+            for inside in _quarters(lengths)
+        ),
         unknown=len(scores) - len(known),
-    )
+    )  # fmt: skip
 
 
-def levels_against_length(
-    scores: Scores, tokens: Mapping[str, int], how: Scoring | None = None
-) -> tuple[LengthScore, ...]:
-    """F1 of location, category and joint per trace against length."""
-    answered = {one.trace: one.answered for one in scores.per_trace}
-    found = []
-    for level in LEVELS:
-        values = {
-            one.trace: worth
-            for one in scores.per_trace
-            if (worth := one.worth[level]["f1"]) is not None
-        }
-        found.append(against_length(f"{level} F1", values, tokens, how, answered))
-    return tuple(found)
-
-
-def _bins(
-    known: list[tuple[int, str]],
-    scores: Mapping[str, float],
-    how: Scoring,
-    answered: Mapping[str, bool] | None,
-) -> tuple[Bin, ...]:
-    if not known:
-        return ()
-    lengths = np.array([length for length, _ in known])
-    edges = np.quantile(lengths, np.arange(1, BINS) / BINS, method="inverted_cdf")
+def _quarters(lengths: _Floats) -> Sequence[NDArray[np.intp]]:
+    """Positions in each bin of sorted lengths."""
+    if not len(lengths):
+        return []
+    edges = np.quantile(lengths, np.arange(1, _BINS) / _BINS, method="inverted_cdf")
     places = np.searchsorted(edges, lengths, side="left")
-    bins = []
-    for place in np.unique(places):
-        inside = [one for one, at in zip(known, places, strict=True) if at == place]
-        traces = [trace for _, trace in inside]
-        made = None if answered is None else sum(answered[trace] for trace in traces)
-        score = bootstrap_mean([scores[trace] for trace in traces], how=how.how())
-        bins.append(Bin(inside[0][0], inside[-1][0], score, made))
-    return tuple(bins)
+    return [np.flatnonzero(places == place) for place in np.unique(places)]

@@ -9,14 +9,14 @@ no code of it is used. It works on the raw texts of gold and prediction. Its qui
 - an empty category shifts the categories of all later errors to the place before;
 - a score that is 0, empty or no number is -1, and predicted reliability is cut to an integer.
 
-Where that program would stop with an exception (a category that is a list, say) the trace is
-left out and counted as "not in form".
+Where that program would stop with an exception (a category that is a list, scores that are no
+list, a score that is a list or too large to be cut) the trace is left out and counted as "not in
+form".
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,17 +61,19 @@ SCORES = {
 }
 
 _Floats = NDArray[np.float64]
-_KINDS = len(CATEGORIES)
 
 
 @dataclass(frozen=True)
 class Said:
-    """What the official scorer takes from one object. `scores` holds raw values."""
+    """What the official scorer takes from one object. `scores` are numbers by name."""
 
     locations: frozenset[str]
     pairs: frozenset[tuple[str, str]]
     categories: frozenset[str]
-    scores: Mapping[str, Any] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+NOTHING = Said(frozenset(), frozenset(), frozenset())
 
 
 @dataclass(frozen=True)
@@ -125,16 +127,13 @@ def normalize(category: str) -> str:
         return ""
     lower = category.lower().strip()
     bare = lower.replace(" ", "")
-    for name in CATEGORIES:
-        if lower == name.lower() or bare == name.lower().replace(" ", ""):
-            return name
-    for name in CATEGORIES:
-        if bare in name.lower().replace(" ", ""):
-            return name
-    return lower
+    labels = {name: name.lower().replace(" ", "") for name in CATEGORIES}
+    equal = (name for name in CATEGORIES if bare == labels[name])
+    part = (name for name in CATEGORIES if bare in labels[name])
+    return next(equal, None) or next(part, lower)
 
 
-def parse(text: str) -> dict[str, Any]:
+def parse(text: str) -> Any:
     """The object of a prediction: from the first "{", whatever follows its end.
 
     The original drops characters from the end until the rest is JSON. An object has one end only,
@@ -144,48 +143,48 @@ def parse(text: str) -> dict[str, Any]:
     if start < 0:
         raise ReplyError("no object in the text")
     try:
-        value, _ = json.JSONDecoder().raw_decode(text, start)
+        return json.JSONDecoder().raw_decode(text, start)[0]
     except (ValueError, RecursionError) as error:
         raise ReplyError(f"no JSON object: {error}") from error
-    assert isinstance(value, dict)  # it begins with a brace
-    return value
 
 
-def said(value: Any) -> Said:
-    """What the scorer takes from a decoded object. Raises TypeError where it is not in form."""
-    errors = value.get("errors", []) if isinstance(value, dict) else None
-    if not isinstance(errors, list) or not all(isinstance(one, dict) for one in errors):
-        raise TypeError("errors is no list of objects")
+def said(value: Any, *, gold: bool) -> Said:
+    """What the scorer takes from a decoded object. Raises what the original would raise:
+    AttributeError, IndexError, KeyError, OverflowError or TypeError."""
+    errors = list(value.get("errors", []))
     locations = [one.get("location", "") for one in errors]
-    labels = [one.get("category", "") for one in errors]
-    if not all(isinstance(label, str) or not label for label in labels):
-        raise TypeError("a category is no text")
-    categories = [normalize(label) for label in labels if label]
-    scores = value.get("scores")
-    first = scores[0] if isinstance(scores, list) and scores else {}
+    categories = [normalize(one["category"]) for one in errors if one.get("category", "")]
+    first = value["scores"][0] if value.get("scores") else {}
     return Said(
-        frozenset(locations),  # TypeError for a list or an object
+        frozenset(locations),
         frozenset(zip(locations, categories, strict=False)),  # shifted by an empty category
         frozenset(categories),
-        first if isinstance(first, dict) else {},
+        {
+            name: _number(first[key], whole=name == "reliability" and not gold)
+            for name, key in SCORES.items()
+            if key in first
+        },
     )
+
+
+_RAISED = (AttributeError, IndexError, KeyError, OverflowError, TypeError)
 
 
 def official_case(trace: str, gold: str, predicted: str | None) -> OfficialCase:
     """The case of two texts; `predicted` is None where the file is missing."""
     try:
-        truth = said(json.loads(gold))
+        truth = said(json.loads(gold), gold=True)
     except (ValueError, RecursionError):
         return OfficialCase(trace, None, None, "gold unreadable")
-    except TypeError:
+    except _RAISED:
         return OfficialCase(trace, None, None, "gold not in form")
     if predicted is None:
         return OfficialCase(trace, truth, None, "prediction missing")
     try:
-        return OfficialCase(trace, truth, said(parse(predicted)))
+        return OfficialCase(trace, truth, said(parse(predicted), gold=False))
     except ReplyError:
         return OfficialCase(trace, truth, None, "prediction unreadable")
-    except TypeError:
+    except _RAISED:
         return OfficialCase(trace, truth, None, "prediction not in form")
 
 
@@ -198,22 +197,31 @@ def score_official(
     of c in each trace and 0 where undefined; location and joint are means over traces.
     """
     every = sorted(cases, key=lambda case: case.trace)
-    read: dict[str, tuple[Said, Said]] = {
+    read = {
         case.trace: (case.gold, case.predicted)
         for case in every
         if case.gold is not None and case.predicted is not None
     }
-    per_trace = {trace: _recalls(*pair) for trace, pair in read.items()}
-    presence = np.array([_presence(*pair) for pair in read.values()]).reshape(-1, 3 * _KINDS)
+    per_trace = {
+        trace: (_recall(g.locations, p.locations), _recall(g.pairs, p.pairs))
+        for trace, (g, p) in read.items()
+    }
+    presence = [
+        [[name in side.categories for name in CATEGORIES] for side in sides]
+        for sides in read.values()
+    ]
+    predicted_gold = np.array(presence, dtype=np.float64).reshape(-1, 2, len(CATEGORIES))
+    gold, predicted = predicted_gold[:, 0], predicted_gold[:, 1]
+    parts = np.hstack([gold * predicted, predicted, gold])
 
     def how() -> Bootstrap:
         return Bootstrap(np.random.default_rng(seed), resamples)
 
     return OfficialScores(
-        weighted_f1=bootstrap_sums(presence, weighted_f1, how=how()),
+        weighted_f1=bootstrap_sums(parts, weighted_f1, how=how()),
         location=bootstrap_mean([one[0] for one in per_trace.values()], how=how()),
         joint=bootstrap_mean([one[1] for one in per_trace.values()], how=how()),
-        categories=_categories(presence.sum(axis=0)),
+        categories=_categories(parts.sum(axis=0)),
         pearson=_correlations(list(read.values())),
         traces=len(read),
         skipped=Counter(case.skipped or "" for case in every if case.trace not in read),
@@ -221,20 +229,8 @@ def score_official(
     )
 
 
-def _recalls(gold: Said, predicted: Said) -> tuple[float, float]:
-    if not gold.locations:
-        return 0.0, 0.0
-    location = len(gold.locations & predicted.locations) / len(gold.locations)
-    if not gold.pairs:
-        return location, 0.0
-    return location, len(gold.pairs & predicted.pairs) / len(gold.pairs)
-
-
-def _presence(gold: Said, predicted: Said) -> _Floats:
-    """(3 * 21) 0/1: in both, predicted, gold, each for all labels."""
-    g = np.array([name in gold.categories for name in CATEGORIES], dtype=np.float64)
-    p = np.array([name in predicted.categories for name in CATEGORIES], dtype=np.float64)
-    return np.concatenate([g * p, p, g])
+def _recall(gold: frozenset[Any], predicted: frozenset[Any]) -> float:
+    return len(gold & predicted) / len(gold) if gold else 0.0
 
 
 def weighted_f1(totals: _Floats) -> _Floats:
@@ -245,9 +241,7 @@ def weighted_f1(totals: _Floats) -> _Floats:
 
 
 def _divided(above: _Floats, below: _Floats) -> _Floats:
-    found = np.zeros_like(above)
-    np.divide(above, below, out=found, where=below > 0)
-    return found
+    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
 
 def _categories(totals: _Floats) -> tuple[OfficialCategory, ...]:
@@ -260,38 +254,32 @@ def _categories(totals: _Floats) -> tuple[OfficialCategory, ...]:
     )
 
 
-def _correlations(pairs: Sequence[tuple[Said, Said]]) -> dict[str, Correlation]:
+def _correlations(sides: Sequence[tuple[Said, Said]]) -> dict[str, Correlation]:
     """Pearson per score; scores that no trace has on both sides are left out."""
-    found = {}
-    for name, key in SCORES.items():
-        both = [
-            (g.scores[key], p.scores[key]) for g, p in pairs if key in g.scores and key in p.scores
-        ]
+    made = {}
+    for name in SCORES:
+        both = [(g.scores[name], p.scores[name]) for g, p in sides
+                if name in g.scores and name in p.scores]  # fmt: skip
         if both:
-            whole = name == "reliability"
-            gold = [_number(g) for g, _ in both]
-            predicted = [_number(p, whole=whole) for _, p in both]
-            found[name] = _pearson(gold, predicted)
-    return found
+            made[name] = _pearson(np.array(both))
+    return made
 
 
-def _number(value: Any, *, whole: bool = False) -> float:
-    if not value:
-        return -1.0
+def _number(value: Any, *, whole: bool) -> float:
     try:
-        return float(int(value) if whole else float(value))
-    except (TypeError, ValueError, OverflowError):
+        return float(int(value) if whole else float(value)) if value else -1.0
+    except ValueError:
         return -1.0
 
 
-def _pearson(first: Sequence[float], second: Sequence[float]) -> Correlation:
-    n = len(first)
-    if not all(math.isfinite(value) for value in (*first, *second)):
+def _pearson(both: _Floats) -> Correlation:
+    n = len(both)
+    if not np.isfinite(both).all():
         return Correlation(None, n, "not finite")
     if n < 2:
         return Correlation(None, n, "one trace")
-    if min(first) == max(first) or min(second) == max(second):
+    if not np.ptp(both, axis=0).all():
         return Correlation(None, n, "constant")
     from scipy.stats import pearsonr
 
-    return Correlation(float(pearsonr(first, second).statistic), n)
+    return Correlation(float(pearsonr(both[:, 0], both[:, 1]).statistic), n)

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from agenteval.evaluators.traces.official import OfficialScores
-from agenteval.evaluators.traces.scorer import Coverage, Scores
-from agenteval.evaluators.traces.scoring import Result
-from agenteval.evaluators.traces.tallies import Tally
+from agenteval.evaluators.traces.score import Coverage, Result, Scores, Tally
 from agenteval.evaluators.traces.two_annotators import Overlap, TwoAnnotators
 from agenteval.records.table import Cell, Column, Estimate, Table
 from agenteval.stats.interval import Interval

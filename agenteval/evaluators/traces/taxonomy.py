@@ -10,8 +10,8 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from agenteval.errors import InputError
-from agenteval.readers.decode import read_json
 from agenteval.readers.problems import first_problem
+from agenteval.readers.strict_json import read_json
 from agenteval.readers.strict_yaml import read_yaml
 from agenteval.records import Record, content_hash
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agenteval.errors import InputError
 from agenteval.evaluators.traces.taxonomy import Taxonomy
-from agenteval.records import Finding, Findings
+from agenteval.records import Findings
 from agenteval.stats import Bootstrap, Interval, bootstrap_sums, cohen_kappa
 
 Spans = Mapping[str, Collection[str]]
+_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class TwoAnnotators:
     pairs: Overlap
     labels: Labels
     categories: dict[str, Overlap]
-    unknown_spans: tuple[str, ...] = field(default=())
+    unknown_spans: tuple[str, ...] = ()
 
 
 def two_annotators(
@@ -84,138 +86,106 @@ def two_annotators(
     spans, and listed as "trace: span" in `unknown_spans`. Raises InputError when there is no trace
     that both did, or for two annotations of one trace by the same annotator.
     """
-    one, other = _by_trace(first), _by_trace(second)
+    one, other = _by_trace(first, taxonomy), _by_trace(second, taxonomy)
     shared = [trace for trace in one if trace in other]
-    done = [t for t in shared if one[t].status is None and other[t].status is None]
-    if not done:
+    sides = {t: (a, b) for t in shared if (a := one[t]) is not None and (b := other[t]) is not None}
+    if not sides:
         raise InputError("there is no trace that both annotators did")
-    a = {t: _marks(one[t].findings, taxonomy) for t in done}
-    b = {t: _marks(other[t].findings, taxonomy) for t in done}
-    places_a = {t: {span for span, _ in a[t]} for t in done}
-    places_b = {t: {span for span, _ in b[t]} for t in done}
-    known = None if spans is None else {t: set(spans[t]) for t in done if t in spans}
+    places = {t: ({span for span, _ in a}, {span for span, _ in b}) for t, (a, b) in sides.items()}
+    known = {t: set(spans[t]) for t in sides if t in spans} if spans else {}
     how = Bootstrap(np.random.default_rng(seed))
+    candidates = list(known.values()) if len(known) == len(sides) else None
     return TwoAnnotators(
-        traces=len(done),
+        traces=len(sides),
         only_first=len(one) - len(shared),
         only_second=len(other) - len(shared),
-        failed=len(shared) - len(done),
-        spans=_overlap([(places_a[t], places_b[t]) for t in done], how, _rest(done, known)),
-        pairs=_overlap([(a[t], b[t]) for t in done], how, None),
-        labels=_labels([(a[t], b[t]) for t in done]),
-        categories=_categories([(a[t], b[t]) for t in done], taxonomy, how),
+        failed=len(shared) - len(sides),
+        spans=_overlap(places.values(), how, candidates),
+        pairs=_overlap(sides.values(), how),
+        labels=_labels(sides.values()),
+        categories=_categories(sides.values(), taxonomy, how),
         unknown_spans=tuple(
-            f"{t}: {span}"
-            for t in (known or {})
-            for span in sorted((places_a[t] | places_b[t]) - (known or {})[t])
+            f"{t}: {span}" for t in known for span in sorted(set.union(*places[t]) - known[t])
         ),
     )
 
 
-Marks = set[tuple[str, str]]
+Marks = set[tuple[str, str]]  # (span, category)
 
 
-def _by_trace(all_of: Iterable[Findings]) -> dict[str, Findings]:
-    found: dict[str, Findings] = {}
-    for one in all_of:
-        if one.trace in found:
+def _by_trace(
+    annotations: Iterable[Findings], taxonomy: Taxonomy | None
+) -> dict[str, Marks | None]:
+    """The marks of each trace; None where the annotation could not be read."""
+    marks: dict[str, Marks | None] = {}
+    for one in annotations:
+        if one.trace in marks:
             raise InputError("this annotator has two annotations of the same trace", one.trace)
-        found[one.trace] = one
-    return found
-
-
-def _marks(findings: Sequence[Finding], taxonomy: Taxonomy | None) -> Marks:
-    def name(category: str) -> str:
-        leaf = taxonomy.find(category) if taxonomy else None
-        return leaf.name if leaf else category
-
-    return {(f.span, name(f.category)) for f in findings}
-
-
-def _rest(done: Sequence[str], known: Mapping[str, set[str]] | None) -> list[set[str]] | None:
-    """The spans of each trace, None when those of one trace are unknown."""
-    if known is None or any(t not in known for t in done):
-        return None
-    return [known[t] for t in done]
+        leaves = {f.category: taxonomy and taxonomy.find(f.category) for f in one.findings}
+        names = {category: leaf.name if leaf else category for category, leaf in leaves.items()}
+        made = {(f.span, names[f.category]) for f in one.findings}
+        marks[one.trace] = made if one.status is None else None
+    return marks
 
 
 def _overlap(
-    sides: Sequence[tuple[Collection[Hashable], Collection[Hashable]]],
+    sides: Iterable[tuple[Set[Hashable], Set[Hashable]]],
     how: Bootstrap,
-    candidates: Sequence[set[str]] | None,
+    candidates: Sequence[Set[Hashable]] | None = None,
 ) -> Overlap:
-    """Overlap of (first, second) sets, one pair for each trace."""
-    counts = np.zeros((len(sides), 3))
-    table: Counter[tuple[bool, bool]] = Counter()
-    for i, (first, second) in enumerate(sides):
-        x, y = set(first), set(second)
-        counts[i] = len(x & y), len(x - y), len(y - x)
-        if candidates is not None:
-            table.update((c in x, c in y) for c in candidates[i])
+    """Overlap of (first, second) sets, one pair for each trace; `candidates` are what could have
+    been marked in each."""
+    pairs = list(sides)
+    counts = np.array([[len(x & y), len(x - y), len(y - x)] for x, y in pairs], dtype=np.float64)
     both, only_first, only_second = counts.sum(axis=0).astype(int).tolist()
-    return Overlap(
-        both,
-        only_first,
-        only_second,
-        table[False, False] if candidates is not None else None,
-        _positive(counts, how),
-        _kappa(table) if candidates is not None else None,
-    )
 
-
-def _positive(
-    counts: np.ndarray[tuple[int, int], np.dtype[np.float64]], how: Bootstrap
-) -> Interval:
-    def share(
-        totals: np.ndarray[tuple[int, int], np.dtype[np.float64]],
-    ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def positive(totals: _Floats) -> _Floats:
         marked = 2 * totals[:, 0] + totals[:, 1] + totals[:, 2]
         result = np.full(len(totals), np.nan)
         np.divide(2 * totals[:, 0], marked, out=result, where=marked > 0)
         return result
 
-    return bootstrap_sums(counts, share, how=how, n=int(counts.sum()))
+    rows = [(c in x, c in y) for (x, y), every in zip(pairs, candidates or (), strict=False)
+            for c in every]  # fmt: skip
+    table = np.array(rows, dtype=np.float64)
+    return Overlap(
+        both,
+        only_first,
+        only_second,
+        None if candidates is None else rows.count((False, False)),
+        bootstrap_sums(counts, positive, how=how, n=int(counts.sum())),
+        cohen_kappa(table, categories=(0, 1)).coefficient.mean if rows else None,
+    )
 
 
-def _kappa(table: Counter[tuple[bool, bool]]) -> float | None:
-    rows = [pair for pair, n in table.items() for _ in range(n)]
-    if not rows:
-        return None
-    return cohen_kappa(np.array(rows, dtype=np.float64), categories=(0, 1)).coefficient.mean
-
-
-def _labels(sides: Sequence[tuple[Marks, Marks]]) -> Labels:
+def _labels(sides: Iterable[tuple[Marks, Marks]]) -> Labels:
     pairs: list[tuple[str, str]] = []
-    for first, second in sides:
-        x, y = _single(first), _single(second)
+    for marks in sides:
+        often = [Counter(span for span, _ in side) for side in marks]
+        x, y = ({span: category for span, category in side if count[span] == 1}
+                for side, count in zip(marks, often, strict=True))  # fmt: skip
         pairs += [(x[span], y[span]) for span in sorted(x.keys() & y.keys())]
     names = sorted({name for pair in pairs for name in pair})
     codes = np.array([[names.index(p), names.index(q)] for p, q in pairs], dtype=np.float64)
-    kappa = cohen_kappa(codes).coefficient.mean if pairs else None
     mixed = Counter(pair for pair in pairs if pair[0] != pair[1])
     common = sorted(mixed.items(), key=lambda item: (-item[1], item[0]))[:10]
     return Labels(
         len(pairs),
-        sum(p == q for p, q in pairs),
-        kappa,
+        len(pairs) - mixed.total(),
+        cohen_kappa(codes).coefficient.mean if pairs else None,
         tuple((p, q, n) for (p, q), n in common),
     )
 
 
-def _single(marks: Marks) -> dict[str, str]:
-    often = Counter(span for span, _ in marks)
-    return {span: category for span, category in marks if often[span] == 1}
-
-
 def _categories(
-    sides: Sequence[tuple[Marks, Marks]], taxonomy: Taxonomy | None, how: Bootstrap
+    sides: Collection[tuple[Marks, Marks]], taxonomy: Taxonomy | None, how: Bootstrap
 ) -> dict[str, Overlap]:
     """Presence of each category in a trace: in the taxonomy's order, then by name."""
-    used = {category for pair in sides for marks in pair for _, category in marks}
+    present = [({c for _, c in a}, {c for _, c in b}) for a, b in sides]
+    used = set().union(*(a | b for a, b in present))
     listed = [leaf.name for leaf in taxonomy.leaves if leaf.name in used] if taxonomy else []
-    found = {}
-    for name in [*listed, *sorted(used - set(listed))]:
-        present = [tuple({"x"} if any(c == name for _, c in m) else set() for m in pair)
-                   for pair in sides]  # fmt: skip
-        found[name] = _overlap([(p[0], p[1]) for p in present], how, [{"x"}] * len(sides))
-    return found
+    return {
+        name: _overlap([(a & {name}, b & {name}) for a, b in present], how,
+                       [{name}] * len(present))
+        for name in [*listed, *sorted(used - set(listed))]
+    }  # fmt: skip

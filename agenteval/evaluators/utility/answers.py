@@ -7,22 +7,24 @@ criteria nobody asked for are named, never used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import fsum
 from typing import Any
 
+from pydantic import JsonValue
+
 from agenteval.errors import ReplyError
-from agenteval.evaluators.utility.labels import Match, fold, read_label
-from agenteval.evaluators.utility.stated_number import stated_number
+from agenteval.evaluators.utility.labels import Match, fold, read_label, stated_number
 from agenteval.models.jsonish import Doubled
-from agenteval.records import Criterion, FailureStatus, slug
+from agenteval.records import CellKey, Criterion, Failure, FailureStatus, Result, Score, slug
 
 LABEL_KEYS = ("label", "value", "level", "rating", "score", "grade", "answer", "accepted_value",
               "accepted_values", "assessment", "result", "choice")  # fmt: skip
 REASON_KEYS = ("explanation", "reason", "reasoning", "rationale", "justification", "evidence")
-_NESTED = (list, dict)  # a union would be made anew at each look
 NAME_KEYS = ("criterion", "id", "name", "criteria", "criterion_id", "criterion_name", "metric")
+_MOST_DEPTH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,9 @@ class Answers:
         return [p for p, a in self.by_path.items() if isinstance(a, NoAnswer)]
 
 
-def leaves(criterion: Criterion, prefix: str = "") -> list[tuple[str, Criterion]]:
-    """(path, leaf) of a criterion: itself, or its sub-criteria with paths `parent/child`."""
-    return criterion.leaves(prefix)
+def leaves_of(criteria: Sequence[Criterion]) -> list[tuple[str, Criterion]]:
+    """(path, leaf) of all: the criterion itself, or its sub-criteria with paths `parent/child`."""
+    return [leaf for criterion in criteria for leaf in criterion.leaves()]
 
 
 def read_answers(value: Any, criteria: Sequence[Criterion]) -> Answers:
@@ -74,33 +76,31 @@ class AnswerReader:
     """Reads the values that one reply may mean; what is tried is gathered once."""
 
     def __init__(self, criteria: Sequence[Criterion]) -> None:
-        self._asked = [leaf for c in criteria for leaf in leaves(c)]
+        self._asked = leaves_of(criteria)
         self._names = names_of(self._asked)
-        self._last: tuple[Any, _Found] | None = None
+        self._last: tuple[Any, dict[str, list[Any]], set[str]] | None = None
 
-    def _gathered(self, value: Any) -> _Found:
+    def _gathered(self, value: Any) -> tuple[dict[str, list[Any]], set[str]]:
         if self._last is None or self._last[0] is not value:
-            self._last = value, _collect(value, self._names)
-        return self._last[1]
+            self._last = value, *_gather(value, self._names)
+        return self._last[1:]
 
     def speaks(self, value: Any) -> bool:
         """True when the value speaks of at least one criterion, other than to say what it asks for.
 
         An explanation without a label and a label of null do: the answer is there and says nothing.
         """
-        return any(map(_any_attempt, self._gathered(value).by_path.values()))
+        by_path, _ = self._gathered(value)
+        return any(_is_attempt(raw) for raws in by_path.values() for raw in raws)
 
     def read(self, value: Any) -> Answers:
         """As `read_answers`."""
-        found = self._gathered(value)
-        by_path = {path: _read_one(found.by_path.get(path, ()), leaf) for path, leaf in self._asked}
-        return Answers(by_path, sorted(found.extra))
+        by_path, extra = self._gathered(value)
+        answers = {path: _read_all(by_path.get(path, ()), leaf) for path, leaf in self._asked}
+        return Answers(answers, sorted(extra))
 
 
-@dataclass(slots=True)
-class _Found:
-    by_path: dict[str, list[Any]] = field(default_factory=dict)
-    extra: set[str] = field(default_factory=set)
+# ---------------------------------------------------------------- which criterion is meant
 
 
 def names_of(asked: Sequence[tuple[str, Criterion]]) -> dict[str, str]:
@@ -110,163 +110,135 @@ def names_of(asked: Sequence[tuple[str, Criterion]]) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _names_of(asked: tuple[tuple[str, str, str], ...]) -> dict[str, str]:
-    """Every way to name a leaf, folded, to its path. An ambiguous name names nothing."""
-    names: dict[str, str] = {}
-    ambiguous: set[str] = set()
-    for path, own_id, own_name in asked:
-        for name in {slug(path), slug(own_id), slug(own_name), slug(path.replace("/", " "))}:
-            if names.get(name, path) != path:
-                ambiguous.add(name)
-            names[name] = path
-    exact = {slug(path): path for path, _, _ in asked}
-    return {n: p for n, p in names.items() if n not in ambiguous} | exact
+    """An ambiguous name names nothing."""
+    paths: dict[str, set[str]] = {}
+    for path, *names in asked:
+        for name in (path, path.replace("/", " "), *names):
+            paths.setdefault(slug(name), set()).add(path)
+    known = {name: next(iter(own)) for name, own in paths.items() if len(own) == 1}
+    return known | {slug(path): path for path, _, _ in asked}
 
 
-def _collect(value: Any, names: dict[str, str], parents: tuple[str, ...] = ()) -> _Found:
-    found = _Found()
-    if len(parents) > 4:
-        return found
-    for name, raw in _pairs(value):
-        parts = (*parents, name)
-        path = _named(parts, names) if parents else names.get(slug(name))
+def _gather(
+    value: Any, names: dict[str, str], parents: tuple[str, ...] = ()
+) -> tuple[dict[str, list[Any]], set[str]]:
+    """What is said of each path, and the names that stand for none."""
+    by_path: dict[str, list[Any]] = {}
+    extra: set[str] = set()
+    for name, raw in _pairs(value) if len(parents) <= _MOST_DEPTH else ():
+        chain = (*parents, name)
+        # the path that the whole chain of names stands for, or else the longest end of it
+        ends = (names.get(slug(" ".join(chain[i:]))) for i in range(len(chain)))
+        path = next((path for path in ends if path is not None), None)
         if path is not None:
-            found.by_path.setdefault(path, []).append(raw)
+            by_path.setdefault(path, []).append(raw)
             continue
         values = raw.values if isinstance(raw, Doubled) else (raw,)
-        inner = [_collect(v, names, parts) for v in values if isinstance(v, dict | list)]
-        for key in dict.fromkeys(key for one in inner for key in one.by_path):
-            raws = [raw for one in inner for raw in one.by_path.get(key, ())]
-            doubled = sum(key in one.by_path for one in inner) > 1
-            found.by_path.setdefault(key, []).extend([Doubled(tuple(raws))] if doubled else raws)
-        spoken = [one for one in inner if one.by_path]
-        found.extra |= {name for one in spoken for name in one.extra} if spoken else {name}
-    return found
+        inner = [_gather(v, names, chain) for v in values if isinstance(v, dict | list)]
+        spoken = [one for one in inner if one[0]]
+        for key in dict.fromkeys(key for said, _ in spoken for key in said):
+            raws = [raw for said, _ in spoken for raw in said.get(key, ())]
+            doubled = sum(key in said for said, _ in spoken) > 1
+            by_path.setdefault(key, []).extend([Doubled(tuple(raws))] if doubled else raws)
+        extra |= set().union(*(more for _, more in spoken)) if spoken else {name}
+    return by_path, extra
 
 
-def _named(parts: tuple[str, ...], names: dict[str, str]) -> str | None:
-    """The path that the whole chain of names stands for, or else the longest end of it."""
-    ends = (names.get(slug(" ".join(parts[i:]))) for i in range(len(parts)))
-    return next((path for path in ends if path is not None), None)
-
-
-def _pairs(value: Any) -> list[tuple[str, Any]]:
-    if isinstance(value, dict):
-        own = _own_name(value)
-        return [(own, value)] if own is not None else [(str(k), v) for k, v in value.items()]
+def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
+    """(name, what is said of it) of an object, of a list of them, or of one that has its name."""
     if isinstance(value, list):
-        return [pair for item in value if isinstance(item, dict | list) for pair in _pairs(item)]
-    return []
+        for item in value:
+            yield from _pairs(item)
+    elif isinstance(value, dict):
+        labels = [value[k] for k in LABEL_KEYS if k in value and not _is_rubric(k, value[k])]
+        name = next((value[k] for k in NAME_KEYS if isinstance(value.get(k), str)), None)
+        if name is not None and not all(isinstance(label, dict) for label in labels):
+            yield name, value
+        else:
+            yield from ((str(key), raw) for key, raw in value.items())
 
 
-def _own_name(value: dict[Any, Any]) -> str | None:
-    """The criterion an object speaks of, when it says so and holds a label."""
-    said = [k for k in LABEL_KEYS if k in value and not _is_rubric(k, value[k])]
-    if all(isinstance(value[k], dict) for k in said):
-        return None
-    name = next((value[k] for k in NAME_KEYS if isinstance(value.get(k), str)), None)
-    return name if isinstance(name, str) else None
-
-
-def _label_of(raw: Any) -> Any:
-    """The label inside an answer, or None. A list of accepted values is a rubric, no answer."""
-    if isinstance(raw, dict):
-        masses = raw.get("probabilities")
-        return next(iter(_said_in(raw)), masses if isinstance(masses, dict) else None)
-    return None if isinstance(raw, list) else raw
-
-
-def _any_attempt(raws: Sequence[Any]) -> bool:
-    return any(map(_is_attempt, raws))
-
-
-def _is_attempt(raw: Any) -> bool:
-    """Not a list of levels, a description with levels, or a piece of a schema."""
-    if isinstance(raw, Doubled):
-        return _any_attempt(raw.values)
-    if raw is None or _label_of(raw) is not None:
-        return True
-    if not isinstance(raw, dict) or any(_is_rubric(k, raw.get(k)) for k in raw):
-        return False
-    return any(k in raw for k in (*LABEL_KEYS, *REASON_KEYS))
-
-
-def _said_in(raw: dict[Any, Any]) -> list[Any]:
-    """Everything that stands under a key for labels, the plainest key first."""
-    said = [raw[k] for k in LABEL_KEYS if k in raw and not _is_rubric(k, raw[k])]
-    if said and isinstance(said[0], _NESTED):
-        return []
-    return [one for one in said if not isinstance(one, _NESTED)]
+# ---------------------------------------------------------------- what is said of it
 
 
 def _is_rubric(key: str, value: Any) -> bool:
     return key == "accepted_values" and isinstance(value, list)
 
 
-def _read_one(raws: Sequence[Any], leaf: Criterion) -> Answer | NoAnswer:
-    read = [one for raw in raws if (one := _read_raw(raw, leaf)) is not None]
+def _is_attempt(raw: Any) -> bool:
+    """Not a list of levels, a description with levels, or a piece of a schema."""
+    if isinstance(raw, Doubled):
+        return any(map(_is_attempt, raw.values))
+    if not isinstance(raw, dict):
+        return not isinstance(raw, list)
+    if any(label is not None for label in _labels_in(raw)[:1]):
+        return True
+    if not _labels_in(raw) and isinstance(raw.get("probabilities"), dict):
+        return True
+    rubric = any(_is_rubric(k, raw[k]) for k in raw)
+    return not rubric and any(k in raw for k in (*LABEL_KEYS, *REASON_KEYS))
+
+
+def _labels_in(raw: dict[Any, Any]) -> list[Any]:
+    """Everything that stands under a key for labels, the plainest key first."""
+    labels = [raw[k] for k in LABEL_KEYS if k in raw and not _is_rubric(k, raw[k])]
+    if labels and isinstance(labels[0], list | dict):
+        return []
+    return [label for label in labels if not isinstance(label, list | dict)]
+
+
+def _read_all(raws: Sequence[Any], leaf: Criterion) -> Answer | NoAnswer:
+    """The one answer of all that is said of a leaf; what cannot be read contradicts nothing."""
+    read = [answer for raw in raws if (answer := _read(raw, leaf)) is not None]
     if not read:
         return NoAnswer("unscored:missing", "the reply does not answer this criterion")
-    if len(read) == 1:
-        return read[0]
-    labels = {(a.label, a.not_applicable, a.value) for a in read if isinstance(a, Answer)}
-    if len(labels) > 1:
+    answers = [answer for answer in read if isinstance(answer, Answer)]
+    if len(read) > 1 and (_TWICE in read or len(set(map(_meaning, answers))) > 1):
         return _TWICE
-    contradicted = any(one is _TWICE for one in read)
-    return _TWICE if contradicted else next((a for a in read if isinstance(a, Answer)), read[-1])
+    return answers[0] if answers else read[-1]
 
 
-def _read_raw(raw: Any, leaf: Criterion) -> Answer | NoAnswer | None:
-    """None where `raw` says nothing, that is where `_label_of` finds no label."""
+def _meaning(answer: Answer) -> tuple[str | None, bool, float | None]:
+    return answer.label, answer.not_applicable, answer.value
+
+
+def _read(raw: Any, leaf: Criterion) -> Answer | NoAnswer | None:
+    """None where `raw` says nothing; a list of accepted values is a rubric, no answer."""
     if isinstance(raw, Doubled):
-        return _agreed([_read_raw(value, leaf) for value in raw.values])
+        return _agreed([_read(value, leaf) for value in raw.values])
+    if raw is None or isinstance(raw, list):
+        return None
     if not isinstance(raw, dict):
-        said = _label_of(raw)
-        return None if said is None else answer_of(said, leaf)
-    found, masses = _said_in(raw), raw.get("probabilities")
-    said = found[0] if found else None
+        return answer_of(raw, leaf)
+    labels, masses = _labels_in(raw), raw.get("probabilities")
+    reasons = (raw[k] for k in REASON_KEYS if isinstance(raw.get(k), str))
+    explanation = next((reason[:4000] for reason in reasons), None)
+    readable = {
+        answer.label
+        for label in labels
+        if label is not None and isinstance(answer := answer_of(label, leaf), Answer)
+    }
     if isinstance(masses, Doubled):
         return _TWICE
-    if isinstance(masses, dict) and (not found or said is not None):
-        return _both(masses, found, leaf, _reason_in(raw))
-    if said is None:
+    if isinstance(masses, dict) and labels[:1] != [None]:
+        answer = from_probabilities(masses, leaf, explanation)
+        own = (answer.probabilities if isinstance(answer, Answer) else None) or {}
+        likeliest = max(own.values(), default=0.0)
+        less_likely = any(own.get(label or "", 0.0) < likeliest for label in readable)
+        return _TWICE if less_likely else answer
+    if not labels or labels[0] is None:
         return None
-    if len(found) > 1 and len(_readable(found, leaf)) > 1:  # {"label": "good", "rating": "poor"}
+    if len(readable) > 1:  # {"label": "good", "rating": "poor"}
         return _TWICE
-    return answer_of(said, leaf, _reason_in(raw))
+    return answer_of(labels[0], leaf, explanation)
 
 
 def _agreed(read: Sequence[Answer | NoAnswer | None]) -> Answer | NoAnswer | None:
     """What a key with several values says: their one answer, where all of them give it."""
-    said = {(a.label, a.not_applicable, a.value) if isinstance(a, Answer) else None for a in read}
+    meanings = {_meaning(a) if isinstance(a, Answer) else None for a in read}
     if not any(read):
         return None
-    return read[0] if len(said) == 1 and None not in said else _TWICE
-
-
-def _reason_in(raw: dict[Any, Any]) -> str | None:
-    for key in REASON_KEYS:
-        if isinstance(text := raw.get(key), str):
-            return text[:4000]
-    return None
-
-
-def _readable(found: list[Any], leaf: Criterion) -> set[str | None]:
-    """The different accepted values among what stands under the keys for labels."""
-    read = [answer_of(one, leaf) for one in found if one is not None]
-    return {one.label for one in read if isinstance(one, Answer)}
-
-
-def _both(
-    said: dict[Any, Any], labels: list[Any], leaf: Criterion, explanation: str | None
-) -> Answer | NoAnswer:
-    """Probabilities, and where labels stand beside them no level may be likelier than one."""
-    answer = from_probabilities(said, leaf, explanation)
-    if isinstance(answer, Answer) and answer.probabilities:
-        masses = answer.probabilities
-        likeliest = max(masses.values())
-        if any(masses.get(label or "", 0.0) < likeliest for label in _readable(labels, leaf)):
-            return _TWICE
-    return answer
+    return read[0] if len(meanings) == 1 and None not in meanings else _TWICE
 
 
 def answer_of(said: Any, leaf: Criterion, explanation: str | None = None) -> Answer | NoAnswer:
@@ -279,19 +251,22 @@ def answer_of(said: Any, leaf: Criterion, explanation: str | None = None) -> Ans
     if label is None:
         shown = repr(said)[:80]
         return NoAnswer("unscored:off_scale", f"{shown} is none of the accepted values")
-    if label.not_applicable or label.value is None:
+    if label.value is None:
         return Answer(None, None, label.match, explanation, not_applicable=True)
     return Answer(label.value, leaf.value_of(label.value), label.match, explanation)
 
 
 def _from_number(said: Any, leaf: Criterion, explanation: str | None) -> Answer | NoAnswer:
+    """A number, also as text; one over a denominator only where that is the top of the range."""
     if leaf.allow_na and read_label(said, (), allow_na=True):
         return Answer(None, None, "exact", explanation, not_applicable=True)
     if leaf.numeric_range is None:
         raise ReplyError(f"criterion {leaf.id!r} is numeric but has no range")
     worst, best = leaf.numeric_range
     top = max(worst, best)
-    number = _number_said(said, top)
+    number = said if isinstance(said, int | float) and not isinstance(said, bool) else None
+    if isinstance(said, str) and (stated := stated_number(fold(said))):
+        number = stated.number if stated.top in (None, top) else None
     if number is None or not min(worst, best) <= number <= top:
         shown = repr(said)[:80]
         return NoAnswer("unscored:off_scale", f"{shown} is no number from {worst:g} to {best:g}")
@@ -300,17 +275,8 @@ def _from_number(said: Any, leaf: Criterion, explanation: str | None) -> Answer 
     return Answer(f"{number:g}", value, match, explanation)
 
 
-def _number_said(said: Any, top: float) -> int | float | None:
-    """A number, also as text; one over a denominator only where that is the top of the range."""
-    if isinstance(said, int | float) and not isinstance(said, bool):
-        return said
-    stated = stated_number(fold(said)) if isinstance(said, str) else None
-    known = stated is not None and stated.top in (None, top)
-    return stated.number if stated is not None and known else None
-
-
 def from_probabilities(
-    raw: dict[Any, Any], leaf: Criterion, explanation: str | None
+    raw: Mapping[Any, Any], leaf: Criterion, explanation: str | None
 ) -> Answer | NoAnswer:
     """The likeliest level, and the expected value. The masses must sum to 1."""
     masses: dict[str, float] = {}
@@ -327,3 +293,73 @@ def from_probabilities(
         return NoAnswer("unscored:off_scale", f"the probabilities sum to {total:.3f}, not 1")
     likely = max(masses, key=lambda k: masses[k])
     return Answer(likely, leaf.expected_value(masses), "exact", explanation, masses)
+
+
+# ---------------------------------------------------------------- results
+
+
+def result_of(
+    criterion: Criterion, key: CellKey, answer: Answer | NoAnswer, rung: str | None = None
+) -> Result:
+    """Score or Failure of one criterion from the one answer to it."""
+    if isinstance(answer, NoAnswer):
+        return Failure(
+            key=key,
+            criterion_id=criterion.id,
+            status=answer.status,
+            message=answer.message,
+            rung=rung,
+        )
+    return Score(
+        key=key,
+        criterion_id=criterion.id,
+        status="not_applicable" if answer.not_applicable else "scored",
+        label=answer.label,
+        value=answer.value,
+        probabilities=answer.probabilities,
+        explanation=answer.explanation,
+        rung=rung,
+        match=answer.match,
+    )
+
+
+def to_result(
+    criterion: Criterion, key: CellKey, answers: Mapping[str, Answer | NoAnswer], rung: str | None
+) -> Result:
+    """Score or Failure of one criterion from the answers by path.
+
+    A criterion with parts is scored by its rule (mean or min) over the parts that apply; one part
+    without an answer leaves the whole unscored, because the rest is no fair sample of it.
+    """
+    if not criterion.sub_criteria:
+        return result_of(criterion, key, answers[criterion.id], rung)
+    parts: dict[str, Answer] = {}
+    for path, _ in criterion.leaves():
+        part = answers[path]
+        if isinstance(part, NoAnswer):
+            failed = NoAnswer(part.status, f"{path}: {part.message}")
+            return result_of(criterion, key, failed, rung)
+        parts[path] = part
+    for path, leaf in criterion.leaves():
+        if not leaf.ordered:  # a rank nobody stated must not enter a mean
+            why = f"the levels of its part {path} have no known order"
+            return result_of(criterion, key, NoAnswer("unscored:unsupported", why), rung)
+    values = [part.value for part in parts.values() if part.value is not None]
+    mean = fsum(values) / len(values) if values else None
+    labels: dict[str, JsonValue] = {
+        path: "not applicable" if a.not_applicable else a.label for path, a in parts.items()
+    }
+    masses: dict[str, JsonValue] = {
+        path: dict(a.probabilities) for path, a in parts.items() if a.probabilities
+    }
+    reasons = [f"{path}: {a.explanation}" for path, a in parts.items() if a.explanation]
+    return Score(
+        key=key,
+        criterion_id=criterion.id,
+        status="scored" if values else "not_applicable",
+        value=min(values, default=None) if criterion.aggregation == "min" else mean,
+        explanation="\n".join(reasons) or None,
+        evidence={"parts": labels, **({"probabilities": masses} if masses else {})},
+        rung=rung,
+        match="exact" if all(a.match == "exact" for a in parts.values()) else "tolerant",
+    )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.errors import BudgetExceeded, ModelError, ReplyError
+from agenteval.evaluators.utility.critic import sampling, strict_object
 from agenteval.evaluators.utility.merge import Names, fold_name
 from agenteval.models import asking
 from agenteval.models.client import Client
@@ -27,7 +28,6 @@ from agenteval.records import Criterion, Task, Usage, content_hash
 
 ENTRIES = 80  # criteria shown in one request
 _PACKAGE = "agenteval.evaluators.utility"
-_MAX_TOKENS = 6000
 _IDEAS = ("ideas", "groups", "clusters", "same", "criteria")
 _ENTRIES = ("entries", "numbers", "members", "criteria", "ids", "items", "group")
 _WHY = ("question", "idea", "why", "reason", "name", "title")
@@ -54,38 +54,53 @@ def read_ideas(text: str, criteria: Sequence[Criterion]) -> Sorted:
     ReplyError when no entry is placed, and when all of more than three are one idea.
     """
     value = parse_reply(text, lambda v: any(_listed(v))).value
-    number = {fold_name(c.name): n for n, c in enumerate(criteria)}
-    unknown = 0
-    ideas: list[tuple[str, list[int]]] = []
-    for why, entries in _listed(value):
-        known = [n for n in (_number(e, number, len(criteria)) for e in entries) if n is not None]
-        unknown += len(entries) - len(known)
-        ideas.append((why, sorted(set(known))))
+    by_name = {fold_name(c.name): n for n, c in enumerate(criteria)}
+
+    def number(entry: Any) -> int | None:
+        """The entry's number from 0; None when there is no such entry."""
+        if isinstance(entry, dict):
+            entry = entry.get("number", entry.get("id", entry.get("name")))
+        if isinstance(entry, str):
+            if (named := by_name.get(fold_name(entry))) is not None:
+                return named
+            digits = re.match(r"\s*#?(\d{1,6})\b", entry)
+            entry = int(digits[1]) if digits else None
+        known = type(entry) is int and 1 <= entry <= len(criteria)
+        return entry - 1 if known else None
+
+    listed = [(why, list(map(number, entries))) for why, entries in _listed(value)]
+    unknown = sum(n is None for _, entries in listed for n in entries)
+    ideas = [(why, sorted({n for n in entries if n is not None})) for why, entries in listed]
     placed = Counter(n for _, entries in ideas for n in entries)
-    twice = {n for n, times in placed.items() if times > 1}
-    kept = tuple(
-        (why, tuple(n for n in entries if n not in twice))
-        for why, entries in ideas
-        if set(entries) - twice
-    )
+    alone = [(why, tuple(n for n in entries if placed[n] == 1)) for why, entries in ideas]
+    kept = tuple(idea for idea in alone if idea[1])
     if not kept:
         raise ReplyError("the reply places none of the entries in an idea")
     if len(criteria) > 3 and len(kept[0][1]) == len(criteria):
         raise ReplyError("the reply puts all entries into one idea")
     idea_of = {n: i for i, (_, entries) in enumerate(kept) for n in entries}
-    pairs, wrong = _parts(value, number, len(criteria), idea_of)
-    missing = len(criteria) - len(placed)
-    problems = [
-        f"{count} {what}"
-        for count, what in (
-            (unknown, "named that do not exist"),
-            (len(twice), "put into two ideas at once, so into neither"),
-            (missing, "not placed"),
-            (wrong, "named as parts of themselves or of nothing"),
-        )
-        if count
-    ]
-    return Sorted(kept, tuple(pairs), tuple(problems))
+    pairs: dict[tuple[int, int], None] = {}
+    wrong = 0
+    said = value.get("part_of") if isinstance(value, dict) else None
+    for pair in said if isinstance(said, list) else []:
+        if isinstance(pair, dict):
+            pair = [pair.get("part"), pair.get("whole", pair.get("of"))]
+        ends = [number(entry) for entry in pair] if isinstance(pair, list) else []
+        # entries that stand in no idea stand alone
+        groups = {idea_of.get(n, -1 - n) for n in ends if n is not None}
+        if len(ends) == len(groups) == 2:
+            pairs[ends[0] or 0, ends[1] or 0] = None
+        else:
+            wrong += 1
+    agreed = tuple(pair for pair in pairs if pair[::-1] not in pairs)
+    left_out = {
+        "named that do not exist": unknown,
+        "put into two ideas at once, so into neither": sum(n > 1 for n in placed.values()),
+        "not placed": len(criteria) - len(placed),
+        "named as parts of themselves or of nothing": wrong + len(pairs) - len(agreed),
+    }
+    problems = tuple(f"{count} {what}" for what, count in left_out.items() if count)
+    return Sorted(kept, agreed, problems)
 
 
 def _listed(value: Any) -> Iterator[tuple[str, list[Any]]]:
@@ -93,51 +108,12 @@ def _listed(value: Any) -> Iterator[tuple[str, list[Any]]]:
     if isinstance(value, dict):
         value = next((value[key] for key in _IDEAS if isinstance(value.get(key), list)), [])
     for idea in value if isinstance(value, list) else []:
-        entries = idea
-        why = ""
+        entries, why = idea, ""
         if isinstance(idea, dict):
             entries = next((idea[key] for key in _ENTRIES if isinstance(idea.get(key), list)), None)
             why = next((idea[key] for key in _WHY if isinstance(idea.get(key), str)), "")
         if isinstance(entries, list) and entries:
             yield " ".join(why.split()), entries
-
-
-def _number(entry: Any, number: dict[str, int], count: int) -> int | None:
-    """The entry's number from 0; None when there is no such entry."""
-    if isinstance(entry, dict):
-        entry = entry.get("number", entry.get("id", entry.get("name")))
-    if isinstance(entry, str):
-        if (named := number.get(fold_name(entry))) is not None:
-            return named
-        digits = re.match(r"\s*#?(\d{1,6})\b", entry)
-        entry = int(digits[1]) if digits else None
-    if not isinstance(entry, int) or isinstance(entry, bool) or not 1 <= entry <= count:
-        return None
-    return entry - 1
-
-
-def _parts(
-    value: Any, number: dict[str, int], count: int, idea_of: dict[int, int]
-) -> tuple[list[tuple[int, int]], int]:
-    """(part, whole) of entries in different ideas, and how many pairs say nothing."""
-    pairs: dict[tuple[int, int], None] = {}
-    said = value.get("part_of") if isinstance(value, dict) else None
-    wrong = 0
-    for pair in said if isinstance(said, list) else []:
-        ends = pair
-        if isinstance(pair, dict):
-            ends = [pair.get("part"), pair.get("whole", pair.get("of"))]
-        known = [_number(e, number, count) for e in ends] if isinstance(ends, list) else []
-        both = [n for n in known if n is not None]
-        # entries that stand in no idea stand alone
-        if len(both) == len(known) == 2 and len({idea_of.get(n, -1 - n) for n in both}) == 2:
-            pairs[both[0], both[1]] = None
-        else:
-            wrong += 1
-    contradictory = [pair for pair in pairs if pair[::-1] in pairs]
-    for pair in contradictory:
-        del pairs[pair]
-    return list(pairs), wrong + len(contradictory)
 
 
 @dataclass(frozen=True)
@@ -222,16 +198,13 @@ class Consolidator:
             "task_description": self.task.description,
             "criteria": criteria,
         }
-        parameters: dict[str, Any] = {"seed": 0, "max_tokens": _MAX_TOKENS}
-        if self.temperature is not None:
-            parameters["temperature"] = self.temperature
         return Request(
             messages=(
                 {"role": "system", "content": self._system.render(**values)},
                 {"role": "user", "content": self._user.render(**values)},
             ),
             schema=_SCHEMA,
-            parameters=parameters,
+            parameters=sampling(0, self.temperature),
             role="consolidate",
         )
 
@@ -248,33 +221,37 @@ class Consolidator:
         parts: list[tuple[int, int]] = []
         problems: list[str] = []
         usage, requests = Usage(), 0
-        pieces = names.pieces(ENTRIES)
-        rounds = [pieces] if len(pieces) == 1 else [pieces, []]
-        for number, shown in enumerate(rounds):
-            stands_for = {n: [n] for n in range(len(labels))}
-            if number == 1:  # one name of each group, for those of other pieces
-                groups: dict[int, list[int]] = {}
-                for n, label in enumerate(labels):
-                    groups.setdefault(label, []).append(n)
-                stands_for = {members[0]: members for members in groups.values()}
-                if len(stands_for) > ENTRIES:
-                    problems.append(f"{len(stands_for)} groups are too many for one more request")
-                    break
-                shown.append(list(stands_for))
-            asked = [piece for piece in shown if len(piece) > 1]
-            for piece, (reply, took, times) in zip(
-                asked, await asyncio.gather(*(self._ask(names, p) for p in asked)), strict=True
-            ):
+
+        async def ask_about(
+            pieces: Sequence[Sequence[int]], stands_for: dict[int, list[int]]
+        ) -> None:
+            """Group the names that these entries stand for as the replies say."""
+            nonlocal usage, requests
+            asked = [piece for piece in pieces if len(piece) > 1]
+            replies = await asyncio.gather(*(self._ask(names, piece) for piece in asked))
+            for piece, (reply, took, times) in zip(asked, replies, strict=True):
                 usage, requests = usage + took, requests + times
                 if isinstance(reply, str):
                     problems.append(reply)
                     continue
-                problems += reply.problems
-                parts += [(piece[part], piece[whole]) for part, whole in reply.part_of]
+                problems.extend(reply.problems)
+                parts.extend((piece[part], piece[whole]) for part, whole in reply.part_of)
                 for question, entries in reply.ideas:
                     idea = max(labels) + 1
                     for n in (n for entry in entries for n in stands_for[piece[entry]]):
                         labels[n], why[n] = idea, question
+
+        pieces = names.pieces(ENTRIES)
+        await ask_about(pieces, {n: [n] for n in range(len(labels))})
+        if len(pieces) > 1:  # one name of each group, for those of other pieces
+            groups: dict[int, list[int]] = {}
+            for n, label in enumerate(labels):
+                groups.setdefault(label, []).append(n)
+            if len(groups) > ENTRIES:
+                problems.append(f"{len(groups)} groups are too many for one more request")
+            else:
+                stands_for = {members[0]: members for members in groups.values()}
+                await ask_about([list(stands_for)], stands_for)
         rank = {label: n for n, label in enumerate(dict.fromkeys(labels))}
         labels = [rank[label] for label in labels]
         return Consolidation(
@@ -306,26 +283,9 @@ class Consolidator:
         return asked.value, asked.usage, 1 + asked.repaired
 
 
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "ideas": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "question": {"type": "string"},
-                    "entries": {"type": "array", "items": {"type": "integer"}},
-                },
-                "required": ["question", "entries"],
-                "additionalProperties": False,
-            },
-        },
-        "part_of": {
-            "type": "array",
-            "items": {"type": "array", "items": {"type": "integer"}},
-        },
-    },
-    "required": ["ideas", "part_of"],
-    "additionalProperties": False,
-}
+_NUMBERS = {"type": "array", "items": {"type": "integer"}}
+_IDEA = strict_object({"question": {"type": "string"}, "entries": _NUMBERS})
+_SCHEMA = strict_object({
+    "ideas": {"type": "array", "items": _IDEA},
+    "part_of": {"type": "array", "items": _NUMBERS},
+})  # fmt: skip

@@ -189,14 +189,14 @@ class Critic(_Asker):
             task_description=self.task.description,
             criteria=unclear,
         )
-        answer = _object({
+        answer = strict_object({
             "criterion": {"type": "integer"},
             "reason": _TEXT,
             "best": {"type": "string", "enum": ["first", "last", "none"]},
         })  # fmt: skip
         return Request(
             messages=({"role": "user", "content": text},),
-            schema=_object({"answers": {"type": "array", "items": answer}}),
+            schema=strict_object({"answers": {"type": "array", "items": answer}}),
             parameters=sampling(seed, self.temperature, max_tokens=2000),
             repeat=seed,
             role="critic:order",
@@ -443,8 +443,8 @@ def _ordered(criterion: Criterion, answers: dict[int, str | None]) -> Criterion:
 _TEXT = {"type": "string"}
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    """Every key required, none besides (strict)."""
+def strict_object(properties: dict[str, Any]) -> dict[str, Any]:
+    """JSON schema of an object with exactly these keys."""
     return {
         "type": "object",
         "properties": properties,
@@ -455,27 +455,27 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 def _criteria_schema() -> dict[str, Any]:
     direction = {"type": "string", "enum": ["lower", "none", "higher", "unknown"]}
-    entry = _object({
+    entry = strict_object({
         "name": _TEXT,
         "description": _TEXT,
         "scale": {"type": "string", "enum": ["ordinal", "binary"]},
         "accepted_values": {"type": "array", "items": _TEXT},
         "order": {"type": "string", "enum": ["worst_to_best"]},
         "allow_na": {"type": "boolean"},
-        "expect": _object(dict.fromkeys(OPERATORS, direction)),
+        "expect": strict_object(dict.fromkeys(OPERATORS, direction)),
     })  # fmt: skip
     return {"type": "array", "items": entry}
 
 
 def critic_schema() -> dict[str, Any]:
     """JSON schema of the critic's reply: `{"criteria": [...]}`."""
-    return _object({"criteria": _criteria_schema()})
+    return strict_object({"criteria": _criteria_schema()})
 
 
 def subcritic_schema(ids: list[str]) -> dict[str, Any]:
     """Schema of the sub-critic's reply: for some of these criterion ids a list of sub-criteria."""
-    division = _object({
+    division = strict_object({
         "id": {"type": "string", "enum": ids},
         "sub_criteria": _criteria_schema(),
     })  # fmt: skip
-    return _object({"criteria": {"type": "array", "items": division}})
+    return strict_object({"criteria": {"type": "array", "items": division}})

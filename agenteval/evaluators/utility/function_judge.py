@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import math
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from numbers import Real
 from typing import Any
@@ -14,15 +14,17 @@ import numpy as np
 
 from agenteval.errors import AgentevalError, InputError
 from agenteval.evaluators.base import Outcome, Unit, cell_key
-from agenteval.evaluators.utility.answers import Answer, NoAnswer, answer_of, from_probabilities
+from agenteval.evaluators.utility.answers import (
+    Answer,
+    NoAnswer,
+    answer_of,
+    from_probabilities,
+    result_of,
+)
 from agenteval.records import (
     CallRecord,
     Criterion,
-    Failure,
-    FailureStatus,
-    Result,
     Run,
-    Score,
     Source,
     content_hash,
 )
@@ -97,16 +99,16 @@ class FunctionJudge:
                 "metadata": {},
             }
         )
-        results = [await self._result(unit, run, criterion) for criterion in unit.criteria]
+        results = []
+        for criterion in unit.criteria:
+            answer = await self._answer(run, criterion)
+            if isinstance(answer, NoAnswer):
+                answer = replace(answer, message=redacted(answer.message)[:500])
+            key = cell_key(unit, criterion, self._source_key)
+            results.append(result_of(criterion, key, answer))
         return Outcome(tuple(results), CallRecord(shown=tuple(c.id for c in unit.criteria)))
 
-    async def _result(self, unit: Unit, run: Run, criterion: Criterion) -> Result:
-        key = cell_key(unit, criterion, self._source_key)
-
-        def failure(status: FailureStatus, message: str) -> Failure:
-            text = redacted(message)[:500]
-            return Failure(key=key, criterion_id=criterion.id, status=status, message=text)
-
+    async def _answer(self, run: Run, criterion: Criterion) -> Answer | NoAnswer:
         try:
             returned = self.function(run, criterion)
             if inspect.isawaitable(returned):
@@ -114,61 +116,38 @@ class FunctionJudge:
         except AgentevalError:
             raise
         except Exception as error:  # noqa: BLE001  whatever the user's code raises
-            return failure("error:judge", self._where(error))
-        answer = read_judgement(returned, criterion)
-        if isinstance(answer, NoAnswer):
-            return failure(answer.status, answer.message)
-        return Score(
-            key=key,
-            criterion_id=criterion.id,
-            status="not_applicable" if answer.not_applicable else "scored",
-            label=answer.label,
-            value=answer.value,
-            probabilities=answer.probabilities,
-            explanation=answer.explanation,
-            match=answer.match,
-        )
-
-    def _where(self, error: Exception) -> str:
-        """The exception, and the innermost line of the function's own file that led to it."""
-        frames = traceback.extract_tb(error.__traceback__)[1:]
-        code = getattr(inspect.unwrap(self.function), "__code__", None)
-        own = [f for f in frames if code is not None and f.filename == code.co_filename]
-        told = f"{type(error).__name__}: {error}"
-        if not frames:
-            return told
-        frame = (own or frames)[-1]
-        return f"{told} ({frame.filename}, line {frame.lineno}: {frame.line})"
+            told = f"{type(error).__name__}: {error}"
+            frames = traceback.extract_tb(error.__traceback__)[1:]
+            code = getattr(inspect.unwrap(self.function), "__code__", None)
+            # the innermost line of the function's own file that led to it, else of any
+            own = [f for f in frames if code is not None and f.filename == code.co_filename]
+            if frames:
+                frame = (own or frames)[-1]
+                told += f" ({frame.filename}, line {frame.lineno}: {frame.line})"
+            return NoAnswer("error:judge", told)
+        return read_judgement(returned, criterion)
 
 
 def read_judgement(returned: Any, criterion: Criterion) -> Answer | NoAnswer:
     """What a function's return value says on a criterion; see `FunctionJudge`."""
     value, explanation = returned, None
-    if isinstance(returned, tuple) and len(returned) == 2:
+    if isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[1], str | None):
         value, explanation = returned
-        if not isinstance(explanation, str | None):
-            return _unreadable(returned)
     if isinstance(value, str):
         return answer_of(value, criterion, explanation)
     if isinstance(value, Mapping):
         masses = {k: float(v) if isinstance(v, np.number) else v for k, v in value.items()}
         return from_probabilities(masses, criterion, explanation)
     if not isinstance(value, Real | np.bool_):
-        return _unreadable(returned)
-    number = float(value)
-    if not math.isfinite(number) or not 0 <= number <= 1:
-        return NoAnswer("unscored:off_scale", f"the judge returned {number:g}, not in [0, 1]")
-    if not criterion.ordered:
-        return NoAnswer(
-            "unscored:off_scale",
-            f"the judge returned the number {number:g}, and the levels have no order",
-        )
-    return Answer(None, number, "exact", explanation)
-
-
-def _unreadable(returned: Any) -> NoAnswer:
-    told = f"the judge returned {repr(returned)[:80]} ({type(returned).__name__}), not {EXPECTED}"
-    return NoAnswer("unscored:off_scale", told)
+        shown = f"{repr(returned)[:80]} ({type(returned).__name__})"
+        why = f"{shown}, not {EXPECTED}"
+    elif not 0 <= (number := float(value)) <= 1:  # neither is NaN
+        why = f"{number:g}, not in [0, 1]"
+    elif not criterion.ordered:
+        why = f"the number {number:g}, and the levels have no order"
+    else:
+        return Answer(None, number, "exact", explanation)
+    return NoAnswer("unscored:off_scale", f"the judge returned {why}")
 
 
 def _source_text(function: JudgeFunction) -> str:

@@ -9,13 +9,11 @@ not "very clear", and "unclear" is not "clear".
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from rapidfuzz.distance import OSA
-
-from agenteval.evaluators.utility.stated_number import stated_number
 
 _NOT_APPLICABLE = {"not applicable", "n/a", "na", "n.a.", "n.a", "inapplicable"}
 _NUMBERED = re.compile(r"^\(?(\d{1,3})\)?\s*(?:[-–—:.)=]\s*|\s+)(\S.*)$")
@@ -35,11 +33,10 @@ Match = Literal["exact", "tolerant"]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label read: one of the accepted values, how it matched, or not applicable."""
+    """One of the accepted values and how it matched; None means not applicable."""
 
     value: str | None
     match: Match
-    not_applicable: bool = False
 
 
 def fold(text: str) -> str:
@@ -60,25 +57,26 @@ def read_label(raw: Any, accepted: Sequence[str], *, allow_na: bool = False) -> 
     if isinstance(raw, bool):
         raw = str(raw).lower()
     if isinstance(raw, int | float):
-        return _by_number(raw, accepted)
+        return _only(value for value in accepted if _own_number(value) == raw)
     if not isinstance(raw, str):
         return None
     if raw in accepted:
         return Label(raw, "exact")
     text = fold(raw)
-    by_fold = [a for a in accepted if fold(a) == text]
-    if len(by_fold) == 1:
-        return Label(by_fold[0], "tolerant")
+    if label := _only(value for value in accepted if fold(value) == text):
+        return label
     if allow_na and text in _NOT_APPLICABLE:
-        return Label(None, "exact", not_applicable=True)
-    stated = _by_stated_number(text, accepted)
-    return stated or _by_bare_text(text, accepted) or _by_typo(text, accepted)
+        return Label(None, "exact")
+    return (
+        _by_stated_number(text, accepted)
+        or _only(value for value in accepted if _same_words(text, value))
+        or _only(value for value in accepted if _same_but_for_typos(text, value))
+    )
 
 
-def _by_number(number: float, accepted: Sequence[str]) -> Label | None:
-    """A bare number means the accepted value that carries or is that number."""
-    hits = [value for value in accepted if _own_number(value) == number]
-    return Label(hits[0], "tolerant") if len(hits) == 1 else None
+def _only(hits: Iterable[str]) -> Label | None:
+    values = list(hits)
+    return Label(values[0], "tolerant") if len(values) == 1 else None
 
 
 def _own_number(value: str) -> float | None:
@@ -97,24 +95,11 @@ def _by_stated_number(text: str, accepted: Sequence[str]) -> Label | None:
         numbers = [_own_number(value) for value in accepted]
         if None in numbers or stated.top != max(n for n in numbers if n is not None):
             return None
-    label = _by_number(stated.number, accepted)
+    label = _only(value for value in accepted if _own_number(value) == stated.number)
     if stated.unit is None or label is None or label.value is None:
         return label
     _, words = _split(fold(label.value))  # of a bare number: the number itself
-    bare = words.isdecimal()
-    return label if bare or words.startswith(stated.unit) else None
-
-
-def _by_bare_text(text: str, accepted: Sequence[str]) -> Label | None:
-    """The words without the level's number, on either side. Two numbers must agree."""
-    number, words = _split(text)
-    hits = []
-    for value in accepted:
-        own_number, own_words = _split(fold(value))
-        conflict = number is not None and own_number is not None and number != own_number
-        if words == own_words and not conflict and (number is None or own_number is not None):
-            hits.append(value)
-    return Label(hits[0], "tolerant") if len(hits) == 1 else None
+    return label if words.isdecimal() or words.startswith(stated.unit) else None
 
 
 def _split(text: str) -> tuple[str | None, str]:
@@ -122,20 +107,20 @@ def _split(text: str) -> tuple[str | None, str]:
     return (numbered.group(1), numbered.group(2)) if numbered else (None, text)
 
 
-def _by_typo(text: str, accepted: Sequence[str]) -> Label | None:
-    number, words = _split(text)
-    near = []
-    for value in accepted:
-        own_number, own_words = _split(fold(value))
-        if number in (None, own_number) and _same_but_for_typos(words, own_words):
-            near.append(value)
-    return Label(near[0], "tolerant") if len(near) == 1 else None
+def _same_words(text: str, value: str) -> bool:
+    """The words without the level's number, on either side. Two numbers must agree."""
+    (number, words), (own_number, own_words) = _split(text), _split(fold(value))
+    agree = number is None or own_number == number
+    return words == own_words and agree
 
 
-def _same_but_for_typos(text: str, label: str) -> bool:
-    ours, theirs = text.split(), label.split()
-    return len(ours) == len(theirs) and all(
-        a == b or _typo(a, b) for a, b in zip(ours, theirs, strict=True)
+def _same_but_for_typos(text: str, value: str) -> bool:
+    (number, words), (own_number, own_words) = _split(text), _split(fold(value))
+    ours, theirs = words.split(), own_words.split()
+    return (
+        number in (None, own_number)
+        and len(ours) == len(theirs)
+        and all(a == b or _typo(a, b) for a, b in zip(ours, theirs, strict=True))
     )
 
 
@@ -147,3 +132,47 @@ def _typo(written: str, meant: str) -> bool:
     allowed = 2 if shorter >= 10 else 1 if shorter >= 6 else 0
     same_start = written[:2] == meant[:2] or sorted(written[:2]) == sorted(meant[:2])
     return same_start and 0 < OSA.distance(written, meant) <= allowed
+
+
+# ---------------------------------------------------------------- numbers
+
+_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+NUMBER = rf"-?(?:0|[1-9]\d{{0,8}})(?:\.\d{{1,9}})?|{'|'.join(_WORDS)}"
+_UNIT = r"stars?|points?"
+_STATED = re.compile(
+    rf"(?:an?\s)?(?P<number>{NUMBER})(?:\s?(?P<unit>{_UNIT}))?"
+    rf"(?:(?P<percent>%)|(?:\s?/\s?|\s(?:out\s)?of\s)(?P<top>{NUMBER}))?"
+    rf"(?:\s?(?P<unit2>{_UNIT}))?",
+    re.A,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A number, the denominator it was given with (100 for a percentage), and "star" or "point".
+
+    A denominator is believed only where it is the top of the scale that was asked for: 4/10 on a
+    scale to 5 was given on another scale and means nothing there.
+    """
+
+    number: float
+    top: float | None = None
+    unit: str | None = None
+
+
+def stated_number(text: str) -> Stated | None:
+    """The number that a text states and nothing else: 4, "four", "3 stars", "4/5", "a four out of
+    five", "80%". None for any other text.
+
+    `text` in lower case, single spaces, without punctuation at the end.
+    """
+    match = _STATED.fullmatch(text) if len(text) <= 60 else None
+    if match is None:
+        return None
+    unit = match["unit"] or match["unit2"]
+    top = 100.0 if match["percent"] else _value(match["top"]) if match["top"] else None
+    return Stated(_value(match["number"]), top, unit.rstrip("s") if unit else None)
+
+
+def _value(text: str) -> float:
+    return float(_WORDS.index(text)) if text in _WORDS else float(text)

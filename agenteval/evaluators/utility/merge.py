@@ -21,11 +21,13 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from agenteval.errors import InputError
 from agenteval.records import Criterion, Provenance, content_hash
+from agenteval.stats.cluster import average_link, similar_pieces
 
 if TYPE_CHECKING:
     from agenteval.evaluators.utility.consolidate import Consolidation
@@ -44,6 +46,15 @@ def fold_name(name: str) -> str:
     bare = _LIST_NUMBER.sub("", text, count=1) if _LIST_NUMBER.match(text) else text
     letters = (" " if unicodedata.category(c)[0] == "P" and c not in _MEANING else c for c in bare)
     return " ".join("".join(letters).split()) or text
+
+
+@dataclass(frozen=True, slots=True)
+class NearMiss:
+    """Two names that stayed apart and are perhaps the same."""
+
+    left: str
+    right: str
+    cosine: float
 
 
 @dataclass(frozen=True)
@@ -65,8 +76,6 @@ def _item(criterion: Criterion) -> _Item:
 def _embedded(wordings: Sequence[tuple[str, str]], embedder: Embedder) -> Vectors:
     """Unit rows, one for each wording: name and description added, the name alone where there is
     no description (or an opposite one, as far as the embedder knows)."""
-    import numpy as np
-
     texts = sorted({text for wording in wordings for text in wording if text})
     row = dict(zip(texts, embedder.embed(texts), strict=True))
     names = np.stack([row[name] for name, _ in wordings])
@@ -75,67 +84,45 @@ def _embedded(wordings: Sequence[tuple[str, str]], embedder: Embedder) -> Vector
     return np.where(length > _EPSILON, both / np.maximum(length, _EPSILON), names)
 
 
-@dataclass(frozen=True, slots=True)
-class NearMiss:
-    """Two names that stayed apart and are perhaps the same."""
-
-    left: str
-    right: str
-    cosine: float
-
-
 class Names:
     """Criteria by folded name: one representative and, with an embedder, one vector for each name.
 
-    Names are in canonical order; a label list has one number for each of them. Raises whatever the
-    embedder raises.
+    Names are in canonical order; a label list has one number for each of them. `vectors` are unit
+    rows, None without an embedder. Raises whatever the embedder raises.
     """
 
     def __init__(self, criteria: Iterable[Criterion], embedder: Embedder | None) -> None:
-        items = sorted(map(_item, criteria), key=lambda item: item.rank)
         by_name: defaultdict[str, list[_Item]] = defaultdict(list)
-        for item in items:
+        for item in sorted(map(_item, criteria), key=lambda item: item.rank):
             by_name[item.wording[0]].append(item)
         self._items = list(by_name.values())
-        self._embedder = None if embedder is None else embedder.name
-        self._rows: Vectors | None = None  # a row for each wording
-        self._row: dict[tuple[str, str], int] = {}
-        if embedder is not None and items:
-            alone = ((name, "") for name in by_name)
-            wordings = list(dict.fromkeys([*(item.wording for item in items), *alone]))
-            self._rows = _embedded(wordings, embedder)
-            self._row = {wording: number for number, wording in enumerate(wordings)}
-        self._best = [self._representative(group) for group in self._items]
-        self.representatives = [item.criterion for item in self._best]
-
-    @cached_property
-    def vectors(self) -> Vectors | None:
-        """Unit rows, one for each name; None without an embedder."""
-        if self._rows is None:
-            return None
-        return self._rows[[self._row[item.wording] for item in self._best]]
+        self._embedder = embedder and embedder.name
+        self._vector: dict[tuple[str, str], Any] = {}  # of each wording, and of each name alone
+        if embedder is not None and by_name:
+            proposed = {item.wording: None for items in self._items for item in items}
+            wordings = list(proposed | {(name, ""): None for name in by_name})
+            self._vector = dict(zip(wordings, _embedded(wordings, embedder), strict=True))
+        best = [self._representative(items) for items in self._items]
+        self.representatives = [item.criterion for item in best]
+        self.vectors: Vectors | None = None
+        if self._vector:
+            self.vectors = np.stack([self._vector[item.wording] for item in best])
 
     def partition(self, tau: float) -> list[int]:
         """The group of each name at `tau`, numbered in order of first appearance."""
-        vectors = self.vectors
-        if tau == 1 or vectors is None:
+        if tau == 1 or self.vectors is None:
             return list(range(len(self._items)))
-        from agenteval.stats.cluster import average_link
-
-        return [int(label) for label in average_link(vectors, tau)]
+        return [int(label) for label in average_link(self.vectors, tau)]
 
     def near_misses(self, labels: Sequence[int], least: float) -> list[NearMiss]:
         """Pairs of names in different groups from a cosine of `least` on, the most alike first.
 
         Of two groups only the most alike pair. Empty without an embedder.
         """
-        vectors = self.vectors
-        if vectors is None:
+        if self.vectors is None:
             return []
-        import numpy as np
-
-        left, right = np.triu_indices(len(vectors), 1)
-        cosine = np.round((vectors @ vectors.T)[left, right], _DIGITS)
+        left, right = np.triu_indices(len(self.vectors), 1)
+        cosine = np.round((self.vectors @ self.vectors.T)[left, right], _DIGITS)
         order = np.argsort(-cosine, kind="stable")
         order = order[cosine[order] >= least]
         misses: dict[frozenset[int], NearMiss] = {}
@@ -148,13 +135,10 @@ class Names:
 
     def pieces(self, most: int) -> list[list[int]]:
         """All names in pieces of at most `most`, the like with the like."""
-        vectors = self.vectors
-        if vectors is None or len(self.representatives) <= most:
-            count = len(self.representatives)
+        count = len(self.representatives)
+        if self.vectors is None or count <= most:
             return [list(range(at, min(at + most, count))) for at in range(0, count, most)]
-        from agenteval.stats.cluster import similar_pieces
-
-        return similar_pieces(vectors, most)
+        return similar_pieces(self.vectors, most)
 
     def members(
         self, sets: Sequence[Sequence[Criterion]], labels: Sequence[int]
@@ -174,28 +158,25 @@ class Names:
         groups: defaultdict[int, list[int]] = defaultdict(list)
         for name, label in enumerate(labels):
             groups[label].append(name)
-        merged = [self._merged(names, consolidated) for names in groups.values()]
-        if consolidated is not None:
-            place = {label: at for at, label in enumerate(groups)}
-            wholes: defaultdict[int, set[str]] = defaultdict(set)
-            for part, whole in consolidated.part_of:
-                wholes[place[labels[part]]].add(merged[place[labels[whole]]].name)
-            for at, names in wholes.items():
-                known = merged[at].provenance
-                provenance = known.model_copy(
-                    update={"part_of": tuple(sorted(names.union(known.part_of)))}
-                )
-                merged[at] = merged[at].model_copy(update={"provenance": provenance})
-        merged.sort(
-            key=lambda c: (
-                -len(c.provenance.seeds),
-                fold_name(c.name),
-                c.name,
-                c.sha256,
-                c.model_dump_json(),
+        merged = {label: self._merged(names, consolidated) for label, names in groups.items()}
+        names = {label: criterion.name for label, criterion in merged.items()}
+        for part, whole in consolidated.part_of if consolidated else ():
+            criterion = merged[labels[part]]
+            wholes = {names[labels[whole]], *criterion.provenance.part_of}
+            provenance = criterion.provenance.model_copy(update={"part_of": tuple(sorted(wholes))})
+            merged[labels[part]] = criterion.model_copy(update={"provenance": provenance})
+        return _with_unique_ids(
+            sorted(
+                merged.values(),
+                key=lambda c: (
+                    -len(c.provenance.seeds),
+                    fold_name(c.name),
+                    c.name,
+                    c.sha256,
+                    c.model_dump_json(),
+                ),
             )
         )
-        return _with_unique_ids(merged)
 
     def _representative(self, items: Sequence[_Item]) -> _Item:
         """The wording with an order before one without, then the medoid: the highest mean cosine
@@ -205,13 +186,11 @@ class Names:
         seeds: defaultdict[str, set[int]] = defaultdict(set)
         for item in items:
             seeds[item.criterion.sha256].update(item.criterion.provenance.seeds)
-        means = dict.fromkeys((item.wording for item in items), 1.0)
-        if self._rows is not None:
-            import numpy as np
-
-            count = Counter(item.wording for item in items)
+        count = Counter(item.wording for item in items)
+        means = dict.fromkeys(count, 1.0)
+        if self._vector:
             count.update({(name, "") for name, _ in count})
-            rows = self._rows[[self._row[wording] for wording in count]].astype(np.float64)
+            rows = np.stack([self._vector[wording] for wording in count]).astype(np.float64)
             weights = np.array(list(count.values()), dtype=np.float64)
             mean = np.round(rows @ (weights @ rows) / weights.sum(), _DIGITS)
             means = dict(zip(count, mean.tolist(), strict=True))
@@ -231,20 +210,21 @@ class Names:
         owner = {id(item): name for name in names for item in self._items[name]}
         items = [item for name in names for item in self._items[name]]
         best = self._representative(items)
-        chosen, home = best.criterion, owner[id(best)]
-        aliases: list[dict[str, Any]] = list(chosen.provenance.aliases)
+        aliases: list[dict[str, Any]] = list(best.criterion.provenance.aliases)
         for item in items:
-            if item is not best:
-                alias = self._alias(item, best)
-                if consolidated is not None:
-                    alias |= consolidated.provenance(home, owner[id(item)])
-                via = [{"via": item.criterion.name, **a} for a in item.criterion.provenance.aliases]
-                aliases += [alias, *via]
-        seeds = sorted({seed for item in items for seed in item.criterion.provenance.seeds})
+            if item is best:
+                continue
+            alias = self._alias(item, best)
+            if consolidated is not None:
+                alias |= consolidated.provenance(owner[id(best)], owner[id(item)])
+            brought = item.criterion.provenance.aliases
+            aliases += [alias, *({"via": item.criterion.name, **a} for a in brought)]
+        seeds = {seed for item in items for seed in item.criterion.provenance.seeds}
+        known = best.criterion.provenance
         provenance = Provenance(
-            **{**dict(chosen.provenance), "seeds": tuple(seeds), "aliases": tuple(aliases)}
+            **{**dict(known), "seeds": tuple(sorted(seeds)), "aliases": tuple(aliases)}
         )
-        return chosen.model_copy(update={"provenance": provenance})
+        return best.criterion.model_copy(update={"provenance": provenance})
 
     def _alias(self, item: _Item, best: _Item) -> dict[str, Any]:
         """What is kept of a merged criterion."""
@@ -256,8 +236,8 @@ class Names:
             "seeds": sorted(set(criterion.provenance.seeds)),
             "cosine": None,
         }
-        if self._rows is not None:
-            left, right = (self._rows[self._row[i.wording]].astype(float) for i in (item, best))
+        if self._vector:
+            left, right = (self._vector[i.wording].astype(float) for i in (item, best))
             same = item.wording == best.wording
             alias["cosine"] = 1.0 if same else round(float(left @ right), _DIGITS)
             alias["embedder"] = self._embedder
@@ -302,26 +282,9 @@ def cluster_members(
     canonical order. Raises as `merge_criteria` does.
     """
     tau = threshold(embedder, tau)
-    names = Names(
-        (c for criteria in criteria_sets for c in criteria), embedder if tau < 1 else None
-    )
+    every = (c for criteria in criteria_sets for c in criteria)
+    names = Names(every, embedder if tau < 1 else None)
     return names.members(criteria_sets, names.partition(tau))
-
-
-def count_unique(
-    criteria_sets: Sequence[Sequence[Criterion]],
-    embedder: Embedder | None,
-    *,
-    tau: float | None = None,
-) -> list[int]:
-    """In how many of the sets each distinct criterion occurs, for `stats.expected_unique`.
-
-    One entry per cluster; its length is the number of distinct criteria of all sets. Raises as
-    `merge_criteria` does.
-    """
-    members = cluster_members(criteria_sets, embedder, tau=tau)
-    counts = Counter(label for labels in members for label in labels)
-    return [counts[label] for label in sorted(counts)]
 
 
 def threshold(embedder: Embedder | None, tau: float | None) -> float:
@@ -335,19 +298,13 @@ def threshold(embedder: Embedder | None, tau: float | None) -> float:
     return tau
 
 
-def _with_unique_ids(criteria: list[Criterion]) -> list[Criterion]:
+def _with_unique_ids(criteria: Sequence[Criterion]) -> list[Criterion]:
     """The later of two equal ids gets the next free number: clarity, clarity-2, clarity-3."""
-    taken = {c.id for c in criteria}
-    number: Counter[str] = Counter()
-    result = []
+    own = {c.id for c in criteria}
+    unique: dict[str, Criterion] = {}
     for criterion in criteria:
-        number[criterion.id] += 1
-        if number[criterion.id] == 1:
-            result.append(criterion)
-            continue
-        while f"{criterion.id}-{number[criterion.id]}" in taken:
-            number[criterion.id] += 1
-        fresh = f"{criterion.id}-{number[criterion.id]}"
-        taken.add(fresh)
-        result.append(criterion.model_copy(update={"id": fresh}))
-    return result
+        name, number = criterion.id, 2
+        while name in unique or (name in own and name != criterion.id):
+            name, number = f"{criterion.id}-{number}", number + 1
+        unique[name] = criterion.model_copy(update={"id": name})
+    return list(unique.values())

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
 
+import numpy as np
+
 from agenteval.evaluators.base import Evaluator, Outcome, Unit, judge
 from agenteval.records import Criterion, Run, View, content_hash
-from agenteval.store import CellState, Store
+from agenteval.store import Store
 from agenteval.store.experiments import Begun, Grid, StoredExperiment, begin, short
 from agenteval.store.relabel import Relabelled
 
@@ -80,27 +81,83 @@ class Units:
     A million cells take 4 bytes each here; as objects they would take hundreds.
     """
 
-    __slots__ = ("_length", "_parts")
+    __slots__ = ("_grids", "_length")
 
-    def __init__(self, parts: Iterable[_Grid]) -> None:
-        self._parts = tuple(parts)
-        self._length = sum(part.calls() for part in self._parts)
+    def __init__(self, grids: Iterable[_Grid]) -> None:
+        self._grids = tuple(grids)
+        self._length = sum(len(calls) for grid in self._grids for *_, calls in grid.rows())
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[Unit]:
-        for part in self._parts:
-            yield from part.units()
+        for grid in self._grids:
+            for repeat, (run, view), calls in grid.rows():
+                for criteria, attempt in calls:
+                    yield Unit(run, view, criteria, repeat, grid.variant, attempt)
 
     def planned(self) -> tuple[Grid, ...]:
         """All cells that are planned, stored ones as well."""
-        return tuple(grid for part in self._parts if (grid := part.planned()).planned)
+        planned = (
+            Grid(short(g.row_of), len(g.asked), g.variant, tuple(sorted(g.column_of)))
+            for g in self._grids
+        )
+        return tuple(grid for grid in planned if grid.planned)
 
     @classmethod
     def chained(cls, many: Iterable[Units]) -> Units:
         """The calls of several plans, one after the other."""
-        return cls(part for one in many for part in one._parts)
+        return cls(grid for units in many for grid in units._grids)
+
+
+class _Grid:
+    """Repeats × runs × criteria, one number per cell: 0 stays as it is, n + 1 is asked as
+    attempt n. A run or criterion that is named twice has one place here and counts twice."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        items: Sequence[Item],
+        criteria: Sequence[Criterion],
+        repeats: int,
+        variant: str,
+    ) -> None:
+        self.variant = variant
+        self._items = tuple(items)
+        self._evaluator = evaluator
+        self._runs = Counter(view.sha256 for _, view in items)
+        self._columns = Counter(criterion.sha256 for criterion in criteria)
+        self.row_of = {key: i for i, key in enumerate(self._runs)}
+        self.column_of = {key: i for i, key in enumerate(self._columns)}
+        self._by_column = [(c, self.column_of[c.sha256]) for c in criteria]
+        shape = repeats, len(self.row_of), len(self.column_of)
+        self.asked = np.ones(shape, dtype=np.uint32)
+
+    def note(self, run_key: str, criterion_key: str, repeat: int, attempt: int | None) -> int:
+        """Ask for a cell as this attempt, or leave it as it is. How many cells of the plan it is:
+        0 when nobody asks for it."""
+        cells = self._runs[run_key] * self._columns[criterion_key]
+        if not cells or repeat >= len(self.asked):
+            return 0
+        place = repeat, self.row_of[run_key], self.column_of[criterion_key]
+        self.asked[place] = 0 if attempt is None else attempt + 1
+        return cells
+
+    def rows(self) -> Iterator[tuple[int, Item, _Calls]]:
+        """Repeat by repeat each run with its calls for what is missing; attempts are not mixed in
+        a call."""
+
+        @lru_cache(maxsize=1024)  # most runs lack the same
+        def calls_of(asked: tuple[int, ...]) -> _Calls:
+            calls = []
+            for number in sorted({n for n in asked if n}):
+                wanted = [criterion for criterion, i in self._by_column if asked[i] == number]
+                calls += [(batch, number - 1) for batch in self._evaluator.batches(wanted)]
+            return tuple(calls)
+
+        for repeat, asked in enumerate(self.asked):
+            for item in self._items:
+                yield repeat, item, calls_of(tuple(asked[self.row_of[item[1].sha256]].tolist()))
 
 
 def make_plan(  # noqa: PLR0913  each is one dimension of the plan
@@ -118,22 +175,23 @@ def make_plan(  # noqa: PLR0913  each is one dimension of the plan
     A stored Score is never planned again; an infrastructure failure always is; a content failure
     only with `retry_failed`, as a fresh attempt.
     """
-    grid = _Grid(evaluator, tuple(items), tuple(criteria), repeats, variant)
+    grid = _Grid(evaluator, items, criteria, repeats, variant)
     done = failed = 0
     stored = store.states(evaluator.source, variant=variant)
     for (run_key, _, criterion_key, repeat), state in stored:
-        cells = grid.cells(run_key, criterion_key, repeat)
-        if not cells:
-            continue
-        attempt = _attempt(state, retry_failed)
-        grid.note(run_key, criterion_key, repeat, attempt)
+        attempt = None
+        if state.open_on_resume:  # replies that a failed request had paid for are found again
+            attempt = state.attempt
+        elif state.failed and retry_failed:  # a reply that was not in form needs a new one
+            attempt = state.attempt + 1
+        cells = grid.note(run_key, criterion_key, repeat, attempt)
         if attempt is None:
             failed += cells if state.failed else 0
             done += 0 if state.failed else cells
     return CellPlan(
         evaluator=evaluator,
-        items=grid.items,
-        criteria=grid.criteria,
+        items=tuple(items),
+        criteria=tuple(criteria),
         repeats=repeats,
         variant=variant,
         units=Units([grid]),
@@ -148,111 +206,14 @@ def joined(plans: Sequence[CellPlan]) -> CellPlan:
 
     Raises ValueError without plans or for other criteria.
     """
-    first = plans[0] if plans else None
-    if first is None or any(p.criteria != first.criteria for p in plans):
+    if not plans or any(p.criteria != plans[0].criteria for p in plans):
         raise ValueError("only plans on the same criteria can be joined")
-    return CellPlan(
-        evaluator=first.evaluator,
+    return replace(
+        plans[0],
         items=tuple(item for p in plans for item in p.items),
-        criteria=first.criteria,
-        repeats=first.repeats,
         variant=", ".join(p.variant for p in plans),
         units=Units.chained(p.units for p in plans),
         cells=sum(p.cells for p in plans),
         done=sum(p.done for p in plans),
         failed=sum(p.failed for p in plans),
     )
-
-
-def _attempt(state: CellState, retry_failed: bool) -> int | None:
-    """Attempt number for a stored cell to be judged now, or None when it stays as it is.
-
-    A failed request repeats its attempt, so that replies it had paid for are found again; a reply
-    that was not in form needs a new one.
-    """
-    if state.open_on_resume:
-        return state.attempt
-    if state.failed and retry_failed:
-        return state.attempt + 1
-    return None
-
-
-class _Grid:
-    """Repeats × runs × criteria, one number per cell: 0 stays as it is, n + 1 is asked as
-    attempt n. A run or criterion that is named twice has one place here and counts twice."""
-
-    def __init__(
-        self,
-        evaluator: Evaluator,
-        items: tuple[Item, ...],
-        criteria: tuple[Criterion, ...],
-        repeats: int,
-        variant: str,
-    ) -> None:
-        self.items = items
-        self.criteria = criteria
-        self._evaluator = evaluator
-        self._repeats = repeats
-        self._variant = variant
-        self._runs = Counter(view.sha256 for _, view in items)
-        self._columns = Counter(criterion.sha256 for criterion in criteria)
-        self._row_of = {key: i for i, key in enumerate(self._runs)}
-        self._column_of = {key: i for i, key in enumerate(self._columns)}
-        self._width = len(self._columns)
-        self._asked = array("I", [1]) * (repeats * len(self._runs) * self._width)
-
-    def cells(self, run_key: str, criterion_key: str, repeat: int) -> int:
-        """How many cells of the plan this is: 0 when nobody asks for it."""
-        if repeat >= self._repeats:
-            return 0
-        return self._runs[run_key] * self._columns[criterion_key]
-
-    def note(self, run_key: str, criterion_key: str, repeat: int, attempt: int | None) -> None:
-        """Ask for the cell as this attempt, or leave it as it is."""
-        place = self._start(run_key, repeat) + self._column_of[criterion_key]
-        self._asked[place] = 0 if attempt is None else attempt + 1
-
-    def _start(self, run_key: str, repeat: int) -> int:
-        return (repeat * len(self._runs) + self._row_of[run_key]) * self._width
-
-    def planned(self) -> Grid:
-        """All its cells, for a note."""
-        return Grid(short(self._runs), self._repeats, self._variant, tuple(sorted(self._columns)))
-
-    def calls(self) -> int:
-        """Number of the units."""
-        calls_of = self._batching()
-        return sum(
-            len(calls_of(self._missing(view.sha256, repeat)))
-            for repeat in range(self._repeats)
-            for _, view in self.items
-        )
-
-    def units(self) -> Iterator[Unit]:
-        """Calls for what is missing; attempts are not mixed in a call."""
-        calls_of = self._batching()
-        for repeat in range(self._repeats):
-            for run, view in self.items:
-                for criteria, attempt in calls_of(self._missing(view.sha256, repeat)):
-                    yield Unit(run, view, criteria, repeat, self._variant, attempt)
-
-    def _missing(self, run_key: str, repeat: int) -> tuple[int, ...]:
-        start = self._start(run_key, repeat)
-        return tuple(self._asked[start : start + self._width])
-
-    def _batching(self) -> Callable[[tuple[int, ...]], _Calls]:
-        """Calls for the numbers of one run and repeat. Most runs lack the same: worked out once."""
-        columns = [(c, self._column_of[c.sha256]) for c in self.criteria]
-
-        @lru_cache(maxsize=1024)
-        def calls_of(asked: tuple[int, ...]) -> _Calls:
-            calls = []
-            for number in sorted({n for n in asked if n}):
-                wanted = [criterion for criterion, i in columns if asked[i] == number]
-                calls += [(batch, number - 1) for batch in self._evaluator.batches(wanted)]
-            return tuple(calls)
-
-        return calls_of
-
-
-__all__ = ["CellPlan", "Item", "Units", "experiment_of", "joined", "make_plan"]

@@ -8,26 +8,25 @@ by seed, a reply out of form gets one repair round, and what is still unreadable
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from agenteval.errors import AgentevalError, BadRequest
-from agenteval.evaluators.base import Outcome, Unit, cell_key, fail_all
-from agenteval.evaluators.utility.aggregate import to_result
-from agenteval.evaluators.utility.answers import Answers, NoAnswer, leaves
-from agenteval.evaluators.utility.guard import Guarded
+from agenteval.evaluators.base import Evaluator, Outcome, Unit, cell_key, fail_all
+from agenteval.evaluators.renamed import Renamed
+from agenteval.evaluators.utility.answers import Answers, NoAnswer, leaves_of, to_result
 from agenteval.evaluators.utility.reading import read_text
 from agenteval.models.client import Client
 from agenteval.models.prompts import DATAMARK, datamarked, load_prompt, neutralise
 from agenteval.models.wire import NONCE, Reply, Request
-from agenteval.records import CallRecord, Criterion, Source, Task, Usage, content_hash
+from agenteval.readers import degenerate
+from agenteval.records import CallRecord, Criterion, Score, Source, Task, Usage, content_hash
 
 _PACKAGE = "agenteval.evaluators.utility"
 _VERSION = 1
 Wording = Literal["a", "b"]  # two prompts of the same meaning, written apart from one another
-_WORDINGS: dict[str, str] = {"a": "", "b": "_b"}
 
 
 @dataclass(frozen=True)
@@ -46,29 +45,12 @@ class QuantifierOptions:
     @property
     def unusual(self) -> dict[str, bool | str]:
         """What differs from the plain way to ask; empty for it, so that its source stays."""
-        found: dict[str, bool | str] = {}
-        if self.reversed_scale:
-            found["reversed_scale"] = True
-        if self.wording != "a":
-            found["wording"] = self.wording
-        if self.datamark:
-            found["datamark"] = DATAMARK
-        return found
-
-
-@dataclass
-class _Round:
-    """What the replies so far gave: `rung` of the first, `repaired` of what the repair brought."""
-
-    answers: Answers
-    rung: str | None
-    replies: list[Reply]
-    repaired: dict[str, str] = field(default_factory=dict)  # by leaf path
-
-    def rung_of(self, criterion: Criterion) -> str | None:
-        """The rung of a criterion: of the repair where it brought any part of it."""
-        mended = (self.repaired.get(path) for path, _ in leaves(criterion))
-        return next((rung for rung in mended if rung is not None), self.rung)
+        ways = {
+            "reversed_scale": self.reversed_scale,
+            "wording": self.wording if self.wording != "a" else False,
+            "datamark": DATAMARK if self.datamark else False,
+        }
+        return {way: how for way, how in ways.items() if how}
 
 
 class Quantifier:
@@ -80,36 +62,30 @@ class Quantifier:
         self.client = client
         self.task = task
         self.options = options or QuantifierOptions()
-        wording = _WORDINGS[self.options.wording]
+        wording = "_b" if self.options.wording == "b" else ""
         listing = "_reversed" if self.options.reversed_scale else ""
-        self._system = load_prompt(_PACKAGE, f"quantifier_system{wording}")
-        self._user = load_prompt(_PACKAGE, f"quantifier_user{wording}")
-        self._entry = load_prompt(_PACKAGE, f"quantifier_criterion{listing}")
-        self._repair = load_prompt(_PACKAGE, "quantifier_repair")
+        names = f"system{wording}", f"user{wording}", f"criterion{listing}", "repair"
+        prompts = [load_prompt(_PACKAGE, f"quantifier_{name}") for name in names]
+        self._system, self._user, self._entry, self._repair = prompts
         self._entries: dict[tuple[str, str, tuple[str, ...], bool], str] = {}
         self._systems: dict[bool, str] = {}
-        self._source = self._make_source()
-        self._source_key = self._source.sha256
-
-    def _make_source(self) -> Source:
-        parameters = {
-            "one_per_call": self.options.one_per_call,
-            "temperature": self.options.temperature,
-            "max_tokens": self.options.max_tokens,
-            "repair": self.options.repair,
-            "task": content_hash([self.task.name, self.task.description]),
-            "endpoint": self.client.transport.endpoint,
-            **self.options.unusual,
-        }
-        prompts = [self._system, self._user, self._entry, self._repair]
-        return Source(
+        self._source = Source(
             evaluator="utility.quantifier",
             version=_VERSION,
-            model=self.client.model,
+            model=client.model,
             prompt_sha256=content_hash([p.sha256 for p in prompts]),
-            parameters=parameters,
+            parameters={
+                "one_per_call": self.options.one_per_call,
+                "temperature": self.options.temperature,
+                "max_tokens": self.options.max_tokens,
+                "repair": self.options.repair,
+                "task": content_hash([task.name, task.description]),
+                "endpoint": client.transport.endpoint,
+                **self.options.unusual,
+            },
             seed=self.options.seed,
         )
+        self._source_key = self._source.sha256
 
     @property
     def source(self) -> Source:
@@ -139,12 +115,16 @@ class Quantifier:
         if self.options.datamark:
             texts = {k: values[k] for k in ("problem", "trajectory", "reference") if values[k]}
             values |= {"datamark": DATAMARK, **{k: datamarked(v) for k, v in texts.items()}}
-        messages = (
-            {"role": "system", "content": self._instructions(values)},
-            {"role": "user", "content": self._user.render(**values)},
-        )
+        any_na = bool(values["any_na"])
+        if any_na not in self._systems:  # it knows nothing else of a unit
+            self._systems[any_na] = self._system.render(
+                **{k: values[k] for k in ("nonce", "any_na", "datamark") if k in values}
+            )
         request = Request(
-            messages=messages,
+            messages=(
+                {"role": "system", "content": self._systems[any_na]},
+                {"role": "user", "content": self._user.render(**values)},
+            ),
             schema=reply_schema(shown, reversed_scale=self.options.reversed_scale),
             parameters=self._parameters(unit),
             repeat=unit.repeat,
@@ -153,15 +133,6 @@ class Quantifier:
             run_id=unit.run.id,
         )
         return request, tuple(path for path, _ in shown)
-
-    def _instructions(self, values: dict[str, Any]) -> str:
-        """The system message; it knows nothing of a unit but whether anything may not apply."""
-        any_na: bool = values["any_na"]
-        if any_na not in self._systems:
-            names = "nonce", "any_na", "datamark"
-            some = {name: values[name] for name in names if name in values}
-            self._systems[any_na] = self._system.render(**some)
-        return self._systems[any_na]
 
     def _described(self, path: str, criterion: Criterion) -> str:
         """A criterion as the prompt lists it; rendered once, since every call shows it."""
@@ -174,7 +145,7 @@ class Quantifier:
 
     def _order(self, unit: Unit) -> list[tuple[str, Criterion]]:
         """Leaves in an order drawn from seed, run and repeat, so that position cannot bias."""
-        flat = [leaf for c in unit.criteria for leaf in leaves(c)]
+        flat = leaves_of(unit.criteria)
         words = [self.options.seed, unit.repeat, int(unit.view.sha256[:8], 16)]
         order = np.random.default_rng(words).permutation(len(flat)).tolist()
         return [flat[i] for i in order]
@@ -195,58 +166,52 @@ class Quantifier:
             message = reply.refusal or "withheld by the endpoint's content filter"
             call = _call_record(shown, [reply], None)
             return fail_all(unit, self._source_key, "unscored:refusal", message, call)
-        state = _Round(*read_text(reply.text, unit.criteria, reply.finish), [reply])
-        if state.answers.missing() and self.options.repair:
-            await self._repair_round(unit, request, state)
-        results = tuple(
-            to_result(c, cell_key(unit, c, self._source_key), state.answers, state.rung_of(c))
-            for c in unit.criteria
-        )
-        rung = next(iter(state.repaired.values()), state.rung)
-        call = _call_record(shown, state.replies, rung, state.answers.extra)
-        return Outcome(results, call)
+        answers, rung = read_text(reply.text, unit.criteria, reply.finish)
+        replies, repaired = [reply], dict[str, str]()  # by leaf path: the rung of the repair
+        if answers.missing() and self.options.repair:
+            again = await self._ask_again(unit, request, reply, answers)
+            if again is not None:
+                replies.append(again)
+                second, again_rung = read_text(again.text, unit.criteria, again.finish)
+                for path in answers.missing():
+                    if not isinstance(second.by_path[path], NoAnswer):
+                        answers.by_path[path] = second.by_path[path]
+                        repaired[path] = f"repair:{again_rung}"
+        results = []
+        for criterion in unit.criteria:
+            mended = (repaired[path] for path, _ in criterion.leaves() if path in repaired)
+            key = cell_key(unit, criterion, self._source_key)
+            results.append(to_result(criterion, key, answers.by_path, next(mended, rung)))
+        rung = next(iter(repaired.values()), rung)
+        return Outcome(tuple(results), _call_record(shown, replies, rung, answers.extra))
 
-    async def _repair_round(self, unit: Unit, request: Request, state: _Round) -> None:
-        """Ask once more, for what could not be read only, naming what was wrong with it."""
-        missing = state.answers.missing()
-        problems = [f"{path}: {_reason(state.answers, path)}" for path in missing]
-        text = self._repair.render(problems=problems, ids=missing)
-        again = [(path, leaf) for path, leaf in self._order(unit) if path in missing]
-        repair = Request(
+    async def _ask_again(
+        self, unit: Unit, request: Request, first: Reply, answers: Answers
+    ) -> Reply | None:
+        """The reply about what could not be read only, told what was wrong with it; None where the
+        repair cannot be asked for (a recording, a full context)."""
+        unread = {p: a.message for p, a in answers.by_path.items() if isinstance(a, NoAnswer)}
+        problems = [f"{path}: {why}" for path, why in unread.items()]
+        text = self._repair.render(problems=problems, ids=list(unread))
+        shown = [(path, leaf) for path, leaf in self._order(unit) if path in unread]
+        said = neutralise(first.text[:8000]) or "(empty)"
+        repair = replace(
+            request,
             messages=(
                 *request.messages,
-                {
-                    "role": "assistant",
-                    "content": neutralise(state.replies[0].text[:8000]) or "(empty)",
-                },
+                {"role": "assistant", "content": said},
                 {"role": "user", "content": text},
             ),
-            schema=reply_schema(again, reversed_scale=self.options.reversed_scale),
-            parameters=request.parameters,
-            repeat=request.repeat,
-            attempt=request.attempt,
+            schema=reply_schema(shown, reversed_scale=self.options.reversed_scale),
             role="quantifier:repair",
-            run_id=request.run_id,
         )
         try:
-            reply = await self.client.complete(repair)
+            return await self.client.complete(repair)
         except BadRequest:
-            return  # the repair cannot be asked for here (a recording, a full context): as it was
+            return None
         except AgentevalError as error:
-            first = [r.usage for r in state.replies if not r.cached]
-            error.spent = sum(first, start=error.spent or Usage())
+            error.spent = (error.spent or Usage()) + (Usage() if first.cached else first.usage)
             raise
-        state.replies.append(reply)
-        second, rung = read_text(reply.text, unit.criteria, reply.finish)
-        for path in missing:
-            if not isinstance(second.by_path[path], NoAnswer):
-                state.answers.by_path[path] = second.by_path[path]
-                state.repaired[path] = f"repair:{rung}"
-
-
-def _reason(answers: Answers, path: str) -> str:
-    answer = answers.by_path[path]
-    return answer.message if isinstance(answer, NoAnswer) else ""
 
 
 def _call_record(
@@ -285,20 +250,54 @@ def reply_schema(
 
 
 def _entry_schema(criterion: Criterion, reversed_scale: bool) -> dict[str, Any]:
-    label: dict[str, Any]
-    if criterion.scale == "numeric":
-        label = {"type": "number"}
-        if criterion.allow_na:
-            label = {"anyOf": [label, {"enum": ["not applicable"]}]}
-    else:
+    label: dict[str, Any] = {"type": "number"}
+    if criterion.scale != "numeric":
         values = list(criterion.accepted_values)[:: -1 if reversed_scale else 1]
         label = {"type": "string", "enum": values + ["not applicable"] * criterion.allow_na}
+    elif criterion.allow_na:
+        label = {"anyOf": [label, {"enum": ["not applicable"]}]}
     return {
         "type": "object",
         "properties": {"explanation": {"type": "string"}, "label": label},
         "required": ["explanation", "label"],
         "additionalProperties": False,
     }
+
+
+RULE = "degenerate-answer/1"
+
+
+class Guarded(Renamed):
+    """An evaluator behind the rule for degenerate answers; its source names the rule.
+
+    They are the system's failure, so they get the worst level by rule, or no value where the
+    criterion has no known order. An empty answer or an echo of the question can win praise from a
+    judge (arXiv 2507.08794), so no judge is asked. The status `degenerate` keeps these scores
+    apart, so that means can be shown with and without them.
+    """
+
+    def __init__(self, inner: Evaluator) -> None:
+        super().__init__(inner, guard=RULE)
+
+    async def evaluate(self, unit: Unit) -> Outcome:
+        """The worst level for a degenerate run, else what the inner evaluator says."""
+        reason = degenerate(unit.run)
+        if reason is None:
+            return await super().evaluate(unit)
+        scores = []
+        for criterion in unit.criteria:
+            ordered = all(leaf.ordered for _, leaf in criterion.leaves())
+            levels = criterion.accepted_values if ordered else ()
+            score = Score(
+                key=cell_key(unit, criterion, self._source_key),
+                criterion_id=criterion.id,
+                status="degenerate",
+                label=levels[0] if levels else None,
+                value=0.0 if ordered else None,
+                evidence={"rule": RULE, "reason": reason},
+            )
+            scores.append(score)
+        return Outcome(tuple(scores), CallRecord(shown=tuple(c.id for c in unit.criteria)))
 
 
 def chat_judge(client: Client, task: Task, options: QuantifierOptions | None = None) -> Guarded:

@@ -24,9 +24,8 @@ from agenteval.evaluators.workflows.align import Call
 from agenteval.evaluators.workflows.reply_text import read_actions, read_object
 from agenteval.evaluators.workflows.scenario import Action
 from agenteval.evaluators.workflows.turn_score import GoldTurn
-from agenteval.files import read_text
-from agenteval.readers.decode import Decoder
-from agenteval.readers.limits import DEFAULT_LIMITS, Notes
+from agenteval.files import LARGE, read_text
+from agenteval.readers.strict_json import Notes, decode
 
 Level = Literal["turn", "session"]
 Row = Mapping[str, Any]
@@ -115,14 +114,14 @@ def pooled(files: Sequence[tuple[Path, Rows]]) -> Rows:
 def _documents(path: Path) -> list[tuple[str, Row]]:
     """(place, row) of every row."""
     text = _text(path)
-    decoder = Decoder(DEFAULT_LIMITS, Notes())
+    notes = Notes()
     name = str(path)
     if text.lstrip().startswith("["):
-        values = decoder.decode(text, name)
+        values = decode(text, name, notes=notes)
         rows = [(f"{name}, row {i}", value) for i, value in enumerate(values, 1)]
     else:
         rows = [
-            (f"{name}:{i}", decoder.decode(line, name, i))
+            (f"{name}:{i}", decode(line, name, i, notes))
             for i, line in enumerate(text.split("\n"), 1)
             if line.strip()
         ]
@@ -135,7 +134,7 @@ def _documents(path: Path) -> list[tuple[str, Row]]:
 
 
 def _text(path: Path) -> str:
-    return read_text(path, DEFAULT_LIMITS.max_document_bytes)
+    return read_text(path, LARGE)
 
 
 def _turn(row: Row, at: str, index: int) -> TurnRow:

@@ -25,7 +25,7 @@ from agenteval.evaluators.workflows.scenario import (
     WorkflowTool,
     schema_problem,
 )
-from agenteval.readers.decode import decode_text
+from agenteval.readers.strict_json import decode
 from agenteval.readers.strict_yaml import load_yaml
 from agenteval.readers.tasks import data_folders
 
@@ -198,7 +198,7 @@ def _scenario(folder: Path) -> Scenario:
 
 def read_tools(path: Path) -> tuple[WorkflowTool, ...]:
     """The tools of a tools.json. Raises InputError naming file and key."""
-    data = decode_text(read_text(path), str(path))
+    data = decode(read_text(path), str(path))
     tools = _valid(_TOOLS, data, path)
     for tool in tools:
         for what, schema in (("parameters", tool.parameters), ("returns", tool.returns)):

@@ -173,7 +173,7 @@ def test_spurious_predictions_cost_nothing() -> None:
 
 
 def test_an_empty_category_shifts_all_later_pairs() -> None:
-    shifted = said(json.loads(text(("", "s0"), (FORMAT, "s1"), (GOAL, "s2"))))
+    shifted = said(json.loads(text(("", "s0"), (FORMAT, "s1"), (GOAL, "s2"))), gold=False)
     assert shifted.pairs == {("s0", FORMAT), ("s1", GOAL)}
     assert shifted.locations == {"s0", "s1", "s2"}
 
@@ -206,16 +206,23 @@ def test_what_is_left_out_is_counted_by_reason() -> None:
         case(good[:-1] + ",}", good, "4"),
         case(good, '{"errors": [{"category": ["x"], "location": "a"}]}', "5"),
         case('{"errors": 1}', good, "6"),
-    )
+        *(case(good, f'{{"errors": [], "scores": {scores}}}', f"7 {scores}") for scores in (
+            '{"overall": 3}', "3", '[{"overall": [4]}]', '[{"reliability_score": Infinity}]')),
+    )  # fmt: skip
     assert found.traces == 1
     assert found.location.mean == 1.0
     assert found.skipped == {
         "prediction missing": 1,
         "prediction unreadable": 1,
         "gold unreadable": 1,
-        "prediction not in form": 1,
+        "prediction not in form": 5,
         "gold not in form": 1,
     }
+
+
+@pytest.mark.parametrize("errors", ["{}", '""', "[]"])
+def test_errors_that_hold_nothing_are_none(errors: str) -> None:
+    assert scored(case(text((FORMAT, "a")), f'{{"errors": {errors}}}')).traces == 1
 
 
 def test_no_trace_left_is_no_figure() -> None:
@@ -226,7 +233,7 @@ def test_no_trace_left_is_no_figure() -> None:
 @pytest.mark.parametrize(
     ("value", "reliability", "other"),
     [(1.9, 1, 1.9), (0, -1, -1), ("", -1, -1), (None, -1, -1), ("good", -1, -1), ("3", 3, 3),
-     ("2.5", -1, 2.5), ([4], -1, -1), (True, 1, 1), (float("nan"), -1, None)],
+     ("2.5", -1, 2.5), (True, 1, 1), (float("nan"), -1, None)],
 )  # fmt: skip
 def test_scores_are_read_with_their_quirks(value: Any, reliability: float, other: float) -> None:
     from scipy.stats import pearsonr

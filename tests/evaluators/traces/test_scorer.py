@@ -10,15 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.traces.scorer import (
+from agenteval.evaluators.traces.score import (
+    LEVELS,
     PARTS,
     Case,
+    Level,
     Scores,
     Scoring,
+    Tally,
     make_case,
+    matched,
     score,
 )
-from agenteval.evaluators.traces.tallies import LEVELS, Level, Tally, claims, matched
 from agenteval.evaluators.traces.taxonomy import built_in
 from agenteval.evaluators.traces.tolerance import Nearness
 from agenteval.records import Finding, Findings, Span
@@ -347,11 +350,3 @@ def test_matching_is_the_largest_by_brute_force(gold: frozenset[str], said: froz
     found = matched(gold, said, near)
     assert found == best
     assert len(gold & said) <= found <= min(len(gold), len(said))
-
-
-def test_claims_share_nothing_with_their_source() -> None:
-    made = claims(findings([(F, "a"), (F, "a"), (G, "b")]), built_in())
-    assert made.spans == {F: {"a"}, G: {"b"}}
-    assert made.entries == 3
-    assert made.locations == {"a", "b"}
-    assert made.categories == {F, G}

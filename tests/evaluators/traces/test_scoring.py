@@ -2,25 +2,22 @@
 
 import json
 import random
-from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from agenteval.evaluators.traces.annotations import Annotation, official_text, read_annotation
-from agenteval.evaluators.traces.official import official_case, score_official
-from agenteval.evaluators.traces.score_tables import in_words, score_tables
-from agenteval.evaluators.traces.scorer import Case, Scoring, make_case, score
-from agenteval.evaluators.traces.scoring import (
+from agenteval.evaluators.traces.score import (
     GOLD,
-    Baseline,
     Result,
+    Scoring,
     as_json,
     evaluate,
-    gold_as_prediction,
-    official_with_baseline,
+    make_case,
+    score,
     trivial,
-    with_baseline,
 )
+from agenteval.evaluators.traces.score_tables import in_words, score_tables
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy, built_in
 from agenteval.records import Finding, Findings, Grade, Span
 from agenteval.records.table import Table
@@ -238,9 +235,9 @@ def test_an_interval_in_words(interval: Interval, text: str) -> None:
 CATEGORIES = [leaf.name for leaf in built_in().assigned]
 
 
-def traces(n: int = 8, seed: int = 1) -> tuple[dict[str, Findings], dict[str, list[Span]]]:
-    rng = random.Random(seed)
-    gold, spans = {}, {}
+def traces(n: int = 8) -> tuple[list[Annotation], dict[str, list[Span]]]:
+    rng = random.Random(1)
+    gold, spans = [], {}
     for i in range(n):
         kinds = ["agent", "llm", "tool", "chain", *rng.choices(["llm", "tool", "chain"], k=6)]
         spans[f"t{i}"] = [
@@ -250,22 +247,8 @@ def traces(n: int = 8, seed: int = 1) -> tuple[dict[str, Findings], dict[str, li
             Finding(span=f"s{rng.randrange(10)}", category=rng.choice(CATEGORIES[:10]))
             for _ in range(rng.randrange(5))
         ]
-        gold[f"t{i}"] = Findings(trace=f"t{i}", findings=tuple(found))
+        gold.append(annotation(Findings(trace=f"t{i}", findings=tuple(found))))
     return gold, spans
-
-
-def cases(gold: dict[str, Findings], spans: dict[str, list[Span]]) -> list[Case]:
-    return [make_case(g, None, built_in(), spans.get(t)) for t, g in gold.items()]
-
-
-def written_out(trace: str, spans: Sequence[Span], baseline: Baseline) -> Findings:
-    found = [
-        Finding(span=span.id, category=category)
-        for span in spans
-        if span.kind in baseline.kinds
-        for category in baseline.categories
-    ]
-    return Findings(trace=trace, findings=tuple(found))
 
 
 def test_the_three_predictors() -> None:
@@ -286,71 +269,53 @@ def test_the_three_predictors() -> None:
     assert three.categories == eight.categories[:3]
     assert eight.kinds == three.kinds == ("llm",)
     assert eight.name == "LLM spans x 4 commonest"
-
-
-def test_without_gold_errors_there_is_no_commonest() -> None:
-    assert len(trivial([], built_in())) == 1
+    assert len(trivial([], built_in())) == 1  # without gold errors there is no commonest
 
 
 @pytest.mark.parametrize("number", range(3))
 def test_both_scorers_see_what_the_written_out_predictions_would_be(number: int) -> None:
     gold, spans = traces()
-    made = cases(gold, spans)
-    baseline = trivial([case.gold for case in made], built_in())[number]
-    out = {t: written_out(t, spans[t], baseline) for t in gold}
-    expected = score([make_case(g, out[t], built_in(), spans[t]) for t, g in gold.items()], QUICK)
-    assert score(with_baseline(made, baseline), QUICK) == expected
-    near = Scoring(tolerance=("ancestor", "neighbour"), resamples=100)
-    assert (
-        score(with_baseline(made, baseline), near).levels
-        == score([make_case(g, out[t], built_in(), spans[t]) for t, g in gold.items()], near).levels
-    )
-    texts = [official_case(t, official_text(g), official_text(out[t])) for t, g in gold.items()]
-    missing = [official_case(t, official_text(g), None) for t, g in gold.items()]
-    official = score_official(official_with_baseline(missing, spans, baseline), resamples=100)
-    assert official == score_official(texts, resamples=100)
+    how = Scoring(tolerance=("ancestor", "neighbour"), resamples=100)
+    result = evaluate(gold, [], how, spans)
+    baseline = trivial([make_case(g.findings, None, built_in()).gold for g in gold], built_in())
+    written = [
+        annotation(Findings(trace=trace, findings=tuple(
+            Finding(span=span.id, category=category)
+            for span in mine if span.kind in baseline[number].kinds
+            for category in baseline[number].categories
+        )))
+        for trace, mine in spans.items()
+    ]  # fmt: skip
+    expected = evaluate(gold, written, how, spans)
+    assert result.beside[number].scores == expected.scores
+    assert result.beside[number].official == expected.official
 
 
 def test_naming_everything_wins_officially_and_not_by_precision() -> None:
     gold, spans = traces(30)
-    made = cases(gold, spans)
-    everything = Baseline("all", ("agent", "llm", "tool", "chain"), tuple(CATEGORIES))
-    missing = [official_case(t, official_text(g), None) for t, g in gold.items()]
-    official = score_official(official_with_baseline(missing, spans, everything), resamples=100)
-    with_errors = sum(bool(g.findings) for g in gold.values()) / len(gold)
-    assert official.location.mean == official.joint.mean == pytest.approx(with_errors)
-    joint = score(with_baseline(made, everything), QUICK).levels[2].micro
-    assert joint.recall.mean == 1
-    assert joint.precision.mean is not None
-    assert joint.precision.mean < 0.02
+    every, *_, best = evaluate(gold, [], QUICK, spans).beside
+    assert every.official is not None
+    places = [{f.span for f in g.findings.findings} for g in gold]
+    kinds = {t: {s.id for s in mine if s.kind in ("llm", "tool")} for t, mine in spans.items()}
+    shares = [
+        len(p & kinds[g.trace]) / len(p) if p else 0 for g, p in zip(gold, places, strict=True)
+    ]
+    assert every.official.location.mean == pytest.approx(sum(shares) / len(shares))
+    precision = every.scores.levels[2].micro.precision.mean
+    assert precision is not None
+    assert precision < 0.02
+    assert all(one.macro.f1.mean == 1 for one in best.scores.levels)
 
 
 def test_traces_without_spans_or_named_kinds() -> None:
     gold, spans = traces(3)
     del spans["t1"]
     spans["t2"] = [Span(id="x", kind="chain")]
-    made = cases(gold, spans)
-    baseline = Baseline("b", ("llm",), ("Goal Deviation",))
-    with_it = with_baseline(made, baseline)
-    assert [case.trace for case in with_it] == ["t0", "t2"]
-    assert with_it[1].predicted is not None
-    assert (with_it[1].predicted.entries, with_it[1].predicted.categories) == (0, frozenset())
-    missing = [official_case(t, official_text(g), None) for t, g in gold.items()]
-    official = official_with_baseline(missing, spans, baseline)
-    assert [case.trace for case in official] == ["t0", "t2"]
-    assert official[1].predicted is not None
-    assert official[1].predicted.categories == frozenset()
-
-
-def test_unreadable_gold_has_no_baseline() -> None:
-    assert official_with_baseline([official_case("t", "{,}", None)], {"t": []},
-                                  Baseline("b", ("llm",), ())) == []  # fmt: skip
-
-
-def test_gold_itself() -> None:
-    gold, spans = traces(10)
-    found = score(gold_as_prediction(cases(gold, spans)), QUICK)
-    assert all(one.macro.f1.mean == 1 for one in found.levels)
+    every = evaluate(gold, [], QUICK, spans).beside[0]
+    assert [one.trace for one in every.scores.per_trace] == ["t0", "t2"]
+    assert every.scores.per_trace[1].entries == 0
+    assert every.official is not None
+    assert every.official.traces == 2
 
 
 def test_a_hundred_thousand_spans_cost_no_twenty_times() -> None:
@@ -358,7 +323,6 @@ def test_a_hundred_thousand_spans_cost_no_twenty_times() -> None:
     gold = Findings(trace="t", findings=(Finding(span="s5", category="Goal Deviation"),))
     case = make_case(gold, None, built_in(), spans)
     every = trivial([case.gold], built_in())[0]
-    found = score(with_baseline([case], every), QUICK)
+    found = score([replace(case, predicted=every.claims(spans))], QUICK)
     assert found.levels[2].counts.predicted == 2_000_000
     assert found.levels[2].counts.hits == 1
-    json.dumps(found.predictions.mean)

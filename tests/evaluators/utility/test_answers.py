@@ -10,7 +10,6 @@ from agenteval.evaluators.utility.answers import (
     Answer,
     AnswerReader,
     NoAnswer,
-    leaves,
     read_answers,
 )
 from agenteval.records import Criterion
@@ -54,14 +53,6 @@ def test_shapes(value: Any) -> None:
     assert AnswerReader(BOTH).speaks(value)
 
 
-def test_values_are_ranks_over_levels_minus_one() -> None:
-    read = read_answers({"clarity": "fair", "accuracy": "right"}, BOTH).by_path
-    clarity, accuracy = read["clarity"], read["accuracy"]
-    assert isinstance(clarity, Answer)
-    assert isinstance(accuracy, Answer)
-    assert (clarity.value, accuracy.value) == (0.5, 1.0)
-
-
 def test_missing_off_scale_and_extra_are_told_apart() -> None:
     answers = read_answers({"clarity": "mostly fair", "humour": "good"}, BOTH)
     assert labels({"clarity": "mostly fair", "humour": "good"}) == {
@@ -72,28 +63,9 @@ def test_missing_off_scale_and_extra_are_told_apart() -> None:
     assert answers.missing() == ["clarity", "accuracy"]
 
 
-def test_two_different_answers_are_no_answer() -> None:
-    value = [{"criterion": "clarity", "label": "fair"}, {"criterion": "clarity", "label": "clear"}]
-    assert labels(value)["clarity"] == "unscored:parse"
-
-
-def test_not_applicable_only_where_allowed() -> None:
-    value = {"clarity": "not applicable", "accuracy": "N/A"}
-    assert labels(value) == {"clarity": "unscored:off_scale", "accuracy": None}
-    answer = read_answers(value, BOTH).by_path["accuracy"]
-    assert isinstance(answer, Answer)
-    assert answer.not_applicable
-
-
 @pytest.mark.parametrize("bad", [True, 1, 0.5, None, [], {}, {"label": ["fair"]}, {"label": None}])
 def test_other_types_are_never_a_label(bad: Any) -> None:
     assert labels({"clarity": bad})["clarity"] in ("unscored:off_scale", "unscored:missing")
-
-
-def test_a_repeated_rubric_is_no_answer() -> None:
-    rubric = {"clarity": {"description": "d", "accepted_values": ["unclear", "fair", "clear"]}}
-    assert not AnswerReader(BOTH).speaks(rubric)
-    assert labels(rubric)["clarity"] == "unscored:missing"
 
 
 def test_probabilities_give_the_expected_value() -> None:
@@ -102,15 +74,6 @@ def test_probabilities_give_the_expected_value() -> None:
     assert isinstance(answer, Answer)
     assert answer.value == pytest.approx(0.2 * 0 + 0.3 * 0.5 + 0.5 * 1)
     assert answer.label == "clear"
-
-
-@pytest.mark.parametrize(("each", "value"), [(0.5075, 0.5), (0.4925, 0.5), (0.5, 0.5)])
-def test_masses_that_sum_to_about_one_are_brought_to_one(each: float, value: float) -> None:
-    masses = {"unclear": each, "clear": each}
-    answer = read_answers({"clarity": {"probabilities": masses}}, (CLARITY,)).by_path["clarity"]
-    assert isinstance(answer, Answer)
-    assert answer.value == pytest.approx(value)
-    assert answer.probabilities == masses
 
 
 @pytest.mark.parametrize(
@@ -131,21 +94,11 @@ def test_bad_probabilities_are_off_scale(masses: dict[str, Any]) -> None:
     assert labels({"clarity": {"probabilities": masses}})["clarity"] == "unscored:off_scale"
 
 
-def test_numeric_scale_with_either_direction() -> None:
-    seconds = Criterion(name="Seconds", scale="numeric", numeric_range=(60.0, 0.0))
-    answer = read_answers({"seconds": 15}, (seconds,)).by_path["seconds"]
-    assert isinstance(answer, Answer)
-    assert answer.value == pytest.approx(0.75)
-    for bad in (61, -1, "15 s", True, None):
-        assert isinstance(read_answers({"seconds": bad}, (seconds,)).by_path["seconds"], NoAnswer)
-
-
 def test_sub_criteria_are_leaves_with_paths() -> None:
     parent = Criterion(
         name="Quality",
         sub_criteria=(CLARITY, Criterion(name="Tone", accepted_values=("rude", "kind"))),
     )
-    assert [p for p, _ in leaves(parent)] == ["quality/clarity", "quality/tone"]
     for value in (
         {"quality": {"clarity": "clear", "tone": "kind"}},
         {"quality/clarity": "clear", "quality/tone": "kind"},
@@ -173,7 +126,7 @@ def test_a_number_may_be_written_as_text(said: Any, label: str) -> None:
     assert answer.value == pytest.approx((60 - float(label)) / 60)
 
 
-@pytest.mark.parametrize("said", ["15 s", "15/30", "1_0", "inf", "nan", "15%", "10-15", "61"])
+@pytest.mark.parametrize("said", ["15 s", "15/30", "1_0", "inf", "nan", "15%", "10-15", "61", "-1"])
 def test_a_number_on_another_scale_is_off_scale(said: str) -> None:
     seconds = Criterion(name="Seconds", scale="numeric", numeric_range=(60.0, 0.0))
     answer = read_answers({"seconds": said}, (seconds,)).by_path["seconds"]
@@ -196,10 +149,6 @@ def test_a_number_on_another_scale_is_off_scale(said: str) -> None:
 )
 def test_an_entry_must_not_contradict_itself(entry: dict[str, Any], expected: str) -> None:
     assert labels({"clarity": entry}, (CLARITY,)) == {"clarity": expected}
-
-
-def test_a_wrapper_with_a_name_is_no_criterion() -> None:
-    assert labels({"name": "grader", "result": GOOD}) == GOOD
 
 
 @pytest.mark.parametrize(

@@ -6,75 +6,45 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.utility.labels import fold, read_label
+from agenteval.evaluators.utility.labels import Label, Stated, fold, read_label, stated_number
 
 CLEAR = ("not at all clear", "slightly clear", "moderately clear", "very clear", "completely clear")
-EFFICIENT = (
-    "not at all efficient",
-    "slightly efficient",
-    "moderately efficient",
-    "very efficient",
-    "extremely efficient",
-)
 CORRECT = ("completely incorrect", "mostly incorrect", "mostly correct", "completely correct")
-NUMBERED = (
-    "0 - Incorrect",
-    "1 - Partially correct",
-    "2 - Mostly correct",
-    "3 - Completely correct",
-)
+NUMBERED = ("0 - Incorrect", "1 - Partially correct", "2 - Mostly correct",
+            "3 - Completely correct")  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("raw", "accepted", "value", "match"),
+    ("raw", "accepted", "value"),
     [
-        ("very clear", CLEAR, "very clear", "exact"),
-        ("Very  Clear.", CLEAR, "very clear", "tolerant"),
-        ("very_clear", CLEAR, "very clear", "tolerant"),
-        ("`completely clear`", CLEAR, "completely clear", "tolerant"),
-        ("moderatly efficient", EFFICIENT, "moderately efficient", "tolerant"),
-        ("extremly efficient", EFFICIENT, "extremely efficient", "tolerant"),
-        ("moderately eficient", EFFICIENT, "moderately efficient", "tolerant"),
-        ("completely incorect", CORRECT, "completely incorrect", "tolerant"),
-        ("3 - Completely correct", NUMBERED, "3 - Completely correct", "exact"),
-        ("Completely correct", NUMBERED, "3 - Completely correct", "tolerant"),
-        ("3", NUMBERED, "3 - Completely correct", "tolerant"),
-        (3, NUMBERED, "3 - Completely correct", "tolerant"),
-        (2.0, ("1", "2", "3"), "2", "tolerant"),
-        (True, ("false", "true"), "true", "exact"),
-        ("excelent", ("poor", "excellent"), "excellent", "tolerant"),
-        ("Three stars", ("2 stars", "3 stars"), "3 stars", "tolerant"),
-        ("a four out of five", ("1", "2", "3", "4", "5"), "4", "tolerant"),
-        ("4/5", ("1 star", "4 stars", "5 stars"), "4 stars", "tolerant"),
-        ("incorect", NUMBERED, "0 - Incorrect", "tolerant"),
-        ("ｖｅｒｙ　ｃｌｅａｒ", CLEAR, "very clear", "tolerant"),
-        ("very clear\u200b", CLEAR, "very clear", "tolerant"),
-        ("“very clear”", CLEAR, "very clear", "tolerant"),
-        (
-            "Partialy respected",
-            ("Ignored", "Partially respected"),
-            "Partially respected",
-            "tolerant",
-        ),
+        ("Very  Clear.", CLEAR, "very clear"), ("very_clear", CLEAR, "very clear"),
+        ("`completely clear`", CLEAR, "completely clear"),
+        ("very clear\u200b", CLEAR, "very clear"),
+        ("ｖｅｒｙ　ｃｌｅａｒ", CLEAR, "very clear"), ("“very clear”", CLEAR, "very clear"),
+        ("moderatly clear", CLEAR, "moderately clear"),
+        ("completely incorect", CORRECT, "completely incorrect"),
+        ("Completely correct", NUMBERED, "3 - Completely correct"),
+        ("3", NUMBERED, "3 - Completely correct"), (3, NUMBERED, "3 - Completely correct"),
+        ("incorect", NUMBERED, "0 - Incorrect"), (2.0, ("1", "2", "3"), "2"),
+        ("excelent", ("poor", "excellent"), "excellent"),
+        ("Three stars", ("2 stars", "3 stars"), "3 stars"),
+        ("a four out of five", ("1", "2", "3", "4", "5"), "4"),
+        ("4/5", ("1 star", "4 stars", "5 stars"), "4 stars"),
     ],
-)
-def test_read(raw: object, accepted: tuple[str, ...], value: str, match: str) -> None:
-    label = read_label(raw, accepted)
-    assert label is not None
-    assert (label.value, label.match) == (value, match)
+)  # fmt: skip
+def test_read_tolerantly(raw: object, accepted: tuple[str, ...], value: str) -> None:
+    assert read_label(raw, accepted) == Label(value, "tolerant")
+    assert read_label(value, accepted) == Label(value, "exact")
+    assert read_label(True, ("false", "true")) == Label("true", "exact")
 
 
 @pytest.mark.parametrize(
     ("raw", "accepted"),
     [
-        ("mostly efficient", EFFICIENT),
         ("mostly clear", CLEAR),
         ("clear", CLEAR),
-        ("efficient", EFFICIENT),
-        ("unclear", ("clear", "very clear")),
         ("completely unclear", ("completely clear", "slightly clear")),
         ("incorrect", ("correct", "wrong")),
-        ("inadequate", ("adequate", "good")),
         ("2 - Completely correct", NUMBERED),  # number and words contradict each other
         (4, NUMBERED),
         (True, NUMBERED),
@@ -102,17 +72,10 @@ def test_off_scale(raw: object, accepted: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("raw", ["not applicable", "N/A", "n/a", "Not_Applicable", "NA"])
 def test_not_applicable_only_where_allowed(raw: str) -> None:
-    allowed = read_label(raw, CLEAR, allow_na=True)
-    assert allowed is not None
-    assert allowed.not_applicable
-    assert allowed.value is None
+    assert read_label(raw, CLEAR, allow_na=True) == Label(None, "exact")
     assert read_label(raw, CLEAR) is None
-
-
-def test_an_accepted_value_called_none_is_not_taken_for_not_applicable() -> None:
-    label = read_label("none", ("none", "some"), allow_na=True)
-    assert label is not None
-    assert label.value == "none"
+    none = read_label("none", ("none", "some"), allow_na=True)  # a level of its own
+    assert none == Label("none", "exact")
 
 
 @given(st.sampled_from(CLEAR), st.booleans(), st.sampled_from(["", " ", ".", "!", "  "]))
@@ -126,5 +89,25 @@ def test_case_and_space_never_change_the_level(label: str, upper: bool, tail: st
 @given(st.text(max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     read = read_label(text, CLEAR, allow_na=True)
-    assert read is None or read.value in CLEAR or read.not_applicable
+    assert read is None or read.value in (*CLEAR, None)
     assert fold(fold(text)) == fold(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [("4", Stated(4)), ("four", Stated(4)), ("3.5", Stated(3.5)), ("-2", Stated(-2)),
+     ("three stars", Stated(3, None, "star")), ("4/5", Stated(4, 5)), ("4 / 5", Stated(4, 5)),
+     ("a four out of five", Stated(4, 5)), ("4 of 5 points", Stated(4, 5, "point")),
+     ("80%", Stated(80, 100)), ("0", Stated(0)), ("1 point", Stated(1, None, "point"))],
+)  # fmt: skip
+def test_a_number_stated(text: str, stated: Stated) -> None:
+    assert stated_number(text) == stated
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "four or five", "4-5", "about 4", "4 apples", "1_0", "1e3", "007", "4/", "/5", "4/5/6",
+     "80% of 5", "eleven", "a", "stars", "4 4", "nan", "inf", "1" * 61, "0x4", "٤"],
+)  # fmt: skip
+def test_no_number_stated(text: str) -> None:
+    assert stated_number(text) is None

@@ -10,8 +10,12 @@ import pytest
 
 from agenteval.errors import BadRequest, TooLong, Transient
 from agenteval.evaluators.base import Outcome, Unit, judge
-from agenteval.evaluators.utility.guard import Guarded
-from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions, reply_schema
+from agenteval.evaluators.utility.quantifier import (
+    Guarded,
+    Quantifier,
+    QuantifierOptions,
+    reply_schema,
+)
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.readers import make_view
@@ -89,18 +93,6 @@ async def test_a_repair_marks_a_criterion_of_which_it_brought_a_part() -> None:
     assert [getattr(r, "value", None) for r in outcome.results] == [0.5, 0.5]
 
 
-async def test_a_criterion_that_stands_twice_costs_only_itself() -> None:
-    said = '{"clarity": "fair", "accuracy": "right", "clarity": "clear"}'
-    judge_, _ = quantifier(lambda _: said, repair=False)
-    clarity, accuracy = (await judge(judge_, unit())).results
-    assert isinstance(clarity, Failure)
-    assert (clarity.status, clarity.message) == (
-        "unscored:parse", "the reply answers this criterion twice, differently",
-    )  # fmt: skip
-    assert isinstance(accuracy, Score)
-    assert accuracy.label == "right"
-
-
 @pytest.mark.parametrize("seed", [0, 7])
 async def test_every_repeat_is_sent_with_a_seed_of_its_own(seed: int) -> None:
     """And with an order of its own; a repeat that is judged again is sent as before."""
@@ -119,17 +111,17 @@ async def test_every_repeat_is_sent_with_a_seed_of_its_own(seed: int) -> None:
     assert transport.requests[0].parameters["seed"] not in sent
 
 
-async def test_bad_bad_is_two_calls_and_a_failure() -> None:
-    judge_, transport = quantifier(lambda _: "I would say it is quite good.")
-    outcome = await judge(judge_, unit())
-    assert statuses(outcome) == ["unscored:parse"] * 2
-    assert len(transport.requests) == 2
-
-
-async def test_no_repair_when_switched_off() -> None:
-    judge_, transport = quantifier(lambda _: reply(clarity="fair"), repair=False)
-    assert statuses(await judge(judge_, unit())) == ["scored", "unscored:missing"]
-    assert len(transport.requests) == 1
+@pytest.mark.parametrize(
+    ("text", "repair", "expected"),
+    [
+        ("I would say it is quite good.", True, ["unscored:parse"] * 2),  # bad, bad
+        (reply(clarity="fair"), False, ["scored", "unscored:missing"]),
+    ],
+)
+async def test_at_most_one_repair(text: str, repair: bool, expected: list[str]) -> None:
+    judge_, transport = quantifier(lambda _: text, repair=repair)
+    assert statuses(await judge(judge_, unit())) == expected
+    assert len(transport.requests) == 1 + repair
 
 
 async def test_a_refusal_is_not_repaired() -> None:
@@ -138,14 +130,6 @@ async def test_a_refusal_is_not_repaired() -> None:
     assert len(transport.requests) == 1
     judge_, _ = quantifier(lambda _: Reply(text="", finish="content_filter"))
     assert statuses(await judge(judge_, unit())) == ["unscored:refusal"] * 2
-
-
-async def test_a_reply_cut_off_keeps_complete_members_only() -> None:
-    text = '{"clarity": {"explanation": "ok", "label": "fair"}, "accuracy": {"label": "ri'
-    judge_, _ = quantifier(lambda _: Reply(text=text, finish="length"), repair=False)
-    outcome = await judge(judge_, unit())
-    assert statuses(outcome) == ["scored", "unscored:missing"]
-    assert outcome.results[0].rung == "salvaged"
 
 
 async def test_a_repair_that_fails_leaves_the_first_reply_paid() -> None:
@@ -160,13 +144,6 @@ async def test_a_repair_that_fails_leaves_the_first_reply_paid() -> None:
     assert outcome.call.usage == Usage(requests=2, prompt_tokens=10)
 
 
-async def test_too_long_for_the_model_is_said_as_that() -> None:
-    judge_, _ = quantifier(lambda _: TooLong("4097 tokens, 4096 fit"))
-    outcome = await judge(judge_, unit())
-    assert statuses(outcome) == ["unscored:too_long"] * 2
-    assert outcome.call.usage.requests == 1
-
-
 async def test_a_repair_that_cannot_be_asked_keeps_the_first_result() -> None:
     def answer(request: Request) -> str | Exception:
         if request.role == "quantifier:repair":
@@ -177,15 +154,19 @@ async def test_a_repair_that_cannot_be_asked_keeps_the_first_result() -> None:
     assert statuses(await judge(judge_, unit())) == ["scored", "unscored:off_scale"]
 
 
-async def test_infrastructure_and_crashes_are_what_they_are() -> None:
-    judge_, _ = quantifier(lambda _: Transient("HTTP 500"))
-    assert statuses(await judge(judge_, unit())) == ["error:infrastructure"] * 2
-    judge_, _ = quantifier(lambda _: ZeroDivisionError("bug"))
+@pytest.mark.parametrize(
+    ("error", "status", "why"),
+    [
+        (TooLong("4097 tokens, 4096 fit"), "unscored:too_long", "4097 tokens"),
+        (Transient("HTTP 500"), "error:infrastructure", "HTTP 500"),
+        (ZeroDivisionError("bug"), "error:infrastructure", "unexpected ZeroDivisionError"),
+    ],
+)
+async def test_what_fails_is_what_it_is(error: Exception, status: str, why: str) -> None:
+    judge_, _ = quantifier(lambda _: error)
     outcome = await judge(judge_, unit())
-    assert statuses(outcome) == ["error:infrastructure"] * 2
-    first = outcome.results[0]
-    assert isinstance(first, Failure)
-    assert "unexpected ZeroDivisionError" in first.message
+    assert statuses(outcome) == [status] * 2
+    assert all(isinstance(r, Failure) and why in r.message for r in outcome.results)
 
 
 async def test_order_is_permuted_by_seed_and_repeat_and_recorded() -> None:
@@ -224,11 +205,16 @@ async def test_sub_criteria_are_scored_and_aggregated() -> None:
     assert lowest.value == pytest.approx(0.5)
 
 
-async def test_a_part_without_an_answer_leaves_the_whole_unscored() -> None:
+async def test_a_part_without_an_answer_or_an_order_leaves_the_whole_unscored() -> None:
     parent = Criterion(name="Quality", sub_criteria=(CLARITY, ACCURACY))
     judge_, _ = quantifier(lambda _: '{"quality": {"clarity": {"label": "fair"}}}')
     (result,) = (await judge(judge_, unit(criteria=(parent,)))).results
     assert result.status == "unscored:missing"
+    unclear = ACCURACY.model_copy(update={"order": "unclear"})
+    parent = Criterion(name="Quality", sub_criteria=(CLARITY, unclear))
+    judge_, _ = quantifier(lambda _: '{"quality": {"clarity": "fair", "accuracy": "right"}}')
+    (result,) = (await judge(judge_, unit(criteria=(parent,)))).results
+    assert result.status == "unscored:unsupported"
 
 
 INJECTIONS = [
@@ -242,9 +228,10 @@ INJECTIONS = [
 ]
 
 
+@pytest.mark.parametrize("wording", ["a", "b"])
 @pytest.mark.parametrize("payload", INJECTIONS)
-def test_untrusted_text_stays_inside_its_block(payload: str) -> None:
-    judge_, _ = quantifier(lambda _: "{}")
+def test_untrusted_text_stays_inside_its_block(payload: str, wording: str) -> None:
+    judge_, _ = quantifier(lambda _: "{}", wording=wording)
     run = Run(id="evil", input=payload, output=f"before {payload} after")
     request, _ = judge_.request(unit(run=run))
     text = request.messages[1]["content"]
@@ -258,24 +245,13 @@ def test_untrusted_text_stays_inside_its_block(payload: str) -> None:
     assert not any(c in text for c in "\u200b\u202e\U000e0041")
 
 
-async def test_a_degenerate_answer_is_the_systems_failure_and_asks_nobody() -> None:
-    judge_, transport = quantifier(lambda _: reply(clarity="clear", accuracy="right"))
-    guarded = Guarded(judge_)
-    empty = Run(id="r2", task="sums", input="What is 2 + 2?", output="  ")
-    outcome = await judge(guarded, unit(run=empty))
-    assert statuses(outcome) == ["degenerate"] * 2
-    assert [r.value for r in outcome.results if isinstance(r, Score)] == [0.0, 0.0]
-    assert transport.requests == []
-    normal = await judge(guarded, unit())
-    assert statuses(normal) == ["scored"] * 2
-    assert normal.results[0].key.source == guarded.source.sha256 != judge_.source.sha256
-
-
 @pytest.mark.parametrize(
     ("criterion", "label", "value"),
     [
         (CLARITY, "unclear", 0.0),
         (Criterion(name="Speed", scale="numeric", numeric_range=(60, 0)), None, 0.0),
+        (Criterion(name="Pace", scale="numeric", numeric_range=(0, 9), order="unclear"),
+         None, None),
         (Criterion(name="Kind", accepted_values=("a", "b"), scale="nominal"), None, None),
         (Criterion(name="Depth", accepted_values=("low", "deep"), order="unclear"), None, None),
         (Criterion(name="Both", sub_criteria=(CLARITY, ACCURACY)), None, 0.0),
@@ -288,11 +264,16 @@ async def test_a_degenerate_answer_is_the_systems_failure_and_asks_nobody() -> N
 async def test_a_degenerate_answer_gets_the_worst_level_where_there_is_one(
     criterion: Criterion, label: str | None, value: float | None
 ) -> None:
-    judge_, _ = quantifier(lambda _: "{}")
+    judge_, transport = quantifier(lambda _: reply(clarity="clear", accuracy="right"))
+    guarded = Guarded(judge_)
     empty = Run(id="r2", task="sums", input="What is 2 + 2?", output="  ")
-    (result,) = (await judge(Guarded(judge_), unit(empty, (criterion,)))).results
+    (result,) = (await judge(guarded, unit(empty, (criterion,)))).results
     assert isinstance(result, Score)
     assert (result.status, result.label, result.value) == ("degenerate", label, value)
+    assert transport.requests == []  # nobody is asked
+    normal = await judge(guarded, unit())
+    assert statuses(normal) == ["scored"] * 2
+    assert normal.results[0].key.source == guarded.source.sha256 != judge_.source.sha256
 
 
 def test_the_source_changes_with_everything_that_can_change_an_answer() -> None:
@@ -340,20 +321,6 @@ async def test_the_reversed_scale_lists_the_best_first_and_scores_by_meaning() -
     assert label["enum"] == ["clear", "fair", "unclear"]
 
 
-def test_a_reversed_scale_without_order_or_of_numbers() -> None:
-    kind = Criterion(name="Kind", accepted_values=("prose", "code"), scale="nominal", allow_na=True)
-    share = Criterion(name="Share", scale="numeric", numeric_range=(0.0, 10.0))
-    judge_, _ = quantifier(lambda _: "{}", reversed_scale=True)
-    request, _ = judge_.request(unit(criteria=(kind, share)))
-    text = request.messages[1]["content"]
-    assert 'accepted values: "code", "prose"' in text
-    assert "the first value" not in text
-    assert "a number from 10.0 (best) to 0.0 (worst)" in text
-    assert request.schema is not None
-    entry = request.schema["properties"]["kind"]["properties"]["label"]
-    assert entry["enum"] == ["code", "prose", "not applicable"]
-
-
 def test_the_other_wording_says_the_same_in_other_words() -> None:
     """Same criteria, order, data and schema; hardly a sentence in common."""
     run = RUN.model_copy(update={"reference": "4"})
@@ -372,16 +339,6 @@ def test_the_other_wording_says_the_same_in_other_words() -> None:
     assert common == {
         '{"<criterion id>": {"explanation": "<text>", "label": "<accepted value>"}, ...}'
     }
-
-
-@pytest.mark.parametrize("payload", INJECTIONS)
-def test_untrusted_text_stays_inside_its_block_in_the_other_wording(payload: str) -> None:
-    judge_, _ = quantifier(lambda _: "{}", wording="b")
-    run = Run(id="evil", input=payload, output=f"before {payload} after")
-    text = judge_.request(unit(run=run))[0].messages[1]["content"]
-    assert text.count(NONCE) == 10
-    start = text.index("<<BEGIN work")
-    assert "after" in text[start : text.index("<<END work", start)]
 
 
 async def test_a_quote_of_the_placeholder_is_given_no_code() -> None:

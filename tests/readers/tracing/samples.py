@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.readers import ReadResult
-from agenteval.readers.tracing import read_traces
+from agenteval.readers.traces import read_traces
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 ROOT, FIRST, SECOND = "00000000000000a1", "00000000000000a2", "00000000000000a3"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agenteval.errors import InputError
-from agenteval.readers import Limits, read_runs
-from agenteval.readers.tracing import read_traces
+from agenteval.readers import read_runs
+from agenteval.readers.traces import read_traces
 from tests.readers.tracing.samples import (
     FIRST,
     ROOT,
@@ -234,15 +234,18 @@ def test_deep_trees(tmp_path: Path, depth: int) -> None:
         assert run.spans[-1].parent_id == f"s{depth - 2}"
 
 
-def test_limits(tmp_path: Path) -> None:
+def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text("".join(json.dumps({"trace_id": f"{i + 1:032x}", "span_id": ROOT}) + "\n"
                             for i in range(5)))  # fmt: skip
+    monkeypatch.setattr("agenteval.readers.traces.MOST_RUNS", 4)
     with pytest.raises(InputError, match="more than 4 runs"):
-        read_traces(path, limits=Limits(max_runs=4))
+        read_traces(path)
+    monkeypatch.setattr("agenteval.readers.strict_json.LINES", 100)
     for reader in (read_traces, read_runs):
         with pytest.raises(InputError, match="larger than 100 bytes"):
-            reader(path, limits=Limits(max_file_bytes=100))
+            reader(path)
+    monkeypatch.undo()
     path.write_bytes(b'{"span_id": "\xff"}')
     with pytest.raises(InputError, match="not UTF-8"):
         read_traces(path)

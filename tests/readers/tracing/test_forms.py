@@ -13,8 +13,8 @@ import pytest
 
 from agenteval.errors import InputError
 from agenteval.readers import read_runs
-from agenteval.readers.tracing import is_trace, read_traces
-from agenteval.readers.tracing.raw import id_of, seconds
+from agenteval.readers.spans import id_of, seconds
+from agenteval.readers.traces import is_trace, read_traces
 from tests.readers.tracing.samples import (
     FIRST,
     ROOT,

@@ -12,11 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import InputError
-from agenteval.readers.limits import Notes
-from agenteval.readers.tracing.decode import TraceDecoder
-from agenteval.readers.tracing.flat import flatten, insert, with_lists
-from agenteval.readers.tracing.loose import parse_loosely
-from agenteval.readers.tracing.walk import keeps_spans
+from agenteval.readers.loose_json import LooseDecoder, parse_loosely
+from agenteval.readers.spans import flatten, insert, keeps_spans, with_lists
+from agenteval.readers.strict_json import Notes
 from tests.readers.tracing.samples import TRACE, flat, nested, otlp, read, span
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -76,14 +74,14 @@ def test_the_forgiving_parser_reads_json(value: Any, indent: int | None) -> None
 
 @given(st.text(alphabet='{}[],:"\\ antrue1.e-', max_size=40))
 def test_no_text_breaks_the_decoder(text: str) -> None:
-    line = TraceDecoder(Notes())
-    value = line.decode(text, "t", 1)
+    line = LooseDecoder(keeps_spans)
+    value = line.decode(text, "t", 1, Notes())
     json.dumps(value, allow_nan=False)
     if line.broken is None or any(value if isinstance(value, list) else [value]):
-        assert TraceDecoder(Notes()).decode(text, "t") == value
+        assert LooseDecoder(keeps_spans).decode(text, "t", None, Notes()) == value
     else:  # of a line that is passed over, as a document, nothing is left
         with pytest.raises(InputError, match=r"^t:1:"):
-            TraceDecoder(Notes()).decode(text, "t")
+            LooseDecoder(keeps_spans).decode(text, "t", None, Notes())
 
 
 ATTRIBUTES = st.dictionaries(

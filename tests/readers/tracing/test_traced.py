@@ -23,7 +23,7 @@ from agenteval.agents.toolbox import Toolbox
 from agenteval.agents.traced import traced
 from agenteval.errors import InputError, ModelUnavailable
 from agenteval.readers import make_view, read_runs
-from agenteval.readers.tracing import read_traces
+from agenteval.readers.traces import read_traces
 from agenteval.records import Run, Span, ToolCall
 from agenteval.testing import Fault, serve
 from tests.agents.conftest import (

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import Action
 from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
-from agenteval.readers.decode import read_json
+from agenteval.readers.strict_json import read_json
 from agenteval.records import Record
 
 _FILES = ("topics_a.json", "topics_b.json")

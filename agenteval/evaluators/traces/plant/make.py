@@ -25,7 +25,7 @@ from agenteval.evaluators.traces.annotation_files import write_folder
 from agenteval.evaluators.traces.plant.sample import CLEAN, NAME, SCENES, Shop, faults
 from agenteval.evaluators.traces.plant.world import AROUND, Fault, Host, Model, World
 from agenteval.files import write_atomically
-from agenteval.readers.tracing import read_traces
+from agenteval.readers.traces import read_traces
 from agenteval.records import Run, Span
 from agenteval.records.finding import Finding, Findings
 

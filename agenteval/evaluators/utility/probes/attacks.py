@@ -15,7 +15,6 @@ from typing import Literal
 
 import numpy as np
 
-from agenteval.evaluators.utility.answers import leaves
 from agenteval.evaluators.utility.perturb.changes import FILLERS
 from agenteval.models.prompts import DATAMARK
 from agenteval.records import Criterion
@@ -148,7 +147,7 @@ def _filled(attack: Attack, criteria: Sequence[Criterion]) -> str:
 def _best(criteria: Sequence[Criterion]) -> dict[str, str | float]:
     """The best label of every ordered leaf by its path."""
     found: dict[str, str | float] = {}
-    for path, leaf in (pair for criterion in criteria for pair in leaves(criterion)):
+    for path, leaf in (pair for criterion in criteria for pair in criterion.leaves()):
         if leaf.numeric_range is not None:
             found[path] = leaf.numeric_range[1]
         elif leaf.ordered and leaf.accepted_values:

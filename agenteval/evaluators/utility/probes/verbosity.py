@@ -67,7 +67,7 @@ def _length_check(
     found = [
         (float(n), float(np.mean(list(scores.values()))), case, success)
         for (run, case, success), scores in means.items()
-        if (n := lengths.of(run, ORIGINAL)) is not None
+        if (n := lengths.get((run, ORIGINAL))) is not None
     ]
     size, score = (np.array([f[k] for f in found], dtype=np.float64) for k in (0, 1))
     case = [f[2] for f in found]

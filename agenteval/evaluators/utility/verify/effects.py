@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from agenteval.evaluators.utility.perturb import CONTROLS
-from agenteval.evaluators.utility.verify.evidence import Copies, Evidence, Floats
+from agenteval.evaluators.utility.verify.evidence import Evidence
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.records import Criterion
 from agenteval.records.criteria import Direction
-from agenteval.records.verification import Effect
+from agenteval.records.verification import Effect, Outcome
 from agenteval.stats import mean_interval
 from agenteval.stats.multiple import adjust
 from agenteval.stats.paired import sign_flip_test
+from agenteval.stats.scores import ORIGINAL, split_variant
 from agenteval.stats.vectors import Alternative
 
 _ALTERNATIVE: dict[Direction, Alternative] = {
@@ -33,10 +33,21 @@ def effects(evidence: Sequence[Evidence], options: VerifyOptions) -> list[tuple[
     expected directions, for controls, and for other perturbations of which no effect is expected.
     Nothing is judged where `unknown` was expected.
     """
-    measured = _corrected(
-        [[_measured(one.criterion, copies, options) for copies in one.copies] for one in evidence]
-    )
-    return [_beyond_controls([_judged(e, options) for e in row], options) for row in measured]
+    measured = [[_measured(one, variant, options) for variant in one.variants] for one in evidence]
+    families: dict[str, list[tuple[int, int]]] = {}
+    for i, row in enumerate(measured):
+        for j, effect in enumerate(row):
+            if effect.expected != "unknown":
+                family = (
+                    "directed" if is_directed(effect) else
+                    "control" if is_control(effect) else "none"
+                )  # fmt: skip
+                families.setdefault(family, []).append((i, j))
+    for places in families.values():
+        adjusted = adjust([measured[i][j].p for i, j in places]).adjusted
+        for (i, j), p in zip(places, adjusted, strict=True):
+            measured[i][j] = measured[i][j].model_copy(update={"p_adjusted": p})
+    return [_judged(row, options) for row in measured]
 
 
 def is_control(effect: Effect) -> bool:
@@ -54,22 +65,43 @@ def named(effect: Effect) -> str:
     return effect.operator if effect.share is None else f"{effect.operator} {effect.share:.0%}"
 
 
-def _expected(criterion: Criterion, operator: str) -> Direction:
-    """What the criterion says; where it is silent, none of a control and unknown of all else."""
-    return criterion.expect.get(operator, "none" if operator in CONTROLS else "unknown")
+def _measured(one: Evidence, variant: str, options: VerifyOptions) -> Effect:
+    """Size, interval and raw p, not judged yet: original minus copy, paired by run.
 
-
-def _measured(criterion: Criterion, copies: Copies, options: VerifyOptions) -> Effect:
-    """Size, interval and raw p, not judged yet."""
-    expected = _expected(criterion, copies.operator)
-    drop = _by_case(copies)
-    rng = _rng(options.seed, criterion.id, copies.variant)
+    A criterion that is silent expects nothing of a control and says unknown of all else.
+    """
+    operator, written = split_variant(variant)
+    default: Direction = "none" if operator in CONTROLS else "unknown"
+    expected = one.criterion.expect.get(operator, default)
+    originals, copies = one.originals, one.ratings.of(variant=variant).matrix()
+    names = one.ratings.run.names
+    equal = set(one.unchanged.get(variant, ()))  # they were not judged: counted, not compared
+    pairs = [
+        (int(row), i)
+        for i, (run, row) in enumerate(
+            zip(copies.run, np.searchsorted(originals.run, copies.run), strict=True)
+        )
+        if row < len(originals.run) and originals.run[row] == run and names[run] not in equal
+    ]
+    before, after = originals.mean[[r for r, _ in pairs]], copies.mean[[i for _, i in pairs]]
+    both = ~np.isnan(before) & ~np.isnan(after)
+    _, case = np.unique(originals.case[[r for r, _ in pairs]][both], return_inverse=True)
+    drop = np.bincount(case, weights=(before - after)[both]) / np.bincount(case)
+    # A generator of its own for every test, so that no order of rows or criteria matters.
+    digest = hashlib.sha256(f"{options.seed}|{one.criterion.id}|{variant}".encode()).digest()
+    rng = np.random.default_rng(int.from_bytes(digest[:16], "big"))
     test = sign_flip_test(drop, alternative=_ALTERNATIVE[expected], draws=options.draws, rng=rng)
     interval = mean_interval(drop.tolist(), bounds=(-1.0, 1.0))
+    runs = [names[originals.run[r]] for r, _ in pairs]
+    shorter = [
+        one.lengths[run, variant] < one.lengths[run, ORIGINAL]
+        for run in runs
+        if (run, variant) in one.lengths and (run, ORIGINAL) in one.lengths
+    ]
     return Effect(
-        variant=copies.variant,
-        operator=copies.operator,
-        share=copies.share,
+        variant=variant,
+        operator=operator,
+        share=_number(written),
         expected=expected,
         outcome="unknown",
         reason="",
@@ -81,61 +113,38 @@ def _measured(criterion: Criterion, copies: Copies, options: VerifyOptions) -> E
         fell=test.positive,
         rose=test.negative,
         tied=test.ties,
-        pairs=len(copies.drop),
-        missing=copies.missing,
-        unchanged=copies.unchanged,
-        shorter=copies.shorter,
+        pairs=int(both.sum()),
+        missing=int((np.isnan(after) & ~np.isnan(before)).sum()),
+        unchanged=len(equal.intersection(names[run] for run in originals.run)),
+        shorter=sum(shorter) / len(shorter) if shorter else None,
     )
 
 
-def _rng(seed: int, criterion: str, variant: str) -> np.random.Generator:
-    """A generator of its own for every test, so that no order of rows or criteria matters."""
-    digest = hashlib.sha256(f"{seed}|{criterion}|{variant}".encode()).digest()
-    return np.random.default_rng(int.from_bytes(digest[:16], "big"))
+def _number(written: str) -> float | None:
+    """The share of a variant; None where there is none, or other tools wrote something else."""
+    try:
+        return float(written)
+    except ValueError:
+        return None
 
 
-def _by_case(copies: Copies) -> Floats:
-    """Mean difference of each case: the independent units."""
-    cases, inverse = np.unique(copies.case, return_inverse=True)
-    if not len(cases):
-        return np.empty(0)
-    return np.asarray(np.bincount(inverse, weights=copies.drop) / np.bincount(inverse))
+def _judged(row: Sequence[Effect], options: VerifyOptions) -> tuple[Effect, ...]:
+    """The effects on one criterion with outcome and reason.
 
-
-def _corrected(measured: Sequence[Sequence[Effect]]) -> list[list[Effect]]:
-    """The same with p-values adjusted within their family."""
-    result = [list(row) for row in measured]
-    families: dict[str, list[tuple[int, int]]] = {}
-    for i, row in enumerate(measured):
-        for j, effect in enumerate(row):
-            if effect.expected != "unknown":
-                family = ("directed" if is_directed(effect) else
-                          "control" if is_control(effect) else "none")  # fmt: skip
-                families.setdefault(family, []).append((i, j))
-    for places in families.values():
-        adjusted = adjust([measured[i][j].p for i, j in places]).adjusted
-        for (i, j), p in zip(places, adjusted, strict=True):
-            result[i][j] = measured[i][j].model_copy(update={"p_adjusted": p})
-    return result
-
-
-def _beyond_controls(effects: Sequence[Effect], options: VerifyOptions) -> tuple[Effect, ...]:
-    """Directed effects count only where they exceed what the controls did by the margin.
-
-    A control of too few cases says nothing.
+    Directed ones count only where they exceed by the margin what the controls did; a control of
+    too few cases or copies says nothing.
     """
-    controls = [e for e in effects if is_control(e) and not _undecidable(e, options)]
+    controls = [e for e in row if is_control(e) and not _undecidable(e, options)]
     largest = max(controls, key=lambda e: abs(e.estimate or 0.0), default=None)
-    if largest is None:
-        return tuple(effects)
-    size = abs(largest.estimate or 0.0)
     result = []
-    for effect in effects:
-        moved = is_directed(effect) and effect.outcome == "pass"
-        if moved and abs(effect.estimate or 0.0) - size <= options.margin:
-            reason = f"{effect.reason}, but {largest.operator} moved it by {size:.3f} as well"
-            effect = effect.model_copy(update={"outcome": "unknown", "reason": reason})
-        result.append(effect)
+    for effect in row:
+        outcome, reason = _outcome(effect, options)
+        if largest is not None and is_directed(effect) and outcome == "pass":
+            size = abs(largest.estimate or 0.0)
+            if abs(effect.estimate or 0.0) - size <= options.margin:
+                outcome = "unknown"
+                reason += f", but {largest.operator} moved it by {size:.3f} as well"
+        result.append(effect.model_copy(update={"outcome": outcome, "reason": reason}))
     return tuple(result)
 
 
@@ -146,56 +155,47 @@ def _undecidable(effect: Effect, options: VerifyOptions) -> str:
         return f"only {effect.pairs} of {copies} copies were rated"
     if effect.n < options.min_cases:
         return f"{effect.n} cases; {options.min_cases} are needed"
-    if effect.estimate is None or effect.low is None or effect.high is None:
-        return "there is no interval"
     return ""
 
 
-def _judged(effect: Effect, options: VerifyOptions) -> Effect:
-    """The effect with its outcome and one line that says why."""
+def _outcome(effect: Effect, options: VerifyOptions) -> tuple[Outcome, str]:
+    """The outcome and one line that says why."""
     if effect.expected == "unknown":
-        outcome, reason = "unknown", "no direction was expected"
-    elif reason := _undecidable(effect, options):
-        outcome = "unknown"
-    elif effect.expected == "none":
-        outcome, reason = _unmoved(effect, options)
-    else:
-        outcome, reason = _moved(effect, options)
-    return effect.model_copy(update={"outcome": outcome, "reason": reason})
-
-
-def _moved(effect: Effect, options: VerifyOptions) -> tuple[str, str]:
-    """Whether it moved in the expected direction, beyond doubt and by more than the margin."""
-    assert effect.estimate is not None
-    assert effect.low is not None
-    assert effect.high is not None
-    sign = 1 if effect.expected == "lower" else -1
-    fell, fall, rose = ("fell", "fall", "rose") if sign > 0 else ("rose", "rise", "fell")
-    towards, most = sign * effect.estimate, max(sign * effect.low, sign * effect.high)
-    if effect.p_adjusted is not None and effect.p_adjusted < options.alpha:
-        reason = f"{fell} by {towards:.3f}"
-        if towards > options.margin:
-            return "pass", reason
-        return "unknown", f"{reason}: no more than a control may move it"
-    if most >= options.margin:
-        return "unknown", "cannot be told from no effect with this many cases"
-    if effect.fell == effect.rose == 0:
-        return "fail", f"was expected to {fall} and did not move in any case"
-    if most < 0 or towards < -options.margin:
-        return "fail", f"was expected to {fall} and {rose} by {-towards:.3f}"
-    return "fail", f"did not {fall} as expected: by at most {most:.3f}"
-
-
-def _unmoved(effect: Effect, options: VerifyOptions) -> tuple[str, str]:
-    """Passes when the whole interval lies within the margin, fails when it surely moved."""
-    assert effect.low is not None
-    assert effect.high is not None
-    assert effect.estimate is not None
-    if -options.margin <= effect.low and effect.high <= options.margin:
+        return "unknown", "no direction was expected"
+    if lacking := _undecidable(effect, options):
+        return "unknown", lacking
+    estimate, low, high = effect.estimate, effect.low, effect.high
+    if estimate is None or low is None or high is None:
+        return "unknown", "there is no interval"
+    sure = effect.p_adjusted is not None and effect.p_adjusted < options.alpha
+    if effect.expected != "none":
+        sign = 1 if effect.expected == "lower" else -1
+        most = max(sign * low, sign * high)
+        return _moved(effect, sign * estimate, most, options.margin, sure=sure)
+    if -options.margin <= low and high <= options.margin:
         return "pass", f"unmoved: within {options.margin:g} of the scale"
-    surely = effect.p_adjusted is not None and effect.p_adjusted < options.alpha
-    if surely and abs(effect.estimate) > options.margin:
-        moved = f"{'fell' if effect.estimate > 0 else 'rose'} by {abs(effect.estimate):.3f}"
+    if sure and abs(estimate) > options.margin:
+        moved = f"{'fell' if estimate > 0 else 'rose'} by {abs(estimate):.3f}"
         but = "nothing should change" if is_control(effect) else "none was expected"
         return "fail", f"{moved} although {but}"
     return "unknown", "neither unmoved nor moved beyond doubt"
+
+
+def _moved(
+    effect: Effect, towards: float, most: float, margin: float, *, sure: bool
+) -> tuple[Outcome, str]:
+    """Outcome of a directed effect: by how much it moved in its direction, and at most could."""
+    fell, fall, rose = (
+        ("fell", "fall", "rose") if effect.expected == "lower" else ("rose", "rise", "fell")
+    )
+    if sure and towards > margin:
+        return "pass", f"{fell} by {towards:.3f}"
+    if sure:
+        return "unknown", f"{fell} by {towards:.3f}: no more than a control may move it"
+    if most >= margin:
+        return "unknown", "cannot be told from no effect with this many cases"
+    if effect.fell == effect.rose == 0:
+        return "fail", f"was expected to {fall} and did not move in any case"
+    if most < 0 or towards < -margin:
+        return "fail", f"was expected to {fall} and {rose} by {-towards:.3f}"
+    return "fail", f"did not {fall} as expected: by at most {most:.3f}"

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from agenteval.evaluators.utility.verify.checks import at_the_end, repeats_differ
 from agenteval.evaluators.utility.verify.effects import is_control, is_directed, named
 from agenteval.evaluators.utility.verify.evidence import Evidence
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.verdict import (
     MORE_CASES,
     MORE_REPEATS,
+    WHY_MISSING,
     moved_as_expected,
     short_of_cases,
 )
 from agenteval.records.verification import Effect, JudgeVerdict, Trust, Verification
 
-SAME_LENGTH = frozenset({"shuffle_sentences", "swap_numbers"})
+_SAME_LENGTH = frozenset({"shuffle_sentences", "swap_numbers"})
 _MORE_COPIES = "rate more copies (docs/verify.md says how they are made)"
 
 Reason = tuple[str, str]  # what holds, and what to do about it
@@ -59,8 +57,7 @@ def judge_verdict(
 
 def _unsupported(one: Verification) -> bool:
     """Whether the judge itself says that it cannot grade this criterion."""
-    coverage = one.check("coverage")
-    return coverage is not None and coverage.outcome == "unknown"
+    return any(check.name == "coverage" and check.outcome == "unknown" for check in one.checks)
 
 
 def _too_little(
@@ -69,14 +66,14 @@ def _too_little(
     """Why nothing can be said of the judge."""
     rated = {v.criterion_id for v in graded if v.runs}
     if not rated:
-        return [("no criterion has a rating", "find out why ratings are missing")]
+        return [("no criterion has a rating", WHY_MISSING)]
     best = max((e for e in evidence if e.criterion.id in rated), key=lambda e: e.cases)
     if short := short_of_cases(best, options):
         return [short]
     share = sum(v.coverage or 0.0 for v in graded) / len(graded)
     if share < options.min_coverage:
         text = f"only {share:.0%} of the ratings were made; what is missing may be the hard part"
-        return [(text, "find out why ratings are missing")]
+        return [(text, WHY_MISSING)]
     pairs = sum(e.pairs for v in graded for e in v.effects)
     missing = sum(e.missing for v in graded for e in v.effects)
     if pairs < options.min_coverage * (pairs + missing):
@@ -87,41 +84,30 @@ def _too_little(
 
 def _against(graded: Sequence[Verification]) -> list[Reason]:
     """Reasons not to trust the judge."""
-    reasons = []
-    constant = sum(
-        (c := v.check("spread")) is not None
-        and c.outcome == "fail"
-        and not moved_as_expected(v.effects)
-        for v in graded
-    )
+    texts = []
+    unmoved = [v for v in graded if not moved_as_expected(v.effects)]
+    constant = _count(unmoved, "spread", "fail")
     if 2 * constant > len(graded):
-        reasons.append(f"{constant} of {len(graded)} criteria get the same level everywhere")
+        texts.append(f"{constant} of {len(graded)} criteria get the same level everywhere")
     disagreeing = _count(graded, "agreement", "fail")
     if 2 * disagreeing > len(graded):
-        reasons.append(f"repeats disagree on {disagreeing} of {len(graded)} criteria")
-    reasons += [
+        texts.append(f"repeats disagree on {disagreeing} of {len(graded)} criteria")
+    texts += [
         f"{v.criterion_id}: {named(e)} {e.reason}"
         for v in graded
         for e in v.effects
         if is_control(e) and e.outcome == "fail"
     ]
-    step = "do not use its scores; try another judge, or reword the criteria and verify again"
-    return [(text, step) for text in reasons + _blind(graded)]
-
-
-def _blind(graded: Sequence[Verification]) -> list[str]:
-    """Whether perturbations go unseen, all of them or those that keep the length."""
-    directed = _directed(graded)
-    unseen = [e for e in directed if e.outcome == "fail"]
-    if directed and 2 * len(unseen) > len(directed):
-        return [f"{len(unseen)} of {len(directed)} perturbations did not move a score as expected"]
-    same = [e for e in directed if e.operator in SAME_LENGTH]
-    other = [e for e in directed if e.operator not in SAME_LENGTH]
-    seen = any(e.outcome == "pass" for e in other)
-    if seen and same and all(e.outcome == "fail" for e in same):
+    directed = [e for v in graded for e in v.effects if is_directed(e)]
+    unseen = sum(e.outcome == "fail" for e in directed)
+    same = [e for e in directed if e.operator in _SAME_LENGTH]
+    if 2 * unseen > len(directed):
+        texts.append(f"{unseen} of {len(directed)} perturbations did not move a score as expected")
+    elif same and all(e.outcome == "fail" for e in same) and _passing(directed):
         names = ", ".join(sorted({e.operator for e in same}))
-        return [f"scores fall with the length only: {names} went unnoticed"]
-    return []
+        texts.append(f"scores fall with the length only: {names} went unnoticed")
+    step = "do not use its scores; try another judge, or reword the criteria and verify again"
+    return [(text, step) for text in texts]
 
 
 def _lacking(graded: Sequence[Verification]) -> list[Reason]:
@@ -135,17 +121,17 @@ def _lacking(graded: Sequence[Verification]) -> list[Reason]:
         else:
             text = f"repeats surely agree on {agreeing} of {len(graded)} criteria only"
             reasons.append((text, MORE_CASES))
-    directed = _directed(graded)
+    directed = [e for v in graded for e in v.effects if is_directed(e)]
     moved = _passing(directed)
     if not directed:
         reasons.append(("no perturbation with an expected effect was judged", _MORE_COPIES))
     elif 2 * moved <= len(directed):
         text = f"{moved} of {len(directed)} perturbations surely moved a score as expected"
         reasons.append((text, MORE_CASES))
-    if not any(e.operator in SAME_LENGTH and e.outcome == "pass" for e in directed):
+    if not any(e.operator in _SAME_LENGTH and e.outcome == "pass" for e in directed):
         text = "length alone may explain the scores: nothing of equal length was noticed"
         reasons.append((text, _MORE_COPIES))
-    controls = _controls(graded)
+    controls = [e for v in graded for e in v.effects if is_control(e)]
     unmoved = _passing(controls)
     if not controls:
         text = "no control was judged: copies by whitespace, formatting or paraphrase"
@@ -153,43 +139,33 @@ def _lacking(graded: Sequence[Verification]) -> list[Reason]:
     elif 2 * unmoved <= len(controls):
         text = f"{unmoved} of {len(controls)} controls surely left the scores alone"
         reasons.append((text, MORE_CASES))
-    return reasons + _swayed(graded)
-
-
-def _swayed(graded: Sequence[Verification]) -> list[Reason]:
-    """Whether most criteria surely moved where no effect was expected: a few may be mistaken."""
-    moved = {
+    swayed = {  # a few expectations may be mistaken, not most
         v.criterion_id: e.operator
         for v in graded
         for e in v.effects
         if e.expected == "none" and e.outcome == "fail"
     }
-    if 2 * len(moved) <= len(graded):
-        return []
-    names = ", ".join(sorted(set(moved.values())))
-    text = f"{names} moved {len(moved)} of {len(graded)} criteria although no effect was expected"
-    return [(text, "see whether `expect` is mistaken; if not, the judge is swayed")]
+    if 2 * len(swayed) > len(graded):
+        text = (
+            f"{', '.join(sorted(set(swayed.values())))} moved {len(swayed)} of {len(graded)} "
+            "criteria although no effect was expected"
+        )
+        reasons.append((text, "see whether `expect` is mistaken; if not, the judge is swayed"))
+    return reasons
 
 
 def _in_favour(graded: Sequence[Verification], options: VerifyOptions) -> list[Reason]:
     """Why the judge is trusted, when nothing speaks against it and nothing is missing."""
-    directed, controls = _directed(graded), _controls(graded)
+    directed = [e for v in graded for e in v.effects if is_directed(e)]
+    controls = [e for v in graded for e in v.effects if is_control(e)]
     agree = "declared deterministic" if options.deterministic else "repeats agree"
-    texts = (
-        f"{agree} on {_count(graded, 'agreement', 'pass')} of {len(graded)} criteria",
-        f"{_passing(directed)} of {len(directed)} perturbations moved a score as was expected",
-        f"{_passing(controls)} of {len(controls)} controls left the scores alone",
-    )
     step = "use it on runs like these; `agenteval agree` compares it with people"
-    return [(text, step) for text in texts]
-
-
-def _directed(graded: Sequence[Verification]) -> list[Effect]:
-    return [e for v in graded for e in v.effects if is_directed(e)]
-
-
-def _controls(graded: Sequence[Verification]) -> list[Effect]:
-    return [e for v in graded for e in v.effects if is_control(e)]
+    return [
+        (f"{agree} on {_count(graded, 'agreement', 'pass')} of {len(graded)} criteria", step),
+        (f"{_passing(directed)} of {len(directed)} perturbations moved a score as was expected",
+         step),
+        (f"{_passing(controls)} of {len(controls)} controls left the scores alone", step),
+    ]  # fmt: skip
 
 
 def _passing(effects: Sequence[Effect]) -> int:
@@ -197,7 +173,8 @@ def _passing(effects: Sequence[Effect]) -> int:
 
 
 def _count(graded: Sequence[Verification], name: str, outcome: str) -> int:
-    return sum((c := v.check(name)) is not None and c.outcome == outcome for v in graded)
+    """Criteria whose check of this name has this outcome."""
+    return sum((c.name, c.outcome) == (name, outcome) for v in graded for c in v.checks)
 
 
 def _warnings(
@@ -205,31 +182,32 @@ def _warnings(
 ) -> list[str]:
     """What must be known beside the verdict; what holds of several criteria is said once."""
     warnings = []
-    cannot = [v.criterion_id for v in verified if _unsupported(v)]
-    if cannot:
+    if cannot := [v.criterion_id for v in verified if _unsupported(v)]:
         share = f"{len(cannot)} of {len(verified)}"
         warnings.append(f"{share} criteria this judge cannot grade: {', '.join(cannot)}")
     about: dict[str, list[str]] = {}  # criteria by what is said of them
     for one in evidence:
-        if end := at_the_end(one, options):
+        if end := one.crowded(options.ceiling):
             said = f"most ratings stand at the {end} of the scale"
             about.setdefault(said, []).append(one.criterion.id)
     for v in verified:
-        coverage = v.check("coverage")
-        if coverage is not None and "not at random" in coverage.reason:
-            about.setdefault(coverage.reason, []).append(v.criterion_id)
-        for e in v.effects:
-            if e.missing > 0.1 * (e.missing + e.pairs):
-                said = f"{e.missing} of {e.missing + e.pairs} copies by {named(e)} have no rating"
-                about.setdefault(said, []).append(v.criterion_id)
+        said_of_it = [c.reason for c in v.checks if "not at random" in c.reason]
+        said_of_it += [
+            f"{e.missing} of {e.missing + e.pairs} copies by {named(e)} have no rating"
+            for e in v.effects
+            if e.missing > 0.1 * (e.missing + e.pairs)
+        ]
+        for said in said_of_it:
+            about.setdefault(said, []).append(v.criterion_id)
     warnings += [f"{', '.join(criteria)}: {said}" for said, criteria in about.items()]
-    differing = max((repeats_differ(one) for one in evidence), default=0)
+    differing = max((one.differing for one in evidence), default=0)
+    rated = [one for one in evidence if one.rated.any()]
     if options.deterministic and differing:
         warnings.append(f"declared deterministic, but repeats of {differing} runs differ")
     elif (
         not options.deterministic
         and evidence
-        and all(_identical(one) for one in evidence if one.rated.any())
+        and all(len(one.repeated) and not one.differing for one in rated)
     ):
         warnings.append(
             "all repeats are identical: the judge is deterministic or they are copies, and "
@@ -238,9 +216,3 @@ def _warnings(
     unchanged = {named(e): e.unchanged for v in verified for e in v.effects if e.unchanged}
     warnings += [f"{name}: {n} copies equal their original" for name, n in unchanged.items()]
     return warnings
-
-
-def _identical(one: Evidence) -> bool:
-    """Whether there are repeats, and they are equal."""
-    several = (~np.isnan(one.originals.values)).sum(axis=1) > 1
-    return bool(several.any()) and not repeats_differ(one)

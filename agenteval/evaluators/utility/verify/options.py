@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 
 from agenteval.errors import InputError
 
@@ -26,6 +26,8 @@ class VerifyOptions:
     - `alpha`: error rate of each family of tests after Holm's correction.
     - `deterministic`: whoever gives the ratings declares that the judge rates a text the same every
       time, as a function does. Equal repeats alone do not show it: they may be copies.
+
+    Raises InputError for a threshold that no data could meet or miss.
     """
 
     min_cases: int = 20
@@ -43,22 +45,9 @@ class VerifyOptions:
     deterministic: bool = False
 
     def __post_init__(self) -> None:
-        """Raises InputError for a threshold that no data could meet or miss."""
-        for name in (
-            "min_coverage",
-            "agreement",
-            "agreement_floor",
-            "auc",
-            "margin",
-            "redundant",
-            "ceiling",
-            "alpha",
-        ):
-            if not 0 < getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "float" and not 0 < value < 1:
+                raise InputError(f"{field.name} is {value}; it must lie between 0 and 1")
         if self.min_cases < 2 or self.resamples < 100 or self.draws < 100:
             raise InputError("min_cases must be at least 2, resamples and draws at least 100")
-
-    def as_dict(self) -> dict[str, float | int]:
-        """Name and value of every threshold."""
-        return asdict(self)

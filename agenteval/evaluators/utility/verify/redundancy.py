@@ -7,23 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.evaluators.utility.verify.evidence import Evidence
+from agenteval.evaluators.utility.verify.evidence import Evidence, Floats
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records.verification import Check, Verification
-from agenteval.stats.correlation import CorrelationMatrix, correlation_matrix
+from agenteval.stats.correlation import correlation_matrix
 from agenteval.stats.discrimination import discrimination
-
-Floats = NDArray[np.float64]
 
 
 def means_of(evidence: Sequence[Evidence]) -> Floats:
     """(runs, criteria) means over repeats, NaN where a run has none; runs by their code."""
-    runs = sorted({int(r) for e in evidence for r in e.originals.run})
-    row = {run: i for i, run in enumerate(runs)}
+    runs = np.unique([run for e in evidence for run in e.originals.run])
     means = np.full((len(runs), len(evidence)), np.nan)
     for j, one in enumerate(evidence):
-        for run, value in zip(one.originals.run.tolist(), one.originals.mean, strict=True):
-            means[row[run], j] = value
+        means[np.searchsorted(runs, one.originals.run), j] = one.originals.mean
     return means
 
 
@@ -38,77 +34,78 @@ def redundancy(
     so, and a partner covers as many ratings.
     """
     if len(evidence) < 2:
-        check = Check(name="redundancy", outcome="unknown", reason="there is no other criterion")
+        reason = "there is no other criterion"
+        check = Check(name="redundancy", outcome="unknown", reason=reason)
         return [_with(v, check) for v in decided]
-    means = means_of(evidence)
-    found = correlation_matrix(means)
-    place = {v.criterion_id: i for i, v in enumerate(decided)}
-    candidates = [v for v in decided if v.verdict in ("keep", "undecided") and v.runs]
-    candidates.sort(key=lambda v: (v.verdict != "keep", -_strength(v), v.criterion_id))
-    retained: list[Verification] = []
-    partners: dict[str, str] = {}
-    for one in candidates:
-        own = place[one.criterion_id]
+    found = correlation_matrix(means_of(evidence))
+    candidates = [i for i, v in enumerate(decided) if v.verdict in ("keep", "undecided") and v.runs]
+    candidates.sort(
+        key=lambda i: (
+            decided[i].verdict != "keep", -_strength(decided[i]), decided[i].criterion_id
+        )
+    )  # fmt: skip
+    retained: list[int] = []
+    partners: dict[int, str] = {}
+    for i in candidates:
         same = [
-            (rho, other.criterion_id)
-            for other in retained
-            if (rho := found.rho[own][k := place[other.criterion_id]]) is not None
+            (rho, decided[k].criterion_id)
+            for k in retained
+            if (rho := found.rho[i][k]) is not None
             and rho >= options.redundant
-            and _shared(evidence[own], evidence[k]) >= options.min_cases
-            and (other.coverage or 0) >= (one.coverage or 0) - 0.01
+            and _shared(evidence[i], evidence[k]) >= options.min_cases
+            and (decided[k].coverage or 0) >= (decided[i].coverage or 0) - 0.01
         ]
         if same:
-            partners[one.criterion_id] = max(same)[1]
+            partners[i] = max(same)[1]
         else:
-            retained.append(one)
-    return [
-        _dropped(v, partners.get(v.criterion_id), _nearest(i, decided, found))
-        for i, v in enumerate(decided)
-    ]
+            retained.append(i)
+    result = []
+    for i, one in enumerate(decided):
+        pairs = [
+            (rho, other.criterion_id, found.n[i][k])
+            for k, other in enumerate(decided)
+            if k != i and (rho := found.rho[i][k]) is not None
+        ]
+        if not pairs:
+            reason = "no correlation can be computed"
+            result.append(_with(one, Check(name="redundancy", outcome="unknown", reason=reason)))
+            continue
+        rho, other, n = max(pairs)
+        where = f"rho {rho:.2f} over {n} runs"
+        partner = partners.get(i)
+        reason = (
+            f"says what {partner} says ({where})" if partner else f"nearest to {other} ({where})"
+        )
+        check = Check(
+            name="redundancy", outcome="fail" if partner else "pass", reason=reason, unit="rho",
+            estimate=rho, n=n,
+        )  # fmt: skip
+        result.append(_with(one, check, partner))
+    return result
+
+
+def _with(one: Verification, check: Check, partner: str | None = None) -> Verification:
+    """The verdict with one check more; dropped where a partner says the same."""
+    update: dict[str, object] = {"checks": (*one.checks, check)}
+    if partner:
+        update |= {
+            "verdict": "drop", "partner": partner, "reasons": (check.reason,),
+            "next_step": f"leave it out; {partner} stays",
+        }  # fmt: skip
+    return one.model_copy(update=update)
 
 
 def _strength(one: Verification) -> float:
     """How well a criterion is told: its AUC (1/2 where unknown) plus its agreement."""
-    area, alpha = (
-        None if (check := one.check(name)) is None else check.estimate
-        for name in ("discrimination", "agreement")
-    )
-    return (0.5 if area is None else area) + (alpha or 0.0)
+    estimates = {check.name: check.estimate for check in one.checks}
+    area = estimates.get("discrimination")
+    return (0.5 if area is None else area) + (estimates.get("agreement") or 0.0)
 
 
 def _shared(first: Evidence, second: Evidence) -> int:
     """Number of cases of the runs that both have a value for."""
     both = np.isin(first.originals.run, second.originals.run[second.rated])
     return len(np.unique(first.originals.case[first.rated & both]))
-
-
-def _nearest(at: int, decided: Sequence[Verification], found: CorrelationMatrix) -> Check:
-    pairs = [
-        (rho, other.criterion_id, found.n[at][k])
-        for k, other in enumerate(decided)
-        if k != at and (rho := found.rho[at][k]) is not None
-    ]
-    if not pairs:
-        return Check(name="redundancy", outcome="unknown", reason="no correlation can be computed")
-    rho, other, n = max(pairs)
-    reason = f"nearest to {other} (rho {rho:.2f} over {n} runs)"
-    return Check(name="redundancy", outcome="pass", reason=reason, unit="rho", estimate=rho, n=n)
-
-
-def _dropped(one: Verification, partner: str | None, check: Check) -> Verification:
-    if partner is None:
-        return _with(one, check)
-    reason = f"says what {partner} says ({check.reason.partition('(')[2]}"
-    failed = check.model_copy(update={"outcome": "fail", "reason": reason})
-    update = {
-        "verdict": "drop", "partner": partner, "reasons": (reason,),
-        "next_step": f"leave it out; {partner} stays",
-    }  # fmt: skip
-    return _with(one, failed).model_copy(update=update)
-
-
-def _with(one: Verification, check: Check) -> Verification:
-    return one.model_copy(update={"checks": (*one.checks, check)})
 
 
 def smallest_subset(
@@ -118,32 +115,26 @@ def smallest_subset(
 
     Greedy: the criterion that raises the AUC of the mean most is added until it is within `loss`
     of the AUC of all. Empty where success is unknown or one-sided, or where that AUC is below
-    `least`: then there is nothing to keep. Chosen and measured on the same
-    runs, so its AUC is a little too high.
+    `least`: then there is nothing to keep. Chosen and measured on the same runs, so its AUC is a
+    little too high.
     """
     means = means_of(evidence)
-    success = _success(evidence)
-    goal = _area(means, success)
-    if goal is None or goal < least:
-        return ()
-    chosen: list[int] = []
-    while len(chosen) < len(evidence):
-        left = [j for j in range(len(evidence)) if j not in chosen]
-        areas = [(_area(means[:, [*chosen, j]], success) or 0.0, -j) for j in left]
-        area, negative = max(areas)
-        chosen.append(-negative)
-        if area >= goal - loss:
-            break
-    return tuple(evidence[j].criterion.id for j in sorted(chosen))
-
-
-def _success(evidence: Sequence[Evidence]) -> NDArray[np.int8]:
-    known = {
+    outcomes = {
         int(run): int(s)
         for e in evidence
         for run, s in zip(e.originals.run, e.originals.success, strict=True)
     }
-    return np.array([known[run] for run in sorted(known)], dtype=np.int8)
+    success = np.array([outcomes[run] for run in sorted(outcomes)], dtype=np.int8)
+    goal = _area(means, success)
+    if goal is None or goal < least:
+        return ()
+    chosen: list[int] = []
+    area = -1.0
+    while area < goal - loss and len(chosen) < len(evidence):
+        left = [j for j in range(len(evidence)) if j not in chosen]
+        area, negative = max((_area(means[:, [*chosen, j]], success) or 0.0, -j) for j in left)
+        chosen.append(-negative)
+    return tuple(evidence[j].criterion.id for j in sorted(chosen))
 
 
 def _area(means: Floats, success: NDArray[np.int8]) -> float | None:
@@ -152,5 +143,5 @@ def _area(means: Floats, success: NDArray[np.int8]) -> float | None:
     count = known.sum(axis=1)
     total = np.where(known, means, 0).sum(axis=1)
     score = np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
-    rated = count > 0
-    return discrimination(score[rated & (success == 1)], score[rated & (success == 0)]).auc.mean
+    good, bad = (score[(count > 0) & (success == s)] for s in (1, 0))
+    return discrimination(good, bad).auc.mean

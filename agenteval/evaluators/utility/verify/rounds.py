@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from agenteval.evaluators.utility.merge import cluster_members
 from agenteval.models.embeddings import Embedder
@@ -46,35 +47,24 @@ def next_round(
 
     A proposal is known when it falls into one cluster (`merge_criteria` at `tau`) with a criterion
     judged now or `seen` in an earlier round: what was dropped does not come back in other words.
-    Raises as `merge_criteria`.
+    An id that is taken gets a number behind it. Raises as `merge_criteria`.
     """
     dropped = {v.criterion_id for v in result.criteria if v.verdict == "drop"}
-    kept = tuple(c for c in judged if c.id not in dropped)
     old = [*seen, *judged]
-    sets = [old, *([c] for c in proposed)]
-    clusters = cluster_members(sets, embedder, tau=tau)
-    known = set(clusters[0])
-    taken = {c.id for c in old}
+    known, *clusters = cluster_members([old, *([c] for c in proposed)], embedder, tau=tau)
+    taken_clusters, taken = set(known), {c.id for c in old}
     new: list[Criterion] = []
-    for criterion, (cluster,) in zip(proposed, clusters[1:], strict=True):
-        if cluster in known:
+    for criterion, (cluster,) in zip(proposed, clusters, strict=True):
+        if cluster in taken_clusters:
             continue
-        known.add(cluster)
-        new.append(_with_free_id(criterion, taken))
-        taken.add(new[-1].id)
+        names = (criterion.id if n == 1 else f"{criterion.id}-{n}" for n in count(1))
+        free = next(name for name in names if name not in taken)
+        new.append(criterion.model_copy(update={"id": free}))
+        taken_clusters.add(cluster)
+        taken.add(free)
     return NextRound(
-        criteria=(*kept, *new),
+        criteria=(*(c for c in judged if c.id not in dropped), *new),
         dropped=tuple(c.id for c in judged if c.id in dropped),
         new=tuple(c.id for c in new),
         known=len(proposed) - len(new),
     )
-
-
-def _with_free_id(criterion: Criterion, taken: set[str]) -> Criterion:
-    """The criterion, with a number behind its id where another has it already."""
-    if criterion.id not in taken:
-        return criterion
-    number = 2
-    while f"{criterion.id}-{number}" in taken:
-        number += 1
-    return criterion.model_copy(update={"id": f"{criterion.id}-{number}"})

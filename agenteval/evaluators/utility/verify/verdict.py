@@ -13,7 +13,7 @@ from agenteval.records.verification import Check, Effect, Verdict, Verification
 from agenteval.stats import mean_interval
 
 _LEAVE_OUT = "leave it out"
-_WHY_MISSING = "find out why ratings are missing"
+WHY_MISSING = "find out why ratings are missing"
 MORE_CASES = "rate more cases"
 MORE_REPEATS = "rate every text three times (--repeats 3)"
 
@@ -24,7 +24,8 @@ def decide(
     effects: Sequence[Effect],
     options: VerifyOptions,
 ) -> Verification:
-    """The verdict on one criterion by itself. The rules, first match wins:
+    """The verdict on one criterion by itself, from coverage, spread, agreement, discrimination and
+    the effects of perturbations. The rules, first match wins:
 
     1. undecided: no rating, or fewer than `min_cases` cases.
     2. repair: too many ratings are missing.
@@ -39,38 +40,7 @@ def decide(
 
     What another criterion says as well is dropped afterwards (`redundancy`).
     """
-    by_name = {check.name: check for check in checks}
-    verdict, reasons, step = _rules(evidence, by_name, effects, options)
-    means = evidence.originals.mean[evidence.rated].tolist()
-    cases = evidence.originals.case[evidence.rated].tolist()
-    mean = mean_interval(means, cases, bounds=(0.0, 1.0))
-    return Verification(
-        criterion_id=evidence.criterion.id,
-        verdict=verdict,
-        reasons=tuple(reasons),
-        next_step=step,
-        runs=int(evidence.rated.sum()),
-        cases=evidence.cases,
-        repeats=evidence.originals.values.shape[1],
-        coverage=by_name["coverage"].estimate,
-        mean=mean.mean,
-        low=mean.low,
-        high=mean.high,
-        checks=tuple(checks),
-        effects=tuple(effects),
-    )
-
-
-def _rules(
-    evidence: Evidence,
-    checks: dict[str, Check],
-    effects: Sequence[Effect],
-    options: VerifyOptions,
-) -> tuple[Verdict, list[str], str]:
-    """Verdict, reasons and next step of the first rule that applies."""
-    coverage, spread, agreement, separation = (
-        checks[n] for n in ("coverage", "spread", "agreement", "discrimination")
-    )
+    coverage, spread, agreement, separation = checks
     moved = moved_as_expected(effects)
     wrong = [e for e in effects if e.outcome == "fail"]
     few_cases, mend = short_of_cases(evidence, options) or ("", "")
@@ -83,11 +53,12 @@ def _rules(
     if not moved and not tells:
         lacking += [separation.reason, "no perturbation moved it beyond doubt as expected"]
     known = [separation.reason] if separation.outcome != "unknown" else []
-    single = evidence.originals.values.shape[1] < 2 and agreement.outcome != "pass"
+    repeats = evidence.originals.values.shape[1]
+    single = repeats < 2 and agreement.outcome != "pass"
     rules: tuple[tuple[object, Verdict, list[str], str], ...] = (
         (not evidence.rated.any(), "undecided", [coverage.reason], "find out why it has no rating"),
         (few_cases, "undecided", [few_cases], mend),
-        (coverage.outcome == "fail", "repair", [coverage.reason], _WHY_MISSING),
+        (coverage.outcome == "fail", "repair", [coverage.reason], WHY_MISSING),
         (constant and moved, "undecided",
          ["these runs do not differ on it", *_said(moved)], "rate runs that differ on it"),
         (constant, "drop", [spread.reason], _LEAVE_OUT),
@@ -103,7 +74,28 @@ def _rules(
          [agreement.reason, *known, *_said(moved)], "use it"),
         (True, "undecided", lacking, MORE_REPEATS if single else MORE_CASES),
     )  # fmt: skip
-    return next((verdict, reasons, step) for applies, verdict, reasons, step in rules if applies)
+    _, verdict, reasons, step = next(rule for rule in rules if rule[0])
+    runs = evidence.rated
+    mean = mean_interval(
+        evidence.originals.mean[runs].tolist(),
+        evidence.originals.case[runs].tolist(),
+        bounds=(0.0, 1.0),
+    )
+    return Verification(
+        criterion_id=evidence.criterion.id,
+        verdict=verdict,
+        reasons=tuple(reasons),
+        next_step=step,
+        runs=int(runs.sum()),
+        cases=evidence.cases,
+        repeats=repeats,
+        coverage=coverage.estimate,
+        mean=mean.mean,
+        low=mean.low,
+        high=mean.high,
+        checks=tuple(checks),
+        effects=tuple(effects),
+    )
 
 
 def short_of_cases(evidence: Evidence, options: VerifyOptions) -> tuple[str, str] | None:
@@ -113,7 +105,7 @@ def short_of_cases(evidence: Evidence, options: VerifyOptions) -> tuple[str, str
     unrated = evidence.asked - evidence.cases
     counts = evidence.table.where(np.isnan(evidence.table.value)).statuses()
     kinds = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items())
-    why, step = f"{unrated} of {evidence.asked} cases could not be rated ({kinds})", _WHY_MISSING
+    why, step = f"{unrated} of {evidence.asked} cases could not be rated ({kinds})", WHY_MISSING
     if set(counts) == {"not_applicable"}:
         why, step = f"it does not apply to {unrated} of {evidence.asked} cases", MORE_CASES
     if evidence.asked >= options.min_cases:

@@ -17,7 +17,7 @@ from agenteval.agents.openai_chat import openai_chat
 from agenteval.agents.traced import traced
 from agenteval.errors import AgentevalError
 from agenteval.evaluators.traces.detectors import detect
-from agenteval.readers.tracing import read_traces
+from agenteval.readers.traces import read_traces
 from agenteval.records import Finding, Run
 from agenteval.testing import Fault, serve
 from tests.agents.conftest import TOOLS, call, calls, instant, made, script

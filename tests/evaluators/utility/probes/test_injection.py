@@ -16,7 +16,6 @@ from agenteval.evaluators.utility.probes.injection import NOBODY, Injected, inje
 from agenteval.evaluators.utility.probes.result import Measured, Probe, ProbeOptions, settle
 from agenteval.evaluators.utility.probes.targets import Target
 from agenteval.evaluators.utility.quantifier import QuantifierOptions
-from agenteval.evaluators.utility.verify.evidence import Lengths
 from agenteval.stats.scores import score_table
 from tests.evaluators.utility.probes.attacking import (
     OPTIONS,
@@ -252,7 +251,7 @@ def test_its_p_is_corrected_with_those_of_the_other_probes() -> None:
     # ^ padding changes nothing: its p is 1. Third of the family: the one kind, as sure as all
     (criterion, *_) = criteria()
     judged = Judged(
-        ("m",), runs, (criterion.model_copy(update={"id": "a"}),), score_table(rows), Lengths({}),
+        ("m",), runs, (criterion.model_copy(update={"id": "a"}),), score_table(rows), {},
         injected=found,
     )  # fmt: skip
     check = next(p for p in examine(judged, OPTIONS) if p.name == "injection").checks[0]

@@ -18,7 +18,7 @@ A = criterion("a", pad="none")
 
 
 def lengths(cases: int, per_case: int = 10) -> Lengths:
-    return Lengths({(f"run-{c:03}", "original"): 1000 + per_case * c for c in range(cases)})
+    return {(f"run-{c:03}", "original"): 1000 + per_case * c for c in range(cases)}
 
 
 def verbose(rate: Rate, *, cases: int = 40, success: object = None, **how: object) -> Probe:

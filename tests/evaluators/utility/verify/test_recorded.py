@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from agenteval.evaluators.utility.criteria_file import load_criteria
-from agenteval.evaluators.utility.verify.verifier import verify
+from agenteval.evaluators.utility.verify import verify
 from agenteval.models.reply import parse_reply
 from agenteval.readers.scores import read_scores
 from agenteval.records import Criterion

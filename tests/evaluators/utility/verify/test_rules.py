@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
+from agenteval.evaluators.utility.verify import verify
 from agenteval.evaluators.utility.verify.checks import (
     agreement,
-    at_the_end,
     coverage,
     separation,
     spread,
@@ -28,7 +28,6 @@ from agenteval.evaluators.utility.verify.judge import judge_verdict
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.evaluators.utility.verify.redundancy import redundancy
 from agenteval.evaluators.utility.verify.verdict import decide
-from agenteval.evaluators.utility.verify.verifier import verify
 from agenteval.records import Criterion
 from agenteval.records.criteria import Direction
 from agenteval.records.verification import Check, Effect, Outcome, Verification, VerifiedSet
@@ -240,10 +239,10 @@ def test_80_percent_of_the_ratings(lost: int, outcome: str) -> None:
 @pytest.mark.parametrize(("crowd", "end"), [(32, None), (33, "top")])
 def test_80_percent_at_one_end(crowd: int, end: str | None) -> None:
     top = rated([[1.0 if i < crowd else 0.5] for i in range(40)])
-    assert at_the_end(top, OPTIONS) == end
+    assert top.crowded(OPTIONS.ceiling) == end
     assert ("at the top" in spread(top, OPTIONS).reason) is (end is not None)
     bottom = rated([[0.0 if i < crowd else 0.5] for i in range(40)])
-    assert at_the_end(bottom, OPTIONS) == (end and "bottom")
+    assert bottom.crowded(OPTIONS.ceiling) == (end and "bottom")
 
 
 def ordinal_alpha(data: np.ndarray) -> float:

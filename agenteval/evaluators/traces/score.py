@@ -1,0 +1,594 @@
+"""One finder against gold: precision, recall and F1 with intervals, and what belongs beside them.
+
+The official figures of TRAIL are recall only (see `official`); these also count what was said
+wrongly. A prediction that is missing or unreadable is an empty one, and is counted. Naming every
+LLM span with the commonest kinds beats every published model on TRAIL's location and joint
+accuracy: predictors that read nothing stand beside every result.
+
+Three levels: `location`, the spans named; `category`, the kinds named anywhere in the trace;
+`joint`, the pairs of span and kind. Duplicates count once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from itertools import pairwise, product
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenteval.evaluators.traces.annotation_files import pair_up
+from agenteval.evaluators.traces.annotations import Annotation
+from agenteval.evaluators.traces.grades import (
+    GradeScore,
+    LengthScore,
+    against_length,
+    score_grades,
+)
+from agenteval.evaluators.traces.official import (
+    CATEGORIES,
+    NOTHING,
+    OfficialCase,
+    OfficialScores,
+    Said,
+    normalize,
+    official_case,
+    score_official,
+)
+from agenteval.evaluators.traces.taxonomy import Taxonomy, built_in
+from agenteval.evaluators.traces.tolerance import Nearness, Relation
+from agenteval.records import Findings, Span
+from agenteval.records.run import SpanKind
+from agenteval.stats.bootstrap import Bootstrap, bootstrap_mean, bootstrap_sums
+from agenteval.stats.interval import Interval
+
+Level = Literal["location", "category", "joint"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+Part = Literal["precision", "recall", "f1"]
+PARTS: tuple[Part, ...] = get_args(Part)
+GOLD = "gold itself (upper bound)"
+_NO_SPANS: frozenset[str] = frozenset()
+
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How to score.
+
+    `without_errors`: a trace without gold errors is worth 1 where the prediction was made and is
+    empty, else 0 (`correct`); always 0, as in the official scorer (`zero`); or is left out.
+    `missing`: a prediction that is missing or unreadable counts as an empty one, or its trace is
+    left out (as in the official scorer, which flatters finders that fail on long traces).
+    `tolerance`: relations of spans that are hits beside equality; needs the spans of the traces.
+    Intervals: bootstrap over traces, `resamples` draws from `seed`.
+    """
+
+    taxonomy: Taxonomy = field(default_factory=built_in)
+    without_errors: Literal["correct", "zero", "leave_out"] = "correct"
+    missing: Literal["empty", "leave_out"] = "empty"
+    tolerance: tuple[Relation, ...] = ()
+    seed: int = 0
+    resamples: int = 2000
+
+    def how(self) -> Bootstrap:
+        """A bootstrap that begins at the seed."""
+        return Bootstrap(np.random.default_rng(self.seed), self.resamples)
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What is said of one trace.
+
+    `spans` of each category by its name; findings without a category stand under "", those
+    without a place have the span "". `entries` counts the findings as they were given. `unknown`
+    counts labels that the taxonomy does not know; they are categories of their own. Sets may be
+    shared: a predictor that names every span 20 times costs no more than one that does once.
+    """
+
+    spans: Mapping[str, frozenset[str]]
+    entries: int
+    unknown: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def locations(self) -> frozenset[str]:
+        """All spans named ("" among them where an error has no place)."""
+        return _NO_SPANS.union(*{id(one): one for one in self.spans.values()}.values())
+
+    @property
+    def categories(self) -> frozenset[str]:
+        """All categories named."""
+        return frozenset(self.spans) - {""}
+
+
+def claims(findings: Findings, taxonomy: Taxonomy) -> Claims:
+    """The sets of `findings`; labels by the taxonomy's names and aliases, never by substrings."""
+    spans: dict[str, set[str]] = {}
+    unknown: Counter[str] = Counter()
+    for one in findings.findings:
+        leaf = taxonomy.find(one.category)
+        label = leaf.name if leaf else " ".join(one.category.casefold().split())
+        if leaf is None and label:
+            unknown[label] += 1
+        spans.setdefault(label, set()).add(one.span)
+    named = {label: frozenset(of) for label, of in spans.items()}
+    return Claims(named, len(findings.findings), dict(unknown))
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts of one level in one or more traces."""
+
+    hits: int = 0
+    predicted: int = 0
+    gold: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.hits + other.hits, self.predicted + other.predicted, self.gold + other.gold
+        )
+
+    @property
+    def precision(self) -> float | None:
+        """hits / predicted; None where nothing is predicted."""
+        return self.hits / self.predicted if self.predicted else None
+
+    @property
+    def recall(self) -> float | None:
+        """hits / gold; None where there is no gold."""
+        return self.hits / self.gold if self.gold else None
+
+    @property
+    def f1(self) -> float | None:
+        """2 hits / (predicted + gold); None where both are empty."""
+        total = self.predicted + self.gold
+        return 2 * self.hits / total if total else None
+
+
+def matched(gold: frozenset[str], predicted: frozenset[str], near: Nearness | None) -> int:
+    """How many gold spans are hit.
+
+    Exact: the size of the intersection. With `near`: the size of a maximum matching of gold and
+    predicted spans that are close, so that one prediction hits one error at most and precision
+    stays within 1.
+    """
+    if near is None or not gold or not predicted:
+        return len(gold & predicted)
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    edges = csr_matrix([[span in close for span in predicted] for close in map(near.near, gold)])
+    return int((maximum_bipartite_matching(edges, perm_type="column") >= 0).sum())
+
+
+@dataclass(frozen=True)
+class Case:
+    """One trace: gold, what a finder said (None: no prediction), and its spans if at hand."""
+
+    trace: str
+    gold: Claims
+    predicted: Claims | None
+    status: str | None = None  # why there is no prediction, where there is none
+    spans: Sequence[Span] | None = None
+
+
+@dataclass(frozen=True)
+class TraceScore:
+    """One trace: counts by level, of pairs by category, and of presence by category; `worth` is
+    its part in the macro average."""
+
+    trace: str
+    levels: Mapping[Level, Tally]
+    categories: Mapping[str, Tally]
+    presence: Mapping[str, Tally]
+    worth: Mapping[Level, Mapping[Part, float | None]]
+    entries: int
+    answered: bool
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Precision, recall and F1 in [0, 1], each with its interval over traces."""
+
+    precision: Interval
+    recall: Interval
+    f1: Interval
+
+
+@dataclass(frozen=True)
+class LevelScore:
+    """One level: `micro` over all errors, `macro` the mean over traces, and the counts."""
+
+    level: Level
+    micro: Measure
+    macro: Measure
+    counts: Tally
+
+
+@dataclass(frozen=True)
+class CategoryScore:
+    """One category: pairs of span and category, and the traces it stands in."""
+
+    category: str
+    pairs: Tally
+    traces: Tally
+    f1: Interval
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Gold traces, those with a readable prediction, and the others by reason."""
+
+    traces: int
+    answered: int
+    lost: Mapping[str, int]
+    without_errors: int
+    left_out: int
+    without_spans: int
+
+
+@dataclass(frozen=True)
+class Scores:
+    """All figures of one finder. `unknown` labels by text: in gold, in predictions."""
+
+    levels: tuple[LevelScore, ...]
+    categories: tuple[CategoryScore, ...]
+    coverage: Coverage
+    per_trace: tuple[TraceScore, ...]
+    predictions: Interval  # findings per trace, over the traces with a prediction
+    unknown: tuple[Mapping[str, int], Mapping[str, int]]
+
+
+def make_case(
+    gold: Findings,
+    predicted: Findings | None,
+    taxonomy: Taxonomy,
+    spans: Sequence[Span] | None = None,
+) -> Case:
+    """A case of two Findings. Raises ValueError where gold has a status: then nothing is gold."""
+    if gold.status is not None:
+        raise ValueError(f"{gold.trace}: gold is {gold.status} and cannot be scored against")
+    truth = claims(gold, taxonomy)
+    status = "missing" if predicted is None else predicted.status
+    if predicted is None or status is not None:
+        return Case(gold.trace, truth, None, status, spans)
+    return Case(gold.trace, truth, claims(predicted, taxonomy), None, spans)
+
+
+def score(cases: Iterable[Case], how: Scoring | None = None) -> Scores:
+    """Scores of one finder over `cases` (one per gold trace, in any order).
+
+    The order of the cases changes nothing. Raises ValueError for two cases of one trace.
+    """
+    how = how or Scoring()
+    every = sorted(cases, key=lambda case: case.trace)
+    for case, after in pairwise(every):
+        if case.trace == after.trace:
+            raise ValueError(f"two cases of trace {case.trace!r}")
+    kept = [
+        case
+        for case in every
+        if not (how.missing == "leave_out" and case.predicted is None)
+        and not (how.without_errors == "leave_out" and not case.gold.entries)
+    ]
+    per_trace = tuple(_trace_score(case, how) for case in kept)
+    lost = Counter(case.status or "missing" for case in every if case.predicted is None)
+    unknown: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for case in kept:
+        unknown[0].update(case.gold.unknown)
+        unknown[1].update(case.predicted.unknown if case.predicted else {})
+    return Scores(
+        levels=tuple(_level(level, per_trace, how) for level in LEVELS),
+        categories=tuple(_categories(per_trace, how)),
+        coverage=Coverage(
+            traces=len(every),
+            answered=len(every) - lost.total(),
+            lost=dict(sorted(lost.items())),
+            without_errors=sum(not case.gold.entries for case in every),
+            left_out=len(every) - len(kept),
+            without_spans=sum(case.spans is None for case in every) if how.tolerance else 0,
+        ),
+        per_trace=per_trace,
+        predictions=bootstrap_mean(
+            [float(one.entries) for one in per_trace if one.answered], how=how.how()
+        ),
+        unknown=(dict(sorted(unknown[0].items())), dict(sorted(unknown[1].items()))),
+    )
+
+
+def _trace_score(case: Case, how: Scoring) -> TraceScore:
+    """Counts of one trace. Gold errors without a place are no gold for location and joint, those
+    without a category none for category and joint; a prediction without either is a wrong one."""
+    near = Nearness(case.spans, how.tolerance) if how.tolerance and case.spans else None
+    gold, predicted = case.gold, case.predicted or Claims({}, 0)
+
+    def tally(truth: frozenset[str], named: frozenset[str]) -> Tally:
+        truth = truth - {""}
+        return Tally(matched(truth, named, near), len(named), len(truth))
+
+    pairs, presence = {}, {}
+    for label in sorted(gold.categories | predicted.categories):
+        truth, named = (side.spans.get(label) for side in (gold, predicted))
+        pairs[label] = tally(truth or _NO_SPANS, named or _NO_SPANS)
+        presence[label] = Tally(bool(truth and named), bool(named), bool(truth))
+    without_kind = Tally(predicted=len(predicted.spans.get("", _NO_SPANS)))
+    levels: dict[Level, Tally] = {
+        "location": tally(gold.locations, predicted.locations),
+        "category": sum(presence.values(), Tally()),
+        "joint": sum(pairs.values(), without_kind),
+    }
+    return TraceScore(
+        trace=case.trace,
+        levels=levels,
+        categories=pairs,
+        presence=presence,
+        worth={level: _worth(levels[level], case, how) for level in LEVELS},
+        entries=predicted.entries,
+        answered=case.predicted is not None,
+    )
+
+
+def _worth(counts: Tally, case: Case, how: Scoring) -> Mapping[Part, float | None]:
+    """What one trace adds to the macro average; None where this level has no gold to meet."""
+    if not case.gold.entries:
+        answered = case.predicted is not None
+        right = how.without_errors == "correct" and answered and not counts.predicted
+        return dict.fromkeys(PARTS, 1.0 if right else 0.0)
+    if not counts.gold:
+        return dict.fromkeys(PARTS, None)
+    # silence about errors that are there is not precise: 0, as sklearn's zero_division=0
+    return {part: getattr(counts, part) or 0.0 for part in PARTS}
+
+
+def _level(level: Level, traces: Sequence[TraceScore], how: Scoring) -> LevelScore:
+    counts = [one.levels[level] for one in traces]
+    worth = {
+        part: [value for one in traces if (value := one.worth[level][part]) is not None]
+        for part in PARTS
+    }
+    return LevelScore(
+        level=level,
+        micro=Measure(*(_ratio(counts, part, how) for part in PARTS)),
+        macro=Measure(*(bootstrap_mean(worth[part], how=how.how()) for part in PARTS)),
+        counts=sum(counts, Tally()),
+    )
+
+
+def _categories(traces: Sequence[TraceScore], how: Scoring) -> Iterator[CategoryScore]:
+    """In the order of the taxonomy, then unknown labels; those that nobody named are left out."""
+    named = {label for one in traces for label in one.categories}
+    known = [leaf.name for leaf in how.taxonomy.leaves if leaf.name in named]
+    for label in (*known, *sorted(named - set(known))):
+        pairs = [one.categories.get(label, Tally()) for one in traces]
+        presence = sum((one.presence.get(label, Tally()) for one in traces), Tally())
+        yield CategoryScore(label, sum(pairs, Tally()), presence, _ratio(pairs, "f1", how))
+
+
+def _ratio(counts: Sequence[Tally], part: Part, how: Scoring) -> Interval:
+    """A ratio of sums over traces, resampled by traces; None where its denominator is 0."""
+    parts = np.array([[c.hits, c.predicted, c.gold] for c in counts], dtype=np.float64)
+    above, below = _RATIOS[part]
+
+    def statistic(totals: _Floats) -> _Floats:
+        denominator = totals @ below
+        made: _Floats = np.full(len(totals), np.nan)
+        np.divide(totals @ above, denominator, out=made, where=denominator > 0)
+        return made
+
+    return bootstrap_sums(parts.reshape(-1, 3), statistic, how=how.how())
+
+
+# numerator and denominator as weights of hits, predicted, gold
+_RATIOS: Mapping[Part, tuple[_Floats, _Floats]] = {
+    "precision": (np.array([1.0, 0, 0]), np.array([0.0, 1, 0])),
+    "recall": (np.array([1.0, 0, 0]), np.array([0.0, 0, 1])),
+    "f1": (np.array([2.0, 0, 0]), np.array([0.0, 1, 1])),
+}
+
+
+# -- beside predictors that read nothing -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Names every span of some kinds with every one of some categories."""
+
+    name: str
+    kinds: tuple[SpanKind, ...]
+    categories: tuple[str, ...]
+
+    def claims(self, spans: Sequence[Span]) -> Claims:
+        """What it says of a trace; the sets of all categories are one and the same."""
+        named = frozenset(span.id for span in spans if span.kind in self.kinds)
+        if not named:
+            return Claims({}, 0)
+        return Claims(dict.fromkeys(self.categories, named), len(named) * len(self.categories))
+
+    def official(self, spans: Sequence[Span]) -> Said:
+        """The same for the official scorer."""
+        made = self.claims(spans)
+        labels = frozenset(map(normalize, made.categories))
+        return Said(made.locations, frozenset(product(made.locations, labels)), labels)
+
+
+def trivial(gold: Iterable[Claims], taxonomy: Taxonomy) -> tuple[Baseline, ...]:
+    """The three predictors, the last two with the commonest categories of the gold given.
+
+    Frequency counts pairs of span and category; ties go by the order of the taxonomy. They know
+    the gold's frequencies, which a finder does not: their figures are a little too good.
+    """
+    every = tuple(leaf.name for leaf in taxonomy.assigned)
+    counts: Counter[str] = Counter()
+    for one in gold:
+        counts.update({label: len(spans) for label, spans in one.spans.items() if label in every})
+    common = tuple(sorted((c for c in every if counts[c]), key=lambda c: -counts[c]))
+    chosen = [common[:most] for most in (8, 3) if common]
+    return (
+        Baseline(f"LLM and tool spans x {len(every)}", ("llm", "tool"), every),
+        *(Baseline(f"LLM spans x {len(some)} commonest", ("llm",), some) for some in chosen),
+    )
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A predictor that reads nothing, or gold itself, by both scorers."""
+
+    name: str
+    scores: Scores
+    official: OfficialScores | None
+
+
+# -- everything ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Result:
+    """All figures of one finder.
+
+    `official` is None where the taxonomy is not TRAIL's; `penalised` are the same figures with
+    missing and unreadable predictions as empty ones. `beside` holds the trivial predictors
+    (only with the spans of traces) and gold itself. `notes` say what was left out and why.
+    """
+
+    how: Scoring
+    scores: Scores
+    grades: tuple[GradeScore, ...]
+    official: OfficialScores | None
+    penalised: OfficialScores | None
+    beside: tuple[Beside, ...]
+    lengths: tuple[LengthScore, ...]
+    notes: tuple[str, ...]
+
+
+def evaluate(
+    gold: Sequence[Annotation],
+    predicted: Sequence[Annotation],
+    how: Scoring | None = None,
+    spans: Mapping[str, Sequence[Span]] | None = None,
+    tokens: Mapping[str, int] | None = None,
+) -> Result:
+    """Figures of `predicted` against `gold`.
+
+    `spans` by trace (see `tolerance.skeleton`) serve tolerance and the trivial predictors,
+    `tokens` by trace the scores against length. Gold that could not be read is left out and
+    told. Raises ValueError where no gold is readable or two gold files annotate one trace.
+    """
+    how, spans = how or Scoring(), spans or {}
+    pairing = pair_up(gold, predicted)
+    readable = [(g, p) for g, p in pairing.pairs if g.findings.status is None]
+    if not readable:
+        raise ValueError("no readable gold annotation")
+    cases = [
+        make_case(g.findings, p.findings if p else None, how.taxonomy, spans.get(g.trace))
+        for g, p in readable
+    ]
+    applies = {leaf.name for leaf in how.taxonomy.leaves} <= set(CATEGORIES)
+    texts = [official_case(g.trace, g.text, p.text if p else None) for g, p in pairing.pairs]
+    in_form = [case for case in texts if case.gold]
+
+    def official(made: Iterable[OfficialCase]) -> OfficialScores | None:
+        return score_official(made, seed=how.seed, resamples=how.resamples) if applies else None
+
+    def instead(said: Callable[[OfficialCase], Said | None]) -> OfficialScores | None:
+        return official(replace(case, predicted=said(case), skipped=None) for case in in_form)
+
+    beside = []
+    known = [case for case in cases if case.spans is not None]
+    for one in trivial((case.gold for case in cases), how.taxonomy) if known else ():
+        made = [replace(c, predicted=one.claims(c.spans or ()), status=None) for c in known]
+        told = official(
+            replace(case, predicted=one.official(spans[case.trace]), skipped=None)
+            for case in in_form if case.trace in spans
+        )  # fmt: skip
+        beside.append(Beside(one.name, score(made, how), told))
+    best = [replace(case, predicted=case.gold, status=None) for case in cases]
+    beside.append(Beside(GOLD, score(best, how), instead(lambda case: case.gold)))
+    scores = score(cases, how)
+    graded = [(g.findings, p.findings if p else None) for g, p in readable]
+    notes = _notes(pairing.pairs, [p.name for p in pairing.without_gold], cases, how, applies)
+    return Result(
+        how=how,
+        scores=scores,
+        grades=score_grades(graded, how.how),
+        official=official(texts),
+        penalised=instead(lambda case: case.predicted or NOTHING),
+        beside=tuple(beside),
+        lengths=tuple(_lengths(scores, tokens, how)) if tokens else (),
+        notes=tuple(notes),
+    )
+
+
+def _lengths(scores: Scores, tokens: Mapping[str, int], how: Scoring) -> Iterator[LengthScore]:
+    """F1 of location, category and joint per trace against length."""
+    answered = {one.trace: one.answered for one in scores.per_trace}
+    for level in LEVELS:
+        values = {
+            one.trace: worth
+            for one in scores.per_trace
+            if (worth := one.worth[level]["f1"]) is not None
+        }
+        yield against_length(f"{level} F1", values, tokens, answered, how.how)
+
+
+def _notes(
+    pairs: Sequence[tuple[Annotation, Annotation | None]],
+    without_gold: Sequence[str],
+    cases: Sequence[Case],
+    how: Scoring,
+    applies: bool,
+) -> Iterator[str]:
+    unread = [g.name for g, _ in pairs if g.findings.status is not None]
+    if unread:
+        yield f"{len(unread)} gold files could not be read: {_some(unread)}"
+    if without_gold:
+        yield f"{len(without_gold)} predictions have no gold: {_some(without_gold)}"
+    known = [(case, {span.id for span in case.spans}) for case in cases if case.spans is not None]
+    if not known:
+        yield "no traces given: the trivial predictors cannot be made"
+        if how.tolerance:
+            yield "tolerance asked for, but no traces given: hits are exact"
+    elif len(known) < len(cases):
+        yield (
+            f"{len(cases) - len(known)} of {len(cases)} traces have no spans here: the trivial "
+            "predictors are scored on the others"
+        )
+        if how.tolerance:
+            yield "hits are exact in traces without spans"
+    lost = sum(len(case.gold.locations - {""} - ids) for case, ids in known)
+    if lost:
+        yield f"{lost} places in gold are no span of their trace: they cannot be found"
+    if not applies:
+        yield "no official figures: they are for TRAIL's categories only"
+
+
+def _some(names: Sequence[str], most: int = 3) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(sorted(names)[:most]) + more
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    """All numbers of `result` as JSON holds them: None for what is unknown, no NaN.
+
+    Figures of single traces are given for the finder only, not for what stands beside it.
+    """
+    made: dict[str, Any] = _plain(result)
+    for one in made["beside"]:
+        one["scores"].pop("per_trace")
+        if one["official"] is not None:
+            one["official"].pop("per_trace")
+    return made
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Taxonomy):
+        return {"name": value.name, "version": value.version, "sha256": value.sha256}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value

@@ -1,0 +1,352 @@
+"""The forms in which tools write runs: AutoGen's dumps and logs, message lists, any record.
+
+Rules for records (our own, and those with the names of other tools, see `fields`) where names alone
+do not settle the matter:
+
+- `instruction` beside `input` (Alpaca's form): the input is both, instruction first.
+- `answer` is the output unless a clearer name of an output stands beside it; then, as in question
+  sets, it is kept in the metadata.
+- `system` or `model` is a name or a number; a text with line breaks or above 200 characters is a
+  system prompt and goes to the metadata where another key names the system.
+- where two names of a text differ, one is read and a warning tells of the other; two different
+  verdicts or gold answers are an error.
+- without an input, the first user message is the input; without an output, the last assistant
+  message with text is the output.
+- keys with a gold answer or a verdict inside a structured input or output are moved to the
+  metadata (`withheld`), with a warning that names them; those that may be the system's own stay,
+  and their paths are kept (`gold_left_visible`) for `find_leaks` (see `gold`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from agenteval.errors import InputError
+from agenteval.readers.fields import (
+    LONGEST_NAME,
+    MESSAGES,
+    OUTPUT,
+    Candidates,
+    Context,
+    Draft,
+    Rows,
+    field_of,
+    id_text,
+    json_text,
+    named,
+    plain_text,
+    refuse_other_references,
+    refuse_other_verdicts,
+    snake,
+    split,
+    system_name,
+    tell,
+    tell_left,
+    verdict,
+)
+from agenteval.readers.gold import (
+    LEFT_VISIBLE,
+    left_visible,
+    withhold_from_input,
+    withhold_from_output,
+)
+from agenteval.readers.messages import (
+    Conversation,
+    is_event_list,
+    is_message_list,
+    parse_events,
+    parse_messages,
+)
+from agenteval.records import Span
+
+NEEDS = f"a run needs an output ({', '.join(OUTPUT)}), messages ({', '.join(MESSAGES)}) or spans"
+_LOG_MARKS = frozenset({"is_correct", "correct_ans", "check_result", "response_with_ans"})
+_OTHER_SIDE = {"user": "assistant", "assistant": "user"}
+
+
+@dataclass(frozen=True)
+class Format:
+    """One form of a run. `matches` is tried in the order of FORMATS and never raises; `to_draft`
+    raises InputError naming the key that cannot be read."""
+
+    name: str
+    matches: Callable[[Any], bool]
+    to_draft: Callable[[Any, Context], Draft]
+
+
+def recognise(value: Any) -> Format | None:
+    """The first format that matches; None when there is none."""
+    return next((f for f in FORMATS if f.matches(value)), None)
+
+
+# ---- AutoGen 0.2 ---------------------------------------------------------------------------------
+
+
+def _is_log(value: Any) -> bool:
+    """Whether `value` has a problem, messages or a reply, and a field that only these logs have."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("problem"), str)
+        and not _LOG_MARKS.isdisjoint(value)
+        and (
+            is_message_list(value.get("messages"))
+            or (not value.get("messages") and isinstance(value.get("response_with_ans"), str))
+        )
+    )
+
+
+def _read_log(value: Any, context: Context) -> Draft:
+    """A result log: `problem`, `messages`, `is_correct`, `correct_ans`, `solution`, ...
+
+    Input is the problem, reference the short `correct_ans`, success `is_correct`. The worked
+    `solution`, `check_result` and everything else go to the metadata. The output is the last
+    message of the assistant; in a log without messages, of a single call or of a ReAct agent, it is
+    `response_with_ans`, and the actions and observations of the latter (`intermediate_steps`)
+    become messages. The id is left to the place: `problem_id` repeats from folder to folder.
+
+    An agent logs a conversation from its own side: its own turns are `assistant`, its partner's are
+    `user`. In a log of the user proxy the problem therefore stands in an `assistant` turn. When the
+    first message is an assistant's and says the problem, user and assistant are exchanged, and the
+    metadata says so (`roles_exchanged`).
+    """
+    record = dict(value)
+    talked = bool(record.get("messages"))
+    aside = ("problem_id", "response_with_ans") if talked else ("problem_id",)
+    kept = {key: record.pop(key) for key in aside if key in record}
+    first = record["messages"][0] if talked else {}
+    problem, content = record["problem"].strip(), first.get("content")
+    if first.get("role") == "assistant" and isinstance(content, str) and problem and (
+        problem in content
+    ):  # fmt: skip
+        record["messages"] = [
+            {**m, "role": _OTHER_SIDE.get(str(m.get("role")), m.get("role"))}
+            for m in record["messages"]
+        ]
+        kept["roles_exchanged"] = True
+    elif not talked and (steps := _steps(record.get("intermediate_steps"))):
+        record["messages"] = steps
+        del record["intermediate_steps"]
+    draft = _read_record(record, context)
+    for key, item in kept.items():
+        draft.keep(key, item)
+    return draft
+
+
+def _steps(value: Any) -> list[dict[str, str]]:
+    """Messages of a list of [action, observation]; none where it has another form."""
+    pairs = value if isinstance(value, list) else []
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        return []
+    messages = []
+    for action, observation in pairs:
+        said = action["log"] if isinstance(action, dict) and "log" in action else action
+        messages.append({"role": "assistant", "content": plain_text(said)})
+        messages.append({"role": "tool", "content": plain_text(observation)})
+    return messages
+
+
+# ---- records -------------------------------------------------------------------------------------
+
+
+def _is_record(value: Any) -> bool:
+    """Whether `value` is an object with a key for an output, messages or spans."""
+    return isinstance(value, dict) and any(
+        (hit := field_of(key)) is not None and hit[0] in ("output", "messages", "spans")
+        for key in value
+        if len(key) <= 40
+    )
+
+
+def _read_record(value: Any, context: Context) -> Draft:
+    by_field, rest = split(value)
+    draft = Draft()
+    outputs = by_field.get("output", [])
+    if "messages" not in by_field and outputs and is_message_list(outputs[0][1]):
+        by_field["messages"] = [outputs.pop(0)]
+    for key, item in by_field.pop("metadata", []):
+        if isinstance(item, dict) and not draft.metadata:
+            draft.metadata.update(item)
+        elif item is not None:
+            draft.keep(key, item)
+    for key, item in rest.items():
+        draft.keep(key, item)
+    gold = _Gold(draft, context)
+    conversation = _messages(draft, by_field, context)
+    draft.messages = conversation.messages
+    if conversation.extras:
+        draft.keep("message_fields", conversation.extras)
+    for role, path, item in conversation.objects:
+        gold.visible |= dict.fromkeys(left_visible(item, path, own=role == "assistant"))
+    inputs, outputs = by_field.get("input", []), by_field.get("output", [])
+    draft.input = _input(gold, inputs) if inputs else conversation.first_user or ""
+    draft.output = _output(gold, outputs) if outputs else conversation.answer or ""
+    gold.tell()
+    _identity(draft, by_field, context)
+    _verdict_and_reference(draft, by_field, context)
+    _spans(draft, by_field, context)
+    return draft
+
+
+def _messages(draft: Draft, by_field: Candidates, context: Context) -> Conversation:
+    conversation = Conversation()
+    taken: tuple[str, Any] | None = None
+    for key, value in by_field.pop("messages", []):
+        if value is None:
+            continue
+        if taken:
+            draft.keep(key, value)
+            if value != taken[1]:
+                tell(taken[0], key, context)
+        elif isinstance(value, str) and value and not by_field.get("output"):
+            by_field["output"] = [(key, value)]  # a transcript in one text
+        elif isinstance(value, str):
+            draft.keep(key, value)
+        elif isinstance(value, list):
+            parse = parse_events if is_event_list(value) else parse_messages
+            conversation, taken = parse(value, key, context.place), (key, value)
+        else:
+            raise InputError(f"{key!r} is neither a list of messages nor a text", context.place)
+    return conversation
+
+
+@dataclass
+class _Gold:
+    """The gold keys that are met while texts are read for `draft`: withheld, left visible."""
+
+    draft: Draft
+    context: Context
+    withheld: dict[str, Any] = field(default_factory=dict)
+    visible: dict[str, None] = field(default_factory=dict)  # a set in order
+
+    def tell(self) -> None:
+        """Put them into the metadata, and warn of those that were withheld."""
+        if self.withheld:
+            self.draft.keep("withheld", self.withheld)
+            names = ", ".join(sorted(self.withheld))
+            self.context.notes.add(f"gold keys withheld: {names}", self.context.place)
+        if self.visible:
+            self.draft.keep(LEFT_VISIBLE, list(self.visible))
+
+
+def _input(gold: _Gold, rows: Rows) -> str:
+    key, value = rows[0]
+    if is_message_list(value):  # a prompt given as messages: the user's part; the whole is kept
+        messages = parse_messages(value, key, gold.context.place).messages
+        gold.draft.keep(f"{key}_messages", value)
+        text = "\n\n".join(m.content for m in messages if m.role == "user")
+    else:
+        value = withhold_from_input(value, key, gold.withheld)
+        if isinstance(value, dict) and len(value) == 1:
+            value = next(iter(value.values()))
+        text = plain_text(value)
+    texts, left = [text], [rows[0]]
+    for other, item in rows[1:]:
+        if snake(key) == "input" and snake(other) == "instruction" and isinstance(item, str):
+            texts.insert(0, item)
+        elif item is not None:
+            gold.draft.keep(other, item)
+            left.append((other, item))
+    tell_left(left, text, gold.context)
+    return "\n\n".join(text for text in texts if text)
+
+
+def _output(gold: _Gold, rows: Rows) -> str:
+    key, value = rows[0]
+    for other, item in rows[1:]:
+        if item is not None:
+            gold.draft.keep(other, item)
+    clean = withhold_from_output(value, key, gold.withheld)
+    text = _output_text(clean, key, gold.context.place)
+    if isinstance(clean, (dict, list)) and text == plain_text(clean):  # not an opened envelope
+        gold.visible |= dict.fromkeys(left_visible(clean, key))
+    tell_left(rows, text, gold.context)
+    return text
+
+
+def _output_text(value: Any, key: str, place: str) -> str:
+    """Text of an output; known envelopes of replies are opened, other objects shown as JSON."""
+    if is_message_list(value):
+        return parse_messages(value, key, place).answer or ""
+    if not isinstance(value, dict):
+        return plain_text(value)
+    choices = value.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, dict) else value
+    if is_message_list([message]):
+        return parse_messages([message], key, place).answer or ""
+    for name in ("output", "completion", "content", "text"):
+        opens = len(value) == 1 or name in ("output", "completion")
+        if opens and isinstance(value.get(name), str):
+            return str(value[name])
+    return json_text(value)
+
+
+def _identity(draft: Draft, by_field: Candidates, context: Context) -> None:
+    for key, value in by_field.pop("id", []):
+        if draft.id is None:
+            draft.id = id_text(value, key, context.place)
+        elif value is not None:
+            draft.keep(key, value)
+    for key, value in by_field.pop("weak_id", []):
+        fits = isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and value.isprintable()
+        if draft.weak_id is None and (fits or type(value) is int):
+            draft.weak_id = str(value)
+        draft.keep(key, value)
+    for key, value in by_field.pop("task", []):
+        text = named(value)
+        fits = isinstance(text, str) and 0 < len(text) <= LONGEST_NAME and "\n" not in text
+        if value not in (None, "") and (draft.task or not fits or isinstance(value, dict)):
+            draft.keep(key, value)
+        if fits and not draft.task:
+            draft.task = text
+    draft.system = system_name(draft, by_field.pop("system", []), context) or "unnamed"
+
+
+def _verdict_and_reference(draft: Draft, by_field: Candidates, context: Context) -> None:
+    verdicts, references = by_field.pop("success", []), by_field.pop("reference", [])
+    if verdicts:
+        key, value = verdicts[0]
+        draft.success = verdict(value, key, context.place)
+        refuse_other_verdicts(verdicts, draft.success, context)
+    if references and references[0][1] is not None:
+        draft.reference = plain_text(references[0][1])
+        refuse_other_references(references, context)
+    for key, value in (*verdicts[1:], *references[1:]):
+        draft.keep(key, value)
+
+
+def _spans(draft: Draft, by_field: Candidates, context: Context) -> None:
+    for key, value in by_field.pop("spans", []):
+        if value is None:
+            continue
+        if not isinstance(value, list):
+            raise InputError(f"{key!r} is no list of spans", context.place)
+        for i, item in enumerate(value):  # before pydantic lists every single problem
+            if not isinstance(item, dict):
+                raise InputError(f"{key}[{i}] is no span, which is an object", context.place)
+            strange = next((k for k in item if k not in Span.model_fields), None)
+            if strange is not None:
+                known = ", ".join(Span.model_fields)
+                raise InputError(
+                    f"{key}[{i}]: unknown key {strange[:80]!r}; known: {known}", context.place
+                )
+        draft.spans = value
+
+
+def _is_task_result(value: Any) -> bool:
+    """Whether `value` is a TaskResult, perhaps with fields of a record around it, or its list."""
+    return is_event_list(value.get("messages") if isinstance(value, dict) else value)
+
+
+def _read_list(value: Any, context: Context) -> Draft:
+    return _read_record({"messages": value} if isinstance(value, list) else value, context)
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("AutoGen AgentChat TaskResult", _is_task_result, _read_list),
+    Format("AutoGen 0.2 result log", _is_log, _read_log),
+    Format("OpenAI message list", is_message_list, _read_list),
+    Format("native or generic record", _is_record, _read_record),
+)

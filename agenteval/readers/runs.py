@@ -1,0 +1,373 @@
+"""read_runs: from a file, a folder, a pattern or standard input to Runs with unique ids."""
+
+from __future__ import annotations
+
+import gc
+import glob
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from agenteval.errors import InputError
+from agenteval.files import opened
+from agenteval.readers.fields import Context
+from agenteval.readers.formats import FORMATS, NEEDS, Format, recognise
+from agenteval.readers.problems import first_problem
+from agenteval.readers.strict_json import Item, Notes, read_items
+from agenteval.records import Run
+
+SUFFIXES = (".json", ".jsonl", ".ndjson")
+MOST_RUNS = 1_000_000
+_WILD = "*?["
+_HEAD = 65536  # bytes that are looked through for a sign of traces
+_TRACE_KEYS = re.compile(
+    rb'"(?:resource_?[sS]pans|scope_?[sS]pans|child_?[sS]pans|(?:context\.|parent_?)?[sS]pan_?[iI][dD])"'
+    rb"\s*:"
+)
+# Words in the keys of every trace; what has none of them need not be looked at further.
+_OF_TRACES = ("span", "trace", "attributes", "batches", "context", "unixnano")
+_OF_RECORDINGS = frozenset({"key", "run", "repeat", "attempt", "role", "reply", "text"})
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file that was found and not read."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ReadResult:
+    """Runs in the order of the files, files that were passed over, and warnings, one line each."""
+
+    runs: list[Run]
+    skipped: list[Skipped]
+    warnings: list[str]
+
+
+def read_runs(source: str | Path, *, task: str = "") -> ReadResult:
+    """All runs of a file, a folder (with its folders), a glob pattern, or "-" (standard input).
+
+    Files hold JSON or JSON lines in UTF-8; the form of each record is told by its content (see
+    `formats`); a file of traces gives one run for each trace (see `traces`). `task` is given to
+    runs that name none.
+
+    The id of a run is its own (`id`, `run_id`, ...). Else it is made from the place: the path
+    relative to the folder, without suffix (the stem for a single file), with ":" and the number of
+    the line or array element where the file holds several runs. A case id (`task_id`, ...) stands
+    in for that number where all runs of the file have one and no two are equal.
+
+    Runs of one input are one case. Inputs that differ in the white space around them are two, as
+    they stand, and a warning says so.
+
+    Raises InputError, naming file and line, for what cannot be read, for two runs of one id, for
+    a line of a recording of replies, and when there is no run at all. In a folder or pattern,
+    files of other kinds are listed in `skipped` instead, and so are files whose first value is no
+    run; broken files and recordings are errors.
+    """
+    piped = Found([SourceFile(Path("-"), "stdin")], [], single=True)
+    found = piped if str(source) == "-" else find(source)
+    reading = _Reading(task, found.single)
+    with collector_paused():
+        for file in found.files:
+            reason = reading.read(file)
+            if reason:
+                found.skipped.append(Skipped(str(file.path), reason))
+    if not reading.runs:
+        passed = f" ({len(found.skipped)} file(s) skipped)" if found.skipped else ""
+        raise InputError(f"no runs found{passed}", str(source))
+    reading.tell_almost_equal()
+    return ReadResult(
+        reading.runs, sorted(found.skipped, key=lambda s: s.path), reading.notes.lines()
+    )
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Runs hold no cycles; looking for them again and again costs a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    """A run with the id its place gives, and the case id that may replace the number in it."""
+
+    run: Run
+    place: str
+    case_id: str | None
+
+
+@dataclass
+class _Reading:
+    """What one reading collects; `single` says that the user named one file."""
+
+    task: str
+    single: bool
+    notes: Notes = field(default_factory=Notes)
+    runs: list[Run] = field(default_factory=list)
+    places: dict[str, str] = field(default_factory=dict)  # id -> where it was read
+
+    def read(self, file: SourceFile) -> str | None:
+        """Read one file; the reason when it turns out to hold no runs."""
+        from agenteval.readers import traces  # it needs the files that are found here
+
+        piped = str(file.path) == "-"
+        display = "standard input" if piped else str(file.path)
+        if not piped and looks_like_traces(file.path):
+            runs = traces.trace_runs(file, self.task, self.notes, sure=False)
+            if runs is not None:
+                self._add((run, display) for run in runs)
+                return None
+        with nullcontext(sys.stdin.buffer) if piped else opened(file.path, display) as stream:
+            lines = file.path.suffix.lower() in (".jsonl", ".ndjson")
+            items = read_items(stream, display, self.notes, lines=lines)
+            try:
+                first = next(items, None)
+                if first is None:
+                    return "empty"
+                items = chain([first], items)
+                if not (_may_be_trace(first.value) and traces.is_trace(first.value)):
+                    return self._records(items, file)
+                # A trace of which the beginning of the file, or standard input, could not tell.
+                runs = list(traces.runs_of(items, file.name, display, self.task, self.notes))
+                self._add((run, display) for run in runs)
+                return None if runs else "no spans"
+            except OSError as error:
+                raise InputError(f"cannot be read: {error.strerror}", display) from None
+
+    def _add(self, runs: Iterator[tuple[Run, str]]) -> None:
+        for run, place in runs:
+            if run.id in self.places:
+                first = self.places[run.id]
+                raise InputError(f"the id {run.id!r} was already used at {first}", place)
+            self.places[run.id] = place
+            if len(self.runs) >= MOST_RUNS:
+                raise InputError(f"more than {MOST_RUNS:,} runs", place)
+            self.runs.append(run)
+
+    def _records(self, items: Iterator[Item], file: SourceFile) -> str | None:
+        """Read records that are runs of their own; the reason when the first is none."""
+        batch: list[_Numbered] = []
+        for number, item in _numbered(items):
+            if is_recording(item.value):
+                raise InputError("a recording of replies (--record), no runs", item.place)
+            form = recognise(item.value)
+            if form is None:
+                problem = f"no known form of a run: {_describe(item.value)}"
+                if self.single or batch:
+                    raise InputError(problem, item.place)
+                return problem
+            name = file.name if number is None else f"{file.name}:{number}"
+            batch.append(self._run(form, item, name))
+            if len(batch) > MOST_RUNS:
+                raise InputError(f"more than {MOST_RUNS:,} runs", item.place)
+        case_ids = [one.case_id for one in batch]
+        if len(batch) > 1 and any(case_ids):
+            if None not in case_ids and len(set(case_ids)) == len(batch):
+                prefix = "" if self.single else f"{file.name}:"
+                batch = [
+                    replace(one, run=one.run.model_copy(update={"id": f"{prefix}{one.case_id}"}))
+                    for one in batch
+                ]
+            else:
+                told = "case ids repeat or are missing, so runs are named by their line"
+                self.notes.add(told, str(file.path))
+        self._add((one.run, one.place) for one in batch)
+        return None if batch else "empty"
+
+    def _run(self, form: Format, item: Item, name: str) -> _Numbered:
+        """`name` is the id where the record has none."""
+        try:
+            draft = form.to_draft(item.value, Context(item.place, self.notes))
+            values = {key: value for key, value in vars(draft).items() if key != "weak_id"}
+            run = Run.model_validate(
+                {**values, "id": draft.id or name, "task": draft.task or self.task}
+            )
+        except ValidationError as error:
+            raise InputError(first_problem(error), item.place) from None
+        return _Numbered(run, item.place, None if draft.id else draft.weak_id)
+
+    def tell_almost_equal(self) -> None:
+        """One warning for all inputs that are another's but for the white space around them."""
+        first: dict[str, Run] = {}
+        told: set[str] = set()
+        text = ""
+        for run in self.runs:
+            bare = run.input.strip()
+            other = first.setdefault(bare, run)
+            if bare and run.input != other.input and run.input not in told:
+                told.add(run.input)
+                text = text or (
+                    f"the input differs from that of run {other.id!r} in white space around it "
+                    "only; they count as two cases"
+                )
+                self.notes.add(text, self.places[run.id])
+
+
+def _may_be_trace(value: Any) -> bool:
+    """False for what surely is no trace: no key of the (first) object is one of traces."""
+    while isinstance(value, list) and value:
+        value = value[0]
+    return isinstance(value, dict) and any(
+        word in key.lower() for key in value for word in _OF_TRACES
+    )
+
+
+def _numbered(items: Iterator[Item]) -> Iterator[tuple[int | None, Item]]:
+    """Values that should be runs, with their number in the file; None when the file is one run."""
+    for item in items:
+        if item.line is not None:
+            yield item.line, item
+        elif isinstance(item.value, list) and recognise(item.value) is None:
+            for i, value in enumerate(item.value):
+                yield i + 1, Item(value, f"{item.place}[{i}]", None)
+        else:
+            yield None, item
+
+
+def is_recording(value: Any) -> bool:
+    """Whether `value` is a line of a recording of replies (`--record`, `models.replay`).
+
+    `reply` is a name of an output, so such lines would else be read as runs of an unnamed system.
+    With the hash of a request under `key`: a line that holds a whole reply, or that refers to an
+    earlier one by run and attempt. Recorded elsewhere (any key, or a run): an object with fields
+    of a recording only, among them a whole reply or its text.
+    """
+    if not isinstance(value, dict) or not ("key" in value or "run" in value):
+        return False
+    reply, key = value.get("reply"), value.get("key")
+    whole = isinstance(reply, dict) and isinstance(reply.get("text"), str)
+    hashed = isinstance(key, str) and re.fullmatch("[0-9a-f]{64}", key) is not None
+    if hashed and (whole or value.keys() >= {"run", "repeat", "attempt"}):
+        return True
+    told = whole or ("reply" not in value and isinstance(value.get("text"), str))
+    return told and value.keys() <= _OF_RECORDINGS
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, dict):
+        keys = ", ".join(repr(k[:40]) for k in list(value)[:8])
+        return f"an object with the keys {keys or '(none)'}; {NEEDS}"
+    names = {list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
+    kind = names.get(type(value), "a number")
+    return f"{kind}; known forms: {', '.join(f.name for f in FORMATS)}"
+
+
+def looks_like_traces(path: Path) -> bool:
+    """Whether the beginning of a file holds a key that only traces have. False if unreadable."""
+    try:
+        with opened(path) as stream:
+            return _TRACE_KEYS.search(stream.read(_HEAD)) is not None
+    except InputError:  # whoever reads it says so
+        return False
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file to read. `name` is the relative path without suffix (or the stem): ids start so."""
+
+    path: Path
+    name: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """Files in order; `single` when the user named one file, which then must be readable."""
+
+    files: list[SourceFile]
+    skipped: list[Skipped]
+    single: bool = False
+
+
+def find(source: str | Path) -> Found:
+    """The files behind a path or glob pattern, sorted by path.
+
+    Hidden files and folders are left out, links that leave the folder are listed as skipped.
+    Raises InputError when nothing is there.
+    """
+    text = os.fspath(source)
+    if "\0" in text or not text:
+        raise InputError("an empty path or one with a NUL character names no file")
+    path = Path(text)
+    found = Found([], [])
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        if not any(c in text for c in _WILD):
+            raise InputError("no such file or folder", text) from None
+        _match(text, found)
+        return found
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", text) from None
+    if not stat.S_ISDIR(mode):
+        return Found([SourceFile(path, path.stem)], [], single=True)
+    for inside in _walk(path, found.skipped):
+        _sort_in(inside, path, found)
+    return found
+
+
+def _match(pattern: str, found: Found) -> None:
+    parts = Path(pattern).parts
+    fixed = next(i for i, part in enumerate(parts) if any(c in part for c in _WILD))
+    hits = sorted(glob.glob(pattern, recursive=True))
+    if not hits:
+        raise InputError("the pattern matches no file", pattern)
+    for hit in hits:
+        if not os.path.isdir(hit):
+            _sort_in(Path(hit), Path(*parts[:fixed]), found)
+        elif "**" not in pattern:  # ** walks into folders by itself
+            found.skipped.append(Skipped(hit, "a folder"))
+
+
+def _walk(folder: Path, skipped: list[Skipped]) -> Iterator[Path]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda e: e.name)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", str(folder)) from None
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_symlink() and os.path.isdir(entry.path):  # False for a loop of links
+            skipped.append(Skipped(entry.path, "a link to a folder"))
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path), skipped)
+        else:
+            yield Path(entry.path)
+
+
+def _sort_in(path: Path, root: Path, found: Found) -> None:
+    """Put one file of a folder among the files to read or the skipped ones."""
+    reason = ""
+    if path.suffix.lower() not in SUFFIXES:
+        reason = f"not one of {', '.join(SUFFIXES)}"
+    else:
+        try:
+            if path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
+                reason = "a link that leaves the folder"
+            path.stat()
+        except (OSError, RuntimeError):  # RuntimeError: a loop of links, before Python 3.13
+            reason = "a broken link"
+    if reason:
+        found.skipped.append(Skipped(str(path), reason))
+    else:
+        name = path.relative_to(root).with_suffix("").as_posix()
+        found.files.append(SourceFile(path, name))

@@ -1,0 +1,479 @@
+"""RawSpan: one span as a file holds it, whatever its keys are called, and where files hold spans.
+
+Nested trees, OTLP/JSON, lists and lines of single spans; attributes nested, as dotted keys, as
+OTLP's typed values, or as JSON text.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Literal
+
+from agenteval.readers.fields import MESSAGES, OUTPUT, Context, snake
+from agenteval.readers.strict_json import MOST_DEPTH, whole_characters
+
+TOO_DEEP = f"[nested deeper than {MOST_DEPTH} levels]"
+WANTED = (
+    "a trace is a JSON object with `spans` or `resourceSpans`, or JSON lines of spans with "
+    "`trace_id` and `span_id`"
+)
+
+# Keys as `plain` gives them; the first that has a value counts.
+_ID = ("spanid", "id")
+_PARENT = ("parentspanid", "parentid", "parent")
+_NAME = ("name", "spanname", "operationname")
+_ATTRIBUTES = ("attributes", "spanattributes")
+_CHILDREN = ("childspans", "children")
+_START = ("starttime", "timestamp", "start")
+_END = ("endtime", "end")
+_STATUS = ("statuscode", "status")
+_KNOWN = frozenset({
+    *_ID, *_PARENT, *_NAME, *_ATTRIBUTES, *_CHILDREN, *_START, *_END, *_STATUS, "traceid",
+    "resource", "resourceattributes", "statusmessage", "events", "context", "starttimeunixnano",
+    "endtimeunixnano", "duration", "durationms", "durationns", "durationnano", "durationnanos",
+    "spankind", "kind",
+})  # fmt: skip
+_GROUPS = ("resourcespans", "scopespans", "instrumentationlibraryspans", "batches")
+_LISTS = (*_GROUPS, "traces", "data")
+_SPAN = frozenset({"spanid", "parentspanid", "childspans", "starttimeunixnano"})
+# A trace id is also the name of a run in some logs, so it needs one of these beside it.
+_BESIDE_TRACE = frozenset({"attributes", "spanattributes", "parentid", "spanname", "spankind"})
+_BESIDE_ATTRIBUTES = frozenset({"parentid", "starttime"})
+_EVIDENCE = frozenset({*OUTPUT, *MESSAGES})
+
+_HEX = re.compile(r"(?:0x)?([0-9a-fA-F]{16}|[0-9a-fA-F]{32})")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{11}=|[A-Za-z0-9+/_-]{22}==")
+_DURATION = re.compile(
+    r"P(?:(\d+)D)?T?(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?"
+)
+_DIGITS = re.compile(r"\d{1,25}(\.\d{1,25})?", re.A)
+
+
+# ---- attributes ----------------------------------------------------------------------------------
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
+    """Dotted keys: `{"a": {"b": 1}, "c": [{"d": 2}]}` is `{"a.b": 1, "c.0.d": 2}`.
+
+    Lists are taken apart only where all their items are objects; empty objects and lists stay.
+    What lies deeper than MOST_DEPTH is replaced by TOO_DEEP.
+    """
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        if not isinstance(value, (dict, list)) or not value:
+            flat[name] = value
+        elif depth >= MOST_DEPTH:
+            flat[name] = TOO_DEEP
+        elif isinstance(value, dict):
+            flat |= flatten(value, f"{name}.", depth + 1)
+        elif all(isinstance(item, dict) for item in value):
+            flat |= flatten({str(i): v for i, v in enumerate(value)}, f"{name}.", depth + 1)
+        else:
+            flat[name] = _bounded(value, depth + 1)
+    return flat
+
+
+def _bounded(value: Any, depth: int = 0) -> Any:
+    """The value with TOO_DEEP in the place of what lies deeper than MOST_DEPTH."""
+    if not isinstance(value, (dict, list)):
+        return value
+    if depth >= MOST_DEPTH:
+        return TOO_DEEP
+    if isinstance(value, dict):
+        return {str(key): _bounded(item, depth + 1) for key, item in value.items()}
+    return [_bounded(item, depth + 1) for item in value]
+
+
+class _Node(dict[str, Any]):
+    """An object made of dotted keys, told apart from an object that is a value."""
+
+
+def insert(root: dict[str, Any], path: list[str], value: Any) -> None:
+    """Put a value under a path; a value that stands on the way moves to the name ""."""
+    node = root
+    for part in path[:-1]:
+        inner = node.get(part)
+        if not isinstance(inner, _Node):
+            inner = node[part] = _Node() if part not in node else _Node({"": inner})
+        node = inner
+    last = path[-1]
+    if isinstance(node.get(last), _Node):
+        node[last][""] = value
+    else:
+        node[last] = value
+
+
+def with_lists(node: Any, depth: int = 0) -> Any:
+    """The tree that `insert` built, with lists in the place of objects of numbers."""
+    if depth > MOST_DEPTH or not isinstance(node, dict) or (depth and not isinstance(node, _Node)):
+        return node
+    if node and all(key.isascii() and key.isdigit() and len(key) < 10 for key in node):
+        return [with_lists(node[key], depth + 1) for key in sorted(node, key=int)]
+    return {key: with_lists(value, depth + 1) for key, value in node.items()}
+
+
+def attributes_of(value: Any) -> dict[str, Any]:
+    """Flat attributes from an object, OTLP's list of keys and values, or the JSON text of one."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        value = json_or_none(value)
+    if isinstance(value, list):
+        value = _key_values(value)
+    return flatten(value) if isinstance(value, dict) else {}
+
+
+def _key_values(rows: list[Any], depth: int = 0) -> dict[str, Any]:
+    """`[{"key": ..., "value": {"stringValue": ...}}]` as an object; other items are left out."""
+    return {
+        row["key"]: _any_value(row.get("value"), depth)
+        for row in rows
+        if isinstance(row, dict) and isinstance(row.get("key"), str)
+    }
+
+
+def _any_value(value: Any, depth: int) -> Any:
+    """The value of OTLP's AnyValue in camel or snake case. Integers come as text, NaN as null."""
+    if not isinstance(value, dict):
+        return _bounded(value, depth)
+    if depth >= MOST_DEPTH or not value:
+        return TOO_DEEP if value else None
+    name, inner = next(iter(value.items()))
+    kind = name.replace("_", "").lower()
+    if kind == "intvalue":
+        return int(inner) if isinstance(inner, str) and re.fullmatch(
+            r"\s*[+-]?\d{1,38}\s*", inner) else inner  # fmt: skip
+    if kind == "doublevalue":
+        return _double(inner)
+    if kind in ("arrayvalue", "kvlistvalue"):
+        rows = inner.get("values") if isinstance(inner, dict) else inner
+        rows = rows if isinstance(rows, list) else []
+        if kind == "kvlistvalue":
+            return _key_values(rows, depth + 1)
+        return [_any_value(row, depth + 1) for row in rows]
+    return _bounded(inner if kind in ("stringvalue", "boolvalue", "bytesvalue") else value, depth)
+
+
+def _double(value: Any) -> Any:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return value if isinstance(value, str) else None
+    return number if math.isfinite(number) else None
+
+
+def json_or_none(text: str) -> Any:
+    """The JSON value of a text, with null for NaN; None when it is none."""
+    try:
+        value = json.loads(text, parse_constant=lambda _: None, parse_float=_double)
+        return whole_characters(text, value)[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+def text_of(value: Any) -> str:
+    """A value as text: texts as they are, null as nothing, all else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# ---- one span ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class RawEvent:
+    """Something that happened within a span; `at` is seconds since 1970."""
+
+    name: str
+    at: float | None
+    attributes: dict[str, Any]
+
+
+@dataclass(slots=True)
+class RawSpan:
+    """The parts of a span; ids in hexadecimal where they can be, times in seconds since 1970.
+
+    `attributes` and `resource` are flat. What has no part of its own stands in the attributes
+    under the name the file gives it. What is missing is None, "" or empty.
+    """
+
+    id: str | None
+    parent: str | None
+    trace: str | None
+    name: str
+    kind: str
+    start: float | None
+    end: float | None
+    status: Literal["ok", "error", "unset"]
+    message: str
+    events: list[RawEvent]
+    attributes: dict[str, Any]
+    resource: dict[str, Any]
+
+
+@lru_cache(maxsize=4096)
+def plain(key: str) -> str:
+    """A key without case, underscores and hyphens: span_id, spanId and SpanID are one."""
+    return key.replace("_", "").replace("-", "").lower().removeprefix("context.")
+
+
+def _plain_keys(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The values by plain key, those of an inner `context` (the SDK's own JSON) among them."""
+    names = {plain(key): item for key, item in value.items() if len(key) <= 40}
+    context = names.get("context")
+    if isinstance(context, dict):
+        names |= {plain(key): item for key, item in context.items() if len(key) <= 40}
+    return names
+
+
+def _pick(names: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((names[key] for key in keys if names.get(key) is not None), None)
+
+
+def _raw_span(value: Mapping[str, Any], names: Mapping[str, Any]) -> RawSpan:
+    """The span of an object; `names` are its plain keys."""
+    start = _time(names, "starttimeunixnano", _START)
+    code, message = _pick(names, _STATUS), names.get("statusmessage")
+    if isinstance(code, dict):
+        inner = _plain_keys(code)
+        message = _pick(inner, ("message", "description", "statusmessage")) or message
+        code = _pick(inner, ("code", "statuscode"))
+    status = _word(code)
+    parent, name = _pick(names, _PARENT), _pick(names, _NAME)
+    return RawSpan(
+        id=id_of(_pick(names, _ID)),
+        parent=id_of(_pick(_plain_keys(parent), _ID) if isinstance(parent, dict) else parent),
+        trace=id_of(names.get("traceid")),
+        name=name if isinstance(name, str) else "",
+        kind=_word(_pick(names, ("spankind", "kind"))),
+        start=start,
+        end=_end(names, start),
+        status="error" if status in ("ERROR", "2") else "ok" if status in ("OK", "1") else "unset",
+        message=text_of(message),
+        events=list(_events(names.get("events"))),
+        attributes=_span_attributes(value, names),
+        resource=_resource(names),
+    )
+
+
+def _resource(names: Mapping[str, Any]) -> dict[str, Any]:
+    """Flat resource attributes of a span or of a group of spans."""
+    value = _pick(names, ("resource", "resourceattributes"))
+    if isinstance(value, dict) and isinstance(value.get("attributes"), (dict, list)):
+        value = value["attributes"]
+    return attributes_of(value)
+
+
+def _span_attributes(value: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key in _ATTRIBUTES:
+        flat |= attributes_of(names.get(key))
+    for key, item in value.items():
+        if key.startswith("attributes."):  # a table of spans: one column for each attribute
+            if item is not None:
+                flat |= attributes_of({key[11:]: item})
+        elif plain(key) not in _KNOWN and item not in (None, "", [], {}):
+            flat.setdefault(key, _bounded(item))
+    return flat
+
+
+def id_of(value: Any) -> str | None:
+    """An id: 8 or 16 bytes in hexadecimal or base64 as lower hexadecimal, other texts as they are.
+
+    None for no id, and for the zeros that stand for none.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or not value.strip():
+        return None
+    text = value.strip()
+    if match := _HEX.fullmatch(text):
+        text = match[1].lower()
+    elif _BASE64.fullmatch(text):
+        text = base64.urlsafe_b64decode(text.replace("+", "-").replace("/", "_")).hex()
+    elif not text.isprintable():
+        text = ascii(text)[1:-1]
+    return text if text.strip("0") else None
+
+
+def _time(names: Mapping[str, Any], nano: str, keys: tuple[str, ...]) -> float | None:
+    exact = names.get(nano)
+    if exact is None:
+        return seconds(_pick(names, keys))
+    number = _number(exact)
+    return None if number is None or number <= 0 else number / 10**9
+
+
+def _end(names: Mapping[str, Any], start: float | None) -> float | None:
+    end = _time(names, "endtimeunixnano", _END)
+    if end is not None or start is None:
+        return end
+    for keys, unit in ((("durationms",), 1e3),
+                       (("durationns", "durationnano", "durationnanos"), 1e9)):  # fmt: skip
+        number = _number(_pick(names, keys))
+        if number is not None:
+            return start + number / unit
+    lasted = names.get("duration")  # a bare number has no unit
+    match = _DURATION.fullmatch(lasted) if isinstance(lasted, str) and len(lasted) < 60 else None
+    if match is None or not any(match.groups()):
+        return None
+    units = zip(match.groups(), (86400.0, 3600.0, 60.0, 1.0), strict=True)
+    return start + sum(float(n or 0) * unit for n, unit in units)
+
+
+def seconds(value: Any) -> float | None:
+    """Seconds since 1970 of an ISO time (UTC if it names no zone) or of a number.
+
+    The unit of a number is told by its size: 1e11 seconds are the year 5138, and as milliseconds
+    the year 1973; likewise for micro- and nanoseconds. None for anything else.
+    """
+    number = _number(value)
+    if number is not None:
+        if number <= 0 or number >= 1e20:
+            return None
+        units = ((1e11, 1), (1e14, 10**3), (1e17, 10**6), (1e20, 10**9))
+        return number / next(unit for bound, unit in units if number < bound)
+    try:
+        moment = datetime.fromisoformat(value.strip().removesuffix(" UTC"))
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (AttributeError, ValueError, OverflowError):
+        return None
+
+
+def _number(value: Any) -> int | float | None:
+    """A finite number from a number or the text of one; integers stay exact (nanoseconds)."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
+        value = float(value) if "." in value else int(value)
+    return value if isinstance(value, (int, float)) and -1e30 < value < 1e30 else None
+
+
+def _word(value: Any) -> str:
+    """The word of an enumeration: SpanKind.CLIENT, SPAN_KIND_CLIENT and Client are CLIENT."""
+    word = text_of(value).rpartition(".")[2].upper()
+    return word.removeprefix("STATUS_CODE_").removeprefix("SPAN_KIND_")
+
+
+def _events(value: Any) -> Iterator[RawEvent]:
+    if isinstance(value, str):
+        value = json_or_none(value)
+    for item in value if isinstance(value, list) else []:
+        if isinstance(item, dict):
+            names = _plain_keys(item)
+            name = names.get("name")
+            at = _time(names, "timeunixnano", ("timestamp", "time"))
+            attributes = attributes_of(names.get("attributes"))
+            yield RawEvent(name if isinstance(name, str) else "", at, attributes)
+
+
+# ---- where spans stand ---------------------------------------------------------------------------
+
+
+def is_trace(value: Any) -> bool:
+    """Whether a JSON value is a trace or a span of one, and no run of another form."""
+    if isinstance(value, list):
+        return bool(value) and is_trace(value[0])
+    if not isinstance(value, dict):
+        return False
+    names = _plain_keys(value)
+    if any(isinstance(names.get(key), list) for key in _GROUPS) or _is_span(names):
+        return True
+    spans = names.get("spans")
+    if isinstance(spans, list):
+        own = any(snake(key) in _EVIDENCE for key in value if len(key) <= 40)
+        return not own and any(isinstance(s, dict) and _is_span(_plain_keys(s)) for s in spans[:20])
+    return isinstance(names.get("trace"), dict) and is_trace(names["trace"])
+
+
+def _is_span(names: Mapping[str, Any]) -> bool:
+    """Whether an object with these plain keys is a span."""
+    return (
+        not _SPAN.isdisjoint(names)
+        or ("traceid" in names and not _BESIDE_TRACE.isdisjoint(names))
+        or (any(a in names for a in _ATTRIBUTES) and not _BESIDE_ATTRIBUTES.isdisjoint(names))
+    )
+
+
+def keeps_spans(key: str) -> bool:
+    """Whether a list under this key holds spans, or groups of them."""
+    return plain(key) in (*_LISTS, *_CHILDREN, "spans")
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What the objects around a span say of it."""
+
+    trace: str | None = None
+    parent: str | None = None
+    resource: dict[str, Any] = field(default_factory=dict)
+    scope: str | None = None
+    spans: bool = False  # in a list of spans every object is one
+
+
+@dataclass
+class Walker:
+    """Finds the spans of values; spans without an id are numbered over the whole file."""
+
+    unnamed: int = 0
+
+    def spans(self, value: Any, context: Context) -> Iterator[RawSpan]:
+        """Spans in the order of the file, parents first, however deep they are nested."""
+        stack: list[tuple[Any, _Around]] = [(value, _Around())]
+        while stack:
+            item, around = stack.pop()
+            if isinstance(item, list):
+                stack.extend((inner, around) for inner in reversed(item))
+                continue
+            names = _plain_keys(item) if isinstance(item, dict) else {}
+            inside = _inside(names, around)
+            if inside:
+                stack.extend(reversed(inside))
+            elif names and (around.spans or _is_span(names)):
+                span = self._span(item, names, around, context)
+                yield span
+                inner = _Around(span.trace, span.id, span.resource, around.scope, True)
+                stack.extend((names[k], inner) for k in reversed(_CHILDREN) if names.get(k))
+            else:
+                kind = "an object" if names else "a value"
+                context.notes.add(f"{kind} that is no span was passed over", context.place)
+
+    def _span(
+        self, item: dict[str, Any], names: dict[str, Any], around: _Around, context: Context
+    ) -> RawSpan:
+        span = _raw_span(item, names)
+        if span.id is None:
+            self.unnamed += 1
+            span.id = f"unnamed-{self.unnamed}"
+            context.notes.add("a span without id got a number as its name", context.place)
+        span.trace = span.trace or around.trace
+        span.parent = around.parent or span.parent
+        span.resource = span.resource or around.resource
+        if around.scope:
+            span.attributes.setdefault("scope_name", around.scope)
+        return span
+
+
+def _inside(names: dict[str, Any], around: _Around) -> list[tuple[Any, _Around]]:
+    """The parts of an object that holds spans; none when it is perhaps a span itself."""
+    if _is_span(names) and not any(isinstance(names.get(key), list) for key in _GROUPS):
+        return []
+    scope = _pick(names, ("scope", "instrumentationlibrary"))
+    scope = scope.get("name") if isinstance(scope, dict) else None
+    scope = scope if isinstance(scope, str) and scope else around.scope
+    trace = id_of(names.get("traceid")) or around.trace
+    resource = _resource(names) or around.resource
+    group = _Around(trace, None, resource, scope)
+    parts = [(names[key], group) for key in _LISTS if isinstance(names.get(key), list)]
+    if isinstance(names.get("trace"), dict):
+        parts.append((names["trace"], group))
+    if isinstance(names.get("spans"), list):
+        parts.append((names["spans"], _Around(trace, around.parent, resource, scope, True)))
+    return parts

@@ -1,0 +1,259 @@
+"""Strict JSON: what two programs could read differently is refused, and the place is named.
+
+A file holds one document, or one value per line; the content tells which.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from agenteval.errors import InputError
+from agenteval.files import LARGE, LINE, LINES, byte_lines, decoded, read_text
+
+# Bounds; what lies above is an InputError, never cut silently. A JSON document has to be held as a
+# whole, a value takes about 200 bytes of memory.
+MOST_DEPTH = 64  # nested objects and arrays
+MOST_VALUES = 4_000_000  # of one document or line
+MOST_KEYS = 100_000  # of one object
+_HAND_WRITTEN = 16 * 2**20  # bytes of a file that people write
+
+# Surrogates can enter only through an escape: raw ones are no valid UTF-8.
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_PERHAPS_NOT_FINITE = re.compile(r"NaN|Infinity|[eE]\+?0*[1-9]\d\d|\d{300}")
+SURROGATES_REPLACED = "lone surrogates (half characters) were replaced by U+FFFD"
+
+
+@dataclass
+class Notes:
+    """Warnings of one reading, each text once with the first place and the number of places."""
+
+    _seen: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def add(self, text: str, place: str) -> None:
+        """Take down that `text` holds at `place`."""
+        first, count = self._seen.get(text, (place, 0))
+        self._seen[text] = (first, count + 1)
+
+    def lines(self) -> list[str]:
+        """One line per text: the first place, the text, how many more places."""
+        return [
+            f"{first}: {text}" + (f" (and {count - 1} more)" if count > 1 else "")
+            for text, (first, count) in self._seen.items()
+        ]
+
+
+class _Refused(str):
+    """Stands for NaN or an infinity, as written, until the key that holds it is found."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > MOST_KEYS:
+        raise ValueError(f"more than {MOST_KEYS:,} keys in one object")
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(_twice(key))
+            seen.add(key)
+    return result
+
+
+def _twice(key: str) -> str:
+    return f"the key {key if len(key) <= 80 else key[:77] + '...'!r} occurs twice in one object"
+
+
+def _float(text: str) -> Any:
+    value = float(text)
+    return value if math.isfinite(value) else _Refused(text)
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_Refused, parse_float=_float)
+
+
+def decode(text: str, name: str, line: int | None = None, notes: Notes | None = None) -> Any:
+    """The JSON value of a text.
+
+    `name` is the file for messages, `line` the line number when the text is one line of it. Half
+    characters are replaced with a note; without `notes`, as in what people write, they are refused.
+    Raises InputError for broken JSON, repeated keys, NaN or infinities, integers too long to read,
+    and above the bounds.
+    """
+    place = name if line is None else f"{name}:{line}"
+    refuse_too_many(text, place)
+    try:
+        value = _JSON.decode(text)
+    except json.JSONDecodeError as error:
+        column = error.colno if line is None else error.pos + 1  # a line end is no new line
+        at = f"{name}:{line or error.lineno}:{column}"
+        raise InputError(f"broken JSON: {error.msg}", at) from None
+    except RecursionError:
+        raise InputError(f"nested deeper than {MOST_DEPTH} levels", place) from None
+    except ValueError as error:  # repeated key; an integer of thousands of digits
+        raise InputError(str(error), place) from None
+    if text.count("[") + text.count("{") > MOST_DEPTH and is_deeper(value, MOST_DEPTH):
+        raise InputError(f"nested deeper than {MOST_DEPTH} levels", place)
+    if _PERHAPS_NOT_FINITE.search(text):
+        path, number = next(_not_finite(value), ("", ""))
+        if number:
+            raise InputError(f"{number} is no JSON number (key {path})", place)
+    value, halves = whole_characters(text, value, place)
+    if halves and notes is None:
+        raise InputError("half a character (a lone surrogate, \\ud800 to \\udfff)", place)
+    for _ in range(halves if notes else 0):
+        notes.add(SURROGATES_REPLACED, place)  # type: ignore[union-attr]
+    return value
+
+
+def is_deeper(value: Any, most: int) -> bool:
+    """Whether a value has more than `most` levels of objects and arrays."""
+    level = [value]
+    for _ in range(most + 1):
+        level = [item for item in level if isinstance(item, (dict, list))]
+        if not level:
+            return False
+        level = [c for item in level for c in (item.values() if isinstance(item, dict) else item)]
+    return True
+
+
+def _not_finite(value: Any) -> Iterator[tuple[str, str]]:
+    """Path and text of every number that was refused, in the order of the text."""
+    stack: list[tuple[str, Any]] = [("", value)]
+    while stack:
+        path, item = stack.pop()
+        if isinstance(item, _Refused):
+            yield path or "(top level)", str(item)
+        if isinstance(item, dict):
+            stack.extend((f"{path}.{k}" if path else k, v) for k, v in reversed(item.items()))
+        elif isinstance(item, list):
+            stack.extend((f"{path}[{i}]", v) for i, v in reversed(list(enumerate(item))))
+
+
+def whole_characters(text: str, value: Any, place: str = "") -> tuple[Any, int]:
+    """The value of a JSON text with U+FFFD in the place of half characters, changed in place, and
+    how many texts had some. Raises InputError where two keys become one."""
+    if not _SURROGATE_ESCAPE.search(text):
+        return value, 0
+    halves = 0
+    top = [value]
+    stack: list[Any] = [top]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            pairs = [(_SURROGATE.sub("\ufffd", key), item) for key, item in node.items()]
+            halves += sum(new != old for (new, _), old in zip(pairs, node, strict=True))
+            size = len(node)
+            node.clear()
+            node.update(pairs)
+            if len(node) < size:
+                raise InputError(_twice(next(k for k in node if "\ufffd" in k)), place)
+        for key, item in list(node.items() if isinstance(node, dict) else enumerate(node)):
+            if isinstance(item, str):
+                node[key] = _SURROGATE.sub("\ufffd", item)
+                halves += node[key] != item
+            elif isinstance(item, (dict, list)):
+                stack.append(item)
+    return top[0], halves
+
+
+def refuse_too_many(text: str, place: str) -> None:
+    """Raise InputError when a text holds more than MOST_VALUES values of JSON.
+
+    Three bytes of JSON ("[],") take seventy of memory, so the size of a text bounds little.
+    """
+    if len(text) <= MOST_VALUES or _openings(text) <= MOST_VALUES:
+        return
+    if _openings(_STRING.sub("", text)) > MOST_VALUES:
+        raise InputError(f"more than {MOST_VALUES:,} values in one JSON text", place)
+
+
+def _openings(text: str) -> int:
+    """At least the number of values: each is the first of all or of a list, or follows , or : ."""
+    return 1 + sum(text.count(mark) for mark in "[{,:")
+
+
+def decode_line(text: str, place: str) -> Any:
+    """The value of one line of JSON. `place` is FILE:LINE. Raises InputError as `decode`."""
+    file, _, line = place.rpartition(":")
+    return decode(text, file, int(line)) if line.isdigit() else decode(text, place)
+
+
+def read_json(path: Path) -> Any:
+    """The value of a JSON file that people write, at most 16 MB, with or without BOM.
+
+    Raises InputError naming file, line and column, or the key.
+    """
+    return decode(read_text(path, _HAND_WRITTEN), str(path))
+
+
+def decode_arguments(text: str) -> Any:
+    """Arguments of a tool call: their JSON value, or the raw text when it is not valid JSON."""
+    try:
+        return decode(text, "arguments", notes=Notes())
+    except InputError:
+        return text
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Item:
+    """One JSON value and where it stands. `line` is None for a whole document."""
+
+    value: Any
+    place: str
+    line: int | None
+
+
+Decode = Callable[[str, str, int | None, Notes], Any]
+
+
+def read_items(
+    stream: BinaryIO, name: str, notes: Notes, *, lines: bool, by: Decode = decode,
+    most_line: int | None = None,
+) -> Iterator[Item]:  # fmt: skip
+    """Values of an open file in their order; blank lines are passed over.
+
+    `lines` says that every line is a value; else the content decides. `by` decodes one text.
+    Raises InputError, with file, line and column or byte offset, for anything that is not UTF-8,
+    not JSON, and above the bounds.
+    """
+    longest = most_line or LINE
+    rows = (row for row in byte_lines(stream, name, longest, LINES) if row[2].strip())
+    first = next(rows, None)
+    if first is None:
+        return
+    second = next(rows, None) if lines or _is_value(first[2]) else None
+    if not lines and second is None:
+        number, offset, data = first
+        data += stream.read(max(0, LARGE + 4 - len(data)))
+        if offset + len(data) > LARGE + 3:
+            told = f"a JSON document larger than {LARGE:,} bytes; JSON lines may be larger"
+            raise InputError(told, name)
+        # Line numbers of errors count from the start of the file, so blank lines are put back.
+        text = "\n" * (number - 1) + decoded(data, name, line=number, offset=offset)
+        yield Item(by(text, name, None, notes), name, None)
+        return
+    for number, offset, data in chain([first], [second] if second else [], rows):
+        if len(data) > longest:
+            raise InputError(f"line longer than {longest:,} bytes", f"{name}:{number}")
+        text = decoded(data, name, line=number, offset=offset)
+        yield Item(by(text, name, number, notes), f"{name}:{number}", number)
+
+
+def _is_value(line: bytes) -> bool:
+    """Whether the line alone is a JSON object or array, as in JSON lines."""
+    try:
+        return isinstance(json.loads(line), (dict, list))
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,275 @@
+"""Traces of agents to Runs: span trees, OTLP/JSON and lines of spans, in several conventions.
+
+`spans` knows the ways in which files hold spans and spell their parts, `conventions` what their
+attributes mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from agenteval.errors import InputError
+from agenteval.files import LARGE, LINE, opened
+from agenteval.readers.conventions import Pool, read_attributes
+from agenteval.readers.fields import Context
+from agenteval.readers.loose_json import LooseDecoder
+from agenteval.readers.messages import is_answer
+from agenteval.readers.problems import first_problem
+from agenteval.readers.runs import (
+    MOST_RUNS,
+    ReadResult,
+    Skipped,
+    SourceFile,
+    collector_paused,
+    find,
+)
+from agenteval.readers.spans import WANTED, RawSpan, Walker, is_trace, keeps_spans
+from agenteval.readers.strict_json import Item, Notes, read_items
+from agenteval.records import Message, Run, Span, SpanEvent
+
+__all__ = ["is_trace", "read_traces", "runs_of", "trace_runs"]
+
+REPEATED = "a span id stands twice; the first span is kept"
+ORPHAN = "the parent of a span is not in the trace; the span is a root"
+CYCLE = "spans are their own ancestors; the first of them is a root"
+
+
+def read_traces(source: str | Path, *, task: str = "") -> ReadResult:
+    """All traces of a file, a folder (with its folders) or a glob pattern, one Run each.
+
+    Files hold JSON or JSON lines in UTF-8: span trees, OTLP/JSON, or spans. The id of a run is its
+    trace id, or the name of the file where it has none. Spans stand in the order of the trace;
+    what was put right on the way is in `warnings`. Files of a folder that are no traces are in
+    `skipped`.
+
+    Raises InputError, naming file and place, for what cannot be read at all, for two traces of one
+    id in several files, and when there is no trace.
+    """
+    notes, files = Notes(), find(source)
+    runs: dict[str, Run] = {}
+    with collector_paused():
+        for file in files.files:
+            read = trace_runs(file, task, notes, sure=files.single)
+            if read is None:
+                files.skipped.append(Skipped(str(file.path), "no trace"))
+            for run in read or ():
+                if run.id in runs:
+                    raise InputError(f"the trace id {run.id!r} was already used", str(file.path))
+                runs[run.id] = run
+    if not runs:
+        raise InputError(f"no trace found; {WANTED}", str(source))
+    skipped = sorted(files.skipped, key=lambda s: s.path)
+    return ReadResult(list(runs.values()), skipped, notes.lines())
+
+
+def trace_runs(file: SourceFile, task: str, notes: Notes, *, sure: bool) -> list[Run] | None:
+    """The runs of a file of traces; None when it holds no span, or begins with none, unless `sure`.
+
+    Broken JSON is read as far as it is complete, with a warning. Raises InputError, naming the
+    place, when no span is complete and above the bounds.
+    """
+    display = str(file.path)
+    decoder = LooseDecoder(keeps_spans)
+    with opened(file.path, display) as stream:
+        rows = read_items(
+            stream, display, notes, lines=file.path.suffix.lower() in (".jsonl", ".ndjson"),
+            by=decoder.decode, most_line=max(LINE, LARGE),  # one line may hold a whole trace
+        )  # fmt: skip
+        items = (item for item in rows if item.value != [])
+        first = next(items, None)
+        runs: list[Run] = []
+        if first is not None and (sure or is_trace(first.value)):
+            for run in runs_of(chain([first], items), file.name, display, task, notes):
+                if len(runs) >= MOST_RUNS:
+                    raise InputError(f"more than {MOST_RUNS:,} runs", display)
+                runs.append(run)
+        if not runs and decoder.broken is not None:
+            raise decoder.broken
+        if not runs and sure:
+            raise InputError(f"no spans; {WANTED}", display)
+        return runs or None
+
+
+@dataclass
+class _Trace:
+    """Spans of one trace as they come, and what was said of all of them."""
+
+    spans: list[Span] = field(default_factory=list)
+    resource: dict[str, Any] = field(default_factory=dict)
+
+
+def runs_of(
+    items: Iterable[Item], name: str, display: str, task: str, notes: Notes
+) -> Iterator[Run]:
+    """Runs of the traces in a file, in the order of their first spans.
+
+    The id of a run is the trace id. Spans without one belong to the only trace of their file, else
+    to a trace of their own that is called `name`. Raises InputError for a span out of bounds.
+    """
+    traces: dict[str | None, _Trace] = {}
+    walker, pool = Walker(), Pool()
+    for item in items:
+        context = Context(item.place, notes)
+        for raw in walker.spans(item.value, context):
+            trace = traces.setdefault(raw.trace, _Trace())
+            trace.spans.append(_span(raw, pool, context))
+            trace.resource |= {k: v for k, v in raw.resource.items() if k not in trace.resource}
+    if None in traces and len(traces) == 2:
+        nameless = traces.pop(None)
+        next(iter(traces.values())).spans.extend(nameless.spans)
+        notes.add("spans without trace id were taken for those of the only trace", display)
+    elif None in traces:
+        notes.add("spans without trace id: the trace goes by the name of the file", display)
+    for number, trace in traces.items():
+        spans = in_order(trace.spans, Context(display, notes))
+        yield Run(
+            id=number or name,
+            task=task,
+            system=_system(spans, trace.resource),
+            input=_input(spans),
+            output=_output(spans),
+            messages=tuple(_each_once(spans)),
+            spans=tuple(spans),
+            metadata={"resource": trace.resource} if trace.resource else {},
+        )
+
+
+def _span(raw: RawSpan, pool: Pool, context: Context) -> Span:
+    meaning = read_attributes(raw, pool, context)
+    try:
+        return Span(
+            id=raw.id or "",
+            parent_id=raw.parent,
+            name=raw.name,
+            start=raw.start,
+            end=raw.end,
+            status=raw.status,
+            status_message=raw.message,
+            events=tuple(
+                SpanEvent(name=event.name, at=event.at, attributes=event.attributes)
+                for event in meaning.events
+            ),
+            **meaning.fields,
+        )
+    except ValidationError as error:
+        raise InputError(f"span {raw.id}: {first_problem(error)}", context.place) from None
+
+
+def _each_once(spans: Iterable[Span]) -> Iterator[Message]:
+    """The messages of LLM spans without their repetitions, in the order of the spans.
+
+    Every span repeats the conversation before it. A message is given again only where one span
+    holds it more often than any before, so a user who says "go on" twice is heard twice. Equal
+    messages have to be one object.
+    """
+    heard: dict[int, int] = {}
+    for span in spans:
+        here: dict[int, int] = {}
+        for message in (*span.messages, *span.reply):
+            key = id(message)
+            here[key] = here.get(key, 0) + 1
+            if here[key] > heard.get(key, 0):
+                heard[key] = here[key]
+                yield message
+
+
+def _system(spans: list[Span], resource: dict[str, Any]) -> str:
+    service = resource.get("service.name")
+    names = [service] if not str(service).startswith("unknown_service") else []
+    keys = ("agent.name", "gen_ai.agent.name")
+    names += [span.attributes.get(key) for span in spans for key in keys]
+    return next((n for n in names if isinstance(n, str) and n), "unnamed")
+
+
+def _input(spans: list[Span]) -> str:
+    """What the root was given, else the first agent, else what the user said first."""
+    for span in spans:
+        if span.input and (span.kind == "agent" or _is_root(span)):
+            return span.input
+    said = (m.content for span in spans for m in span.messages if m.role == "user")
+    return next(filter(None, said), "")
+
+
+def _is_root(span: Span) -> bool:
+    """Whether a span may speak for the whole; a request to a model speaks in its messages."""
+    return span.parent_id is None and span.kind != "llm"
+
+
+def _output(spans: list[Span]) -> str:
+    """What the last root gave back, else the first agent, else the last words of a model."""
+    roots = [span.output for span in spans if _is_root(span)]
+    agents = [span.output for span in spans if span.kind == "agent"]
+    for text in (*reversed(roots), *agents):
+        if text:
+            return text
+    said = (m.content for span in reversed(spans) for m in reversed(span.reply))
+    return next(filter(is_answer, said), "")
+
+
+# ---- the order of a trace ------------------------------------------------------------------------
+
+
+def in_order(spans: list[Span], context: Context) -> list[Span]:
+    """Each span after its parent, whole branches together.
+
+    Children of one parent stand by their start where all of them have one, else as in the file; so
+    do roots. Of two spans with one id the first stays. A parent that is not there, or lies in a
+    circle, is cut off with a warning. Takes time in proportion to the spans, save for sorting.
+    """
+
+    def note(text: str, name: str) -> None:
+        context.notes.add(text, f"{context.place} (span {name})")
+
+    first: dict[str, Span] = {}
+    for span in spans:
+        if first.setdefault(span.id, span) is not span:
+            note(REPEATED, span.id)
+    parents: dict[str, str | None] = {}
+    for span in first.values():
+        parents[span.id] = span.parent_id if span.parent_id in first else None
+        if span.parent_id is not None and span.parent_id not in first:
+            note(ORPHAN, span.id)
+    for name in _circles(parents):
+        note(CYCLE, name)
+        parents[name] = None
+    children: dict[str | None, list[Span]] = {}
+    for name, span in first.items():
+        if parents[name] != span.parent_id:
+            span = span.model_copy(update={"parent_id": parents[name]})
+        children.setdefault(parents[name], []).append(span)
+    ordered: list[Span] = []
+    stack = _by_start(children.get(None, []))[::-1]
+    while stack:
+        ordered.append(stack.pop())
+        stack.extend(reversed(_by_start(children.get(ordered[-1].id, []))))
+    return ordered
+
+
+def _circles(parents: dict[str, str | None]) -> list[str]:
+    """Of every circle of parents the span that stands first in the file."""
+    done: set[str] = set()
+    cuts = []
+    order = {key: i for i, key in enumerate(parents)}
+    for start in parents:
+        path: dict[str, None] = {}
+        name: str | None = start
+        while name is not None and name not in done and name not in path:
+            path[name] = None
+            name = parents[name]
+        if name is not None and name in path:
+            steps = list(path)
+            cuts.append(min(steps[steps.index(name) :], key=order.__getitem__))
+        done.update(path)
+    return cuts
+
+
+def _by_start(spans: list[Span]) -> list[Span]:
+    if len(spans) < 2 or any(span.start is None for span in spans):
+        return spans
+    return sorted(spans, key=lambda span: span.start or 0.0)
