@@ -14,7 +14,7 @@ from agenteval.evaluators.planning.case import (
     TimeRule,
     mock_tools,
 )
-from agenteval.evaluators.planning.checker import CheckRules, ParameterError, Slip, Step, check
+from agenteval.evaluators.planning.oracle import CheckRules, ParameterError, Slip, Step, check
 from tests.thorough import often
 
 Ending = Literal["finished", "timeout", "iterations"]

@@ -20,10 +20,9 @@ order of calls and order of times are the same. A time limit holds iff every cal
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from agenteval.agents import AgentLog, ToolEvent
 from agenteval.evaluators.planning.case import (
@@ -41,18 +40,13 @@ from agenteval.evaluators.planning.case import (
     clock,
     holds,
 )
-from agenteval.evaluators.planning.solver.graph import (
-    MAX_ACTIONS,
-    closure,
-    nearest_plan,
-    nearest_schedule,
-)
-from agenteval.evaluators.planning.solver.smt import schedule, violated_core
+from agenteval.evaluators.planning.solver import nearest
 from agenteval.records import Record
 
 Outcome = Literal[
     "pass", "timeout", "act_error", "action_lost", "parameter_error", "order_error"
 ]  # errors in order of precedence: the first that applies is the outcome
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 _SLIPS = {
     "unknown_tool": "there is no such tool",
     "bad_arguments": "its arguments were refused",
@@ -113,10 +107,10 @@ class Step(Record):
 class Verdict(Record):
     """The outcome, and everything that was found, whether or not it decided the outcome.
 
-    `sequence` holds the calls that were graded, in order. `core` holds numbers of sub-sentences
-    that suffice to show that the constraints were violated; `nearest` is the valid plan with the
-    fewest pairs swapped against the sequence. Both are empty for a pass, and where no explanation
-    was asked for; `nearest` also where the case has no valid plan.
+    `sequence` holds the calls that were graded, in order. `core` holds the number of the first
+    sub-sentence that was violated, which suffices to show that the plan is wrong; `nearest` is the
+    valid plan with the fewest pairs swapped against the sequence. Both are empty for a pass, and
+    where no explanation was asked for; `nearest` also where the case has no valid plan.
     """
 
     outcome: Outcome
@@ -149,16 +143,6 @@ class _Call:
     hours: Span | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """The graded attempt, the slips of the whole log, and those of the graded attempt."""
-
-    calls: list[_Call]
-    slips: list[Slip]
-    graded_slips: int
-    attempts: int
-
-
 def check(
     case: Case, log: AgentLog, rules: CheckRules = _DEFAULT, *, explain: bool = True
 ) -> Verdict:
@@ -166,42 +150,9 @@ def check(
 
     Raises nothing for any log.
     """
-    reading = _read(case, log, rules)
-    counted = [[c for c in reading.calls if c.action == i] for i in range(case.n)]
-    times = Counter(call.action for call in reading.calls)
-    violated = tuple(_violations(case, counted))
-    errors = tuple(_parameter_errors(case, reading.calls))
-    lost = tuple(a.tool for i, a in enumerate(case.actions) if i not in times)
-    outcome: Outcome = "pass"
-    if log.ending != "finished":
-        outcome = "timeout"
-    elif reading.slips if rules.strict else lost and reading.graded_slips:
-        outcome = "act_error"
-    elif lost:
-        outcome = "action_lost"
-    elif errors:
-        outcome = "parameter_error"
-    elif violated:
-        outcome = "order_error"
-    explain = explain and outcome != "pass"
-    return Verdict(
-        outcome=outcome,
-        sequence=tuple(_step(case, c.action, c.hours and c.hours[0]) for c in reading.calls),
-        violated=violated,
-        lost=lost,
-        repeated=tuple(a.tool for i, a in enumerate(case.actions) if times[i] > 1),
-        slips=tuple(reading.slips),
-        parameter_errors=errors,
-        attempts=reading.attempts,
-        core=_core(case, counted) if explain and violated else (),
-        nearest=_nearest(case, [c.action for c in reading.calls]) if explain else (),
-    )
-
-
-def _read(case: Case, log: AgentLog, rules: CheckRules) -> _Reading:
     calls: list[_Call] = []
     slips: list[Slip] = []
-    graded_slips, attempts = 0, 1
+    graded_slips, attempts = 0, 1  # slips of the attempt that is graded
     for number, event in enumerate(log.events, start=1):
         if case.durations is not None and event.status == "ok" and event.name == RESTART:
             attempts += 1
@@ -214,7 +165,41 @@ def _read(case: Case, log: AgentLog, rules: CheckRules) -> _Reading:
         else:
             slips.append(Slip(call=number, name=event.name, why=read))
             graded_slips += 1
-    return _Reading(calls, slips, graded_slips, attempts)
+    by_action = [[c for c in calls if c.action == i] for i in range(case.n)]
+    violated = tuple(_violations(case, by_action))
+    errors = tuple(_parameter_errors(case, calls))
+    lost = tuple(a.tool for a, own in zip(case.actions, by_action, strict=True) if not own)
+    possible: tuple[tuple[Outcome, object], ...] = (
+        ("timeout", log.ending != "finished"),
+        ("act_error", slips if rules.strict else lost and graded_slips),
+        ("action_lost", lost),
+        ("parameter_error", errors),
+        ("order_error", violated),
+    )
+    outcome = next((name for name, applies in possible if applies), "pass")
+    plan = None
+    if explain and outcome != "pass":
+        plan = nearest(
+            case.n, [s.constraint for s in case.stated], [c.action for c in calls], case.hours
+        )
+    # What the agent did is fixed, so any one violated sentence is a minimal core.
+    core = min((s for v in violated for s in v.rule.sentences), default=None)
+    return Verdict(
+        outcome=outcome,
+        sequence=tuple(_step(case, c.action, c.hours and c.hours[0]) for c in calls),
+        violated=violated,
+        lost=lost,
+        repeated=tuple(
+            a.tool for a, own in zip(case.actions, by_action, strict=True) if len(own) > 1
+        ),
+        slips=tuple(slips),
+        parameter_errors=errors,
+        attempts=attempts,
+        core=() if core is None or not explain or outcome == "pass" else (core,),
+        nearest=tuple(
+            _step(case, i, None if case.hours is None else start) for i, start in plan or ()
+        ),
+    )
 
 
 def _call(case: Case, event: ToolEvent, number: int) -> _Call | str:
@@ -240,38 +225,31 @@ def _start(event: ToolEvent) -> int | None:
     return given if isinstance(given, int) and not isinstance(given, bool) else None
 
 
-def _places(counted: list[list[_Call]]) -> list[Span | None]:
-    return [
-        (min(c.place for c in calls), max(c.place for c in calls) + 1) if calls else None
-        for calls in counted
-    ]
-
-
-def _hours(counted: list[list[_Call]]) -> list[Span | None]:
-    """From the first start until the last end of each action; None where it has no hours."""
-    spans = [[c.hours for c in calls if c.hours is not None] for calls in counted]
-    return [(min(s for s, _ in of), max(e for _, e in of)) if of else None for of in spans]
-
-
-def _violations(case: Case, counted: list[list[_Call]]) -> list[Violation]:
+def _violations(case: Case, by_action: list[list[_Call]]) -> list[Violation]:
     """All violated constraints whose actions were all carried out, by direct evaluation."""
-    places, hours = _places(counted), _hours(counted)
-    found = []
+    places, hours = [(0, 0)] * case.n, [(0, 0)] * case.n  # from the first call until the last
+    for i, calls in enumerate(by_action):
+        if calls:
+            places[i] = min(c.place for c in calls), max(c.place for c in calls) + 1
+            if case.hours is not None:
+                spans = [c.hours for c in calls if c.hours]
+                hours[i] = min(s for s, _ in spans), max(e for _, e in spans)
+    violations = []
     for number, item in enumerate(case.stated):
-        constraint = item.constraint
-        spans = [span or (0, 0) for span in (places if isinstance(constraint, Before) else hours)]
-        if all(counted[i] for i in actions(constraint)) and not holds(constraint, spans):
-            why = _why(case, constraint, counted)
-            found.append(Violation(constraint=number, rule=case.constraints[number], why=why))
-    return found
+        spans = places if isinstance(item.constraint, Before) else hours
+        called = all(by_action[i] for i in actions(item.constraint))
+        if called and not holds(item.constraint, spans):
+            why = _why(case, item.constraint, by_action)
+            violations.append(Violation(constraint=number, rule=case.constraints[number], why=why))
+    return violations
 
 
-def _why(case: Case, constraint: Constraint, counted: list[list[_Call]]) -> str:
+def _why(case: Case, constraint: Constraint, by_action: list[list[_Call]]) -> str:
     if isinstance(constraint, TimeLimit):
-        return _why_time(case, constraint, counted[constraint.action])
+        return _why_time(case, constraint, by_action[constraint.action])
     first, second = (f"'{case.actions[i].tool}'" for i in actions(constraint))
-    last = max(counted[constraint.first], key=lambda c: c.place)
-    early = min(counted[constraint.second], key=lambda c: c.place)
+    last = max(by_action[constraint.first], key=lambda c: c.place)
+    early = min(by_action[constraint.second], key=lambda c: c.place)
     if last.place == early.place:
         return (
             f"{first} and {second} were called in the same turn (calls {last.number} and "
@@ -294,7 +272,7 @@ def _why_time(case: Case, limit: TimeLimit, calls: list[_Call]) -> str:
 
 def _parameter_errors(case: Case, calls: Sequence[_Call]) -> list[ParameterError]:
     """Starts outside of what was possible: one at a time, all within the day."""
-    found, now = [], 0
+    errors, now = [], 0
     for call in calls:
         if call.hours is None:
             continue
@@ -302,33 +280,13 @@ def _parameter_errors(case: Case, calls: Sequence[_Call]) -> list[ParameterError
         latest = DAY - (end - start)
         if not now <= start <= latest:
             tool = case.actions[call.action].tool
-            found.append(
+            errors.append(
                 ParameterError(
                     call=call.number, tool=tool, given=start, earliest=now, latest=latest
                 )
             )
         now = max(now, end)
-    return found
-
-
-def _core(case: Case, counted: list[list[_Call]]) -> tuple[int, ...]:
-    hours = None if case.durations is None else _hours(counted)
-    return violated_core(case.stated, _places(counted), hours)
-
-
-def _nearest(case: Case, sequence: Sequence[int]) -> tuple[Step, ...]:
-    """The nearest valid plan; beyond the bounds of the search, some valid plan; () if none."""
-    constraints = [item.constraint for item in case.stated]
-    if case.hours is None:
-        if closure(case.n, constraints) is None:
-            return ()
-        return tuple(_step(case, i) for i in nearest_plan(case.n, constraints, sequence))
-    if case.n <= MAX_ACTIONS:
-        plan = nearest_schedule(case.n, constraints, case.hours, sequence)
-        return tuple(_step(case, i, start) for i, start in plan or ())
-    starts = schedule(case.n, constraints, case.hours)
-    by_time = sorted(range(case.n), key=lambda i: starts[i]) if starts else []
-    return tuple(_step(case, i, starts[i]) for i in by_time) if starts else ()
+    return errors
 
 
 def _step(case: Case, action: int, start: int | None = None) -> Step:
