@@ -345,9 +345,4 @@ def _experiment(
             store=run.store, record=run.record, retry_failed=run.retry_failed,
             dry_run=run.dry_run, notify=notify, progress=progress, **arguments,
         )  # fmt: skip
-    if report.bill is not None:
-        from agenteval.cli.dry import show
-
-        show(report.bill, as_json=output.as_json)
-        return
     finish(report, output)

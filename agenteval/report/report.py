@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.text import Text
@@ -20,6 +20,9 @@ from agenteval.report.terminal import print_table
 from agenteval.text import plural, visible_line
 from agenteval.trust.gates import Gate, exit_code, gate_lines
 
+if TYPE_CHECKING:
+    from agenteval.models.rehearsal import Bill
+
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
@@ -30,6 +33,7 @@ class Report:
     told once. `data` is what JSON holds beside the tables. `gates` are demands on the figures
     (see `gated`). `exit_code` is that of the command: 0 fine, 1 a gate was not met,
     3 infrastructure or too many unscored, 4 not enough data, 5 the judge is not trustworthy.
+    `bill` is what would be asked, after a dry run: then there are no tables.
     """
 
     title: str
@@ -39,6 +43,7 @@ class Report:
     data: Mapping[str, Any] = field(default_factory=dict)
     gates: tuple[Gate, ...] = ()
     exit_code: int = 0
+    bill: Bill | None = None
 
     def gated(self, *gates: Gate, undecided_passes: bool = False) -> Self:
         """The report with these gates and the exit code that follows from them; the code of work
