@@ -76,27 +76,6 @@ def test_a_case_without_a_text_does_not_hold_up_the_dissection_of_others(
     assert len(done.json["dissections"]) == 2
 
 
-def test_dissect_finds_a_planted_pattern(cli: Cli, suite: Path) -> None:
-    none = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
-    assert none.code == 2  # no store yet
-    run(cli, "scripted:perfect", "--limit", 1, "-q")
-    none = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
-    assert none.code == 2
-    assert "no trial of this agent and suite is stored" in none.err
-    assert run(cli, "scripted:wrong-pattern=chain3", "-q").code == 0
-    arguments = ("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
-    dry = cli(*arguments, "--dry-run")
-    assert "failed cases: " in dry.out
-    done = cli(*arguments)
-    assert done.code == 0, done.err
-    assert "Constraint" in done.out
-    again = cli(*arguments, "--json")
-    assert "0 failed cases to dissect" in again.err
-    labels = [d["label"] for d in again.json["dissections"]]
-    assert len(labels) > 5
-    assert set(labels) == {"Constraint"}
-
-
 def test_a_command_of_ones_own(cli: Cli, suite: Path, tmp_path: Path) -> None:
     script = tmp_path / "agent.py"
     script.write_text(
