@@ -170,6 +170,7 @@ def test_bad_input_is_one_line_and_exit_2(
     assert left <= {"agenteval.db", "agenteval.db-wal", "agenteval.db-shm"}
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_goes_on_and_ends_with_the_same_table(project: Path) -> None:
     lines = [
         {"id": f"r{i}", "task": "sums", "system": "s", "input": f"What is {i} + {i}?",
