@@ -18,15 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agenteval.errors import (
-    BadRequest,
     InputError,
     ModelError,
     ModelUnavailable,
     RequestTimeout,
     Transient,
-    Unauthorized,
 )
 from agenteval.models.connections import hopeless, open_plain_connections
+from agenteval.models.openai import status_error
 from agenteval.text import keep_secret, redacted, url_secrets
 
 if TYPE_CHECKING:
@@ -326,9 +325,6 @@ def _translated(error: Exception) -> ModelError:
         return RequestTimeout(text)
     if isinstance(error, openai.APIConnectionError):
         return Transient(text)
-    status = error.status_code if isinstance(error, openai.APIStatusError) else None
-    if status in (401, 403):
-        return Unauthorized(text)
-    if status is not None and (status in (408, 409, 429) or status >= 500):
-        return Transient(text, overload=status == 429)
-    return BadRequest(text) if status is not None else ModelError(text)
+    if isinstance(error, openai.APIStatusError):
+        return status_error("embeddings endpoint", error)
+    return ModelError(text)

@@ -95,13 +95,6 @@ class Cache:
         self.rows[key] = json.dumps(reply, allow_nan=False)
 
 
-class NoDisk:
-    """A recorder with nothing to let go of."""
-
-    def close(self) -> None:
-        """Nothing."""
-
-
 def make(script: Script, **more: Any) -> tuple[Client, Time]:
     time = Time()
     return Client(script, sleep=time.sleep, clock=time.clock, **more), time
@@ -160,7 +153,7 @@ async def test_a_corrupted_entry_is_a_miss_and_is_replaced(row: str) -> None:
 async def test_what_is_no_answer_is_returned_but_neither_cached_nor_recorded(reply: Reply) -> None:
     recorded: list[Reply] = []
 
-    class Recorder(NoDisk):
+    class Recorder:
         def record(self, request: Request, reply: Reply) -> None:
             recorded.append(reply)
 
@@ -175,7 +168,7 @@ async def test_what_is_no_answer_is_returned_but_neither_cached_nor_recorded(rep
 
 
 async def test_a_reply_is_stored_before_the_recorder_can_fail() -> None:
-    class Full(NoDisk):
+    class Full:
         def record(self, request: Request, reply: Reply) -> None:
             raise OSError("disk full")
 
@@ -189,7 +182,7 @@ async def test_a_reply_is_stored_before_the_recorder_can_fail() -> None:
 async def test_a_cached_reply_is_recorded_for_the_run_it_answered() -> None:
     seen: list[tuple[str | None, str, bool]] = []
 
-    class Recorder(NoDisk):
+    class Recorder:
         def record(self, request: Request, reply: Reply) -> None:
             seen.append((request.run_id, reply.text, reply.cached))
 
@@ -204,7 +197,7 @@ async def test_a_cached_reply_is_recorded_for_the_run_it_answered() -> None:
 async def test_the_nonce_is_sent_but_not_recorded() -> None:
     seen: list[Request] = []
 
-    class Recorder(NoDisk):
+    class Recorder:
         def record(self, request: Request, reply: Reply) -> None:
             seen.append(request)
 
@@ -523,32 +516,6 @@ async def test_close_and_names() -> None:
     assert client.model == "script"
     await client.close()
     assert script.closed
-
-
-@pytest.mark.parametrize("broken", [False, True])
-async def test_closing_puts_the_recording_on_the_disk(broken: bool) -> None:
-    done: list[str] = []
-
-    class Recorder:
-        def record(self, request: Request, reply: Reply) -> None:
-            raise AssertionError("nothing was asked")
-
-        def close(self) -> None:
-            done.append("leave")
-
-    class Closing(Script):
-        async def close(self) -> None:
-            done.append("close")
-            if broken:
-                raise OSError("the connection is in a bad way")
-
-    client, _ = make(Closing(), recorder=Recorder())
-    if broken:
-        with pytest.raises(OSError, match="bad way"):
-            await client.close()
-    else:
-        await client.close()
-    assert done == ["close", "leave"]
 
 
 async def _wound_down(client: Client, script: Script, count: int, when: int) -> list[str]:

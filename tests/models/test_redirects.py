@@ -19,9 +19,9 @@ from agenteval.cli.main import main
 from agenteval.evaluators.base import classify
 from agenteval.models.autogen import AutogenTransport
 from agenteval.models.client import Client
+from agenteval.models.connections import Redirected, stay_at_home
 from agenteval.models.embeddings import EndpointEmbedder
 from agenteval.models.openai import OpenAITransport
-from agenteval.models.redirects import Redirected, stay_at_home
 from agenteval.models.wire import Request
 from agenteval.testing import Server, serve
 from agenteval.testing.engine import Exchange, refusal

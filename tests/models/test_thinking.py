@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import ReplyError
-from agenteval.models.reply import parse_reply
-from agenteval.models.thinking import behind_thinking, thinking_in, within
+from agenteval.models.reply import behind_thinking, parse_reply, thinking_in, within
 
 GOOD, POOR = '{"clarity": "good"}', '{"clarity": "poor"}'
 
