@@ -66,6 +66,11 @@ class Judging:
             else choose_model(self.judge, self.base_url, need_key=self.need_key)
         )
 
+    @property
+    def asks_nobody(self) -> bool:
+        """Whether it computes in this process: the embedded judge, or a function."""
+        return self.choice is None or self.choice.kind == "embedded"
+
     def evaluator(self, store: Store | None, **changes: Any) -> tuple[Evaluator, Client | None]:
         """The judge, with options changed; its client is None when it computes in this process.
 

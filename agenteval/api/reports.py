@@ -25,7 +25,7 @@ from agenteval.report.report import Report
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
 from agenteval.trust.flagged import Flags
-from agenteval.trust.gates import Gate, unscored_gate
+from agenteval.trust.gates import UNSCORED, Gate, exit_code, unscored_gate
 from agenteval.trust.means import ALL, Rating, Row, summarize
 from agenteval.trust.tables import outcomes, score_notes, score_tables, score_title, spent
 
@@ -81,7 +81,7 @@ class Plots:
 
     def perturbations(self, *, ax: Axes | None = None) -> Axes:
         """Mean of originals and of perturbed copies, by criterion."""
-        from agenteval.report.perturbation_plots import perturbation_bars
+        from agenteval.report.plots import perturbation_bars
 
         return perturbation_bars(self.table, ax=ax)
 
@@ -185,12 +185,16 @@ class ScoreReport(Report):
         share of cells without a score; what a judge cannot see is not held against it. Raises
         KeyError for an unknown criterion.
         """
+        report = self
         gates = [self._mean_gate(name, least) for name, least in (min_mean or {}).items()]
-        if max_unscored is not None:
+        if max_unscored is not None:  # takes the place of an earlier one
+            others = [gate for gate in self.gates if gate.name != UNSCORED]
+            code = self.exit_code if self.unfinished else exit_code(others)
+            report = replace(self, gates=tuple(others), exit_code=code)
             counts = Counter(r.status for r in self.ratings if ":" in r.status)
             bad = counts.total() - counts["unscored:unsupported"]
             gates.append(unscored_gate(self.cells, bad, max_unscored))
-        return self.gated(*gates, undecided_passes=undecided_passes)
+        return report.gated(*gates, undecided_passes=undecided_passes)
 
     def _mean_gate(self, name: str, least: float) -> Gate:
         known = {key: c for c in self.criteria for key in (c.id, c.name)}
@@ -351,20 +355,27 @@ def unverified(why: str, notes: Sequence[str] = ()) -> VerifyReport:
 
 @dataclass(frozen=True, kw_only=True)
 class CriteriaReport(Report):
-    """Proposed criteria. `proposals` says how they came about; `written` is the file, if any."""
+    """Proposed criteria. `proposals` says how they came about, None after a dry run; `written` is
+    the file, if any."""
 
-    proposals: Proposals
+    proposals: Proposals | None
     written: Path | None = None
 
     @property
     def criteria(self) -> CriteriaSet:
-        """The merged criteria."""
-        return self.proposals.criteria
+        """The merged criteria. Raises ValueError after a dry run."""
+        return self._made.criteria
 
     @property
     def plot(self) -> CurvePlots:
-        """Figures: `report.plot.curves()`."""
-        return CurvePlots(self.proposals)
+        """Figures: `report.plot.curves()`. Raises ValueError after a dry run."""
+        return CurvePlots(self._made)
+
+    @property
+    def _made(self) -> Proposals:
+        if self.proposals is None:
+            raise ValueError("nobody was asked: there are no criteria")
+        return self.proposals
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,7 @@ async def apropose(
     store: str | Path | Store | None = None,
     limits: Limits | None = None,
     record: str | Path | None = None,
+    dry_run: bool = False,
     notify: Notify | None = None,
 ) -> CriteriaReport:
     """Have critics propose criteria for a task, merge what means the same, check the scales.
@@ -96,7 +97,8 @@ async def apropose(
     `seeds` critics are asked, each with its own seed from `seed` on; what at least `min_seeds` of
     them proposed is kept, and written to `output` where one is named. Two criteria merge from
     cosine `tau` on (1: only equal names); with `consolidate` a chat model is asked which names are
-    the same. Replies are kept in the store.
+    the same. Replies are kept in the store. With `dry_run` nothing is sent or stored, and the
+    report's `bill` says what would be asked.
 
     Raises ModelError when no criterion is left, ModelUnavailable when local parts are missing,
     InputError for what cannot be used, Unauthorized when a key is refused. A seed that fails is
@@ -104,12 +106,25 @@ async def apropose(
     """
     folder = read_task(task)
     watch = Watch(notify)
-    choice = choose_model(model, base_url)
-    options = critic_options(
-        folder.task, seeds=seeds, seed=seed, tau=tau, embedder=embedder, base_url=base_url,
-        examples=examples, sub_criteria=sub_criteria, bank=bank, consolidate=consolidate,
-        min_seeds=min_seeds, temperature=temperature,
-    )  # fmt: skip
+    choice = choose_model(model, base_url, need_key=not dry_run)
+    options = CriticOptions(
+        seeds=tuple(range(seed, seed + seeds)),
+        tau=tau,
+        embedder=embedder,
+        base_url=base_url,
+        use_examples=bool(folder.task.examples) and examples,
+        sub_criteria=sub_criteria,
+        bank=bank,
+        min_seeds=min_seeds,
+        temperature=temperature,
+        consolidate=consolidate,
+    )
+    if dry_run:
+        from agenteval.api.utility_bill import criteria_bill  # circular
+
+        limits = limits or Limits()
+        bill = await asyncio.to_thread(criteria_bill, choice, options, folder.task, limits, store)
+        return CriteriaReport(title="criteria", tables=(), proposals=None, bill=bill)
     if choice.kind == "embedded":
         with at_once():
             proposals = propose_from_bank(choice, options, folder.task)
@@ -131,36 +146,6 @@ async def apropose(
     if written is not None:
         save_criteria(written, proposals.criteria)
     return criteria_report(proposals, written, watch.notes)
-
-
-def critic_options(
-    task: Task,
-    *,
-    seeds: int,
-    seed: int,
-    tau: float | None,
-    embedder: str | None,
-    base_url: str | None,
-    examples: bool,
-    sub_criteria: bool,
-    bank: bool,
-    consolidate: bool,
-    min_seeds: int,
-    temperature: float | None,
-) -> CriticOptions:
-    """How critics of a task are asked; examples are shown where there are any."""
-    return CriticOptions(
-        seeds=tuple(range(seed, seed + seeds)),
-        tau=tau,
-        embedder=embedder,
-        base_url=base_url,
-        use_examples=bool(task.examples) and examples,
-        sub_criteria=sub_criteria,
-        bank=bank,
-        min_seeds=min_seeds,
-        temperature=temperature,
-        consolidate=consolidate,
-    )
 
 
 async def ask_critics(
@@ -208,9 +193,11 @@ async def aquantify(
     datamark: bool = False,
     limit: int | None = None,
     retry_failed: bool = False,
+    max_unscored: float = 0.1,
     limits: Limits | None = None,
     record: str | Path | None = None,
     version: str | None = None,
+    dry_run: bool = False,
     notify: Notify | None = None,
     progress: Progress | None = None,
 ) -> ScoreReport:
@@ -223,16 +210,27 @@ async def aquantify(
     runs nor their folder name it and the judge is a model. `findings` is a folder of errors found
     in the runs' traces, shown to the judge; `with_reference` shows it the reference answers.
 
-    The report's `exit_code` is 3, and `unfinished` says why, where the budget or an outage ended
-    it early. Raises InputError for what cannot be used, StoreError, Unauthorized.
+    The report's `exit_code` is 3 where the budget or an outage ended it early, which `unfinished`
+    explains, and where more than the share `max_unscored` of the results are missing, which is a
+    gate of the report. With `dry_run` nothing is sent or stored, and its `bill` says what would be
+    asked. Raises InputError for what cannot be used, StoreError, Unauthorized.
     """
     judging = read_judging(
         runs, criteria, watch=Watch(notify, progress), judge=judge, task=task, system=system,
         base_url=base_url, repeats=repeats, seed=seed, one_per_call=one_per_call,
         temperature=temperature, with_reference=with_reference, findings=findings,
         datamark=datamark, limit=limit, retry_failed=retry_failed, limits=limits, record=record,
-        version=version,
+        version=version, need_key=not dry_run,
     )  # fmt: skip
+    if dry_run:
+        from agenteval.api.utility_bill import quantify_bill  # circular
+
+        bill = await asyncio.to_thread(quantify_bill, judging, store, with_reference=with_reference)
+        evaluator, _ = judging.evaluator(None)
+        return ScoreReport(
+            title="quantify", tables=(), source=evaluator.source, criteria=judging.criteria,
+            ratings=(), cells=0, store=Path(), bill=bill,
+        )  # fmt: skip
     judging.say_judge()
     with opened(store) as kept:
         warn_of_versions(kept, judging.items, judging.watch)
@@ -247,7 +245,8 @@ async def aquantify(
                 ended = await judging.run(plan, client, kept)
             except asyncio.CancelledError:
                 raise Stopped(_scored(judging, plan, None, kept, evaluator)) from None
-        return _scored(judging, plan, ended, kept, evaluator)
+        report = _scored(judging, plan, ended, kept, evaluator)
+    return report.gate(max_unscored=max_unscored)
 
 
 quantify = synchronous(aquantify)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -96,6 +97,7 @@ async def averify(
     limits: Limits | None = None,
     record: str | Path | None = None,
     version: str | None = None,
+    dry_run: bool = False,
     notify: Notify | None = None,
     progress: Progress | None = None,
 ) -> VerifyReport:
@@ -110,7 +112,8 @@ async def averify(
 
     With `scores` instead of `runs`, ratings made elsewhere (CSV or JSONL) are examined.
     `options` holds the thresholds. Where the judging stopped early the verdict is "not enough
-    data", `unfinished` says why and `exit_code` is 3. Raises as `quantify`.
+    data", `unfinished` says why and `exit_code` is 3. With `dry_run` nothing is sent or stored, and
+    the report's `bill` says what would be asked of a judge of runs. Raises as `quantify`.
     """
     watch = Watch(notify, progress)
     options = options or VerifyOptions(seed=seed)
@@ -132,11 +135,18 @@ async def averify(
         runs, criteria, watch=watch, judge=judge, task=task, system=system, base_url=base_url,
         repeats=repeats, seed=seed, one_per_call=one_per_call, temperature=temperature,
         limit=limit, retry_failed=retry_failed, limits=limits, record=record, version=version,
+        need_key=not dry_run,
     )  # fmt: skip
     if rounds > 1 and callable(judge):
         raise InputError("further rounds ask critics: the judge must be a model", "--rounds")
     _ = judging.choice  # InputError for one that cannot be had, before anything is made
     probing = ProbeOptions.like(options, attacked=attacked) if probes else None
+    if dry_run:
+        from agenteval.api.utility_bill import verify_bill  # circular
+
+        material = _material(judging, judging.criteria, perturbations, share)
+        bill = await asyncio.to_thread(verify_bill, judging, material, store, probing, rounds)
+        return replace(unverified("a dry run", watch.notes), bill=bill, exit_code=0)
     if output is not None:
         written = Path(str(output).replace("{task}", judging.task.name))
     how = _How(tuple(perturbations or DEFAULT_OPERATORS), share, options, probing, rounds, written)
@@ -165,7 +175,7 @@ async def _verified(judging: Judging, store: str | Path | Store | None, how: _Ho
     """All rounds; the last one is reported. Raises Unfinished where one had to stop."""
     criteria, seen, rounds = judging.criteria, list[Criterion](), list[Round]()
     while True:
-        material = verification_material(judging, criteria, how.operators, how.share)
+        material = _material(judging, criteria, how.operators, how.share)
         if not rounds:
             judging.say_judge()
         with opened(store) as kept:
@@ -205,7 +215,7 @@ class _Judged:
     number: int
 
 
-def verification_material(
+def _material(
     judging: Judging, criteria: tuple[Criterion, ...], operators: Sequence[str], share: float
 ) -> Material:
     """Runs and perturbed copies, and a word on those that equal their original and on what nobody

@@ -90,15 +90,15 @@ def _output(groups: Iterable[object]) -> OutputOptions:
 
 
 def finish(report: Report, output: OutputOptions) -> NoReturn:
-    """Show the report as the options say and end the command with its exit code."""
-    show(report, output)
-    raise typer.Exit(report.exit_code)
-
-
-def show(report: Report, output: OutputOptions) -> None:
-    """Print the report as the options say."""
+    """Show the report as the options say, after a dry run its bill, and end the command with its
+    exit code."""
     from agenteval.trust.gates import gate_lines
 
+    if report.bill is not None:
+        from agenteval.cli import dry
+
+        dry.show(report.bill, as_json=output.as_json)
+        raise typer.Exit
     if output.as_json:
         print_json(report.to_json())
     else:
@@ -109,3 +109,4 @@ def show(report: Report, output: OutputOptions) -> None:
             *gate_lines(g for g in report.gates if g.outcome != "met"),
         ):
             warn(line)
+    raise typer.Exit(report.exit_code)

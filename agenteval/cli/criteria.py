@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -68,24 +68,15 @@ def criteria(
     task_file = folder.path / TASK_FILE
     check_record(record, [target, folder.runs], [task_file], critic.model, store=store)
     refuse_input(target, [folder.runs, task_file], store=store)
-    asked: dict[str, Any] = {
-        "seeds": seeds, "seed": seed, "tau": tau, "embedder": embedder, "bank": bank,
-        "base_url": critic.base_url, "examples": not no_examples, "sub_criteria": sub_criteria,
-        "consolidate": not no_consolidate, "min_seeds": min_seeds, "temperature": critic.sampling,
-    }  # fmt: skip
-    if dry_run:
-        from agenteval.cli import bills, dry
-        from agenteval.models.factory import choose_model
-
-        choice = choose_model(critic.model, critic.base_url, need_key=False)
-        wanted = utility.critic_options(folder.task, **asked)
-        bill = bills.criteria(choice, wanted, folder.task, limits.limits(), store)
-        dry.show(bill, as_json=shown.as_json)
-        return
-    note(f"{seeds} critics on task {folder.task.name}")
+    if not dry_run:
+        note(f"{seeds} critics on task {folder.task.name}")
     report = utility.propose(
-        task, model=critic.model, output=target, store=store, limits=limits.limits(),
-        record=record, notify=notify, **asked,
+        task, model=critic.model, base_url=critic.base_url, temperature=critic.sampling,
+        seeds=seeds, seed=seed, tau=tau, embedder=embedder, examples=not no_examples,
+        sub_criteria=sub_criteria, bank=bank, consolidate=not no_consolidate, min_seeds=min_seeds,
+        output=target, store=store, limits=limits.limits(), record=record, dry_run=dry_run,
+        notify=notify,
     )  # fmt: skip
-    note(f"written to {target}; read it, edit it, then quantify")
+    if not dry_run:
+        note(f"written to {target}; read it, edit it, then quantify")
     finish(report, shown)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from agenteval.api.running import planned
 from agenteval.cli.console import clean, out, print_json
-from agenteval.models.limits import Budget, Limits
-from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
+from agenteval.models.limits import Price
+from agenteval.models.rehearsal import Amount, Bill, Part
 from agenteval.records.table import Cell, Column, Table
-from agenteval.text import plural
-
-if TYPE_CHECKING:
-    from agenteval.models.client import Client
-    from agenteval.models.factory import ModelChoice
-    from agenteval.models.limits import Price
+from agenteval.report.terminal import print_table
 
 _ATTEMPTS = 6  # of one request, see RetryPolicy
 _MEANING = (
@@ -23,31 +17,7 @@ _MEANING = (
     "however bad replies are. Tokens are estimated. A request that is lost on the way, or refused "
     f"for its form, is sent again (up to {_ATTEMPTS} times): that is not counted here."
 )
-LOCAL = "all of it is computed on this machine: no requests, no cost"
-UNREADABLE = "one more for a reply that cannot be read"
-_RECORDED = "the replies come from a recording: no endpoint is asked, nothing is paid"
 _NO_PRICE = "unknown; --price-in and --price-out (per million tokens) tell it"
-
-
-def asked_in_turn(
-    command: str, about: str, choice: ModelChoice, questions: int,
-    work: Callable[[Client], Coroutine[Any, Any, object]],
-) -> Bill:  # fmt: skip
-    """The bill of what asks so many questions one after another, each about the replies before."""
-    from agenteval.models.factory import make_client
-
-    part = Part("model", f"{plural(questions, 'question')}, one after another; {UNREADABLE}")
-    with planned() as store, Rehearsal() as rehearsal:
-        for draft in rehearsal.first(work(make_client(choice, Limits(), store))):
-            begun = sum(not one.role.endswith(":repair") for one in rehearsal.answered)
-            left = questions - begun + draft.repairs
-            part.ask([draft], certain=left, times=left)
-    return Bill(command, (about,), (part,), Budget(), notes_on(choice))
-
-
-def notes_on(choice: ModelChoice) -> tuple[str, ...]:
-    """What is to be said of where the replies come from."""
-    return (_RECORDED,) if choice.provider == "replay" else ()
 
 
 def show(bill: Bill, *, as_json: bool) -> None:
@@ -62,8 +32,6 @@ def show(bill: Bill, *, as_json: bool) -> None:
     for line in lines:
         out().print(clean(line))
     if parts:
-        from agenteval.report.terminal import print_table
-
         print_table(_table(bill, parts), out())
     for line in (*(f"{p.who}: {p.why}" for p in parts), *_caps(bill), *bill.notes):
         out().print(clean(line))

@@ -251,7 +251,7 @@ def report(
     if figure is not None:
         from agenteval.evaluators.workflows.tallies import Tallies
         from agenteval.report.style import save
-        from agenteval.report.workflow_charts import format_points
+        from agenteval.report.trial_plots import format_points
 
         save(format_points(Tallies(results.sessions, results.turns)), figure)
         note(f"written: {figure}")
@@ -345,9 +345,4 @@ def _experiment(
             store=run.store, record=run.record, retry_failed=run.retry_failed,
             dry_run=run.dry_run, notify=notify, progress=progress, **arguments,
         )  # fmt: skip
-    if report.bill is not None:
-        from agenteval.cli.dry import show
-
-        show(report.bill, as_json=output.as_json)
-        return
     finish(report, output)

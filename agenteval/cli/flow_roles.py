@@ -77,10 +77,7 @@ def convert(
         record=record, limits=Limits(timeout=timeout), dry_run=dry_run, notify=notify,
     )  # fmt: skip
     if report.bill is not None:
-        from agenteval.cli.dry import show
-
-        show(report.bill, as_json=output.as_json)
-        return
+        finish(report, output)
     made = report.converted
     if made is not None and made.accepted:
         if file is not None:

@@ -14,37 +14,71 @@ import sys
 import traceback
 import warnings
 from functools import cache
+from importlib import import_module
 from types import TracebackType
 from typing import Any, TextIO
 
 import typer
 
-from agenteval.cli import (
-    agree,
-    called,
-    compare,
-    criteria,
-    demo,
-    doctor,
-    export,
-    flow,
-    init,
-    models,
-    perturb,
-    plan,
-    quantify,
-    report,
-    show,
-    trace,
-    verify,
-)
 from agenteval.cli.signals import INTERRUPTED, Caught, as_interrupts
 from agenteval.cli.streams import drop, output_fails, write_err
 from agenteval.errors import AgentevalError, StoreError
 from agenteval.text import guard_logs, redacted, visible
 
+# The commands and groups, each a module of this package that is imported when it is called, with
+# the first sentence of its help.
+COMMANDS = {
+    "demo": "Propose criteria for answers to customers, score 30 runs, print the tables.",
+    "init": "Make the folder of a new task: task.yaml, runs.jsonl and README.md to fill in.",
+    "criteria": "Propose criteria, merge paraphrases, check the scales, write criteria/TASK.json.",
+    "quantify": "Score every run on every criterion.",
+    "verify": "Judge every run and perturbed copies of it; say which criteria and whether to "
+    "trust.",
+    "perturb": "Write the text of every run and of perturbed copies; rate them, then verify.",
+    "agree": "Compare the judge with ratings by people; audit the success labels.",
+    "compare": "Compare A with B on the cases that both have: difference, interval, verdict.",
+    "report": "Write one HTML page: what can be trusted, what was measured, what is missing.",
+    "show": "Print what is stored of a judge, an agent under test or a finder.",
+    "export": "Write the stored results on the runs to a file, one row per result.",
+    "doctor": "Check versions, the local model, the configured judge and the store.",
+    "models": "The local model: fetch it, list it, serve it.",
+    "plan": "Test whether an agent can plan: requests with known constraints, mock tools, exact "
+    "verdicts without a judge.",
+    "trace": "Find, locate and grade errors in traces of agents, and measure whoever finds them.",
+    "flow": "Evaluate agents that serve users by a procedure: turn by turn against recorded "
+    "sessions, or in whole sessions with simulated users and tools.",
+}
+
+
+class Commands(typer.core.TyperGroup):
+    """The commands by name, none of which is imported before it is called."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = dict.fromkeys(COMMANDS)  # near names are proposed from these
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, in the order of the work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name with its options; None where there is none."""
+        return _command(cmd_name) if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Names and first sentences, without a look at the commands themselves."""
+        limit = formatter.width - 6 - max(map(len, COMMANDS))
+        rows = [
+            (name, typer.core.TyperCommand(name, help=text).get_short_help_str(limit))
+            for name, text in COMMANDS.items()
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
 app = typer.Typer(
     name="agenteval",
+    cls=Commands,
     help="Find out whether an LLM agent is useful, and whether the judge that says so can be "
     "trusted.",
     no_args_is_help=True,
@@ -52,22 +86,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("demo")(demo.demo)
-app.command("init")(init.init)
-app.command("criteria")(criteria.criteria)
-app.command("quantify")(quantify.quantify)
-app.command("verify")(verify.verify)
-app.command("perturb")(perturb.perturb)
-app.command("agree")(agree.agree)
-app.command("compare")(compare.compare)
-app.command("report")(report.report)
-app.command("show")(show.show)
-app.command("export")(export.export)
-app.command("doctor")(doctor.doctor)
-app.add_typer(models.app, name="models")
-app.add_typer(plan.app, name="plan")
-app.add_typer(trace.app, name="trace")
-app.add_typer(flow.app, name="flow")
 
 
 @app.callback(invoke_without_command=True)
@@ -81,20 +99,22 @@ def _root(
         raise typer.Exit
 
 
+def typed(name: str) -> typer.Typer:
+    """The app of a group, or one of a single command."""
+    module = import_module(f"agenteval.cli.{name}")
+    if hasattr(module, "app"):
+        return module.app  # type: ignore[no-any-return]
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(name)(getattr(module, name))
+    return single
+
+
 @cache
-def _command(some: frozenset[str] | None = None) -> Any:
-    """The commands with their options, built once: that takes longer than many a command.
-
-    `some` are the names that may be called (see `cli.called`); None stands for all.
-    """
-    return typer.main.get_command(app if some is None else called.only(app, some))
-
-
-def _named_in(arguments: list[str]) -> frozenset[str] | None:
-    """A command that is called is named, wherever; other words may be names by chance."""
-    if "_AGENTEVAL_COMPLETE" in os.environ:  # a shell asks, and its words stand elsewhere
-        return None
-    return called.names(app).intersection(arguments)
+def _command(name: str | None = None) -> Any:
+    """A command with its options, or the root of all; built once, which takes a while."""
+    command = typer.main.get_command(app if name is None else typed(name))
+    command.name = name or command.name
+    return command
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -116,7 +136,7 @@ def _run(arguments: list[str] | None, caught: Caught) -> int:
     """Call the command; returns the exit code."""
     try:
         try:
-            _command(_named_in(sys.argv[1:] if arguments is None else arguments))(arguments)
+            _command()(arguments)
         finally:  # what cannot be written is told here, not by Python at its end
             if (failed := output_fails()) is not None:
                 raise failed

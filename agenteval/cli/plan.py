@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from agenteval.api.agent_setup import How
     from agenteval.api.planning import PlanReport
     from agenteval.evaluators.planning.case import Case
-    from agenteval.models.rehearsal import Bill
 
 app = typer.Typer(
     help="Test whether an agent can plan: requests with known constraints, mock tools, exact "
@@ -207,15 +206,16 @@ def _show_asked(
 ) -> None:  # fmt: skip
     """What `--invent` would ask."""
     from agenteval.api.suites import embedder_for, inventor
+    from agenteval.api.utility_bill import LOCAL, asked_in_turn
     from agenteval.cli import dry
     from agenteval.evaluators.planning.invent import invent, requests_for
 
     if professions is None:
-        out().print(f"{count} cases; {dry.LOCAL}")
+        out().print(f"{count} cases; {LOCAL}")
         return
     _, choice = inventor(lexicon, model, base_url, need_key=False)
     embedder = embedder_for(notify)
-    bill = dry.asked_in_turn(
+    bill = asked_in_turn(
         "plan synth", f"new professions: {professions}", choice, requests_for(professions),
         lambda client: invent(client, embedder, professions),
     )  # fmt: skip
@@ -264,18 +264,9 @@ def run_agent(
     )  # fmt: skip
     with following("planning", "trials") as progress:
         report = experiment(notify=notify, progress=progress)
-    _show_bill(report.bill, output)
-    _write_runs(runs, report)
+    if report.bill is None:
+        _write_runs(runs, report)
     finish(report, output)
-
-
-def _show_bill(bill: Bill | None, output: OutputOptions) -> None:
-    """End a dry run with what would be asked."""
-    if bill is not None:
-        from agenteval.cli import dry
-
-        dry.show(bill, as_json=output.as_json)
-        raise typer.Exit
 
 
 @app.command("dissect")
@@ -310,7 +301,6 @@ def dissect(
     )  # fmt: skip
     with following("dissecting", "cases") as progress:
         report = experiment(notify=notify, progress=progress)
-    _show_bill(report.bill, output)
     finish(report, output)
 
 
@@ -351,7 +341,6 @@ def capability(
     )  # fmt: skip
     with following("planning", "trials") as progress:
         report = experiment(notify=notify, progress=progress)
-    _show_bill(report.bill, output)
     finish(report, output)
 
 

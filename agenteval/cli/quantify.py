@@ -40,21 +40,11 @@ def quantify(
     """Score every run on every criterion. Stop it at any time; the same command goes on."""
     from agenteval.api import utility
 
-    bounds = limits.limits()
     check_record(kept.record, [judge.criteria], [runs, findings], judge.model, store=kept.store)
-    asked = judge.asked() | {
-        "retry_failed": kept.retry_failed, "limits": bounds, "record": kept.record,
-        "with_reference": with_reference, "findings": findings, "datamark": datamark,
-    }  # fmt: skip
-    if kept.dry_run:
-        from agenteval.api.judging import read_judging
-        from agenteval.api.running import Watch
-        from agenteval.cli import bills, dry
-
-        judging = read_judging(runs, watch=Watch(notify), need_key=False, **asked)
-        bill = bills.quantify(judging, kept.store, with_reference=with_reference)
-        dry.show(bill, as_json=output.as_json)
-        return
     with following("judging") as progress:
-        report = utility.quantify(runs, store=kept.store, notify=notify, progress=progress, **asked)
-    finish(report.gate(max_unscored=max_unscored), output)
+        report = utility.quantify(
+            runs, **judge.asked(), **vars(kept), limits=limits.limits(), max_unscored=max_unscored,
+            with_reference=with_reference, findings=findings, datamark=datamark,
+            notify=notify, progress=progress,
+        )  # fmt: skip
+    finish(report, output)

@@ -12,7 +12,7 @@ import typer
 
 from agenteval.cli import options, trace_annotate, trace_plant, trace_show
 from agenteval.cli.command import finish, grouped
-from agenteval.cli.console import note, notify
+from agenteval.cli.console import note, notify, warn
 from agenteval.cli.options import LimitOptions, ModelOptions, OutputOptions, RunOptions
 from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.cli.progress import following
@@ -99,6 +99,8 @@ def locate(
     from agenteval.api.traces import locate as find_errors
 
     check_record(run.record, [how.taxonomy], [*paths, folder], model.model, store=run.store)
+    if run.record is not None and how.detectors_only:
+        warn("--record: rules ask no model, so nothing is recorded")
     refuse_input(folder, store=run.store)
     experiment = partial(
         find_errors, paths, model=model.model, base_url=model.base_url,
@@ -111,12 +113,7 @@ def locate(
     )  # fmt: skip
     with following("locating", "traces") as progress:
         report = experiment(notify=notify, progress=progress)
-    if report.bill is not None:
-        from agenteval.cli import dry
-
-        dry.show(report.bill, as_json=output.as_json)
-        return
-    if folder is not None:
+    if folder is not None and report.bill is None:
         note(f"{len(report.write(folder))} files written to {folder}")
     finish(report, output)
 

@@ -75,34 +75,17 @@ def verify(
     from agenteval.api import verifying
     from agenteval.evaluators.utility.verify.options import VerifyOptions
 
-    bounds = limits.limits()
     inputs = [judge.criteria, scores]
     check_record(kept.record, [*inputs, output], [runs], judge.model, store=kept.store)
     refuse_input(output, [runs, *inputs], store=kept.store)
     thresholds = VerifyOptions(min_cases=min_cases, seed=judge.seed, deterministic=deterministic)
-    asked = judge.asked() | {
-        "retry_failed": kept.retry_failed, "limits": bounds, "record": kept.record,
-    }  # fmt: skip
-    if kept.dry_run and runs is not None and scores is None:
-        from agenteval.api.judging import read_judging
-        from agenteval.api.running import Watch
-        from agenteval.cli import bills, dry
-        from agenteval.evaluators.utility.probes.result import ProbeOptions
-
-        judging = read_judging(runs, watch=Watch(notify), need_key=False, **asked)
-        material = verifying.verification_material(
-            judging, judging.criteria, copies.perturb or (), copies.drop
-        )
-        probing = ProbeOptions.like(thresholds, attacked=attacked) if probes else None
-        bill = bills.verify(judging, material, kept.store, probing, rounds)
-        dry.show(bill, as_json=shown.as_json)
-        return
     if scores is None and output is None:
         output = Path("criteria") / "{task}.verified.json"
     with following("judging") as progress:
         report = verifying.verify(
-            runs, scores=scores, store=kept.store, perturbations=copies.perturb or (),
-            share=copies.drop, options=thresholds, probes=probes, attacked=attacked, rounds=rounds,
-            output=output, notify=notify, progress=progress, **asked,
+            runs, **judge.asked(), **vars(kept), scores=scores, limits=limits.limits(),
+            perturbations=copies.perturb or (), share=copies.drop, probes=probes,
+            options=thresholds,
+            attacked=attacked, rounds=rounds, output=output, notify=notify, progress=progress,
         )  # fmt: skip
-    finish(report.gate() if gate else report, shown)
+    finish(report.gate() if gate and report.bill is None else report, shown)

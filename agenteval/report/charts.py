@@ -1,35 +1,26 @@
-"""Charts on plain values: radar, heatmap, lines, points; bars, boxes and shares are in `bars`.
+"""The kinds of charts on plain values: radar, heatmap, lines, rows of bars or marks, boxes, shares.
 
 Each takes `ax=` to draw into axes of the caller; without it a new figure of print width (16 cm) is
 made, which belongs to no window. `style.save` and `style.svg` write it. matplotlib is loaded when
-the first one is drawn.
+the first one is drawn. A mean without an interval is hollow, what is unknown is a gap or the word
+"none", never a zero. All raise InputError for more series than can be told apart.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.errors import InputError
-from agenteval.report.marks import (
-    LEVEL,
-    QUARTERS,
-    Floats,
-    Series,
-    Value,
-    arrays,
-    hollow,
-    lone,
-    marks,
-    styles,
-    whiskers,
-)
+from agenteval.records.table import Estimate
 from agenteval.report.style import (
     INK,
+    LOOKS,
     WIDTH,
     Look,
     axes_or_new,
@@ -37,20 +28,116 @@ from agenteval.report.style import (
     figure_of,
     finish_axes,
     legend,
-    light_grid,
+    looks,
     new_figure,
-    note,
+    plain,
     wrapped,
 )
+from agenteval.stats import Interval
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MOST_LEVEL = 12  # names around a radar beyond which they are turned along their spoke
+Floats = NDArray[np.floating[Any]]
+Value = Interval | Estimate | None
+QUARTERS = ([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
+_LEVEL: dict[str, Any] = {"color": "#8c8c8c", "linewidth": 0.9, "linestyle": (0, (4, 3))}
 _GUESS: dict[str, Any] = {"color": "#555555", "linewidth": 0.9, "linestyle": (0, (1, 1.5))}
+_SMALL: dict[str, Any] = {"fontsize": 6.5, "color": "#555555", "va": "center"}
+_MOST_LEVEL = 12  # names around a radar beyond which they are turned along their spoke
 _PRINTED = 11  # rows of a heatmap that fit in print width; above, the figure grows
+_LEAST_BOX = 5  # values for a box; fewer are drawn as points
+_LEAST_WORD = 0.055  # share of a bar from which its per cent fit into it
+
+
+@dataclass(frozen=True)
+class Series:
+    """Values of one kind, one for each row, spoke or place; None or without a mean for none.
+
+    `label` is what the legend says (the name if empty), `pale` the lighter one of a pair, `look`
+    an own look. `at` are the places of `lines` (0, 1, … if empty), `counts` what `rows` writes
+    at the right.
+    """
+
+    name: str
+    values: Sequence[Value]
+    label: str = ""
+    pale: bool = False
+    look: Look | None = None
+    at: Sequence[float] = ()
+    counts: Sequence[int] = ()
+
+    @property
+    def words(self) -> str:
+        """The text of the legend."""
+        return plain(self.label or self.name)
+
+
+def _looks(series: Iterable[Series]) -> dict[str, tuple[Series, Look]]:
+    """Each series once, with a look that is the same wherever its name comes again."""
+    once = {one.name: one for one in reversed(list(series))}
+    once = dict(reversed(once.items()))
+    own = looks([name for name, one in once.items() if one.look is None], "series")
+    return {name: (one, one.look or own[name]) for name, one in once.items()}
+
+
+def _arrays(values: Sequence[Value]) -> tuple[Floats, Floats, Floats]:
+    """Means, lower and upper ends (n,) each, NaN for what is not known."""
+    rows = []
+    for value in values:
+        mean = value.value if isinstance(value, Estimate) else value.mean if value else None
+        ends = (value.low, value.high) if value else (None, None)
+        rows.append((mean, *ends) if None not in ends else (mean, None, None))
+    made = np.array(rows, dtype=np.float64).reshape(-1, 3)
+    return made[:, 0], made[:, 1], made[:, 2]
+
+
+def _whiskers(
+    ax: Axes, at: Floats, values: Sequence[Value], colour: str, cap: float, *, lying: bool = True
+) -> None:
+    mean, low, high = _arrays(values)
+    whole = ~np.isnan(low) & ~np.isnan(mean)
+    away = np.maximum(np.vstack([mean - low, high - mean]), 0)[:, whole]
+    spots = (mean[whole], at[whole]) if lying else (at[whole], mean[whole])
+    ends: dict[str, Any] = {"xerr" if lying else "yerr": away}
+    ax.errorbar(*spots, **ends, fmt="none", ecolor=colour, elinewidth=0.9, capsize=cap)
+
+
+def _hollow(
+    ax: Axes, at: Floats, values: Sequence[Value], look: Look, *, lying: bool = True,
+    size: float = 4.5,
+) -> None:  # fmt: skip
+    """Hollow marks over the means that have no interval."""
+    mean, low, _ = _arrays(values)
+    lone = np.isnan(low) & ~np.isnan(mean)
+    if lone.any():
+        spots = (mean[lone], at[lone]) if lying else (at[lone], mean[lone])
+        ax.plot(*spots, linestyle="none", marker=look.marker, color=look.colour,
+                markerfacecolor="white", markersize=size, zorder=3, clip_on=False)  # fmt: skip
+
+
+def _marks(ax: Axes, at: Floats, values: Sequence[Value], look: Look, size: float = 4) -> None:
+    """Marks with lying whiskers, hollow where there is no interval."""
+    mean, low, _ = _arrays(values)
+    whole = ~np.isnan(low)
+    ax.plot(mean[whole], at[whole], linestyle="none", marker=look.marker, color=look.colour,
+            markersize=size)  # fmt: skip
+    _whiskers(ax, at, values, look.colour, 1.8)
+    _hollow(ax, at, values, look, size=size)
+
+
+def _lone(series: Iterable[Series]) -> list[Artist]:
+    """Legend entry that explains hollow points, when the chart has one."""
+    from matplotlib.lines import Line2D
+
+    for one in series:
+        mean, low, _ = _arrays(one.values)
+        if (np.isnan(low) & ~np.isnan(mean)).any():
+            return [Line2D([], [], linestyle="none", marker="o", markerfacecolor="white",
+                           markeredgecolor=INK, label="hollow: no interval")]  # fmt: skip
+    return []
 
 
 def radar(
@@ -65,47 +152,43 @@ def radar(
 
     The interval is a band and, shifted a little, whiskers on the spokes. A missing mean opens the
     polygon. The area of a polygon depends on the order of the spokes and means nothing. Raises
-    InputError for axes that are not polar and for more series than looks.
+    InputError for axes that are not polar.
     """
-    style = styles(series, "series")
+    style = _looks(series)
     with drawing():
         axes = axes_or_new(ax, 4.6 if len(spokes) <= _MOST_LEVEL else 6.2, polar=True)
         _spokes(axes, spokes)
         angles = np.append(np.arange(len(spokes)) * 2 * np.pi / len(spokes), 2 * np.pi)
         handles: list[Artist] = []
-        for i, one in enumerate(series):
-            look, closed = style[one.name], [*one.values, one.values[0]]
-            mean, low, high = arrays(closed)
+        for i, (one, look) in enumerate(style.values()):
+            mean, low, high = _arrays([*one.values, one.values[0]])
             axes.fill_between(angles, low, high, color=look.colour, alpha=0.13, linewidth=0)
-            (line,) = axes.plot(angles, mean, color=look.colour, linestyle=look.line,
-                                marker=look.marker, label=one.words)  # fmt: skip
+            handles += axes.plot(angles, mean, color=look.colour, linestyle=look.line,
+                                 marker=look.marker, label=one.words)  # fmt: skip
             bound = ~np.isnan(low[:-1])
             shift = (i - (len(series) - 1) / 2) * min(0.03, 0.5 / len(spokes))
             axes.vlines(angles[:-1][bound] + shift, low[:-1][bound], high[:-1][bound],
                         color=look.colour, linewidth=1.0)  # fmt: skip
-            hollow(axes, angles[:-1], one.values, look, lying=False)
-            handles.append(line)
+            _hollow(axes, angles[:-1], one.values, look, lying=False)
         if ax is None:
             figure_of(axes).suptitle(title, x=0.01, ha="left", fontsize=9.5)
         else:
             axes.set_title(title, pad=24, loc="center")
-        legend(axes, [*handles, *lone(series), *map(note, notes)], own=ax is None)
+        legend(axes, [*handles, *_lone(series)], notes, own=ax is None)
     return axes
 
 
-def _spokes(ax: Axes, names: Sequence[str]) -> None:
-    from matplotlib.projections.polar import PolarAxes
-
-    assert isinstance(ax, PolarAxes)
-    ax.set_theta_zero_location("N")
-    ax.set_theta_direction(-1)
-    ax.set_xticks(np.arange(len(names)) * 2 * np.pi / len(names), [""] * len(names))
-    ax.set_ylim(0, 1)
-    ax.set_yticks(QUARTERS[0][1:], QUARTERS[1][1:])
-    ax.set_rlabel_position(180 / len(names))
-    ax.tick_params(axis="y", labelsize=7, colors="#666666")
-    ax.grid(True)
-    ax.spines["polar"].set_visible(False)
+def _spokes(axes: Any, names: Sequence[str]) -> None:
+    """The scale of polar axes and the names around them."""
+    axes.set_theta_zero_location("N")
+    axes.set_theta_direction(-1)
+    axes.set_xticks(np.arange(len(names)) * 2 * np.pi / len(names), [""] * len(names))
+    axes.set_ylim(0, 1)
+    axes.set_yticks(QUARTERS[0][1:], QUARTERS[1][1:])
+    axes.set_rlabel_position(180 / len(names))
+    axes.tick_params(axis="y", labelsize=7, colors="#666666")
+    axes.grid(True)
+    axes.spines["polar"].set_visible(False)
     turned = len(names) > _MOST_LEVEL
     for i, name in enumerate(names):
         angle = 2 * math.pi * i / len(names)
@@ -118,8 +201,8 @@ def _spokes(ax: Axes, names: Sequence[str]) -> None:
             if right < -1e-9:
                 degrees, across = degrees + 180, "right"
         text = wrapped(name, 22 if turned else 18, lines=1 if turned else 3)
-        ax.text(angle, 1.06, text, ha=across, va=upright, rotation=degrees,
-                rotation_mode="anchor", fontsize=8)  # fmt: skip
+        axes.text(angle, 1.06, text, ha=across, va=upright, rotation=degrees,
+                  rotation_mode="anchor", fontsize=8)  # fmt: skip
 
 
 def heatmap(  # noqa: PLR0913  each is a part of the chart
@@ -139,30 +222,45 @@ def heatmap(  # noqa: PLR0913  each is a part of the chart
     """
     from matplotlib import colormaps
 
-    size, colours = len(names), colormaps["PuOr_r"]
+    size, colours, grows = len(names), colormaps["PuOr_r"], len(names) > _PRINTED
     with drawing():
-        if ax is None and size > _PRINTED:
+        if ax is None and grows:
             axes = new_figure(0.46 * size + 2.2, 0.46 * size + 1.4).add_subplot()
         else:
             axes = axes_or_new(ax, min(WIDTH, 2.2 + 0.4 * size))
         lower = np.where(np.tri(size, k=-1, dtype=bool), values, np.nan)
         image = axes.imshow(lower, cmap=colours, vmin=-1, vmax=1, aspect="auto")
-        for i in range(size):
-            for j in range(i + 1 if counts is not None else i):
-                if counts is not None:
-                    axes.text(i, j, f"{counts[j, i]:,}", ha="center", va="center", fontsize=6.5,
-                              color="#666666")  # fmt: skip
-                if j < i:
-                    number = float(values[i, j])
-                    axes.text(j, i, _correlation(number), ha="center", va="center", fontsize=8,
-                              color=_ink(colours, number))  # fmt: skip
-        _matrix_axes(axes, names, lower_only=counts is None)
+        centred: dict[str, Any] = {"ha": "center", "va": "center"}
+        for i, j in np.argwhere(np.tri(size, dtype=bool)).tolist():
+            if counts is not None:
+                axes.text(i, j, f"{counts[j, i]:,}", fontsize=6.5, color="#666666", **centred)
+            if j < i:
+                number = float(values[i, j])
+                text = "–" if np.isnan(number) else f"{number:.2f}".replace("-0.00", "0.00")
+                if "1.00" not in text:
+                    text = text.replace("0.", ".", 1)
+                axes.text(j, i, text, fontsize=8, color=_ink(colours, number), **centred)
+        places = list(range(size))
+        axes.set_xticks(
+            places, [wrapped(n, 24, lines=1) for n in names], rotation=90 if grows else 40,
+            ha="right", va="center" if grows else "top", rotation_mode="anchor",
+        )  # fmt: skip
+        axes.set_yticks(places, [wrapped(n, 24, lines=2) for n in names])
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_ticks(np.arange(size + 1) - 0.5, minor=True)
+        axes.grid(which="minor", color="white", linewidth=1.5)
+        axes.spines[:].set_visible(False)
+        finish_axes(axes)
+        axes.tick_params(length=0)
+        if counts is None:  # the first row and the last column have nothing to say
+            axes.set_xlim(-0.5, size - 1.5)
+            axes.set_ylim(size - 0.5, 0.5)
         bar = axes.figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
         bar.set_label(scale)
         bar.ax.tick_params(labelsize=7, width=0.7, length=2)
         axes.set_title(title)
         if ax is None:
-            legend(axes, [note(text) for text in notes], own=True)
+            legend(axes, [], notes)
     return axes
 
 
@@ -175,32 +273,6 @@ def _ink(colours: Any, value: float) -> str:
     return "white" if float(linear @ (0.2126, 0.7152, 0.0722)) < 0.179 else INK
 
 
-def _correlation(value: float) -> str:
-    """Two decimals, without the zero before the point and without a negative zero."""
-    if np.isnan(value):
-        return "–"
-    text = f"{value + 0.0:.2f}".replace("-0.00", "0.00")
-    return text if text.lstrip("-").startswith("1") else text.replace("0.", ".", 1)
-
-
-def _matrix_axes(ax: Axes, names: Sequence[str], *, lower_only: bool) -> None:
-    places, steep = list(range(len(names))), len(names) > _PRINTED
-    ax.set_xticks(
-        places, [wrapped(n, 24, lines=1) for n in names], rotation=90 if steep else 40,
-        ha="right", va="center" if steep else "top", rotation_mode="anchor",
-    )  # fmt: skip
-    ax.set_yticks(places, [wrapped(n, 24, lines=2) for n in names])
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_ticks(np.arange(len(names) + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color="white", linewidth=1.5)
-    ax.spines[:].set_visible(False)
-    finish_axes(ax)
-    ax.tick_params(length=0)
-    if lower_only:  # the first row and the last column have nothing to say
-        ax.set_xlim(-0.5, len(names) - 1.5)
-        ax.set_ylim(len(names) - 0.5, 0.5)
-
-
 def lines(  # noqa: PLR0913  each is a part of the chart
     panels: Mapping[str, Sequence[Series]],
     *,
@@ -208,7 +280,8 @@ def lines(  # noqa: PLR0913  each is a part of the chart
     x: str,
     y: str,
     ticks: Mapping[float, str] | None = None,
-    levels: Mapping[float, str] | None = None,
+    level: float | None = None,
+    level_name: str = "",
     limits: tuple[float, float] | None = (0.0, 1.02),
     spread: bool = False,
     guess: tuple[Sequence[float], Sequence[float]] | None = None,
@@ -217,22 +290,22 @@ def lines(  # noqa: PLR0913  each is a part of the chart
 ) -> Figure:
     """Means joined by lines with their intervals as bands and whiskers, a panel for each key.
 
-    A series looks the same in all panels; what is not known is a gap, a mean without interval
-    hollow. Bands that are a `spread` and no uncertainty stand alone. `levels` are dashed lines
-    across with their names ("" for none), `guess` places and values of a dotted line that random
-    answers would reach. One panel can be drawn into `ax`. Raises InputError for
-    more series than looks.
+    Bands that are a `spread` and no uncertainty stand alone. `level` is a dashed line across,
+    `guess` places and values of a dotted line that random answers would reach. One panel can be
+    drawn into `ax`.
     """
     from matplotlib.lines import Line2D
 
-    style = styles([one for some in panels.values() for one in some], "series")
+    every = [one for some in panels.values() for one in some]
+    style = _looks(every)
     with drawing():
         figure, cells = _panels(list(panels), (title, x, y), 3.1, ax)
         for axes, some in zip(cells, panels.values(), strict=True):
-            for level in levels or ():
-                axes.axhline(level, zorder=0.5, **LEVEL)
+            if level is not None:
+                axes.axhline(level, zorder=0.5, **_LEVEL)
             for i, one in enumerate(some):
-                _line(axes, one, style[one.name], (i - (len(some) - 1) / 2) * 0.012, spread)
+                shift = (i - (len(some) - 1) / 2) * 0.012
+                _line(axes, one, style[one.name][1], shift, spread=spread)
             if guess is not None:
                 axes.plot(*guess, marker=".", markersize=3, zorder=1, **_GUESS)
             if limits is not None:
@@ -240,113 +313,254 @@ def lines(  # noqa: PLR0913  each is a part of the chart
                 axes.set_yticks(*QUARTERS)
             if ticks is not None:
                 axes.set_xticks(list(ticks), list(ticks.values()))
-            light_grid(axes, "y")
-        finish_axes(*cells)
+        finish_axes(*cells, grid="y")
         handles: list[Artist] = [
-            Line2D([], [], color=style[one.name].colour, linestyle=style[one.name].line,
-                   marker=style[one.name].marker, label=one.words)
-            for one in _once(panels)
+            Line2D([], [], color=look.colour, linestyle=look.line, marker=look.marker,
+                   label=one.words)
+            for one, look in style.values()
         ]  # fmt: skip
-        handles += [Line2D([], [], label=name, **LEVEL) for name in (levels or {}).values()
-                    if name]  # fmt: skip
+        if level_name:
+            handles.append(Line2D([], [], label=level_name, **_LEVEL))
         if guess is not None:
             handles.append(Line2D([], [], label="random orders", marker=".", **_GUESS))
-        if not spread:
-            handles += lone([one for some in panels.values() for one in some])
-        legend(cells[0], [*handles, *map(note, notes)], own=ax is None)
+        legend(cells[0], [*handles, *([] if spread else _lone(every))], notes, own=ax is None)
     return figure
 
 
-def _line(ax: Axes, one: Series, look: Look, shift: float, spread: bool) -> None:
+def _line(ax: Axes, one: Series, look: Look, shift: float, *, spread: bool) -> None:
     places = np.array(one.at or range(len(one.values)), dtype=np.float64)
-    reach = float(np.ptp(places)) if len(places) > 1 else 1.0
-    at = places + shift * reach
-    mean, low, high = arrays(one.values)
-    every = max(1, len(at) // 12)
+    at = places + shift * (float(np.ptp(places)) if len(places) > 1 else 1.0)
+    mean, low, high = _arrays(one.values)
     ax.fill_between(at, low, high, color=look.colour, alpha=0.14, linewidth=0)
     ax.plot(at, mean, color=look.colour, linestyle=look.line, marker=look.marker, markersize=4,
-            markevery=every)  # fmt: skip
-    if spread:
-        return
-    if len(at) <= 20:
-        whiskers(ax, at, one.values, look.colour, lying=False, cap=2)
-    hollow(ax, at, one.values, look, lying=False)
+            markevery=max(1, len(at) // 12))  # fmt: skip
+    if not spread:
+        if len(at) <= 20:
+            _whiskers(ax, at, one.values, look.colour, 2, lying=False)
+        _hollow(ax, at, one.values, look, lying=False)
 
 
-def points(  # noqa: PLR0913  each is a part of the chart
-    rows: Sequence[str],
+def rows(  # noqa: PLR0913  each is a part of the chart
+    names: Sequence[str],
     panels: Mapping[str, Sequence[Series]],
     *,
     title: str,
     x: str,
+    bars: bool = False,
     limits: tuple[float, float] | None = (0.0, 1.0),
     level: float | None = None,
     notes: Sequence[str] = (),
     ax: Axes | None = None,
 ) -> Figure:
-    """Marks with lying whiskers, a row for each name and a panel for each key.
+    """Marks, or `bars` from 0, with lying whiskers; a row for each name, a panel for each key.
 
-    Values of a series stand in the order of `rows`. Without `limits` the axis is symmetric around
-    0, for differences. `level` is a dashed line. Raises InputError for more series than looks.
+    Values of a series stand in the order of `names`. Without `limits` the axis is symmetric around
+    0, for differences. `level` is a dashed line.
     """
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
-    style = styles([one for some in panels.values() for one in some], "series")
-    most = max(len(some) for some in panels.values())
+    every = [one for some in panels.values() for one in some]
+    style, most = _looks(every), max(len(some) for some in panels.values())
     with drawing():
-        names = [wrapped(row, 38, lines=2) for row in rows]
-        folded = any("\n" in name for name in names)
-        height = 0.9 + len(rows) * max(0.09 + 0.12 * most, 0.33 if folded else 0.22)
+        labels, least = _row_names(names)
+        height = 0.9 + len(names) * max(0.09 + 0.12 * most, least)
         figure, cells = _panels(list(panels), (title, x, ""), height, ax, columns=2)
         for axes, some in zip(cells, panels.values(), strict=True):
             if level is not None:
-                axes.axvline(level, zorder=0.5, **LEVEL)
+                axes.axvline(level, zorder=0.5, **_LEVEL)
+            width = (0.84 if bars else 0.74) / len(some)
             for i, one in enumerate(some):
-                at = np.arange(len(one.values)) + (i - (len(some) - 1) / 2) * 0.74 / len(some)
-                marks(axes, at, one.values, style[one.name], lying=True)
+                at = np.arange(len(one.values)) + (i - (len(some) - 1) / 2) * width
+                look = style[one.name][1]
+                if bars:
+                    _bars(axes, at, width, one, look)
+                else:
+                    _marks(axes, at, one.values, look)
                 for y, number in zip(at, one.counts, strict=False):
                     if number:
-                        axes.text(
-                            1.01, y, f"{number:,}", va="center", fontsize=6.5, color="#555555",
-                            transform=axes.get_yaxis_transform(),
-                        )  # fmt: skip
-            for edge in range(1, len(rows)):
-                axes.axhline(edge - 0.5, color="#e3e3e3", linewidth=0.5, zorder=0)
-            axes.set_yticks(range(len(rows)), names, fontsize=8 if len(rows) <= 25 else 7)
-            axes.set_ylim(len(rows) - 0.4, -0.6)
-            _point_axis(axes, [v for one in some for v in one.values], limits)
-            light_grid(axes, "x")
-        finish_axes(*cells)
+                        axes.text(1.01, y, f"{number:,}", transform=axes.get_yaxis_transform(),
+                                  **_SMALL)  # fmt: skip
+            _row_axis(axes, labels)
+            _value_axis(axes, [v for one in some for v in one.values], limits)
+        finish_axes(*cells, grid="x")
         handles: list[Artist] = [
-            Line2D([], [], linestyle="none", color=style[one.name].colour,
-                   marker=style[one.name].marker, label=one.words)
-            for one in _once(panels)
-        ] if most > 1 else []  # fmt: skip
-        handles += lone([one for some in panels.values() for one in some])
-        legend(cells[0], [*handles, *map(note, notes)], own=ax is None)
+            Patch(label=one.words, **_surface(look, pale=one.pale)) if bars
+            else Line2D([], [], linestyle="none", color=look.colour, marker=look.marker,
+                        label=one.words)
+            for one, look in style.values() if bars or most > 1
+        ]  # fmt: skip
+        legend(cells[0], [*handles, *_lone(every)], notes, own=ax is None)
     return figure
 
 
-def _point_axis(ax: Axes, values: Sequence[Value], limits: tuple[float, float] | None) -> None:
+def _row_names(names: Sequence[str]) -> tuple[list[str], float]:
+    """Names at the left of rows, and the inches that a row needs for them at least."""
+    labels = [wrapped(name, 38, lines=2) for name in names]
+    return labels, 0.33 if any("\n" in label for label in labels) else 0.22
+
+
+def _row_axis(ax: Axes, labels: Sequence[str]) -> None:
+    """The names, the first one on top, and faint lines between them."""
+    for edge in range(1, len(labels)):
+        ax.axhline(edge - 0.5, color="#e3e3e3", linewidth=0.5, zorder=0)
+    ax.set_yticks(range(len(labels)), labels, fontsize=8 if len(labels) <= 25 else 7)
+    ax.set_ylim(len(labels) - 0.4, -0.6)
+
+
+def _value_axis(ax: Axes, values: Sequence[Value], limits: tuple[float, float] | None) -> None:
     if limits is not None:
         room = 0.03 * (limits[1] - limits[0])
         ax.set_xlim(limits[0] - room, limits[1] + room)
+        if limits == (0, 1):
+            ax.set_xticks(*QUARTERS)
         return
     from matplotlib.ticker import MaxNLocator
 
-    ends = np.abs(np.concatenate(arrays(values)))
+    ends = np.abs(np.concatenate(_arrays(values)))
     far = min(max(1.08 * float(np.nanmax(ends, initial=0)), 0.25), 1.02)  # small ones look small
     ax.set_xlim(-far, far)
     ax.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     ax.xaxis.set_major_formatter(lambda v, _: f"{v:+.3g}".replace("-", "−") if v else "0")
 
 
-def _once(panels: Mapping[str, Sequence[Series]]) -> list[Series]:
-    """Each series once, for the legend."""
-    found: dict[str, Series] = {}
-    for one in (one for some in panels.values() for one in some):
-        found.setdefault(one.name, one)
-    return list(found.values())
+def _surface(look: Look, *, pale: bool) -> dict[str, Any]:
+    """How a bar is filled; its edge is the colour of the hatch, too."""
+    return {"facecolor": look.light() if pale else look.colour, "linewidth": 0.6,
+            "edgecolor": look.colour if pale else "white", "hatch": look.hatch}  # fmt: skip
+
+
+def _bars(ax: Axes, at: Floats, width: float, one: Series, look: Look) -> None:
+    mean, low, _ = _arrays(one.values)
+    whole = ~np.isnan(low)
+    ax.barh(at[whole], mean[whole], width * 0.94, label=one.words,
+            **_surface(look, pale=one.pale))  # fmt: skip
+    _whiskers(ax, at, one.values, INK, min(2.2, 9 * width))
+    _hollow(ax, at, one.values, look)
+    for spot in at[np.isnan(mean)]:
+        ax.text(0.008, spot, "none", **_SMALL)
+
+
+def boxes(
+    names: Sequence[str],
+    series: Mapping[str, tuple[Look, Sequence[Sequence[float]], Sequence[Value]]],
+    *,
+    title: str,
+    x: str,
+    notes: Sequence[str] = (),
+    ax: Axes | None = None,
+) -> Axes:
+    """A lying box for each row and series: quartiles (numpy's linear percentiles), median, and
+    whiskers to the least and the greatest value; fewer than five values are points.
+
+    `series` are by the text of their legend: look, values in [0, 1] by row, and the means that are
+    drawn below the boxes as diamonds with their 95 % interval.
+    """
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    with drawing():
+        labels, least = _row_names(names)
+        axes = axes_or_new(ax, 1.0 + len(names) * max(0.25 * len(series), least))
+        handles: list[Artist] = []
+        for i, (name, (look, values, means)) in enumerate(series.items()):
+            centre = (i - (len(series) - 1) / 2) * 0.44
+            fill: dict[str, Any] = {"facecolor": look.light(0.5), "edgecolor": look.colour}
+            for k, some in enumerate(values):
+                at = k + centre
+                if not some:
+                    axes.text(0.008, at, "none", **_SMALL)
+                    continue
+                if len(some) >= _LEAST_BOX:
+                    (box,) = axes.boxplot(
+                        [list(some)], positions=[at - 0.05], widths=0.2, whis=(0, 100),
+                        orientation="horizontal", patch_artist=True, manage_ticks=False,
+                        medianprops={"color": INK, "linewidth": 1.4},
+                        boxprops={**fill, "linewidth": 0.9},
+                        whiskerprops={"color": look.colour}, capprops={"color": look.colour},
+                    )["boxes"]  # fmt: skip
+                    box.set(hatch=look.hatch)
+                else:
+                    axes.plot(some, np.full(len(some), at - 0.05), linestyle="none",
+                              marker=look.marker, color=look.colour,
+                              markerfacecolor=look.light(0.5), markersize=4)  # fmt: skip
+                _marks(axes, np.array([at + 0.12]), [means[k]], Look(INK, "", "d", ""), 3)
+            handles.append(Patch(label=plain(name), hatch=look.hatch, **fill))
+        _row_axis(axes, labels)
+        _value_axis(axes, (), (0.0, 1.0))
+        axes.set_xlabel(x)
+        axes.set_title(title)
+        finish_axes(axes, grid="x")
+        handles.append(Line2D([], [], marker="d", color=INK, markersize=3,
+                              label="mean, 95 % interval over cases"))  # fmt: skip
+        sizes = [len(some) for _, values, _ in series.values() for some in values if some]
+        explained = []
+        if max(sizes, default=0) >= _LEAST_BOX:
+            explained.append("box: quartiles and median; whiskers: least and greatest")
+        if min(sizes, default=_LEAST_BOX) < _LEAST_BOX:
+            explained.append(f"fewer than {_LEAST_BOX} values: points instead of a box")
+        legend(axes, handles, [*explained, *notes], own=ax is None)
+    return axes
+
+
+def shares(  # noqa: PLR0913  each is a part of the chart
+    rows: Mapping[str, Mapping[str, int]],
+    *,
+    title: str,
+    x: str,
+    rated: Mapping[str, Value] | None = None,
+    surfaces: Mapping[str, tuple[str, str]] | None = None,
+    labels: Mapping[str, str] | None = None,
+    notes: Sequence[str] = (),
+    ax: Axes | None = None,
+) -> Axes:
+    """Counts of exclusive labels as shares that fill a bar, one bar for each row, its sum at the
+    end. Labels keep their order and look; those that no row has are left out.
+
+    `rated` are intervals drawn as whiskers, `surfaces` colour and hatch by label, `labels` the
+    texts of the legend. Raises InputError where nothing is counted.
+    """
+    from matplotlib.patches import Patch
+
+    filled = {name: row for name, row in rows.items() if sum(row.values())}
+    if not filled:
+        raise InputError("nothing was counted")
+    order = list(dict.fromkeys(label for row in rows.values() for label in row))
+    present = [k for k in order if any(row.get(k) for row in filled.values())]
+    if surfaces is None:
+        style = looks(order if len(order) <= len(LOOKS) else present, "labels")
+        surface = {k: {**_surface(style[k], pale=True), "facecolor": style[k].light(0.45)}
+                   for k in present}  # fmt: skip
+    else:
+        surface = {k: {"facecolor": surfaces[k][0], "hatch": surfaces[k][1], "edgecolor": INK,
+                       "linewidth": 0.5} for k in present}  # fmt: skip
+    with drawing():
+        axes = axes_or_new(ax, 0.75 + 0.36 * len(filled))
+        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.82, "pad": 1.0}
+        for y, row in enumerate(filled.values()):
+            left, total = 0.0, sum(row.values())
+            for label in (k for k in present if row.get(k)):
+                share = row[label] / total
+                axes.barh(y, share, 0.62, left=left, label=label, **surface[label])
+                if share >= _LEAST_WORD and rated is None:
+                    axes.text(left + share / 2, y, f"{100 * share:.0f} %", ha="center",
+                              va="center", fontsize=7, bbox=box)  # fmt: skip
+                left += share
+            axes.text(1.01, y, f"{total:,}", va="center", fontsize=7.5)
+        if rated is not None:
+            _whiskers(axes, np.arange(float(len(filled))), [rated[n] for n in filled], "black", 2.5)
+        axes.set_yticks(range(len(filled)), [wrapped(name, 24, lines=2) for name in filled])
+        axes.set_ylim(len(filled) - 0.5, -0.5)
+        axes.set_xlim(0, 1.08)
+        axes.set_xticks(QUARTERS[0], ["0", "25 %", "50 %", "75 %", "100 %"])
+        axes.spines["bottom"].set_bounds(0, 1)
+        axes.set_xlabel(x)
+        axes.set_title(title)
+        finish_axes(axes)
+        handles = [Patch(label=plain((labels or {}).get(k, k.replace("_", " "))), **surface[k])
+                   for k in present]  # fmt: skip
+        legend(axes, handles, notes, own=ax is None)
+    return axes
 
 
 def _panels(
@@ -363,16 +577,14 @@ def _panels(
     title, x, y = words
     if len(names) == 1:
         axes = axes_or_new(ax, height)
-        axes.set_title(title)
-        axes.set_xlabel(x)
-        axes.set_ylabel(y)
+        axes.set(title=title, xlabel=x, ylabel=y)
         return figure_of(axes), [axes]
     if ax is not None:
         raise InputError(f"{len(names)} panels: draw them without `ax`")
     columns = min(len(names), columns)
-    rows = -(-len(names) // columns)
-    figure = new_figure(WIDTH, (height if columns == 2 else 1.9) * rows + 0.5)
-    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    lines_ = -(-len(names) // columns)
+    figure = new_figure(WIDTH, (height if columns == 2 else 1.9) * lines_ + 0.5)
+    grid = figure.subplots(lines_, columns, sharex=True, sharey=True, squeeze=False)
     cells = list(grid.flat)
     for unused in cells[len(names) :]:
         unused.remove()

@@ -18,8 +18,7 @@ from typing import Any, Literal
 
 from agenteval.errors import InputError
 from agenteval.records.table import Cell, Column, Estimate, Table, shown, sort_key
-from agenteval.report.style import svg
-from agenteval.report.svg import inline
+from agenteval.report.style import inline, svg
 from agenteval.text import visible
 
 # What a word in a column of this key says of its row: a class of the style sheet, in their order.

@@ -22,7 +22,7 @@ from agenteval.evaluators.planning.tables import by_kind, planning_tables
 from agenteval.evaluators.planning.tallies import Cause
 from agenteval.records import content_hash
 from agenteval.records.table import Cell, Column, Table, shown
-from agenteval.report import planning_charts as drawn
+from agenteval.report import trial_plots as drawn
 from agenteval.report.page import (
     Block,
     Item,
@@ -154,7 +154,10 @@ def _plan(
     attempts: Sequence[Attempt], causes: Sequence[Cause], lexicon: Lexicon | None
 ) -> list[tuple[str, str, Callable[[], Any]]]:
     by_actions = tallies.tallies(attempts, tallies.actions)
-    errors, labels = tallies.errors(attempts), tallies.causes(causes)
+    errors, labels = (
+        {r.system: {p.label: p.count for p in r.parts} for r in shares}
+        for shares in (tallies.errors(attempts), tallies.causes(causes))
+    )
     plan: list[tuple[str, str, Callable[[], Any]]] = [
         (
             "Success by number of actions",

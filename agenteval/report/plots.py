@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from agenteval.errors import InputError
 from agenteval.records.table import Estimate
 from agenteval.records.verification import Verification
-from agenteval.report import bars, charts
-from agenteval.report.marks import Series
+from agenteval.report import charts
+from agenteval.report.charts import Series
 from agenteval.report.style import LOOKS, Look, listed, looks, n_label, plain, span
 from agenteval.stats import Interval, UniqueCurve, mean_interval
-from agenteval.stats.scores import ONLY_EMPTY, ORIGINAL, ScoreTable
+from agenteval.stats.correlation import correlation_matrix
+from agenteval.stats.scores import ONLY_EMPTY, ORIGINAL, ScoreTable, split_variant
 from agenteval.text import plural
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ UNNAMED = "system not named"
 _GROUPS = {1: "success", 0: "failed", -1: "success unknown"}
 _LOOK_OF = {"success": LOOKS[0], "failed": LOOKS[4],
             "success unknown": Look("#666666", "-", "D", "...")}  # fmt: skip
-_LEAST = 3  # runs with both ratings for a correlation
+USUAL_SHARE = 0.25  # of the sentences, in the published experiment
+_VALUE = "mean value, 0 worst to 1 best; whiskers: 95 % interval over cases"
 # Status: words, colour, hatch. Answers first, then what is missing from the judge, then from the
 # machinery; each family has its colours, hatches tell them apart in grey.
 _STATUS = {
@@ -120,8 +122,18 @@ def success_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     if not series:  # all values belong to runs of unknown success, others have none
         cells = [interval(part.of(criterion=c)) for c in criteria]
         series = [Series(f"all runs, success unknown ({n_label(cells)})", cells)]
-    title = "Ratings of successful and failed runs by system"
-    return bars.bars(criteria, series, title=title, notes=notes + _unlabelled(part), ax=ax)
+    return _bars(criteria, series, "Ratings of successful and failed runs by system",
+                 notes + _unlabelled(part), ax)  # fmt: skip
+
+
+def _bars(
+    criteria: Sequence[str], series: Sequence[Series], title: str, notes: Sequence[str],
+    ax: Axes | None,
+) -> Axes:  # fmt: skip
+    figure = charts.rows(
+        criteria, {"": series}, title=title, x=_VALUE, bars=True, notes=notes, ax=ax
+    )
+    return ax or figure.axes[0]
 
 
 def repeat_boxes(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
@@ -132,9 +144,7 @@ def repeat_boxes(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     """
     part = originals(table)
     criteria, notes = drawn_criteria(part)
-    means: dict[str, list[Interval]] = {}
-    values: dict[str, list[list[float]]] = {}
-    labels = {}
+    series: dict[str, tuple[Look, list[list[float]], list[Interval]]] = {}
     for group, rows in _by_success(part).items():
         cells = [interval(rows.of(criterion=c)) for c in criteria]
         own = [[c.mean for c in _per_repeat(rows.of(criterion=c)) if c.mean is not None]
@@ -142,12 +152,11 @@ def repeat_boxes(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
         if not any(own):
             notes.append(f"{group}: no cases")
             continue
-        means[group], values[group] = cells, own
         repeats = span((len(some) for some in own), "repeat")
-        labels[group] = f"{group} ({repeats}; {n_label(cells)})"
-    return bars.boxes(
-        criteria, values, title="Means over repeats of the judge", means=means, labels=labels,
-        style=_LOOK_OF, notes=notes + _unlabelled(part), ax=ax,
+        series[f"{group} ({repeats}; {n_label(cells)})"] = (_LOOK_OF[group], own, cells)
+    return charts.boxes(
+        criteria, series, title="Means over repeats of the judge", ax=ax,
+        x="mean value, 0 worst to 1 best", notes=notes + _unlabelled(part),
     )  # fmt: skip
 
 
@@ -182,7 +191,10 @@ def correlation_map(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     """
     part = originals(table)
     names, notes = drawn_criteria(part, least=2)
-    rho, counts = correlations(part, names)
+    means = np.column_stack([run_means(part.of(criterion=c)) for c in names])
+    matrix = correlation_matrix(means)
+    rho = np.array(matrix.rho, dtype=np.float64)  # NaN for None
+    counts = np.array(matrix.n, dtype=np.int64)
     uneven = bool((counts != counts[0, 0]).any())
     if uneven:
         notes.append("lower half: ρ; upper half: runs rated on both; diagonal: runs rated")
@@ -213,7 +225,7 @@ def coverage_bars(table: ScoreTable, *, ax: Axes | None = None) -> Axes:
     surfaces = {k: _STATUS.get(k, ("", "#CC79A7", "xxx"))[1:] for k in present}
     alone = any(share.low is None for share in rated.values())
     notes = ["without whisker: no interval (1 case)"] if alone else []
-    return bars.shares(
+    return charts.shares(
         rows, title="Judgements by status", rated=rated, surfaces=surfaces, labels=words,
         x="share of all judgements (whiskers: share rated, 95 %); at the end: their number",
         notes=notes, ax=ax,
@@ -240,10 +252,69 @@ def verdict_points(
         "discrimination of success, AUC": [Series("AUC", auc)],
     }
     counts = span((v.cases for v in criteria), "case")
-    return charts.points(
+    return charts.rows(
         rows, panels, title=f"Criteria by agreement and discrimination, n = {counts}",
         x="whiskers: 95 %", limits=(max(-1.0, min([0.0, *ends])), 1.0), level=0.5,
         notes=["dashed: 0.5, which for the AUC is chance"],
+    )  # fmt: skip
+
+
+def perturbation_bars(
+    table: ScoreTable, *, share: float | None = None, ax: Axes | None = None
+) -> Axes:
+    """Mean value per criterion of the originals and of the copies by every operator (figure 8 of
+    arXiv 2402.09015).
+
+    An operator with several shares is drawn at the one nearest to `share` (default 0.25); seeds
+    and systems are pooled. Originals are those of runs that have a drawn copy. Whether a difference
+    is real is read from `dose_lines`, which pairs.
+    """
+    shares = _shares_of(table)
+    if not shares:
+        raise InputError("there are no ratings of perturbed copies to draw")
+    aim = USUAL_SHARE if share is None else share
+    chosen = {op: min(some, key=lambda s: (abs(s - aim), s)) if some else None
+              for op, some in shares.items()}  # fmt: skip
+    parts = {op: _copies(table, op, dose) for op, dose in chosen.items()}
+    touched = np.unique(np.concatenate([p.run.codes for p in parts.values()]))
+    before = originals(table)
+    before = before.where(np.isin(before.run.codes, touched))
+    criteria, notes = drawn_criteria(before)
+    named = {ORIGINAL: before}
+    named |= {plain(op) + _per_cent(chosen[op]): rows for op, rows in parts.items()}
+    style = looks(list(named), "variants")
+    series = []
+    for name, rows in named.items():
+        cells = [interval(rows.of(criterion=c)) for c in criteria]
+        label = f"{name} ({n_label(cells)})"
+        series.append(Series(label, cells, pale=name != ORIGINAL, look=style[name]))
+    return _bars(criteria, series, "Ratings of originals and perturbed copies", notes, ax)
+
+
+def dose_lines(table: ScoreTable, *, ax: Axes | None = None) -> Figure:
+    """Mean change of the value (copy minus original, paired by run) against the share perturbed:
+    a panel per criterion, a line per operator. The dashed line is no change."""
+    shares = {op: some for op, some in _shares_of(table).items() if some}
+    if not shares:
+        raise InputError("there are no perturbed copies with a share")
+    before = originals(table)
+    criteria, notes = drawn_criteria(before)
+    changes = {
+        (c, op): [_paired_change(before.of(criterion=c), _copies(table, op, s).of(criterion=c))
+                  for s in some]
+        for c in criteria for op, some in shares.items()
+    }  # fmt: skip
+    label = {op: f"{op} ({n_label([i for c in criteria for i in changes[c, op]], 'run')})"
+             for op in shares}  # fmt: skip
+    panels = {
+        c: [Series(op, changes[c, op], label[op], at=some) for op, some in shares.items()]
+        for c in criteria
+    }
+    doses = sorted({s for some in shares.values() for s in some})
+    return charts.lines(
+        panels, title="Change of the rating by share perturbed, 95 % intervals over cases",
+        x="share perturbed", y="copy minus original", level=0.0, limits=None, notes=notes,
+        ticks={s: _per_cent(s).strip() for s in doses}, ax=ax,
     )  # fmt: skip
 
 
@@ -332,21 +403,50 @@ def run_means(table: ScoreTable) -> NDArray[np.float64]:
     return mean
 
 
-def correlations(
-    table: ScoreTable, names: Sequence[str]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Spearman's rho (k, k), NaN where undefined, and the runs (k, k) that it rests on; the
-    diagonal counts the runs of a criterion."""
-    from scipy.stats import rankdata
+def _shares_of(table: ScoreTable) -> dict[str, list[float]]:
+    """Per operator the shares at which there are copies, rising; [] for one without a share.
 
-    means = np.array([run_means(table.of(criterion=c)) for c in names])
-    known = ~np.isnan(means)
-    rho = np.full((len(names), len(names)), np.nan)
-    for i in range(len(names)):
-        for j in range(i + 1):
-            both = known[i] & known[j]
-            a, b = means[i][both], means[j][both]
-            if len(a) >= _LEAST and np.ptp(a) and np.ptp(b):
-                rho[i, j] = rho[j, i] = np.corrcoef(rankdata(a), rankdata(b))[0, 1]
-    counts = known.astype(np.int64)
-    return rho, counts @ counts.T
+    Raises InputError for a share that is not in (0, 1].
+    """
+    found: dict[str, set[float]] = {}
+    for name in table.present("variant"):
+        if name != ORIGINAL:
+            operator, share = _dose(name)
+            found.setdefault(operator, set()).update([] if share is None else [share])
+    return {operator: sorted(shares) for operator, shares in found.items()}
+
+
+def _dose(variant: str) -> tuple[str, float | None]:
+    operator, written = split_variant(variant)
+    if not written:
+        return operator, None
+    try:
+        share = float(written)
+    except ValueError:
+        share = float("nan")
+    if not 0 < share <= 1:
+        raise InputError(f"variant {variant!r}: the share must be a number in (0, 1]")
+    return operator, share
+
+
+def _copies(table: ScoreTable, operator: str, share: float | None) -> ScoreTable:
+    """Ratings of the copies made by an operator at a share, all seeds together."""
+    names = [n for n in table.present("variant") if n != ORIGINAL and _dose(n) == (operator, share)]
+    return table.where(np.isin(table.variant.codes, [table.variant.code(n) for n in names]))
+
+
+def _paired_change(before: ScoreTable, after: ScoreTable) -> Interval:
+    """Mean change per run, copy minus original, in [-1, 1] with its interval over cases.
+
+    Each run counts once: the mean over its repeats (and seeds) after, minus that before. Runs
+    that lack one of the two are left out.
+    """
+    change = run_means(after) - run_means(before)
+    known = ~np.isnan(change)
+    cases = -1 - np.arange(len(before.run.names), dtype=np.int64)
+    cases[before.run.codes] = clusters(before)
+    return mean_interval(change[known].tolist(), cases[known].tolist(), bounds=(-1.0, 1.0))
+
+
+def _per_cent(share: float | None) -> str:
+    return "" if share is None else f" {share:.0%}".replace("%", " %")

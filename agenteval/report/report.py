@@ -14,6 +14,7 @@ from agenteval.records.table import Table
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from agenteval.models.rehearsal import Bill
     from agenteval.trust.gates import Gate
 
 
@@ -26,6 +27,7 @@ class Report:
     told once. `data` is what JSON holds beside the tables. `gates` are demands on the figures
     (see `gated`). `exit_code` is that of the command: 0 fine, 1 a gate was not met,
     3 infrastructure or too many unscored, 4 not enough data, 5 the judge is not trustworthy.
+    `bill` is what would be asked, after a dry run: then there are no tables.
     """
 
     title: str
@@ -35,6 +37,7 @@ class Report:
     data: Mapping[str, Any] = field(default_factory=dict)
     gates: tuple[Gate, ...] = ()
     exit_code: int = 0
+    bill: Bill | None = None
 
     def gated(self, *gates: Gate, undecided_passes: bool = False) -> Self:
         """The report with these gates and the exit code that follows from them; the code of work

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 from agenteval.errors import InputError
 from agenteval.files import replacing
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
 WIDTH = 6.3  # inches, 16 cm: the text width of an A4 page
 INK = "#222222"
-QUIET = "#8c8c8c"
 _LINE = 104  # characters of a legend that fit in the width of print
 _LONGEST = 100  # characters of a name: a legend's line holds no more
 
@@ -101,6 +102,9 @@ def looks(names: Sequence[str], what: str) -> dict[str, Look]:
     return dict(zip(names, LOOKS, strict=False))
 
 
+# ---- figures -------------------------------------------------------------------------------------
+
+
 @contextmanager
 def drawing() -> Iterator[None]:
     """matplotlib's settings of this package, and the caller's own again afterwards."""
@@ -120,7 +124,7 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def figure_of(ax: Axes) -> Figure:
+def figure_of(ax: Figure | Axes) -> Figure:
     """The figure that the axes belong to."""
     figure = ax.get_figure(root=True)
     if figure is None:
@@ -137,28 +141,25 @@ def axes_or_new(ax: Axes | None, height: float, *, polar: bool = False) -> Axes:
     return ax
 
 
-def finish_axes(*axes: Axes) -> None:
-    """Ticks are made late, with the settings of that moment: give them ours now."""
+def finish_axes(*axes: Axes, grid: Any = None) -> None:
+    """Ticks and grid lines are made late, with the settings of that moment: give them ours now."""
     for ax in axes:
+        if grid:
+            ax.grid(True, axis=grid, color=_SETTINGS["grid.color"], linewidth=0.5)
         ax.tick_params(axis="both", labelsize=8, width=0.7, length=3, colors=INK)
         ax.tick_params(axis="both", which="minor", length=0)
 
 
-def light_grid(ax: Axes, axis: Any) -> None:
-    """Thin grid lines, also in axes that were made with other settings."""
-    ax.grid(True, axis=axis, color=_SETTINGS["grid.color"], linewidth=_SETTINGS["grid.linewidth"])
-
-
-def note(text: str) -> Artist:
-    """A line of words for the legend, without a mark."""
+def legend(
+    ax: Axes, handles: Sequence[Artist], notes: Iterable[str] = (), *, own: bool = True
+) -> None:
+    """The legend with `notes` as lines without a mark: below a whole figure of our own, which grows
+    by its height and has it in as many columns as its words allow; else beneath the caller's
+    axes."""
     from matplotlib.lines import Line2D
+    from matplotlib.transforms import ScaledTranslation
 
-    return Line2D([], [], linestyle="none", marker="", label=text)
-
-
-def legend(ax: Axes, handles: Sequence[Artist], *, own: bool) -> None:
-    """The legend below a whole figure of our own, which grows by its height and has it in as many
-    columns as its words allow; else beneath the caller's axes."""
+    handles = [*handles, *(Line2D([], [], linestyle="none", marker="", label=n) for n in notes)]
     if not handles:
         return
     figure, labels = figure_of(ax), [str(h.get_label()) for h in handles]
@@ -168,13 +169,14 @@ def legend(ax: Axes, handles: Sequence[Artist], *, own: bool) -> None:
         figure.set_figheight(float(figure.get_size_inches()[1]) + 0.17 * rows)
         figure.legend(handles, labels, loc="outside lower left", ncols=columns, alignment="left")
         return
-    from matplotlib.transforms import ScaledTranslation
-
     down = ScaledTranslation(0, -44 / 72, figure.dpi_scale_trans)
     ax.legend(
         handles, labels, loc="upper left", fontsize=7, bbox_to_anchor=(0, 0), borderaxespad=0,
         bbox_transform=ax.transAxes + down,
     )  # fmt: skip
+
+
+# ---- words ---------------------------------------------------------------------------------------
 
 
 def plain(name: str) -> str:
@@ -197,17 +199,12 @@ def wrapped(name: str, width: int, *, lines: int = 3) -> str:
     return "\n".join(parts) or "(no name)"
 
 
-def longest_word(names: Iterable[str]) -> int:
-    """Length of the longest piece that cannot be broken at a space or a hyphen."""
-    return max((len(p) for n in names for p in plain(n).replace("-", "- ").split()), default=0)
-
-
 def span(numbers: Iterable[int], word: str) -> str:
     """As in "12 cases" when all are 12, "10 to 12 cases" otherwise, "no cases" without any."""
-    found = sorted(set(numbers))
-    if not found or found == [0]:
+    different = sorted(set(numbers))
+    if not different or different == [0]:
         return f"no {word}s"
-    low, high = found[0], found[-1]
+    low, high = different[0], different[-1]
     return plural(low, word) if low == high else f"{low:,} to {high:,} {word}s"
 
 
@@ -231,6 +228,9 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     if rest:
         return f"{', '.join(shown)} and {rest} more"
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+# ---- files ---------------------------------------------------------------------------------------
 
 
 def svg(figure: Figure | Axes) -> str:
@@ -257,10 +257,66 @@ def check_ending(path: str | Path) -> None:
 
 
 def _rendered(figure: Figure | Axes, kind: str, dpi: int) -> bytes:
-    whole = figure.get_figure(root=True)
-    if whole is None:
-        raise InputError("these axes belong to no figure any more")
     buffer = io.BytesIO()
     with drawing():
-        whole.savefig(buffer, format=kind, dpi=dpi, metadata=_METADATA[kind])
+        figure_of(figure).savefig(buffer, format=kind, dpi=dpi, metadata=_METADATA[kind])
     return buffer.getvalue()
+
+
+_SVG = "{http://www.w3.org/2000/svg}"
+_ELEMENTS = frozenset(
+    {"svg", "g", "defs", "path", "use", "clipPath", "rect", "pattern", "image", "linearGradient",
+     "stop", "circle", "line", "polyline", "polygon", "ellipse"}
+)  # fmt: skip
+_ATTRIBUTES = frozenset(
+    {"d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "rx", "ry", "width", "height",
+     "viewBox", "transform", "points", "clip-path", "patternUnits", "offset", "version",
+     "gradientUnits", "preserveAspectRatio", "fill", "fill-opacity", "fill-rule", "stroke",
+     "stroke-width", "stroke-opacity", "stroke-linejoin", "stroke-linecap", "stroke-dasharray",
+     "stroke-dashoffset", "stroke-miterlimit", "opacity", "clip-rule", "stop-color",
+     "stop-opacity", "image-rendering", "display"}
+)  # fmt: skip
+_OWN_URL = re.compile(r"url\(\s*#([\w.-]+)\s*\)")
+_PICTURE = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=\s]+")
+
+
+def inline(text: str, prefix: str) -> str:
+    """A file of `svg` as an `<svg>` element for a page: known elements and attributes only.
+
+    A page whose policy allows styles by hash ignores `style` attributes: they become attributes of
+    the same name. Ids get the prefix, since several figures share a page, and only the first
+    element of an id keeps it. References may only point into the figure itself.
+    """
+    root = ElementTree.fromstring(text)  # noqa: S314  our own file, entities are not expanded
+    ids: set[str] = set()
+    for element in root.iter():
+        for child in list(element):
+            if str(child.tag).removeprefix(_SVG) not in _ELEMENTS:
+                element.remove(child)
+        given = dict(element.attrib)
+        for part in given.pop("style", "").split(";"):
+            key, _, value = part.partition(":")
+            given[key.strip()] = value.strip()
+        element.attrib.clear()
+        for key, value in given.items():
+            if key != "id":
+                element.attrib.update(_attribute(element.tag, key, value, prefix))
+            elif value not in ids:
+                element.set("id", prefix + value)
+                ids.add(value)
+    for size in ("width", "height"):
+        root.attrib.pop(size, None)
+    ElementTree.register_namespace("", _SVG[1:-1])
+    return ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
+
+
+def _attribute(tag: str, key: str, value: str, prefix: str) -> dict[str, str]:
+    """The attribute with its own references renamed; nothing when it points elsewhere."""
+    if key.rpartition("}")[2] == "href":
+        if value.startswith("#"):
+            return {"href": f"#{prefix}{value[1:]}"}
+        picture = tag == f"{_SVG}image" and _PICTURE.fullmatch(value)
+        return {"href": value} if picture else {}
+    if key not in _ATTRIBUTES or "url(" in _OWN_URL.sub("", value).lower():
+        return {}
+    return {key: _OWN_URL.sub(rf"url(#{prefix}\1)", value)}

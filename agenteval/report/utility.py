@@ -9,7 +9,7 @@ from typing import Any
 
 from agenteval.errors import InputError
 from agenteval.records import Criterion
-from agenteval.report import perturbation_plots, plots
+from agenteval.report import plots
 from agenteval.report.material import Material
 from agenteval.report.page import (
     BadgeKind,
@@ -251,13 +251,13 @@ def _plan(material: Material) -> list[tuple[str, str, Callable[[], Any]]]:
         plan.append((
             "Originals and perturbed copies",
             "A copy that lost something should score lower, a control the same.",
-            lambda: perturbation_plots.perturbation_bars(table),
+            lambda: plots.perturbation_bars(table),
         ))  # fmt: skip
     if len(doses) > 1:
         plan.append((
             "Dose and response",
             "The more is taken away, the lower the rating should be.",
-            lambda: perturbation_plots.dose_lines(_few(table, _MOST_PANELS)),
+            lambda: plots.dose_lines(_few(table, _MOST_PANELS)),
         ))  # fmt: skip
     plan += [
         (

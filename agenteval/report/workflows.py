@@ -12,7 +12,7 @@ from agenteval.evaluators.workflows.tables import result_tables
 from agenteval.evaluators.workflows.tallies import CauseShare, SessionTally, Tallies
 from agenteval.evaluators.workflows.turn_score import TurnTable
 from agenteval.records.table import Table, shown
-from agenteval.report import workflow_charts as drawn
+from agenteval.report import trial_plots as drawn
 from agenteval.report.flows_signs import flow_flags
 from agenteval.report.page import (
     Block,
@@ -214,7 +214,10 @@ def _plan(known: Tallies) -> list[tuple[str, str, Callable[[], Any]]]:
         plan.append((
             "Why sessions failed",
             "The first deviation of a failed session from chart and gold calls.",
-            lambda: drawn.cause_bars(known),
+            lambda: drawn.share_bars(
+                {c.system: c.counts for c in sorted(known.causes, key=lambda c: c.system)},
+                "Why sessions failed, by system", "failed session",
+            ),
         ))  # fmt: skip
     if known.turns:
         several = len({r.format for r in known.turns}) > 1

@@ -18,7 +18,7 @@ from typing import Any
 
 import typer
 
-from agenteval.cli.main import app
+from agenteval.cli.main import COMMANDS, typed
 from benchmarks.folders import ROOT
 
 DESK = ROOT / "tests/evaluators/workflows/library_desk"
@@ -275,14 +275,21 @@ _ELSEWHERE = {
 }  # fmt: skip
 
 
-def commands(typed: typer.Typer = app, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def commands() -> Iterator[tuple[str, Any]]:
     """Every command with its function."""
-    for one in typed.registered_commands:
+    for name in COMMANDS:
+        one = typed(name)
+        single = len(one.registered_commands) == 1
+        yield from _inside(one, () if single else (name,))
+
+
+def _inside(group: typer.Typer, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    for one in group.registered_commands:
         assert one.callback is not None
         yield " ".join((*path, one.name or one.callback.__name__)), one.callback
-    for group in typed.registered_groups:
-        assert group.typer_instance is not None
-        yield from commands(group.typer_instance, (*path, str(group.name)))
+    for inner in group.registered_groups:
+        assert inner.typer_instance is not None
+        yield from _inside(inner.typer_instance, (*path, str(inner.name)))
 
 
 def missing() -> list[str]:

@@ -120,14 +120,20 @@ def _captured() -> Iterator[tuple[io.StringIO, io.StringIO]]:
 
 def _tables(found: Terminal, turn: int, *, as_json: bool) -> None:
     """What `plan report`, `flow report` and `trace report` print of the material of their pages."""
+    import typer
+
     from agenteval.api.planning import PlanReport, trial_rows
     from agenteval.api.workflow_report import trials_report
-    from agenteval.cli.command import show
+    from agenteval.cli.command import finish
     from agenteval.cli.options import OutputOptions
     from agenteval.evaluators.planning.tables import planning_tables
     from agenteval.evaluators.traces.tables import finding_tables
     from agenteval.report.report import Report
     from benchmarks.pages.worlds import traces_material
+
+    def show(report: Report, output: OutputOptions) -> None:
+        with contextlib.suppress(typer.Exit):
+            finish(report, output)
 
     attempts, causes = planning_material(Swap(turn, hostile=True))
     sessions, turns = flows_material(Swap(turn, hostile=True))

@@ -70,7 +70,7 @@ def test_a_gate_goes_by_the_whole_interval() -> None:
         (mean.high + 0.01, "missed", 1),
     ):
         gated = report.gate(min_mean={"clarity": least or 0.0})
-        assert (gated.gates[0].outcome, gated.exit_code) == (outcome, code)
+        assert (gated.gates[-1].outcome, gated.exit_code) == (outcome, code)
     assert report.gate(min_mean={"Clarity": mean.mean or 0}, undecided_passes=True).exit_code == 0
     with pytest.raises(KeyError, match="clarity"):
         report.gate(min_mean={"truth": 0.5})

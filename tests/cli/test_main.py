@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from agenteval.cli.main import COMMANDS
 from agenteval.readers.tasks import load_task
 from tests.cli.conftest import Cli
 
@@ -65,3 +66,12 @@ def test_control_characters_in_a_message_are_shown_and_not_obeyed(cli: Cli, tmp_
     assert "\x1b" not in result.err
     assert "\x07" not in result.err
     assert "red" in result.err
+
+
+def test_the_list_of_commands_says_what_their_own_help_says(cli: Cli) -> None:
+    for name, text in COMMANDS.items():
+        own = " ".join(cli(name, "--help").out.split())
+        assert text.removesuffix(".") in own, name
+    assert "Did you mean 'quantify'" in cli("quantfy").err
+    told = cli("quantify", "report", "--dry-run", "--criteria", "show")
+    assert (told.code, "No such command" in told.err) == (2, False)

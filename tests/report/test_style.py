@@ -1,17 +1,22 @@
-"""Names and counts in words."""
+"""Names and counts in words, looks, and files: the same bytes for the same data."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import matplotlib
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
-from agenteval.report.style import LOOKS, listed, longest_word, n_label, plain, span, wrapped
-from agenteval.stats import mean_interval
-
-
-def interval(values, cases):
-    return mean_interval(values, cases)
+from agenteval.errors import InputError
+from agenteval.report import plots, style
+from agenteval.report.style import LOOKS, inline, listed, n_label, plain, span, wrapped
+from agenteval.stats import mean_interval as interval
+from agenteval.stats.scores import score_table
 
 
 def test_counts_name_what_they_count():
@@ -63,11 +68,6 @@ def test_a_name_of_a_hundred_thousand_letters_is_cut_and_says_so():
     assert len(listed(["y" * 100_000] * 5)) < 400
 
 
-def test_words_break_at_hyphens_and_spaces():
-    assert longest_word(["error-analysis", "two words"]) == len("analysis")
-    assert wrapped("error-analysis", 9) == "error-\nanalysis"
-
-
 def luminance(colour):
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
@@ -86,3 +86,138 @@ def test_the_pale_one_of_a_pair_is_paler(look):
     pale = "#" + "".join(f"{round(part * 255):02x}" for part in look.light())
     ratio = (luminance(pale) + 0.05) / (luminance(look.colour) + 0.05)
     assert ratio > 1.5
+
+
+# Files
+
+
+@pytest.mark.parametrize("draw", [plots.radar, plots.success_bars, plots.repeat_boxes,
+                                  plots.correlation_map, plots.coverage_bars,
+                                  plots.repeat_lines])  # fmt: skip
+def test_the_same_data_give_the_same_svg(draw, small):
+    first = style.svg(draw(small))
+    assert first == style.svg(draw(small))
+    assert ElementTree.fromstring(first).tag.endswith("svg")
+    assert "<dc:date>" not in first
+    assert matplotlib.__version__ not in first
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png"])
+def test_files_are_equal_bytes_in_another_process(suffix, tmp_path, small):
+    code = (
+        "import sys; from agenteval.report.plots import radar;"
+        "from agenteval.report.style import save;"
+        "from agenteval.stats.scores import score_table;"
+        "t = score_table({'run': str(i), 'criterion': c, 'value': i / 4, 'system': 's'}"
+        " for c in 'abc' for i in range(4)); save(radar(t), sys.argv[1])"
+    )
+    written = []
+    for name in ("one", "two"):
+        path = tmp_path / f"{name}{suffix}"
+        subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+        written.append(path.read_bytes())
+    assert written[0] == written[1]
+    assert len(written[0]) > 5000
+
+
+def test_other_formats_and_bad_folders_are_refused(tmp_path, small):
+    ax = plots.radar(small)
+    with pytest.raises(InputError, match=r"\.svg or \.pdf, not '\.gif'"):
+        style.save(ax, tmp_path / "a.gif")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write"):
+        style.save(ax, tmp_path / "file" / "a.svg")
+
+
+def test_importing_the_package_does_not_load_matplotlib():
+    code = "import sys, agenteval.report.plots; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_drawing_never_touches_pyplot_nor_the_settings_of_the_caller():
+    code = (
+        "import sys, matplotlib; before = matplotlib.rcParams.copy();"
+        "from agenteval.report import plots, style; from agenteval.stats.scores import score_table;"
+        "t = score_table({'run': str(i), 'criterion': c, 'value': i / 4, 'success': i < 2,"
+        " 'system': 's'} for c in 'abc' for i in range(4));"
+        "style.svg(plots.radar(t)); style.svg(plots.success_bars(t));"
+        "print('matplotlib.pyplot' in sys.modules);"  # before the comparison, which loads it
+        "print(all(before[k] == matplotlib.rcParams[k] for k in before if k != 'backend'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_settings_of_the_caller_do_not_change_a_figure(small):
+    plain = style.svg(plots.success_bars(small))
+    with matplotlib.rc_context({"font.size": 20, "axes.grid": True, "xtick.labelsize": 30,
+                                "svg.hashsalt": None, "svg.fonttype": "none"}):  # fmt: skip
+        assert style.svg(plots.success_bars(small)) == plain
+
+
+@pytest.mark.parametrize("name", ["$x^2$ and $", "a<b>&\"'--x-->", "line\nbreak\x00\x1b[0m", "  "])
+def test_any_name_gives_a_readable_file(name, small):
+    rows = [
+        {
+            "run": str(i),
+            "criterion": f"{name}{c}",
+            "value": i / 2,
+            "success": bool(i),
+            "system": name,
+        }
+        for c in "abc"
+        for i in range(3)
+    ]
+    table = score_table(rows)
+    for draw in (plots.success_bars, plots.radar, plots.correlation_map):
+        ElementTree.fromstring(style.svg(draw(table)))
+
+
+def test_axes_without_a_figure_are_refused():
+    figure = Figure()
+    ax = figure.add_subplot()
+    ax.remove()
+    with pytest.raises(InputError, match="belong to no figure"):
+        style.svg(ax)
+
+
+# Inside a page
+
+HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+
+
+def test_styles_become_attributes_and_ids_are_own() -> None:
+    made = inline(
+        HEAD + 'width="9pt" viewBox="0 0 9 9"><metadata>x</metadata><style>*{}</style>'
+        '<defs><clipPath id="p"><rect width="1"/></clipPath></defs>'
+        '<g id="a" clip-path="url(#p)"><path d="M0 0" style="fill: #fff; font: x; stroke: none"/>'
+        '<use xlink:href="#a"/></g></svg>',
+        "f1-",
+    )
+    assert made == (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><defs><clipPath id="f1-p">'
+        '<rect width="1" /></clipPath></defs><g id="f1-a" clip-path="url(#f1-p)">'
+        '<path d="M0 0" fill="#fff" stroke="none" /><use href="#f1-a" /></g></svg>'
+    )
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<script>alert(1)</script>",
+        '<g onload="alert(1)"/>',
+        '<a xlink:href="javascript:alert(1)"><path d=""/></a>',
+        '<use xlink:href="http://example.invalid/x#y"/>',
+        '<image xlink:href="http://example.invalid/x.png"/>',
+        '<image xlink:href="data:image/svg+xml;base64,AAAA"/>',
+        "<foreignObject><p>x</p></foreignObject>",
+        '<path fill="url(http://example.invalid/#a)"/>',
+        '<path style="fill: url( http://example.invalid/#a )"/>',
+        "<!-- comment --><animate/><set/>",
+    ],
+)
+def test_what_could_act_is_left_out(inside: str) -> None:
+    made = inline(HEAD + f">{inside}</svg>", "f-")
+    for word in ("script", "alert", "onload", "example", "svg+xml", "foreign", "comment", "anim"):
+        assert word not in made

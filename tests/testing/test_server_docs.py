@@ -46,12 +46,10 @@ def test_the_start_and_the_client(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_command_of_agenteval_has_these_options() -> None:
-    import typer.main
-
-    from agenteval.cli.main import app
+    from agenteval.cli.main import Commands
 
     command = shlex.split(blocks("sh")[1])
-    known = typer.main.get_command(app).commands["quantify"].params  # type: ignore[attr-defined]
+    known = Commands().get_command(None, "quantify").params
     names = {name for parameter in known for name in parameter.opts}
     assert {word for word in command if word.startswith("--")} <= names
 

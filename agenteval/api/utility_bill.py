@@ -1,21 +1,19 @@
-"""What `quantify`, `verify` and `criteria` would ask with --dry-run.
+"""What `quantify`, `verify` and `propose` would ask, rehearsed: nobody is asked.
 
-The units are those of the real run, rehearsed; nobody is asked.
+The units are those of the real run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from agenteval.api.judging import Judging
 from agenteval.api.probing import OTHER_WAYS, Asking, attack_plan
 from agenteval.api.running import planned
 from agenteval.api.verifying import SEEDS
-from agenteval.cli.dry import LOCAL, UNREADABLE, notes_on
 from agenteval.evaluators import base
-from agenteval.evaluators.base import Evaluator
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.consolidate import ENTRIES, Consolidator, most_questions
 from agenteval.evaluators.utility.critic import Critic, sampling
@@ -30,27 +28,49 @@ from agenteval.evaluators.utility.probes.targets import (
 )
 from agenteval.evaluators.utility.proposals import CriticOptions
 from agenteval.models.asking import MOST_REQUESTS
+from agenteval.models.client import Client
 from agenteval.models.embeddings import BATCH
 from agenteval.models.factory import ModelChoice, make_client
-from agenteval.models.limits import Limits
+from agenteval.models.limits import Budget, Limits
 from agenteval.models.rehearsal import Amount, Bill, Part, Rehearsal
 from agenteval.readers import degenerate
 from agenteval.records import Task
-from agenteval.store import Store
+from agenteval.store import Store, default_path
 from agenteval.text import plural
 from agenteval.trust.verification import Material, plan_verification
 
+LOCAL = "all of it is computed on this machine: no requests, no cost"
+UNREADABLE = "one more for a reply that cannot be read"
 _FROM_BANK = 12  # entries that a critic is shown
 _REPLY_TO_CRITERION = 60  # tokens: an explanation of one or two sentences and a label
 
+StorePath = str | Path | Store | None
 
-def quantify(judging: Judging, path: Path | None, *, with_reference: bool) -> Bill:
-    """What `quantify` would ask. Raises InputError for a model that cannot be chosen, and for a
-    cap without a price."""
 
-    choice = _choice(judging)
-    budget = judging.limits.budget()
-    runs, criteria = len(judging.items), judging.criteria
+def notes_on(choice: ModelChoice | None) -> tuple[str, ...]:
+    """What is to be said of where the replies come from."""
+    if choice is None or choice.provider != "replay":
+        return ()
+    return ("the replies come from a recording: no endpoint is asked, nothing is paid",)
+
+
+def asked_in_turn(
+    command: str, about: str, choice: ModelChoice, questions: int,
+    work: Callable[[Client], Coroutine[object, object, object]],
+) -> Bill:  # fmt: skip
+    """The bill of what asks so many questions one after another, each about the replies before."""
+    part = Part("model", f"{plural(questions, 'question')}, one after another; {UNREADABLE}")
+    with planned() as store, Rehearsal() as rehearsal:
+        for draft in rehearsal.first(work(make_client(choice, Limits(), store))):
+            begun = sum(not one.role.endswith(":repair") for one in rehearsal.answered)
+            left = questions - begun + draft.repairs
+            part.ask([draft], certain=left, times=left)
+    return Bill(command, (about,), (part,), Budget(), notes_on(choice))
+
+
+def quantify_bill(judging: Judging, store: StorePath, *, with_reference: bool) -> Bill:
+    """What `quantify` would ask. Raises InputError for a cap without a price."""
+    runs, criteria, budget = len(judging.items), judging.criteria, judging.limits.budget()
     cells = runs * len(criteria) * judging.repeats
     about = [
         f"runs: {runs} of task {judging.task.name}",
@@ -59,25 +79,18 @@ def quantify(judging: Judging, path: Path | None, *, with_reference: bool) -> Bi
         f"cells: {plural(runs, 'run')} × {plural(len(criteria), 'criterion')} × "
         f"{plural(judging.repeats, 'repeat')} = {cells:,}",
     ]
-    if choice.kind == "embedded":
+    if judging.asks_nobody:
         about.append(f"calls: {runs * judging.repeats} at most; {LOCAL}")
         return Bill("quantify", about, (), budget)
-    with planned(path) as store:
-        judge, _ = judging.evaluator(store)
+    with planned(store) as kept:
+        judge, _ = judging.evaluator(kept)
         plan = make_plan(
-            judge, judging.items, criteria, store,
+            judge, judging.items, criteria, kept,
             repeats=judging.repeats, retry_failed=judging.retry_failed,
         )  # fmt: skip
-        about.append(_stored(plan))
         part = _judged([plan])
-        budget = judging.limits.budget(store.usage(judge.source.sha256))
-    return Bill("quantify", about, (part,), budget, notes_on(choice))
-
-
-def _choice(judging: Judging) -> ModelChoice:
-    if judging.choice is None:
-        raise TypeError("the command line names models, no functions")
-    return judging.choice
+        budget = judging.limits.budget(kept.usage(judge.source.sha256))
+    return Bill("quantify", (*about, _stored(plan)), (part,), budget, notes_on(judging.choice))
 
 
 def _judged(plans: Sequence[CellPlan], who: str = "judge", why: str = "") -> Part:
@@ -98,159 +111,146 @@ def _stored(plan: CellPlan) -> str:
 # -- verify ----------------------------------------------------------------------------------------
 
 
-def verify(
+def verify_bill(
     judging: Judging,
     material: Material,
-    path: Path | None,
+    store: StorePath,
     options: ProbeOptions | None,
     rounds: int = 1,
 ) -> Bill:
-    """What `verify` would ask; without `options` nothing is probed. Raises InputError for a model
-    that cannot be chosen."""
-
-    choice = _choice(judging)
-    budget = judging.limits.budget()
-    texts, originals = material.texts, len(material.items)
+    """What `verify` would ask; without `options` nothing is probed. Raises InputError for a cap
+    without a price."""
+    texts, originals, repeats = material.texts, len(material.items), material.repeats
     about = [
         f"texts: {originals} originals and {texts - originals} perturbed copies",
         f"cells: {plural(texts, 'text')} × {plural(len(material.criteria), 'criterion')} × "
-        f"{plural(material.repeats, 'repeat')} = "
-        f"{texts * len(material.criteria) * material.repeats:,}",
+        f"{plural(repeats, 'repeat')} = {texts * len(material.criteria) * repeats:,}",
     ]
     attacked = most_targets([run for run, _ in material.items], options) if options else 0
-    if choice.kind == "embedded":
-        about.append(f"calls: {texts * material.repeats} at most; {LOCAL}")
+    if judging.asks_nobody:
+        about.append(f"calls: {texts * repeats} at most; {LOCAL}")
         if options is not None:
-            added = 2 * attacked * material.repeats
+            added = 2 * attacked * repeats
             about += [
                 f"probes: {added} calls more at most, on this machine",
                 "  scale order and wording do not apply to this judge",
-                f"  {added} with text added: {_added(attacked, material.repeats)}",
+                f"  {added} with text added: {_added(attacked, repeats)}",
             ]
         if rounds > 1:
             about.append(f"rounds: {rounds}, each on all texts; the critic retrieves from the bank")
-        return Bill("verify", about, (), budget)
-    notes = notes_on(choice)
-    with planned(path) as store:
-        dry = _Verification(judging, choice, store, material)
-        judge, _ = judging.evaluator(store)
-        plan = plan_verification(judge, material, store, retry_failed=judging.retry_failed)
-        about.append(_stored(plan))
+        return Bill("verify", about, (), judging.limits.budget())
+    notes = notes_on(judging.choice)
+    with planned(store) as kept:
+        judge, _ = judging.evaluator(kept)
+        plan = plan_verification(judge, material, kept, retry_failed=judging.retry_failed)
         parts = [_judged([plan])]
         if options is not None:
-            parts += [dry.other_ways(), dry.attacks(options, None if len(plan.units) else judge)]
+            asking = Asking(judging, kept, judge, material)
+            ways = [judging.evaluator(kept, **how)[0] for how in OTHER_WAYS.values()]
+            parts.append(_judged(
+                [asking.way_plan(one) for one in ways],
+                "probes, other ways",
+                f"{plural(originals, 'original')} × {plural(repeats, 'repeat')} × {len(ways)} ways,"
+                f" less what is stored; {UNREADABLE}",
+            ))  # fmt: skip
+            parts.append(
+                _attacks_at_most(judging, material, options)
+                if len(plan.units)
+                else _attacks(asking, options)
+            )
         if rounds > 1:
-            parts += dry.further_rounds(rounds, attacked)
+            parts += _further_rounds(judging, kept, material, rounds, attacked)
             notes += (
                 "each further round asks with caps as given: that on calls and that on cost hold "
                 "for the judge in all rounds together, and for the critics of each round anew",
                 "the embedder that compares their proposals is computed on this machine",
             )
-        budget = judging.limits.budget(store.usage(judge.source.sha256))
-    return Bill("verify", about, parts, budget, notes)
+        budget = judging.limits.budget(kept.usage(judge.source.sha256))
+    return Bill("verify", (*about, _stored(plan)), parts, budget, notes)
 
 
 def _added(runs: int, repeats: int) -> str:
     return f"an attack and a control in {plural(runs, 'run')} × {plural(repeats, 'repeat')}"
 
 
-@dataclass(frozen=True)
-class _Verification:
-    """A verification that is only planned."""
+def _attacks(asking: Asking, options: ProbeOptions) -> Part:
+    """Calls with an attack or a control, in the runs that the stored ratings choose."""
+    material, judge = asking.material, asking.plain
+    table = asking.table(judge.source.sha256, copies=True)
+    targets = choose_targets(material.items, material.criteria, table, options)
+    why = f"{_added(len(targets), material.repeats)}, less what is stored; {UNREADABLE}"
+    who = "probes, text added"
+    if not targets:
+        return Part(who, why)
+    return _judged([attack_plan(asking, Probing(judge), targets, options)[0]], who, why)
 
-    judging: Judging
-    choice: ModelChoice
-    store: Store
-    material: Material
 
-    def other_ways(self) -> Part:
-        """What is missing of the originals asked in every other way."""
+def _attacks_at_most(judging: Judging, material: Material, options: ProbeOptions) -> Part:
+    """The same while some ratings that choose are missing: the longest that could be chosen count,
+    and nothing is certain. A run that is rated already may be chosen too: no reply is looked for.
+    """
+    copies = list(longest_copies(material.items, material.criteria, options))
+    part = Part(
+        "probes, text added",
+        f"{_added(len(copies), material.repeats)} at most: the ratings of the originals choose "
+        f"the runs; {UNREADABLE}",
+    )
+    fresh, _ = judging.evaluator(None)
+    with Rehearsal() as rehearsal:
+        for run, view in copies:
+            for batch in fresh.batches(material.criteria):
+                drafts = rehearsal.first(base.judge(fresh, base.Unit(run, view, batch)))
+                part.ask(drafts, certain=0, times=2 * material.repeats)
+    return part
 
-        judges = [self.judging.evaluator(self.store, **how)[0] for how in OTHER_WAYS.values()]
-        return _judged(
-            [Asking(self.judging, self.store, one, self.material).way_plan(one)
-             for one in judges],
-            "probes, other ways",
-            f"{plural(len(self.material.items), 'original')} × "
-            f"{plural(self.material.repeats, 'repeat')} × {len(judges)} ways, less what is stored; "
-            f"{UNREADABLE}",
-        )  # fmt: skip
 
-    def attacks(self, options: ProbeOptions, rated: Evaluator | None) -> Part:
-        """Calls with an attack or a control. The plain ratings of the judge `rated` choose the
-        runs: while some are missing (None), the longest that could be chosen count, and nothing is
-        certain."""
+def _further_rounds(
+    judging: Judging, store: Store, material: Material, rounds: int, attacked: int
+) -> Iterator[Part]:
+    """What further rounds ask: critics, and the judge on what they propose; `attacked` runs are
+    probed at most, 0 where nothing is.
 
-        who, material = "probes, text added", self.material
-        if rated is not None:
-            asking = Asking(self.judging, self.store, rated, material)
-            table = asking.table(rated.source.sha256, copies=True)
-            targets = choose_targets(material.items, material.criteria, table, options)
-            why = f"{_added(len(targets), material.repeats)}, less what is stored; {UNREADABLE}"
-            if not targets:
-                return Part(who, why)
-            return _judged([attack_plan(asking, Probing(rated), targets, options)[0]], who, why)
-        copies = list(longest_copies(material.items, material.criteria, options))
-        part = Part(
-            who,
-            f"{_added(len(copies), material.repeats)} at most: the ratings of the originals choose "
-            f"the runs; {UNREADABLE}",
-        )
-        # a run that is rated already may be chosen as well: replies are not looked for
-        fresh, _ = self.judging.evaluator(None)
-        with Rehearsal() as rehearsal:
-            for run, view in copies:
-                for batch in fresh.batches(material.criteria):
-                    drafts = rehearsal.first(base.judge(fresh, base.Unit(run, view, batch)))
-                    part.ask(drafts, certain=0, times=2 * material.repeats)
-        return part
-
-    def further_rounds(self, rounds: int, attacked: int) -> Iterator[Part]:
-        """What further rounds ask: critics, and the judge on what they propose; `attacked` runs
-        are probed at most, 0 where nothing is.
-
-        Only the critics of the second round are certain: where they say nothing new, that is the
-        end. No round has more new criteria than critics can propose.
-        """
-
-        task, material, calls = self.judging.task, self.material, 0
-        apart, retried = self.judging.options.one_per_call, self.judging.retry_failed
-        items = [*material.items, *(item for one in material.copies for item in one.items)]
-        texts = sum(degenerate(run) is None for run, _ in items)
-        for number in range(1, rounds):
-            seeds = tuple(range(number * SEEDS, (number + 1) * SEEDS))
-            wanted = CriticOptions(seeds, use_examples=bool(task.examples))
-            asked = _critics(self.choice, wanted, task, self.store)[0]
-            asked.append(_consolidation(self.choice, wanted, task, self.judging.limits))
-            for part in asked:
-                part.who += f" for round {number + 1}"
-                part.why += "; they end the rounds where they propose nothing new"
-                part.budget = f"round {number}"
-                yield part if number == 1 else replace(part, least=Amount())
-            new, known = SEEDS * MOST, len(material.criteria) + SEEDS * MOST * (number - 1)
-            # what failed before is asked again, in calls of their own for each number of attempts
-            again = (known if apart else number) if retried else 0
-            each = (new if apart else 1) + again
-            ways = len(OTHER_WAYS) * len(material.items) if attacked else 0
-            added = 2 * attacked * (known + new if apart else 1)
-            calls += ((texts + ways) * each + added) * material.repeats
-        yield Part(
-            "judge, further rounds",
-            "all texts on the criteria that are new, and probes where asked for; none where "
-            f"nothing new is proposed; {UNREADABLE}",
-            most=Amount(2 * calls, None, None),
-        )
+    Only the critics of the second round are certain: where they say nothing new, that is the end.
+    No round has more new criteria than critics can propose.
+    """
+    task, choice, calls = judging.task, judging.choice, 0
+    if choice is None:
+        raise TypeError("further rounds ask critics: the judge must be a model")
+    apart, retried = judging.options.one_per_call, judging.retry_failed
+    items = [*material.items, *(item for one in material.copies for item in one.items)]
+    texts = sum(degenerate(run) is None for run, _ in items)
+    for number in range(1, rounds):
+        seeds = tuple(range(number * SEEDS, (number + 1) * SEEDS))
+        wanted = CriticOptions(seeds, use_examples=bool(task.examples))
+        asked = _critics(choice, wanted, task, store)[0]
+        asked.append(_consolidation(choice, wanted, task, judging.limits))
+        for part in asked:
+            part.who += f" for round {number + 1}"
+            part.why += "; they end the rounds where they propose nothing new"
+            part.budget = f"round {number}"
+            yield part if number == 1 else replace(part, least=Amount())
+        new, known = SEEDS * MOST, len(material.criteria) + SEEDS * MOST * (number - 1)
+        # what failed before is asked again, in calls of their own for each number of attempts
+        again = (known if apart else number) if retried else 0
+        each = (new if apart else 1) + again
+        ways = len(OTHER_WAYS) * len(material.items) if attacked else 0
+        added = 2 * attacked * (known + new if apart else 1)
+        calls += ((texts + ways) * each + added) * material.repeats
+    yield Part(
+        "judge, further rounds",
+        "all texts on the criteria that are new, and probes where asked for; none where "
+        f"nothing new is proposed; {UNREADABLE}",
+        most=Amount(2 * calls, None, None),
+    )
 
 
 # -- criteria --------------------------------------------------------------------------------------
 
 
-def criteria(
-    choice: ModelChoice, wanted: CriticOptions, task: Task, limits: Limits, path: Path | None
+def criteria_bill(
+    choice: ModelChoice, wanted: CriticOptions, task: Task, limits: Limits, path: StorePath
 ) -> Bill:
-    """What `criteria` would ask. Raises InputError for a cap without a price."""
-    from agenteval.store import default_path
-
+    """What `propose` would ask. Raises InputError for a cap without a price."""
     mode = "solution-based" if wanted.use_examples else "task-based"
     about = f"task: {task.name}, {mode}; seeds: {len(wanted.seeds)}"
     if choice.kind == "embedded":
@@ -258,7 +258,7 @@ def criteria(
         return Bill("criteria", (about, how), (), limits.budget())
     with planned(path) as store:
         parts, stored = _critics(choice, wanted, task, None if wanted.bank else store)
-    if wanted.bank and Path(path or default_path()).is_file():
+    if wanted.bank and (isinstance(path, Store) or Path(path or default_path()).is_file()):
         parts = [replace(part, least=Amount()) for part in parts]
         parts[
             0

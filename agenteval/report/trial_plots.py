@@ -1,0 +1,283 @@
+"""Charts of trials: planning by number of actions, forms and topics; workflows by domain and
+format; shares of causes.
+
+Figures 8 and 9 of arXiv 2404.17833 (curves over the number of actions) and the comparison of arXiv
+2406.14884 (domains × formats), with what they lack: intervals, the level of guessing, counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import numpy as np
+
+from agenteval.errors import InputError
+from agenteval.evaluators.planning.capability import Bound
+from agenteval.evaluators.planning.contrasts import Contrast
+from agenteval.evaluators.planning.tallies import Tally
+from agenteval.evaluators.workflows.results import SessionResult, TurnResult
+from agenteval.evaluators.workflows.scenario import FORMATS
+from agenteval.evaluators.workflows.tallies import FormatPair, Tallies
+from agenteval.records.table import Estimate
+from agenteval.report import charts
+from agenteval.report.charts import Series
+from agenteval.report.style import LOOKS, listed, n_label
+from agenteval.stats import Interval
+from agenteval.text import plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST_TOPICS = 60
+_MOST_PANELS = 4
+_MOST_ROWS = 20
+_MOST_PAIRS = 40
+_THRESHOLD = 0.2
+_ALL = "all domains"
+
+
+class _Of(Protocol):
+    @property
+    def system(self) -> str: ...
+
+
+_T = TypeVar("_T", bound=_Of)
+
+
+def _by_system(some: Iterable[_T]) -> dict[str, list[_T]]:
+    """What belongs to each system, in the order in which they come."""
+    grouped: dict[str, list[_T]] = {}
+    for one in some:
+        grouped.setdefault(one.system, []).append(one)
+    return grouped
+
+
+def success_by_actions(rates: Sequence[Tally], bounds: Sequence[Bound] = ()) -> Figure:
+    """Success against number of actions, a line per system; its capability bound is in the legend.
+    Dashed is the threshold of 20 %, dotted what random orders would reach (mean over all trials).
+
+    Raises InputError without any rate, and for more systems than can be told apart.
+    """
+    known = _known(rates)
+    places = sorted({t.place for t in known})
+    legend = dict.fromkeys((t.system for t in known), "")
+    for bound in bounds:
+        least = "at least " if bound.found.below is None else ""
+        last = bound.found.last
+        legend[bound.system] = ", no bound" if last is None else f", bound {least}{last}"
+    series = []
+    for system, some in _by_system(known).items():
+        own = sorted(some, key=lambda t: t.place)
+        series.append(Series(system, [t.rate for t in own], system + legend[system],
+                             at=[t.place for t in own]))  # fmt: skip
+    ticks, guesses = {}, []
+    for place in places:
+        own = [t for t in known if t.place == place]
+        cases = {t.rate.n_clusters or t.rate.n for t in own}
+        low, high = min(cases), max(cases)
+        ticks[place] = f"{place:g}\n{low:,}" + ("" if low == high else f"–{high:,}")
+        trials = sum(t.rate.n for t in own)
+        guesses.append(sum((np.nan if t.guess is None else t.guess) * t.rate.n / trials
+                           for t in own))  # fmt: skip
+    return charts.lines(
+        {"": series}, title="Success by number of actions", ticks=ticks,
+        x="number of actions; below it, cases per system", level=_THRESHOLD, level_name="20 %",
+        y="share of plans that are right\nbands: 95 %",
+        guess=None if np.isnan(guesses).all() else (places, guesses),
+    )  # fmt: skip
+
+
+def _known(rates: Sequence[Tally]) -> list[Tally]:
+    known = [t for t in rates if t.rate.mean is not None]
+    if not known:
+        raise InputError("there is no verdict to draw")
+    return known
+
+
+def share_bars(rows: Mapping[str, Mapping[str, int]], title: str, each: str) -> Axes:
+    """Shares of exclusive labels by system, one bar per system; `each` names what is counted
+    ("error"). Raises InputError where nothing is counted."""
+    if not any(sum(row.values()) for row in rows.values()):
+        raise InputError(f"there are no {each}s to draw")
+    words = f"share of a system's {each}s; at the end: their number"
+    return charts.shares(rows, title=title, x=words)
+
+
+def form_points(contrasts: Sequence[Contrast]) -> Figure:
+    """Difference of success by clause form, with less without, within equal numbers of actions.
+
+    A form that all cases hold, or none, is left out. Raises InputError without any difference.
+    """
+    known = [c for c in contrasts if c.difference.mean is not None]
+    if not known:
+        raise InputError("no clause form is in some cases and missing in others")
+    forms = sorted({c.form for c in known})
+    names = []
+    for form in forms:
+        own = [c for c in known if c.form == form]
+        yes, no = sum(c.holding.rate.n for c in own), sum(c.others.rate.n for c in own)
+        names.append(f"{form} ({yes:,} : {no:,})")
+    series = _in_rows(forms, {system: {c.form: c.within for c in own}
+                              for system, own in _by_system(known).items()})  # fmt: skip
+    return charts.rows(
+        names, {"": series}, title="Difference of success by clause form", level=0.0, limits=None,
+        x="success with the form less without it, within equal numbers of actions",
+        notes=["forms overlap in a case: a difference is not the form's own effect"],
+    )  # fmt: skip
+
+
+def _in_rows(rows: Sequence[str], values: Mapping[str, Mapping[str, Interval]]) -> list[Series]:
+    return [Series(name, [own.get(row) for row in rows]) for name, own in values.items()]
+
+
+def success_by_topic(rates: Sequence[Tally]) -> Figure:
+    """Success by topic, the least successful on top; beyond 60 topics those with the most success
+    are left out and counted. Raises InputError without any rate."""
+    known = _known(rates)
+    totals: dict[str, tuple[int, int]] = {}
+    for t in known:
+        passes, n = totals.get(t.group, (0, 0))
+        totals[t.group] = passes + t.passes, n + t.rate.n
+    ordered = sorted(totals, key=lambda g: (totals[g][0] / totals[g][1], g))
+    topics, rest = ordered[:_MOST_TOPICS], len(ordered) - _MOST_TOPICS
+    notes = [f"each mark: {n_label([t.rate for t in known if t.group in topics], 'trial')}"]
+    notes += [f"not shown: {plural(rest, 'topic')} with more success"] if rest > 0 else []
+    series = _in_rows(topics, {system: {t.group: t.rate for t in own}
+                               for system, own in _by_system(known).items()})  # fmt: skip
+    return charts.rows(
+        topics, {"": series}, title="Success by topic", notes=notes,
+        x="share of plans that are right; whiskers: 95 %",
+    )  # fmt: skip
+
+
+# ---- workflows -----------------------------------------------------------------------------------
+
+# Agent, format and domain → the rate, and what it is a share of.
+_Rates = dict[tuple[str, str, str], tuple[Interval, int]]
+
+
+def format_points(known: Tallies, level: str = "") -> Figure:
+    """The rate of each format in each domain, a panel for each agent; of "sessions" or "turns",
+    else of both.
+
+    Rates with 95 % intervals: of sessions the share of successes, of single turns the share of due
+    calls that are right, as in the tables. At the right stands what they are a share of. At most
+    four agents of a level have a panel: those tried in more formats first, then those with more in
+    their rates, then by name; others are named. Where all were tried in one format only, a panel
+    has up to seven agents side by side, in a single domain up to twenty. Raises InputError without
+    any rate.
+    """
+    levels = {"sessions": _session_rates(known), "single turns": _turn_rates(known)}
+    wanted = {"sessions": ["sessions"], "turns": ["single turns"]}.get(level, list(levels))
+    drawn = {name: levels[name] for name in wanted if levels[name]}
+    if not drawn:
+        raise InputError("there is no rate to draw")
+    every = [key for rates in drawn.values() for key in rates]
+    formats = [f for f in FORMATS if f in {format for _, format, _ in every}]
+    domains = sorted({domain for *_, domain in every}, key=lambda d: (d != _ALL, d))
+    if len(domains) == 2:
+        domains = domains[:1]
+    by_agent = len(domains) == 1 and len(formats) == 1
+    rows = _agents(*drawn.values())[:_MOST_ROWS] if by_agent else domains
+    panels: dict[str, list[Series]] = {}
+    left_out: list[str] = []
+    for name, rates in drawn.items():
+        agents = _agents(rates)
+        own = [f for f in FORMATS if any(f == format for _, format, _ in rates)]
+        if by_agent:
+            panels[name] = [_series(own[0], rates, [(a, own[0], domains[0]) for a in rows])]
+            left_out += [a for a in agents if a not in rows]
+        elif len(own) == 1 and len(agents) > 1:
+            panels[f"{name}, procedure told as {own[0].replace('_', ' ')}"] = [
+                _series(a, rates, [(a, own[0], d) for d in rows]) for a in agents[: len(LOOKS)]
+            ]
+            left_out += agents[len(LOOKS) :]
+        else:
+            for a in agents[:_MOST_PANELS]:
+                tried = [f for f in own if any((a, f, d) in rates for d in rows)]
+                panels[f"{a}, {name}"] = [_series(f, rates, [(a, f, d) for d in rows])
+                                          for f in tried]  # fmt: skip
+            left_out += agents[_MOST_PANELS:]
+    what = {"sessions": "sessions that succeed", "single turns": "due calls that are right"}
+    counted = {"sessions": "sessions with a verdict", "single turns": "decided calls"}
+    notes = [f"whiskers: 95 %; at the right: {' or '.join(counted[k] for k in drawn)}"]
+    if left_out:
+        notes.append(f"not drawn: {listed(left_out)}")
+    in_series = any(one.name in FORMATS for some in panels.values() for one in some)
+    shown = "Formats" if in_series and len(formats) > 1 else "Systems"
+    return charts.rows(
+        ["one domain" if row == _ALL and len(rows) == 1 else row for row in rows], panels,
+        title=shown if len(domains) == 1 else f"{shown} by domain",
+        x="share of " + " or of ".join(what[k] for k in drawn), notes=notes,
+    )  # fmt: skip
+
+
+def _series(name: str, rates: _Rates, keys: Sequence[tuple[str, str, str]]) -> Series:
+    """The rates of these keys; a format has the same look in every chart."""
+    own = [rates.get(key) for key in keys]
+    look = LOOKS[list(FORMATS).index(name)] if name in FORMATS else None
+    return Series(
+        name, [one[0] if one else None for one in own], name.replace("_", " "), look=look,
+        counts=[one[1] if one else 0 for one in own],
+    )  # fmt: skip
+
+
+def _agents(*levels: _Rates) -> list[str]:
+    """Those in more formats first, then those with more in their rates, then by name."""
+    formats: dict[str, set[str]] = {}
+    total: dict[str, int] = {}
+    for rates in levels:
+        for (agent, format, _), (_, n) in rates.items():
+            formats.setdefault(agent, set()).add(format)
+            total[agent] = total.get(agent, 0) + n
+    return sorted(formats, key=lambda agent: (-len(formats[agent]), -total[agent], agent))
+
+
+def _session_rates(known: Tallies) -> _Rates:
+    who: dict[str, SessionResult] = {r.system: r for r in known.sessions}
+    return {
+        (who[t.system].agent, who[t.system].format, t.group if by else _ALL):
+            (t.success, t.success.n)
+        for by in ("domain", "")
+        for t in known.sessions_by(by)
+        if t.success.mean is not None
+    }  # fmt: skip
+
+
+def _turn_rates(known: Tallies) -> _Rates:
+    who: dict[str, TurnResult] = {r.system: r for r in known.turns}
+    return {
+        (who[system].agent, who[system].format, name if by else _ALL):
+            (table.tool.recall.known, table.tool.gold - table.tool.undecided)
+        for by in ("domain", "")
+        for system, name, table in known.turns_by(by)
+        if table.tool.recall.known.mean is not None
+    }  # fmt: skip
+
+
+def format_differences(pairs: Sequence[FormatPair], what: str = "success") -> Figure:
+    """Paired differences of formats, first less second, with 95 % intervals, at the right the
+    tasks that both have a verdict on. `what` names the rate. Beyond 40 pairs the others are
+    counted. Raises InputError without any difference."""
+    known = [p for p in pairs if p.difference.mean is not None]
+    if not known:
+        raise InputError("no agent was tried in two formats on the same tasks")
+    order: list[str] = list(FORMATS)
+    known.sort(key=lambda p: (p.agent, order.index(p.first), order.index(p.second)))
+    some, rest = known[:_MOST_PAIRS], len(known) - _MOST_PAIRS
+    several = len({p.agent for p in known}) > 1
+    names = [
+        (f"{p.agent}: " if several else "") + f"{p.first} − {p.second}".replace("_", " ")
+        for p in some
+    ]
+    series = Series(
+        "difference", [Estimate.of(p.difference) for p in some], counts=[p.tasks for p in some]
+    )
+    notes = ["whiskers: 95 %; at the right: tasks with both"]
+    notes += [f"not drawn: {plural(rest, 'pair')}"] if rest > 0 else []
+    return charts.rows(
+        names, {"": [series]}, title="Formats compared on the same tasks", limits=None, level=0.0,
+        x=f"{what} with the first less {what} with the second", notes=notes,
+    )  # fmt: skip
