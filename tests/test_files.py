@@ -13,7 +13,6 @@ import time
 from contextlib import closing
 from multiprocessing.connection import Connection
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
@@ -136,24 +135,6 @@ def test_kill_9_leaves_one_version_whole(tmp_path: Path) -> None:
     assert any(name != "a.txt" for name in names(tmp_path))  # some were killed within a write
 
 
-def test_of_two_writers_the_last_stands(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    with replacing(path) as first:
-        first.write_text("first")
-        with replacing(path) as second:
-            second.write_text("second")
-        assert path.read_text() == "second"
-        assert first.read_text() == "first"
-    assert path.read_text() == "first"
-    assert names(tmp_path) == ["a.txt"]
-
-
-def test_a_name_of_many_bytes_has_room(tmp_path: Path) -> None:
-    path = tmp_path / ("\N{EURO SIGN}" * 83)  # 249 bytes
-    write_atomically(path, "x")
-    assert names(tmp_path) == [path.name]
-
-
 # ---- failing calls -------------------------------------------------------------------------------
 
 
@@ -193,16 +174,6 @@ def test_an_unlink_that_fails_hides_no_error(tmp_path: Path) -> None:
     with faulty_disk.failing(faults), pytest.raises(StoreError, match="No space left"):
         write_atomically(path, "new")
     assert path.read_text() == "old"
-
-
-def test_half_a_write_is_completed(tmp_path: Path) -> None:
-    with faulty_disk.failing({"write": NthCall(1, half=True)}), pytest.raises(StoreError):
-        write_atomically(tmp_path / "a.txt", "12345678")
-    assert names(tmp_path) == []
-    fault = NthCall(2, half=True)  # nothing fails behind it: there is no second call
-    with faulty_disk.failing({"write": fault}):
-        write_atomically(tmp_path / "a.txt", "12345678")
-    assert (tmp_path / "a.txt").read_text() == "12345678"
 
 
 # ---- databases -----------------------------------------------------------------------------------
@@ -291,18 +262,3 @@ def test_a_database_with_a_log_is_left_with_it(database: Path) -> None:
         assert Path(f"{database}-wal").read_bytes() == log
     assert is_database(database)
     assert names(database.parent) == ["some.db"]
-
-
-def test_what_sqlite_cannot_read_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("old")
-    with (
-        mock.patch("sqlite3.connect", side_effect=cannot_open),
-        pytest.raises(OSError, match="SQLite"),
-    ):
-        is_database(tmp_path / "a.txt")
-
-
-def cannot_open(*_: object, **__: object) -> None:
-    error = sqlite3.OperationalError("unable to open database file")
-    error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
-    raise error

@@ -260,14 +260,6 @@ async def test_pauses_grow_to_the_cap_with_full_jitter() -> None:
         assert sum(pauses) / 200 == pytest.approx(cap / 2, abs=0.125 * cap)
 
 
-async def test_time_is_bounded() -> None:
-    policy = RetryPolicy(attempts=10**6, total=60.0)
-    client, time = make(Script(Transient("503")), retry=policy)
-    with pytest.raises(Transient):
-        await client.complete(ask())
-    assert 1000.0 < time.now < 1060.0
-
-
 async def test_waiting_for_a_slot_does_not_eat_the_time_for_retries() -> None:
     time, limiter = Time(), Limiter(1)
     script = Script(Transient("429"), Reply("ok"))
@@ -382,14 +374,6 @@ async def test_the_endpoint_never_sees_more_calls_than_the_cap(workers: int) -> 
     assert refused == workers
 
 
-async def test_a_spent_budget_sends_nothing() -> None:
-    script = Script()
-    client, _ = make(script, budget=Budget(max_calls=5, spent=Usage(requests=5)))
-    with pytest.raises(BudgetExceeded, match="cap of 5 calls"):
-        await client.complete(ask())
-    assert not script.sent
-
-
 async def test_the_worst_case_is_checked_before_sending() -> None:
     # price 1 per token; "x"·n makes a canonical request of more than n bytes
     script = Script()
@@ -449,37 +433,7 @@ async def test_a_failed_request_says_what_it_spent() -> None:
     assert client.usage.requests == 3
 
 
-async def test_what_the_budget_forbids_at_once_has_spent_nothing() -> None:
-    client, _ = make(Script(), budget=Budget(max_calls=0))
-    with pytest.raises(BudgetExceeded) as raised:
-        await client.complete(ask())
-    assert raised.value.spent is None
-
-
 # ---- Concurrency ---------------------------------------------------------------------------------
-
-
-async def test_an_overloaded_endpoint_is_asked_by_fewer() -> None:
-    """The endpoint takes 5 at a time and turns the rest away."""
-
-    class Narrow(Script):
-        async def send(self, request: Request) -> Reply:
-            self.sent.append(request)
-            if self.under_way >= 5:
-                self.most += 1  # here: how often it turned one away
-                raise Transient("429", overload=True)
-            self.under_way += 1
-            await asyncio.sleep(0.002)
-            self.under_way -= 1
-            return Reply("ok")
-
-    script = Narrow()
-    limiter = Limiter(40)
-    client = Client(script, limiter=limiter, retry=RetryPolicy(attempts=60, first=0.001))
-    replies = await asyncio.gather(*(client.complete(ask(str(n))) for n in range(200)))
-    assert len(replies) == 200
-    assert limiter.overloads == script.most > 0
-    assert script.most < 200  # it learned: the first burst alone turns 35 away
 
 
 async def test_no_slot_is_held_while_pausing() -> None:
@@ -508,14 +462,6 @@ def test_estimates() -> None:
     assert max_completion(ask()) == 4096
     assert max_completion(ask(parameters={"max_tokens": 7})) == 7
     assert max_completion(ask(parameters={"max_completion_tokens": 8})) == 8
-
-
-async def test_close_and_names() -> None:
-    script = Script()
-    client, _ = make(script)
-    assert client.model == "script"
-    await client.close()
-    assert script.closed
 
 
 async def _wound_down(client: Client, script: Script, count: int, when: int) -> list[str]:

@@ -127,11 +127,6 @@ def test_a_blank_text_is_refused_before_anything_is_sent(
     assert endpoint.requests == []
 
 
-def test_no_texts_no_request(endpoint: Endpoint) -> None:
-    assert EndpointEmbedder("m", endpoint.url).embed([]).shape == (0, 0)
-    assert endpoint.requests == []
-
-
 @pytest.mark.parametrize(
     ("status", "error", "requests"),
     [
@@ -162,14 +157,6 @@ def test_a_short_outage_heals(endpoint: Endpoint) -> None:
     assert EndpointEmbedder("m", endpoint.url).embed(["a"]).shape == (1, 3)
 
 
-def test_a_dead_endpoint_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embeddings, "MAX_RETRIES", 1)  # each waits longer than the one before
-    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
-        port = server.server_port
-    with pytest.raises(Transient, match="embeddings endpoint"):
-        EndpointEmbedder("m", f"http://127.0.0.1:{port}/v1").embed(["a"])
-
-
 ONE = {"index": 0, "embedding": [1.0, 0.0]}
 
 
@@ -196,13 +183,6 @@ def test_an_answer_out_of_form_is_an_error_never_a_vector(endpoint: Endpoint, da
 
 @pytest.mark.parametrize("body", [b"<html>busy</html>", b"[]", b"null", b'"text"', b""])
 def test_a_body_that_is_no_answer_is_an_error(endpoint: Endpoint, body: bytes) -> None:
-    endpoint.answer = lambda _body: (200, body)
-    with pytest.raises(ModelError):
-        EndpointEmbedder("m", endpoint.url).embed(["a"])
-
-
-def test_infinite_components_are_refused(endpoint: Endpoint) -> None:
-    body = b'{"data": [{"index": 0, "embedding": [1.0, NaN]}]}'
     endpoint.answer = lambda _body: (200, body)
     with pytest.raises(ModelError):
         EndpointEmbedder("m", endpoint.url).embed(["a"])
@@ -292,12 +272,6 @@ def test_a_row_does_not_depend_on_its_batch(minilm: embeddings.Embedder) -> None
 
 
 @pytest.mark.local
-def test_the_default_says_what_it_is(minilm: embeddings.Embedder) -> None:
-    assert minilm.name == "all-MiniLM-L6-v2"
-    assert minilm.default_tau == 0.75
-
-
-@pytest.mark.local
 def test_equals_the_model_computed_by_hand(minilm: embeddings.Embedder) -> None:
     """Mean of the last hidden states over the attention mask, in transformers alone."""
     torch = pytest.importorskip("torch")
@@ -343,13 +317,6 @@ def test_a_model_that_is_not_here_is_one_clear_line(name: str) -> None:
         make_embedder(name).embed(["a"])
     assert name in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.local
-def test_a_folder_without_a_model_is_one_clear_line(tmp_path: Path) -> None:
-    pytest.importorskip("sentence_transformers")
-    with pytest.raises(ModelUnavailable, match="cannot be loaded"):
-        make_embedder(str(tmp_path)).embed(["a"])
 
 
 @pytest.mark.local
