@@ -72,10 +72,11 @@ def located(**options: Any) -> Any:
         run = trace(say)
         hint = Finding(span="c", category="Waste", evidence="9000", impact="LOW",
                        description=say("finding of a rule", "The tool was slow."))  # fmt: skip
-        how = LocatorOptions(context=16_384, add_hints=False, **options)
+        how = LocatorOptions(context=16_384, **options)
         found = await Locator(client, TAXONOMY, how).locate(run, condense(run), (hint,))
         grades = {name: grade.value for name, grade in found.grades.items()}
-        return found.status, [(f.span, f.category) for f in found.findings], grades
+        named = [(f.span, f.category) for f in found.findings if f.source == "locator"]
+        return found.status, named, grades
 
     return verdict
 

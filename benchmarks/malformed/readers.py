@@ -15,9 +15,9 @@ from agenteval.agents.arguments import as_object
 from agenteval.agents.react_text import read_step
 from agenteval.errors import ReplyError
 from agenteval.evaluators.planning.invent import read_professions
-from agenteval.evaluators.traces.locator_reply import Grounds, Named, check, read_grades
+from agenteval.evaluators.traces.locator_reply import Named, check, read_grades
 from agenteval.evaluators.traces.locator_reply import read_reply as read_findings
-from agenteval.evaluators.traces.locator_rows import flat
+from agenteval.evaluators.traces.locator_text import flat
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.evaluators.utility.critic_reply import read_criteria
 from agenteval.evaluators.workflows.equality import read_equal
@@ -38,12 +38,7 @@ TAXONOMY = Taxonomy(
         Leaf(name="Early End", area="Thought", group="Work", definition="Stops before the end."),
     ),
 )
-GROUNDS = Grounds(
-    shown=frozenset(SPANS),
-    asked={leaf.name: leaf for leaf in TAXONOMY.assigned},
-    taxonomy=TAXONOMY,
-    flat_text=lambda index: flat(SPANS[index]) if index in SPANS else None,
-)
+ASKED = [leaf.name for leaf in TAXONOMY.assigned]
 SESSION = SessionText(
     "user: Dune, please.\nassistant: It is yours.", "Lend books.", ("Dune", "map")
 )
@@ -70,7 +65,8 @@ def critic(text: str) -> Any:
 def locator(text: str) -> Any:
     """Findings that pass the checks, how many do not, and whether the reply broke off."""
     read = read_findings(text)
-    checked = [check(item, GROUNDS) for item in read.value.items]
+    flat_text = {index: flat(text) for index, text in SPANS.items()}.get
+    checked = [check(item, ASKED, TAXONOMY, flat_text) for item in read.value[0]]
     named = [f"{one.index} {one.category}" for one in checked if isinstance(one, Named)]
     return {"found": named, "rejected": len(checked) - len(named), "cut": read.gap is not None}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -11,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from agenteval.errors import StoreError, StoreLocked
+from agenteval.evaluators.utility.plan import experiment_of, make_plan
+from agenteval.experiment import Experiment
 from agenteval.store import Store
-from tests.store.making import FORK
+from agenteval.store.export import export_cells
+from tests.store.making import FORK, ScriptedJudge, criteria, items
 
 EXPERIMENT = "e" * 64
 
@@ -103,3 +107,28 @@ def test_a_lock_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match=r"s\.db: cannot lock") as caught:
             store.lock(EXPERIMENT).__enter__()
         assert "\n" not in str(caught.value)
+
+
+def _judge(path: Path, seed: int, pipe: Connection) -> None:
+    judge = ScriptedJudge(seed=seed, delay=0.001)
+    with Store(path) as store, store.lock(experiment_of(judge, "sums")):
+        plan = make_plan(judge, items(40), criteria(3), store, repeats=5)
+        ended = asyncio.run(Experiment(plan, store, workers=8).run())
+        pipe.send((ended.stopped, ended.progress.scored))
+
+
+@pytest.mark.slow
+def test_different_experiments_share_a_store_and_both_finish(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    pipes = [FORK.Pipe(duplex=False) for _ in range(2)]
+    children = [
+        FORK.Process(target=_judge, args=(path, seed, theirs))
+        for seed, (_, theirs) in enumerate(pipes)
+    ]
+    for child in children:
+        child.start()
+    assert [ours.recv() for ours, _ in pipes] == [(None, 600), (None, 600)]
+    for child in children:
+        child.join(20)
+    with Store(path) as store:
+        assert export_cells(store, tmp_path / "all.jsonl") == 1200

@@ -12,12 +12,8 @@ from pydantic import JsonValue, ValidationError
 
 from agenteval.errors import InputError, ReplyError
 from agenteval.evaluators.utility.critic_reply import read_criteria
-from agenteval.evaluators.utility.scale_order import (
-    Settled,
-    is_not_applicable,
-    settle,
-    settle_range,
-)
+from agenteval.evaluators.utility.scale_order import Settled, settle, settle_range
+from agenteval.evaluators.utility.scale_words import is_not_applicable
 from agenteval.files import write_atomically
 from agenteval.readers.problems import first_problem
 from agenteval.readers.strict_json import read_json
@@ -64,13 +60,18 @@ def load_criteria(path: Path, *, task: str = "") -> Loaded:
     notes: list[str] = []
     try:
         if isinstance(value, dict) and isinstance(value.get("criteria"), list):
-            _check_schema(value, path)
-            items = [_checked(i, f"{path}: criteria[{n}]", notes)
-                     for n, i in enumerate(value["criteria"])]  # fmt: skip
-            criteria = CriteriaSet(task=str(value.get("task", "")), criteria=tuple(items))
-        elif isinstance(value, list) and all(_is_plain(i) for i in value):
-            items = [_checked(i, f"{path}: [{n}]", notes) for n, i in enumerate(value)]
-            criteria = CriteriaSet(criteria=tuple(items))
+            version = value.get("schema", SCHEMA_VERSION)
+            if not isinstance(version, int) or version > SCHEMA_VERSION:
+                known = f"this agenteval reads up to {SCHEMA_VERSION}"
+                raise InputError(f"schema {version!r}: {known}", str(path))
+            items = tuple(
+                _checked(item, f"{path}: criteria[{n}]", notes)
+                for n, item in enumerate(value["criteria"])
+            )
+            criteria = CriteriaSet(task=str(value.get("task", "")), criteria=items)
+        elif isinstance(value, list) and all(map(_is_plain, value)):
+            items = tuple(_checked(item, f"{path}: [{n}]", notes) for n, item in enumerate(value))
+            criteria = CriteriaSet(criteria=items)
         else:
             reading = read_criteria(value)
             notes.extend(reading.problems)
@@ -108,14 +109,6 @@ def _state(entries: list[dict[str, Any]], criteria: Sequence[Criterion]) -> None
         _state(entry.get("sub_criteria", []), criterion.sub_criteria)
 
 
-def _check_schema(value: dict[str, Any], path: Path) -> None:
-    version = value.get("schema", SCHEMA_VERSION)
-    if not isinstance(version, int) or version > SCHEMA_VERSION:
-        raise InputError(
-            f"schema {version!r}: this agenteval reads up to {SCHEMA_VERSION}", str(path)
-        )
-
-
 def _is_plain(item: Any) -> bool:
     """AutoGen's form or ours: text labels in a list. Everything else is read tolerantly."""
     if not isinstance(item, dict) or "name" not in item:
@@ -126,66 +119,60 @@ def _is_plain(item: Any) -> bool:
 
 def _checked(item: Any, where: str, notes: list[str]) -> Criterion:
     """The criterion, with its order settled. Raises InputError naming `where`."""
-    item = _without_na(item, notes)
-    stated = item.get("order") if isinstance(item, dict) else None
+    entry = dict(item) if isinstance(item, dict) else {}
+    levels = entry.get("accepted_values")
+    if isinstance(levels, list) and all(isinstance(v, str) for v in levels):
+        kept = [v for v in levels if not is_not_applicable(v)]
+        if 2 <= len(kept) < len(levels):
+            notes.append(f'{entry.get("name")}: "not applicable" is no level; read as allow_na')
+            entry |= {"accepted_values": kept, "allow_na": True}
+    parts = entry.pop("sub_criteria", None) or ()
+    if isinstance(parts, list):
+        entry["sub_criteria"] = tuple(
+            _checked(part, f"{where}.sub_criteria[{n}]", notes) for n, part in enumerate(parts)
+        )
+    elif parts:
+        entry["sub_criteria"] = parts  # refused below
+    stated = entry.get("order")
+    if stated == "best_to_worst":  # a record cannot hold it: it is turned round instead
+        entry["order"] = "worst_to_best"
     try:
-        criterion = Criterion.model_validate(_as_listed(item))
+        criterion = Criterion.model_validate(entry or item)
     except ValidationError as error:
         raise InputError(first_problem(error), where) from error
-    if criterion.sub_criteria:
-        parts = tuple(
-            _checked(part, f"{where}.sub_criteria[{n}]", notes)
-            for n, part in enumerate(item["sub_criteria"])
-        )
-        return criterion.model_copy(update={"sub_criteria": parts})
-    if criterion.scale == "nominal":
+    if criterion.sub_criteria or criterion.scale == "nominal":
         return criterion
+    changes = _settled(criterion, stated, notes)
+    if "scale" in entry:
+        del changes["scale"]
+    return criterion.model_copy(update=changes)
+
+
+def _settled(criterion: Criterion, stated: Any, notes: list[str]) -> dict[str, Any]:
+    """What the order that is stated and that of the values make of the criterion."""
     numeric = criterion.scale == "numeric"
     key = "numeric_range" if numeric else "accepted_values"
     values: tuple[Any, ...] = getattr(criterion, key)
+    reason = criterion.order_reason or ""
     if criterion.order_confirmed:
+        settled = Settled((), "worst_to_best", criterion.scale, reason or None)
         turned = stated == "best_to_worst"
-        return criterion.model_copy(
-            update={key: values[::-1] if turned else values, "order": "worst_to_best"}
-        )
-    if stated == "unclear":
-        why = criterion.order_reason or "unclear: so the file states"
-        settled = Settled((), "unclear", criterion.scale, why)
-    elif numeric:  # the bounds of a file are worst and best as they stand
-        settled = settle_range((values[0], values[1]), stated or "worst_to_best", criterion.name)
     else:
-        settled = settle(values, stated, criterion.name)
-    if settled.note is not None:
-        notes.append(f"{criterion.name}: {settled.note}")
-    reason = settled.reason
-    if reason is None and not (criterion.order_reason or "").startswith("unclear"):
-        reason = criterion.order_reason
-    scale = settled.scale if "scale" not in item else criterion.scale
-    return criterion.model_copy(
-        update={
-            key: values[::-1] if settled.turned else values,
-            "order": settled.order, "scale": scale, "order_reason": reason,
-        }
-    )  # fmt: skip
-
-
-def _as_listed(item: Any) -> Any:
-    """The entry without "best_to_worst", which a record cannot hold: it is turned round instead."""
-    if not isinstance(item, dict):
-        return item
-    parts = item.get("sub_criteria")
-    parts = {"sub_criteria": list(map(_as_listed, parts))} if isinstance(parts, list) else {}
-    order = {"order": "worst_to_best"} if item.get("order") == "best_to_worst" else {}
-    return {**item, **parts, **order}
-
-
-def _without_na(item: Any, notes: list[str]) -> Any:
-    """ "Not applicable" among the levels is no level: it becomes `allow_na`."""
-    levels = item.get("accepted_values") if isinstance(item, dict) else None
-    if not isinstance(levels, list) or not all(isinstance(v, str) for v in levels):
-        return item
-    kept = [v for v in levels if not is_not_applicable(v)]
-    if len(kept) == len(levels) or len(kept) < 2:
-        return item
-    notes.append(f'{item.get("name")}: "not applicable" is no level; read as allow_na')
-    return {**item, "accepted_values": kept, "allow_na": True}
+        if stated == "unclear":
+            why = reason or "unclear: so the file states"
+            settled = Settled((), "unclear", criterion.scale, why)
+        elif numeric:  # the bounds of a file are worst and best as they stand
+            bounds = values[0], values[1]
+            settled = settle_range(bounds, stated or "worst_to_best", criterion.name)
+        else:
+            settled = settle(values, stated, criterion.name)
+        if settled.note is not None:
+            notes.append(f"{criterion.name}: {settled.note}")
+        turned = settled.turned
+    stands = None if reason.startswith("unclear") else reason or None
+    return {
+        key: values[::-1] if turned else values,
+        "order": settled.order,
+        "scale": settled.scale,
+        "order_reason": settled.reason or stands,
+    }

@@ -10,7 +10,7 @@ from operator import add, mul, sub, truediv
 from typing import Any
 
 from agenteval.evaluators.utility.labels import fold
-from agenteval.evaluators.utility.scale_order import is_not_applicable
+from agenteval.evaluators.utility.scale_words import is_not_applicable
 
 _RANGE_TEXT = re.compile(
     r"[(\[]?\s*(-?\d+(?:\.\d+)?)\s*%?\s*(?:,|-|–|to|\.\.+)\s*"

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from agenteval.errors import ModelUnavailable
-from agenteval.evaluators.utility.bank import load_bank
+from agenteval.evaluators.utility.bank import draw, rank_bank
 from agenteval.evaluators.utility.consolidate import Consolidation, Consolidator
 from agenteval.evaluators.utility.critic import Critic, FailedProposal, Proposal
 from agenteval.evaluators.utility.merge import Names, NearMiss, threshold
-from agenteval.evaluators.utility.retrieval import draw, rank_bank
 from agenteval.evaluators.utility.rubric_check import RubricIssue, check_criteria
+from agenteval.models import weights
 from agenteval.models.client import Client
 from agenteval.models.embeddings import Embedder, make_embedder
 from agenteval.models.factory import ModelChoice, no_model
@@ -25,6 +25,7 @@ from agenteval.records import CriteriaSet, Criterion, Task
 from agenteval.stats import UniqueCurve, unique_curve
 
 CURVE_TAUS = (0.7, 0.85, 1.0)
+_FROM_BANK = 12  # entries that a chat critic is shown
 NEAR = 0.15  # below tau: from there on every other pair of names is the same (merge_quality)
 
 
@@ -104,9 +105,21 @@ def propose_from_bank(choice: ModelChoice, options: CriticOptions, task: Task) -
     Raises ModelUnavailable when the local parts are missing, InputError for a threshold that does
     not fit.
     """
+    from agenteval.models.embedded.likelihood import LikelihoodModel
+
     embedder = choose_embedder(choice, options)
-    sets, model = _from_bank(choice, options, task, embedder)
-    return _merged(task, options, _names(sets, options, embedder), sets, embedder, model)
+    if embedder is None:
+        raise ModelUnavailable("the embedded critic needs an embedder")
+    try:
+        model = LikelihoodModel.load(choice.path or weights.require())
+    except ModelUnavailable as error:
+        raise no_model(error) from error
+    ranking = rank_bank(task, embedder, model, use_examples=options.use_examples)
+    sets = [draw(ranking, seed) for seed in options.seeds]
+    names = _names(sets, options, embedder)
+    labels = names.partition(threshold(embedder, options.tau))
+    how = "embedded (retrieval from the bank)"
+    return _merged(task, options, names, sets, embedder, how, labels)
 
 
 def choose_embedder(choice: ModelChoice, options: CriticOptions) -> Embedder | None:
@@ -122,22 +135,6 @@ def choose_embedder(choice: ModelChoice, options: CriticOptions) -> Embedder | N
         raise
 
 
-def _from_bank(
-    choice: ModelChoice, options: CriticOptions, task: Task, embedder: Embedder | None
-) -> tuple[list[list[Criterion]], str]:
-    from agenteval.models import weights
-    from agenteval.models.embedded.likelihood import LikelihoodModel
-
-    if embedder is None:
-        raise ModelUnavailable("the embedded critic needs an embedder")
-    try:
-        model = LikelihoodModel.load(choice.path or weights.require())
-    except ModelUnavailable as error:
-        raise no_model(error) from error
-    ranking = rank_bank(task, embedder, model, use_examples=options.use_examples)
-    return [draw(ranking, seed) for seed in options.seeds], "embedded (retrieval from the bank)"
-
-
 async def propose_by_chat(
     client: Client, options: CriticOptions, task: Task, embedder: Embedder | None, model: str
 ) -> Proposals:
@@ -145,28 +142,36 @@ async def propose_by_chat(
 
     Raises Unauthorized when a key is refused.
     """
+    bank: list[Criterion] = []  # entries nearest to the task, to inspire the critic
+    if options.bank:
+        nearest = make_embedder(options.embedder, base_url=options.base_url)
+        ranking = rank_bank(task, nearest, None)
+        order = np.argsort(-ranking.score.mean(axis=1), kind="stable")[:_FROM_BANK]
+        bank = [ranking.concepts[i].criterion(0) for i in order]
     critic = Critic(
         client,
         task,
         use_examples=options.use_examples,
         sub_criteria=options.sub_criteria,
-        bank=_nearest(task, options) if options.bank else (),
+        bank=bank,
         temperature=options.temperature,
     )
     answers = await critic.propose_all(options.seeds)
     good = [a for a in answers if isinstance(a, Proposal)]
-    failures = tuple(a for a in answers if isinstance(a, FailedProposal))
-    notes = tuple(f"seed {a.seed}: {p}" for a in good for p in a.problems)
     sets = [list(a.criteria) for a in good]
     names = _names(sets, options, embedder)
+    labels = names.partition(threshold(embedder, options.tau))
     consolidated = None
     if options.asks_the_same and len(names.representatives) > 1:
         temperature = None if options.temperature is None else 0.0
         consolidator = Consolidator(client, task, temperature=temperature)
-        before = names.partition(threshold(embedder, options.tau))
-        consolidated = await consolidator.consolidate(names, before)
-    merged = _merged(task, options, names, sets, embedder, model, consolidated)
-    return replace(merged, failures=failures, notes=notes)
+        consolidated = await consolidator.consolidate(names, labels)
+    merged = _merged(task, options, names, sets, embedder, model, labels, consolidated)
+    return replace(
+        merged,
+        failures=tuple(a for a in answers if isinstance(a, FailedProposal)),
+        notes=tuple(f"seed {a.seed}: {problem}" for a in good for problem in a.problems),
+    )
 
 
 def _names(
@@ -177,14 +182,6 @@ def _names(
     return Names((c for criteria in sets for c in criteria), used)
 
 
-def _nearest(task: Task, options: CriticOptions, count: int = 12) -> Sequence[Criterion]:
-    """Bank entries nearest to the task, to inspire a critic that writes its own."""
-    embedder = make_embedder(options.embedder, base_url=options.base_url)
-    ranking = rank_bank(task, embedder, None, bank=load_bank())
-    order = np.argsort(-ranking.score.mean(axis=1), kind="stable")[:count]
-    return [ranking.concepts[i].criterion(0) for i in order]
-
-
 def _merged(  # noqa: PLR0913  what the result is made of
     task: Task,
     options: CriticOptions,
@@ -192,12 +189,23 @@ def _merged(  # noqa: PLR0913  what the result is made of
     sets: Sequence[Sequence[Criterion]],
     embedder: Embedder | None,
     model: str,
+    labels: list[int],
     consolidated: Consolidation | None = None,
 ) -> Proposals:
-    tau = 1.0 if embedder is None else threshold(embedder, options.tau)
-    labels = names.partition(tau) if consolidated is None else consolidated.labels
-    merged = names.merged(labels, consolidated)
-    kept = [c for c in merged if len(c.provenance.seeds) >= options.min_seeds]
+    tau = threshold(embedder, options.tau)
+    if consolidated is not None:
+        labels = consolidated.labels
+    kept = [
+        criterion
+        for criterion in names.merged(labels, consolidated)
+        if len(criterion.provenance.seeds) >= options.min_seeds
+    ]
+
+    def curve(labels: Sequence[int]) -> UniqueCurve:
+        """Unique criteria against the number of sets (arXiv 2402.09015, figure 5)."""
+        members = names.members(sets, labels)
+        return unique_curve(members, resamples=200, rng=np.random.default_rng(0))
+
     taus = (1.0,) if names.vectors is None else CURVE_TAUS
     unasked = consolidated is None or not consolidated.why
     return Proposals(
@@ -212,14 +220,8 @@ def _merged(  # noqa: PLR0913  what the result is made of
         failures=(),
         notes=(),
         issues=tuple(check_criteria(kept)),
-        curves={tau: _curve(sets, names, names.partition(tau)) for tau in taus} if sets else {},
-        merged_curve=_curve(sets, names, labels) if sets else None,
+        curves={tau: curve(names.partition(tau)) for tau in taus} if sets else {},
+        merged_curve=curve(labels) if sets else None,
         near_misses=tuple(names.near_misses(labels, tau - NEAR)) if unasked else (),
         consolidation=consolidated,
     )
-
-
-def _curve(sets: Sequence[Sequence[Criterion]], names: Names, labels: Sequence[int]) -> UniqueCurve:
-    """Unique criteria against the number of sets (arXiv 2402.09015, figure 5)."""
-    members = names.members(sets, labels)
-    return unique_curve(members, resamples=200, rng=np.random.default_rng(0))

@@ -7,7 +7,7 @@ English and lean towards silence: a check that cries wolf is switched off.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
@@ -15,14 +15,19 @@ from typing import Literal
 from rapidfuzz.distance import OSA
 
 from agenteval.evaluators.utility.labels import fold
-from agenteval.evaluators.utility.scale_order import counted_in_units, order_of, place
-from agenteval.evaluators.utility.scale_words import DEGREES, FILLERS, NEGATING_PREFIXES, QUALITY
+from agenteval.evaluators.utility.scale_order import counted_in_units, order_of
+from agenteval.evaluators.utility.scale_words import (
+    DEGREES,
+    FILLERS,
+    NEGATING_PREFIXES,
+    QUALITY,
+    place,
+)
 from agenteval.records import Criterion
 
-Kind = Literal["duplicate", "similar", "best_first", "unclear_order", "nominal", "same_label",
+Kind = Literal["duplicate", "best_first", "unclear_order", "nominal", "same_label",
                "overlap", "too_few", "too_many", "measurable", "vague", "constant",
                "mixed"]  # fmt: skip
-Similar = Callable[[Criterion, Criterion], bool]
 
 _MOST_LEVELS = 7  # people and models cannot tell more grades apart reliably
 _THINGS = r"(?:steps|tokens|calls|turns|messages|words|lines|attempts|iterations|retries)"
@@ -80,50 +85,35 @@ class RubricIssue:
     message: str
 
 
-def check_criteria(
-    criteria: Sequence[Criterion], *, similar: Similar | None = None
-) -> list[RubricIssue]:
-    """All issues: between criteria first, then criterion by criterion, sub-criteria included.
-
-    `similar(a, b)` may tell that two criteria of different names mean the same, for example by
-    their embeddings.
-    """
-    issues = list(_between(criteria, similar))
+def check_criteria(criteria: Sequence[Criterion]) -> list[RubricIssue]:
+    """All issues: between criteria first, then criterion by criterion, sub-criteria included."""
+    issues = list(_duplicates(criteria, ""))
     for criterion in criteria:
-        issues.extend(_walk(criterion, criterion.id, similar))
+        issues.extend(_walk(criterion, criterion.id))
     return issues
 
 
-def _walk(criterion: Criterion, path: str, similar: Similar | None) -> Iterator[RubricIssue]:
-    for kind, severity, message in _about_text(criterion):
-        yield RubricIssue(path, kind, severity, f"{criterion.name}: {message}")
-    if criterion.sub_criteria:
-        for issue in _between(criterion.sub_criteria, similar):
-            yield RubricIssue(
-                f"{path}/{issue.criterion_id}", issue.kind, issue.severity, issue.message
-            )
-        for part in criterion.sub_criteria:
-            yield from _walk(part, f"{path}/{part.id}", similar)
-        return
-    for kind, severity, message in _about_scale(criterion):
-        yield RubricIssue(path, kind, severity, f"{criterion.name}: {message}")
-
-
-_Found = tuple[Kind, Literal["error", "warning"], str]
-
-
-def _between(criteria: Sequence[Criterion], similar: Similar | None) -> Iterator[RubricIssue]:
+def _duplicates(criteria: Sequence[Criterion], prefix: str) -> Iterator[RubricIssue]:
     for first, second in combinations(criteria, 2):
         name = fold(second.name) == fold(first.name)
         if name or first.id == second.id:
             what = "name" if name else f"id {second.id!r}"
-            yield RubricIssue(second.id, "duplicate", "error",
-                              f"{second.name}: another criterion has the same {what}; "
-                              "merge them or rename one")  # fmt: skip
-        elif similar is not None and similar(first, second):
-            yield RubricIssue(second.id, "similar", "warning",
-                              f"{second.name}: says nearly the same as {first.name!r}; "
-                              "keep one of them")  # fmt: skip
+            why = f"{second.name}: another criterion has the same {what}; merge them or rename one"
+            yield RubricIssue(prefix + second.id, "duplicate", "error", why)
+
+
+def _walk(criterion: Criterion, path: str) -> Iterator[RubricIssue]:
+    found = list(_about_text(criterion))
+    if not criterion.sub_criteria and criterion.scale != "numeric":
+        found += _about_scale(criterion)
+    for kind, severity, message in found:
+        yield RubricIssue(path, kind, severity, f"{criterion.name}: {message}")
+    yield from _duplicates(criterion.sub_criteria, f"{path}/")
+    for part in criterion.sub_criteria:
+        yield from _walk(part, f"{path}/{part.id}")
+
+
+_Found = tuple[Kind, Literal["error", "warning"], str]
 
 
 def _about_text(criterion: Criterion) -> Iterator[_Found]:
@@ -132,32 +122,19 @@ def _about_text(criterion: Criterion) -> Iterator[_Found]:
     if counted or _MEASURED_NAME.search(name) or _MEASURED_TEXT.search(description):
         yield ("measurable", "warning", "time, cost, length and counts are measured exactly by a "
                "program; a judge can only guess them")  # fmt: skip
-    if _CONSTANT.search(name) or _CONSTANT.search(_opening(description)):
+    # without "Rates the ...": only what a description opens with says what is rated
+    opening = re.sub(r"^(?:(?:rates|measures|assesses|how|the|an?) )+", "", description)
+    if _CONSTANT.search(name) or _CONSTANT.search(opening):
         yield ("constant", "warning", "rates the problem and not the work, so it is the same for "
                "every solution of one problem")  # fmt: skip
     if not set(_WORD.findall(description)) - set(_WORD.findall(name)) - _FILLERS:
         yield ("vague", "warning", "its description says no more than its name; say what an "
                "examiner should look at")  # fmt: skip
-    both = _two_aspects(name)
-    if both:
-        yield ("mixed", "warning", f"asks for {both[0]} and {both[1]} in one grade; make two "
+    aspects = [_aspects(side) for side in re.split(r"\s+(?:and|&|\+)\s+|\s*/\s*", name)]
+    if list(map(len, aspects)) == [1, 1] and aspects[0] != aspects[1]:
+        first, second = (own.pop() for own in aspects)
+        yield ("mixed", "warning", f"asks for {first} and {second} in one grade; make two "
                "criteria, so that each level has one meaning")  # fmt: skip
-
-
-def _opening(description: str) -> str:
-    """Without "Rates the ...": only what a description opens with says what is rated."""
-    return re.sub(r"^(?:(?:rates|measures|assesses|how|the|an?) )+", "", description)
-
-
-def _two_aspects(name: str) -> tuple[str, str] | None:
-    """The two qualities that a name joins by "and", when both are in the table and differ."""
-    sides = re.split(r"\s+(?:and|&|\+)\s+|\s*/\s*", name)
-    if len(sides) != 2:
-        return None
-    first, second = (_aspects(side) for side in sides)
-    if len(first) == len(second) == 1 and first != second:
-        return first.pop(), second.pop()
-    return None
 
 
 def _aspects(text: str) -> set[str]:
@@ -167,45 +144,32 @@ def _aspects(text: str) -> set[str]:
 
 def _about_scale(criterion: Criterion) -> Iterator[_Found]:
     labels = criterion.accepted_values
-    if criterion.scale == "numeric":
-        return
     if len(labels) < 2:
         yield ("too_few", "error", f"has {len(labels)} accepted value(s); a scale needs two")
         return
     if len(labels) > _MOST_LEVELS and criterion.scale != "nominal":
         yield ("too_many", "warning", f"has {len(labels)} levels; more than {_MOST_LEVELS} can "
                "hardly be told apart")  # fmt: skip
-    yield from _about_order(criterion)
-    yield from _about_labels(labels)
-
-
-def _about_order(criterion: Criterion) -> Iterator[_Found]:
-    labels = criterion.accepted_values
+    told = order_of(labels, criterion.name)
+    plain = told.verdict if told.plain and not criterion.order_confirmed else None
     if criterion.scale == "nominal":
         yield ("nominal", "warning", "names kinds and not grades: it is counted, never averaged")
-        return
-    told = order_of(labels, criterion.name)
-    if criterion.order == "unclear":
+    elif criterion.order == "unclear":
         why = (criterion.order_reason or told.reason).removeprefix("unclear: ")
         yield ("unclear_order", "error", f"it is not clear which of its values is best ({why}); "
                'put the worst first and add "order_confirmed": true')  # fmt: skip
-    elif criterion.order_confirmed or not told.plain:
-        return
-    elif told.verdict == "best_to_worst":
+    elif plain == "best_to_worst":
         yield ("best_first", "error", f"its values run from best to worst ({told.reason}); turn "
                "them round, or every score is inverted")  # fmt: skip
-    elif told.verdict == "nominal":
+    elif plain == "nominal":
         yield ("nominal", "error", "its values name kinds and not grades, so their rank means "
                'nothing; set "scale": "nominal"')  # fmt: skip
-
-
-def _about_labels(labels: Sequence[str]) -> Iterator[_Found]:
     for first, second in combinations(labels, 2):
         if fold(first) == fold(second):
             yield ("same_label", "error", f"the value {second!r} stands twice")
-        elif why := _overlap(fold(first), fold(second)):
-            yield ("overlap", "warning", f"{first!r} and {second!r} {why}; a judge cannot tell "
-                   "them apart")  # fmt: skip
+        elif why_same := _overlap(fold(first), fold(second)):
+            yield ("overlap", "warning", f"{first!r} and {second!r} {why_same}; a judge cannot "
+                   "tell them apart")  # fmt: skip
 
 
 def _overlap(first: str, second: str) -> str | None:
@@ -215,35 +179,23 @@ def _overlap(first: str, second: str) -> str | None:
         return None
     if ours == theirs:
         return "differ in words without weight only"
-    if _same_degree(ours[1:], theirs[1:]):
-        return "say the same degree in two words"
-    if len(ours) == len(theirs) and all(
-        a == b or _misspelt(a, b) for a, b in zip(ours, theirs, strict=True)
-    ):
-        return "differ by a letter only"
-    return None
+    if len(ours) != len(theirs):
+        return None
+    differ = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
+    a, b = differ[0]
+    degrees = a in DEGREES and b in DEGREES and a not in QUALITY and b not in QUALITY
+    if len(differ) == 1 and len(ours) > 2 and degrees and DEGREES[a] == DEGREES[b]:
+        # "somewhat clear", "partially clear"
+        same = place(" ".join(ours[1:])) == place(" ".join(theirs[1:]))
+        return "say the same degree in two words" if same else None
+    return "differ by a letter only" if all(_misspelt(a, b) for a, b in differ) else None
 
 
 def _content(text: str) -> tuple[str, ...]:
     """Number in front ("" without), then the words that carry meaning, in their order."""
     number = re.match(r"\d+", text)
-    words = [w for w in _WORD.findall(text) if w not in _FILLERS]
-    if number:
-        words = words[1:]
+    words = [w for w in _WORD.findall(text) if w not in _FILLERS][1 if number else 0 :]
     return (number.group() if number else "", *words) if words else ()
-
-
-def _same_degree(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
-    """One word differs, and both are the same degree: "somewhat clear", "partially clear"."""
-    if len(ours) != len(theirs):
-        return False
-    differ = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
-    if len(differ) != 1 or len(ours) < 2:
-        return False
-    a, b = differ[0]
-    if a in QUALITY or b in QUALITY or a not in DEGREES or b not in DEGREES:
-        return False
-    return DEGREES[a] == DEGREES[b] and place(" ".join(ours)) == place(" ".join(theirs))
 
 
 def _misspelt(a: str, b: str) -> bool:

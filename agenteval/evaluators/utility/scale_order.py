@@ -15,15 +15,31 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from agenteval.evaluators.utility import scale_words as words
 from agenteval.evaluators.utility.labels import fold
+from agenteval.evaluators.utility.scale_words import (
+    CATEGORIES,
+    COUNTED,
+    MOST_UNKNOWN,
+    NEGATING_PREFIXES,
+    NONE,
+    SECONDS,
+    UNITS,
+    WEIGHTLESS,
+    Place,
+    asks_for_a_kind,
+    at_degree,
+    is_not_applicable,
+    place,
+    sign,
+    tokens_of,
+    two_faults,
+    welcome,
+)  # fmt: skip
 from agenteval.records.criteria import Order, Scale
 
 OrderVerdict = Literal["worst_to_best", "best_to_worst", "unclear", "nominal"]
 Stated = Literal["worst_to_best", "best_to_worst"]
 
-_TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?")
-_CLAUSE = re.compile(r"\bbut\b|[,;:()]|\s[-–—]\s")
 _NUMBER = r"\d+(?:[.,]\d+)?"
 _LEAD = re.compile(
     r"^(?:(?:level|grade|score|stage|tier|rank|rating|about|approximately)\s+)?"
@@ -32,20 +48,18 @@ _LEAD = re.compile(
     rf"(?P<number>-?{_NUMBER})(?:\s*(?:%|[a-z]{{1,7}}\b)?\s*(?:-|–|to)\s*[$€£]?{_NUMBER})?"
     r"\s*(?P<more>\+)?"
 )
-_PHRASE = re.compile(rf"\b(?:{'|'.join(words.PHRASES)})\b")
 _RUNS = {
     "worst_to_best": "run from worst to best",
     "best_to_worst": "run from best to worst",
 }
 _STATED_KINDS = "stated as kinds, not grades"
 _APART = 0.25  # on the line from -1 to 1: two ends nearer than this are equally good
-_MOST_UNKNOWN = 2  # words of a clause that the lexicon does not know
 _SHORT = 3  # words of a label that may be the name of a kind
 _BEYOND = 0.5  # a level that lies so far outside of both ends makes the list no scale
 
 
 class Told(NamedTuple):
-    """A direction and why, in words. What is `plain` withholds a statement that says otherwise."""
+    """A direction and why, in  What is `plain` withholds a statement that says otherwise."""
 
     verdict: OrderVerdict
     reason: str
@@ -117,7 +131,7 @@ def settle(
 def settle_range(bounds: tuple[float, float], stated: Stated | None, name: str) -> Settled:
     """As `settle`, of a range of numbers. Stated bounds are worst and best as they stand."""
     low, high = (f"{bound:g}" for bound in bounds)
-    if stated is None and _welcome(name) == -1:
+    if stated is None and welcome(name) == -1:
         return Settled((), "unclear", "numeric", f"unclear: more of {name!r} may be the worse")
     if stated == "best_to_worst" or (stated is None and bounds[0] > bounds[1]):
         return Settled(
@@ -137,17 +151,17 @@ def order_of(labels: Sequence[str], name: str = "") -> Told:
     levels = [text for label in labels if (text := fold(label)) and not is_not_applicable(text)]
     if len(levels) < 2:
         return Told("unclear", "fewer than two levels")
-    kinds = sum(level in words.CATEGORIES for level in map(_unnumbered, levels))
+    kinds = sum(level in CATEGORIES for level in map(_unnumbered, levels))
     if kinds >= 2 and 2 * kinds >= len(levels):
         return Told("nominal", "the values name kinds of things, not grades", plain=True)
     if all(re.fullmatch(r"(?:grade )?[a-f]", level) for level in levels):
         return _direction([-float(ord(level[-1])) for level in levels], "letters, A the best")
-    if words.KINDS.intersection(fold(name).split()[-1:]):
+    if asks_for_a_kind(name):
         return Told("unclear", f"{name!r} asks for a kind, not for a grade")
     told, strength = _evidence(levels)
     if re.search("difficult|complex", name.casefold()):
         strength = min(strength, 1)  # of the problem, perhaps: "easy … hard" is no quality of work
-    if told.verdict in _RUNS and _welcome(name) < 1 - strength:
+    if told.verdict in _RUNS and welcome(name) < 1 - strength:
         return Told("unclear", f"{told.reason}: more of {name!r} may be the worse")
     return told
 
@@ -176,7 +190,7 @@ def _evidence(levels: Sequence[str]) -> tuple[Told, int]:
     if numbered and (told := _by_number(numbers, behind, ends, percent="%" in levels[-1])):
         return told, 1
     short = all(len(text.split()) <= _SHORT for text in behind)
-    if not numbers and short and all(p.empty for p in places):
+    if not numbers and short and all(p.value is None and p.amount is None for p in places):
         return Told("nominal", "no value carries a graded word or a number"), 0
     return Told("unclear", f"nothing in {ends} says which end is the best"), 0
 
@@ -184,101 +198,15 @@ def _evidence(levels: Sequence[str]) -> tuple[Told, int]:
 def counted_in_units(labels: Sequence[str]) -> bool:
     """Whether every label is a number of seconds, calls, dollars or the like."""
     levels = [fold(label) for label in labels]
-    units = words.UNITS.intersection(_TOKEN.findall(" ".join(levels)))
+    units = UNITS.intersection(tokens_of(" ".join(levels)))
     counted = bool(units) or any(re.search(r"[$€£]", level) for level in levels)
     return counted and all(_quantity(level) is not None and "%" not in level for level in levels)
-
-
-def is_not_applicable(label: str) -> bool:
-    """True for "not applicable" and its other spellings."""
-    return fold(label) in words.NOT_APPLICABLE
 
 
 # ---------------------------------------------------------------- words
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a label stands: `value` from -1 (worst) to 1, None when no word says good or bad.
-
-    `amount` is how much of something it speaks of, 0 to 1; `heads` are the words for what that is.
-    """
-
-    value: float | None = None
-    amount: float | None = None
-    whole: bool = False
-    heads: tuple[str, ...] = ()
-
-    @property
-    def empty(self) -> bool:
-        """Whether the lexicon knows none of its words."""
-        return self.value is None and self.amount is None
-
-
-def place(label: str) -> Place:
-    """Where a label stands by the lexicon; several clauses count by the mean of their values."""
-    clauses = [_clause(part) for part in _CLAUSE.split(fold(label)) if part.strip()]
-    if not clauses:
-        return Place()
-    valued = [clause.value for clause in clauses if clause.value is not None]
-    first = next((c for c in clauses if c.amount is not None), clauses[0])
-    return Place(
-        sum(valued) / len(valued) if valued else None,
-        first.amount,
-        first.whole,
-        tuple(head for clause in clauses for head in clause.heads),
-    )
-
-
-def _clause(text: str) -> Place:
-    text = re.sub(r"\bat all\b|[-/]", " ", text)
-    text = _PHRASE.sub(lambda match: words.PHRASES[match[0]], text)
-    tokens = _TOKEN.findall(text)
-    tokens = [t for t in tokens if t not in words.WEIGHTLESS]
-    if len(tokens) == 1 and tokens[0] in words.ALONE:
-        return Place(None, words.ALONE[tokens[0]], whole=True)
-    quality = next((t for t in tokens if t in words.QUALITY), None)
-    degrees = [words.DEGREES[t] for t in tokens if t in words.DEGREES and t != quality]
-    heads = tuple(t for t in tokens if t not in words.DEGREES and t not in words.QUALITY)
-    if "too" in heads and words.NONE not in degrees:
-        degrees = []  # "too little" is no small fault
-    signs = {sign for t in heads if (sign := words.sign(t))}
-    if -1 in signs and any(words.DEALS.fullmatch(t) for t in heads):
-        signs = {1}
-    if sum(words.sign(t) == 0 for t in set(heads)) > _MOST_UNKNOWN:
-        return Place(heads=heads)  # a sentence: what it says is not in one of its words
-    loud = quality in ("strong", "great") or words.QUALITY.get(quality or "") == 0
-    if quality is not None and not (loud and -1 in signs):
-        return Place(_of_head(words.QUALITY[quality], _degree(degrees)), heads=(quality, *heads))
-    if re.search(r"\w free$|\bfree (?:of|from)\b", text) and "too" not in heads:
-        return Place(1.0, heads=heads)
-    if signs:
-        return Place(_of_head(-0.8 if -1 in signs else 0.8, _degree(degrees)), heads=heads)
-    if not degrees:
-        return Place(heads=heads)
-    if not heads and words.SEVERE & set(tokens):
-        return Place(_of_head(-0.8, _degree(degrees)), heads=("severe",))
-    return Place(None, _degree(degrees), any(t in words.WHOLE for t in tokens), heads)
-
-
-def _degree(degrees: list[float]) -> float:
-    """A negation wins; "very" on another degree ("very high", "very few") does not move it."""
-    if not degrees:
-        return words.BARE
-    if min(degrees) == words.NONE:
-        return 0.1 if max(degrees) >= 0.8 else words.NONE
-    return degrees[-1] if len(degrees) > 1 and degrees[0] >= 1.0 else degrees[0]
-
-
-def _of_head(base: float, degree: float) -> float:
-    """Value of a head word at a degree: none of it is the opposite end, all of it a bit beyond."""
-    sign = 1.0 if base >= 0 else -1.0
-    if degree > words.BARE:
-        return base + sign * (degree - words.BARE) * 2
-    return -sign + (base + sign) * degree / words.BARE
-
-
-def _by_quality(places: Sequence[Place], ends: str) -> Told | None:
+def _by_quality(places: list[Place], ends: str) -> Told | None:
     """By the values of the two ends, or None when words of quality do not decide."""
     values = [p.value for p in places]
     first, last = values[0], values[-1]
@@ -288,9 +216,7 @@ def _by_quality(places: Sequence[Place], ends: str) -> Told | None:
         last = _against(places[-1], places[0], [v for v in values if v is not None])
     if first is None or last is None:
         return None
-    spoken = [head for p in places for head in p.heads if not head.startswith("underst")]
-    little = any(head.startswith(words.TOO_LITTLE) for head in spoken)
-    if little and any(head.startswith(words.TOO_MUCH) for head in spoken):
+    if two_faults(places):
         return Told("unclear", "too little and too much are different faults")
     if abs(last - first) < _APART:
         return Told("unclear", f"{ends} are about equally good")
@@ -311,20 +237,18 @@ def _against(end: Place, other: Place, values: Sequence[float]) -> float | None:
     stands at the end of `values` that lead away from the other end, or that leaves nothing beyond.
     """
     heads, worth = set(end.heads), values[0]
-    if heads and (end.amount == words.NONE or (end.whole and worth < 0)):
+    if heads and (end.amount == NONE or (end.whole and worth < 0)):
         return 0.8 if worth < 0 else -0.8
     if end.amount is not None:
-        fault = any(words.sign(head) == -1 for head in other.heads)
-        mere = heads <= set(other.heads)
-        return _of_head(-0.8 if fault else 0.8, end.amount) if mere else None
+        return at_degree(other, end.amount) if heads <= set(other.heads) else None
     away = all((a - b) * worth > 0 for a, b in pairwise(values))
     pole = values[-1] * worth < -0.5  # the best may stand in the middle
     known = worth >= 1.0 or (not pole and (len(values) > 1 or worth <= -1.0))
-    negated = any(prefix + h in other.heads for h in heads for prefix in words.NEGATING_PREFIXES)
-    return -worth if len(heads) <= _MOST_UNKNOWN and away and (known or negated) else None
+    negated = any(prefix + h in other.heads for h in heads for prefix in NEGATING_PREFIXES)
+    return -worth if len(heads) <= MOST_UNKNOWN and away and (known or negated) else None
 
 
-def _by_amount(places: Sequence[Place], ends: str) -> Told | None:
+def _by_amount(places: list[Place], ends: str) -> Told | None:
     """From none to all of something that is not known to be bad: more of it is better.
 
     Of something that no word of the lexicon names, only the whole of it is known to be wanted:
@@ -336,7 +260,7 @@ def _by_amount(places: Sequence[Place], ends: str) -> Told | None:
     less, more = sorted((first, last), key=lambda p: p.amount or 0.0)
     same = not less.heads or not more.heads or set(less.heads) & set(more.heads)
     bare = not less.heads and not more.heads
-    if not bare and not (more.whole and (same or less.amount == words.NONE)):
+    if not bare and not (more.whole and (same or less.amount == NONE)):
         return None
     return Told("worst_to_best" if more is last else "best_to_worst", ends)
 
@@ -351,7 +275,7 @@ def _quantity(level: str) -> float | None:
         return None
     number = float(match["number"].replace(",", "."))
     units = re.findall(r"(?<![a-z])[a-z]+", level[match.end("number") :])
-    number *= next((words.SECONDS[u] for u in units if u in words.SECONDS), 1.0)
+    number *= next((SECONDS[u] for u in units if u in SECONDS), 1.0)
     return number - 1e-6 if match["below"] else number + 1e-6 if match["above"] else number
 
 
@@ -367,8 +291,8 @@ def _by_unit(numbers: Sequence[float], levels: Sequence[str]) -> Told | None:
     """
     ends = f"{levels[0]!r} … {levels[-1]!r}"
     behind = [_unnumbered(level) for level in levels]
-    tokens = {t for text in behind for t in _TOKEN.findall(text)}
-    if len(set(behind)) < len(behind) and any(words.sign(t) == -1 for t in tokens):
+    tokens = {t for text in behind for t in tokens_of(text)}
+    if len(set(behind)) < len(behind) and any(sign(t) == -1 for t in tokens):
         return _direction([-n for n in numbers], f"{ends}: more of a fault is worse")
     if counted_in_units(levels):
         less = f"{ends}: less time, cost or count is better"
@@ -380,9 +304,9 @@ def _by_number(
     numbers: Sequence[float], behind: Sequence[str], ends: str, *, percent: bool
 ) -> Told | None:
     """More is better of plain numbers, percentages and what is good; else nothing is told."""
-    tokens = {t for text in behind for t in _TOKEN.findall(text)} - words.COUNTED - words.WEIGHTLESS
+    tokens = {t for text in behind for t in tokens_of(text)} - COUNTED - WEIGHTLESS
     counted = len(set(behind)) < len(behind)  # "0 sources … 5+ sources"
-    if tokens and counted and not percent and not any(words.sign(t) == 1 for t in tokens):
+    if tokens and counted and not percent and not any(sign(t) == 1 for t in tokens):
         return None
     told = _direction(numbers, ends)
     return told if not tokens or counted else told._replace(plain=False)
@@ -395,33 +319,3 @@ def _direction(values: Sequence[float], reason: str) -> Told:
     if all(step < 0 for step in steps):
         return Told("best_to_worst", reason, plain=True)
     return Told("unclear", f"the numbers from {reason} neither rise nor fall throughout")
-
-
-# ---------------------------------------------------------------- names
-
-
-def _welcome(name: str) -> int:
-    """1 where a criterion's name asks for more of a quality, -1 of what one wants less of
-    ("Error rate", "Time to solve", "Steps taken"), 0 where it says neither.
-
-    "Error handling", "Bias awareness" and "Cost-efficiency" speak of their last word.
-    """
-    tokens: list[str] = _TOKEN.findall(fold(name).replace("-", " "))
-    counted = False
-    while tokens and (tokens[0] in words.MEASURES or tokens[0] in words.WEIGHTLESS):
-        counted = counted or tokens[0] in words.COUNTS
-        tokens = tokens[1:]
-    at = next((i for i, t in enumerate(tokens) if i and t in words.PREPOSITIONS), len(tokens))
-    tokens = tokens[:at]
-    while tokens and (tokens[-1] in words.MEASURES or tokens[-1] in words.SPENT):
-        counted = counted or tokens[-1] in words.COUNTS or tokens[-1] in words.SPENT
-        tokens = tokens[:-1]
-    if not tokens:
-        return 0
-    if words.sign(tokens[-1]) == 1 or tokens[-1] in words.DEALING | words.WELCOME:
-        return 1
-    if any(t in words.UNWELCOME or words.sign(t) == -1 for t in tokens):
-        return -1
-    if counted and words.UNITS.intersection(tokens):
-        return -1
-    return int(any(words.sign(t) == 1 for t in tokens))

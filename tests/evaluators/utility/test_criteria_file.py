@@ -27,24 +27,11 @@ def test_autogens_list_is_read(tmp_path: Path) -> None:
     assert criterion.accepted_values == ("not clear", "fairly clear", "very clear")
 
 
-def test_a_best_first_list_is_turned_round_and_noted(tmp_path: Path) -> None:
-    path = write(tmp_path, [{"name": "Clarity", "accepted_values": ["excellent", "good", "poor"]}])
-    loaded = load_criteria(path)
-    assert loaded.criteria.criteria[0].accepted_values == ("poor", "good", "excellent")
-    assert "best first" in loaded.notes[0]
-
-
 def test_not_applicable_among_the_levels_is_no_level(tmp_path: Path) -> None:
     levels = ["not applicable", "incorrect", "correct"]
     path = write(tmp_path, [{"name": "Code", "accepted_values": levels}])
     (criterion,) = load_criteria(path).criteria.criteria
     assert (criterion.accepted_values, criterion.allow_na) == (("incorrect", "correct"), True)
-
-
-def test_a_stated_order_is_believed(tmp_path: Path) -> None:
-    path = write(tmp_path, [{"name": "Hue", "accepted_values": ["blue", "red"],
-                             "order": "worst_to_best"}])  # fmt: skip
-    assert load_criteria(path).criteria.criteria[0].accepted_values == ("blue", "red")
 
 
 PACKAGED = Path(__file__).parents[3] / "criteria"
@@ -152,16 +139,12 @@ def test_no_alarm_where_the_words_are_unknown_or_right(
     assert (loaded.notes, loaded.criteria.criteria[0].accepted_values) == ((), tuple(levels))
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGED.glob("*.json")))
-def test_the_packaged_criteria_raise_nothing(path: Path) -> None:
-    assert load_criteria(path, task=path.name.split(".")[0]).notes == ()
-
-
-def test_the_bank_would_raise_nothing_either(tmp_path: Path) -> None:
-    for concept in load_bank():
-        criterion = concept.criterion(0)
-        save_criteria(tmp_path / "c.json", CriteriaSet(criteria=(criterion,)))
-        assert not load_criteria(tmp_path / "c.json").notes
+def test_the_packaged_criteria_and_the_bank_raise_nothing(tmp_path: Path) -> None:
+    for path in sorted(PACKAGED.glob("*.json")):
+        assert load_criteria(path, task=path.name.split(".")[0]).notes == ()
+    bank = tuple(concept.criterion(0) for concept in load_bank())
+    save_criteria(tmp_path / "c.json", CriteriaSet(criteria=bank))
+    assert load_criteria(tmp_path / "c.json").notes == ()
 
 
 def test_criteria_of_another_task_are_noted(tmp_path: Path) -> None:

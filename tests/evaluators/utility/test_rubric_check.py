@@ -36,15 +36,6 @@ def test_duplicates_by_name_and_by_id() -> None:
     assert by_id == [("clarity", "duplicate", "error")]
 
 
-def test_similar_is_asked_of_the_caller() -> None:
-    a, b, c = criterion("Clarity"), criterion("Readability"), criterion("Tone")
-    issues = check_criteria([a, b, c], similar=lambda x, y: {x.name, y.name} == {a.name, b.name})
-    assert [(i.criterion_id, i.kind, i.severity) for i in issues] == [
-        ("readability", "similar", "warning")
-    ]
-    assert "'Clarity'" in issues[0].message
-
-
 def test_order_and_scale() -> None:
     assert kinds(criterion("A b", "good", "fair", "poor")) == [("a-b", "best_first", "error")]
     unclear = criterion("A b", "good", "poor", "fair", order="unclear")
