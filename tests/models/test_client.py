@@ -167,18 +167,6 @@ async def test_what_is_no_answer_is_returned_but_neither_cached_nor_recorded(rep
     assert not recorded
 
 
-async def test_a_reply_is_stored_before_the_recorder_can_fail() -> None:
-    class Full:
-        def record(self, request: Request, reply: Reply) -> None:
-            raise OSError("disk full")
-
-    cache = Cache()
-    client, _ = make(Script(), cache=cache, recorder=Full())
-    with pytest.raises(OSError, match="disk full"):
-        await client.complete(ask())
-    assert len(cache.rows) == 1
-
-
 async def test_a_cached_reply_is_recorded_for_the_run_it_answered() -> None:
     seen: list[tuple[str | None, str, bool]] = []
 
@@ -316,18 +304,6 @@ async def test_an_attempt_that_does_not_end_times_out() -> None:
         await client.complete(ask())
     assert len(script.sent) == 2
     assert client.limiter.in_flight == 0
-
-
-async def test_latency_is_that_of_the_attempt_not_of_the_queue_and_the_pauses() -> None:
-    time = Time()
-
-    async def slow() -> Reply:
-        time.now += 3.0
-        return Reply("ok", latency=99.0)
-
-    script = Script(Transient("429", retry_after=50.0), slow)
-    client = Client(script, sleep=time.sleep, clock=time.clock)
-    assert (await client.complete(ask())).latency == pytest.approx(3.0)
 
 
 async def test_cancelling_gives_back_slot_and_budget() -> None:
@@ -553,3 +529,34 @@ def test_interrupted_what_is_sent_is_answered_and_kept_and_nothing_else_sent(
         assert len(script.sent) == client.usage.requests == 2
 
     asyncio.run(work())
+
+
+async def test_time_is_bounded() -> None:
+    policy = RetryPolicy(attempts=10**6, total=60.0)
+    client, time = make(Script(Transient("503")), retry=policy)
+    with pytest.raises(Transient):
+        await client.complete(ask())
+    assert 1000.0 < time.now < 1060.0
+
+
+async def test_an_overloaded_endpoint_is_asked_by_fewer() -> None:
+    """The endpoint takes 5 at a time and turns the rest away."""
+
+    class Narrow(Script):
+        async def send(self, request: Request) -> Reply:
+            self.sent.append(request)
+            if self.under_way >= 5:
+                self.most += 1  # here: how often it turned one away
+                raise Transient("429", overload=True)
+            self.under_way += 1
+            await asyncio.sleep(0.002)
+            self.under_way -= 1
+            return Reply("ok")
+
+    script = Narrow()
+    limiter = Limiter(40)
+    client = Client(script, limiter=limiter, retry=RetryPolicy(attempts=60, first=0.001))
+    replies = await asyncio.gather(*(client.complete(ask(str(n))) for n in range(200)))
+    assert len(replies) == 200
+    assert limiter.overloads == script.most > 0
+    assert script.most < 200  # it learned: the first burst alone turns 35 away

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import threading
@@ -129,15 +130,9 @@ def test_a_blank_text_is_refused_before_anything_is_sent(
 
 @pytest.mark.parametrize(
     ("status", "error", "requests"),
-    [
-        (401, Unauthorized, 1),
-        (403, Unauthorized, 1),
-        (404, BadRequest, 1),
-        (400, BadRequest, 1),
-        (429, Transient, 1 + embeddings.MAX_RETRIES),
-        (503, Transient, 1 + embeddings.MAX_RETRIES),
-    ],
-)
+    [(401, Unauthorized, 1), (403, Unauthorized, 1), (404, BadRequest, 1), (400, BadRequest, 1),
+     (429, Transient, 1 + embeddings.MAX_RETRIES), (503, Transient, 1 + embeddings.MAX_RETRIES)],
+)  # fmt: skip
 def test_statuses_become_errors_and_only_what_heals_is_retried(
     endpoint: Endpoint, status: int, error: type[ModelError], requests: int
 ) -> None:
@@ -162,19 +157,11 @@ ONE = {"index": 0, "embedding": [1.0, 0.0]}
 
 @pytest.mark.parametrize(
     "data",
-    [
-        [],
-        None,
-        [ONE],  # two texts were sent
-        [ONE, ONE],
-        [ONE, {"index": 2, "embedding": [1.0, 0.0]}],
-        [ONE, {"index": 1}],
-        [ONE, {"index": 1, "embedding": None}],
-        [ONE, {"index": 1, "embedding": [1.0]}],
-        [ONE, {"index": 1, "embedding": [0.0, 0.0]}],
-        [ONE, {"index": 1, "embedding": ["a", "b"]}],
-    ],
-)
+    [[], None, [ONE], [ONE, ONE], [ONE, {"index": 2, "embedding": [1.0, 0.0]}], [ONE, {"index": 1}],
+     [ONE, {"index": 1, "embedding": None}], [ONE, {"index": 1, "embedding": [1.0]}],
+     [ONE, {"index": 1, "embedding": [0.0, 0.0]}], [ONE, {"index": 1, "embedding": ["a", "b"]}],
+     [ONE, {"index": 1, "embedding": [1.0, math.nan]}]],
+)  # fmt: skip
 def test_an_answer_out_of_form_is_an_error_never_a_vector(endpoint: Endpoint, data: object) -> None:
     endpoint.answer = lambda _body: (200, json.dumps({"data": data}).encode())
     with pytest.raises(ModelError):

@@ -281,3 +281,15 @@ def test_the_identity_is_the_sha256_of_the_file(package: str) -> None:
         "df2f42a83325d7760461c08f739156ac034c97d74680940045f0fbf5b534bc8c"
     )
     assert load_prompt(package, "hello") is load_prompt(package, "hello")
+
+
+@given(TRICKY)
+def test_no_text_can_write_a_marker_that_counts(text: str) -> None:
+    block = data_block(text, "work")
+    assert block.count(NONCE) == 2
+    request = Request(messages=({"role": "user", "content": block},))
+    key = request.key("e", "m")
+    content: str = request.with_nonce(key, b"s").messages[0]["content"]
+    nonce = content[len("<<BEGIN work ") :][:24]
+    # the text was fixed before the nonce, which hashes it
+    assert content.count(nonce) == 2

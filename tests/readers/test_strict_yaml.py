@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +113,16 @@ def test_a_file(tmp_path: Path) -> None:
     path.write_bytes(b"a: caf\xe9\n")
     with pytest.raises(InputError, match=r"f\.yaml:1: not UTF-8 at byte offset 6"):
         read_yaml(path)
+
+
+def test_many_keys_take_time_in_proportion() -> None:
+    """Twenty times as many keys take less than a hundred times as long: no square of them."""
+
+    def seconds(keys: int) -> float:
+        text = "".join(f"k{i}: v\n" for i in range(keys))
+        began = time.process_time()
+        assert len(load_yaml(text, "f")) == keys
+        return time.process_time() - began
+
+    few = max(min(seconds(1000) for _ in range(3)), 1e-3)
+    assert seconds(20_000) < 100 * few
