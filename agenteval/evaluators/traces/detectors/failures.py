@@ -216,7 +216,8 @@ _NAMED = re.compile(
 # openai and anthropic, httpx, requests, urllib, aiohttp, google-genai, and a common wording
 _SDK_STATUS = re.compile(
     r"\bError code: (\d{3})\b|\b(?:Client|Server) error '(\d{3}) "
-    r"|\b(\d{3}) (?:Client|Server) Error: |\bHTTP Error (\d{3}): |(?:^|: )(\d{3}), message='|(?:^|: )(\d{3}) [A-Z_]{6,}\. \{"
+    r"|\b(\d{3}) (?:Client|Server) Error: |\bHTTP Error (\d{3}): "
+    r"|(?:^|: )(\d{3}), message='|(?:^|: )(\d{3}) [A-Z_]{6,}\. \{"
     r"|\bwith status code (\d{3})\b"
 )
 _ANY_STATUS = re.compile(
