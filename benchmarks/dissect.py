@@ -38,14 +38,13 @@ from agenteval.evaluators.planning.dissect import (
     Label,
     dissect,
 )
-from agenteval.evaluators.planning.faults import FORMS, PATTERNS
-from agenteval.evaluators.planning.run import run_case
-from agenteval.evaluators.planning.scripted import scripted
 from agenteval.evaluators.planning.substitute import Choices
-from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
-from agenteval.evaluators.planning.synthesis.topics import choose_topics
+from agenteval.evaluators.planning.synthesis import Generator, Shape
+from agenteval.evaluators.planning.trials import run_case
+from agenteval.evaluators.planning.words import choose_topics
 from agenteval.stats.proportion import proportion_interval
 from benchmarks.outcome import Row, finish
+from tests.support.wrong_planners import FORMS, PATTERNS, wrong_planner
 
 WORDS = ("P_prec/before", "P_succ/in the wake of", "VP_prec/precedes", "VP_none/is done",
          "SC_succ/once", "CONJ/, while")  # fmt: skip
@@ -100,7 +99,7 @@ def shape_of(row: Planted, seed: int) -> Generator:
 
 async def one_row(row: Planted, count: int, seed: int, draws: int) -> dict[str, Any]:
     """Dissect `count` failing cases of one fault."""
-    system = System(row.agent, scripted(row.agent), {"script": row.agent})
+    system = System(row.agent, wrong_planner(row.agent), {"script": row.agent})
     options = DissectOptions(full=True, seed=seed, choices=Choices(draws=draws))
     generator = shape_of(row, seed)
     found: list[Dissection] = []
@@ -152,7 +151,7 @@ def chance_fit(p: float, labels: Counter[Label], count: int) -> dict[str, Any]:
 
 async def rate(agent: str, count: int, *, extended: bool, seed: int) -> dict[str, Any]:
     """Success of an agent over fresh cases, beside what must come out."""
-    factory = scripted(agent)
+    factory = wrong_planner(agent)
     passed, expected, variance = 0, 0.0, 0.0
     begun = time.perf_counter()
     for case in Generator(Shape(extended=extended), seed=seed).cases(count):

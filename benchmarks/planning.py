@@ -20,10 +20,9 @@ from typing import Any
 import numpy as np
 import z3
 
-from agenteval.evaluators.planning.dsl.tree import demands
+from agenteval.evaluators.planning.grammar import demands
 from agenteval.evaluators.planning.suite import case_line
-from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
-from agenteval.evaluators.planning.synthesis.grammar import Dice, Picker, Style, draw_part
+from agenteval.evaluators.planning.synthesis import Dice, Generator, Picker, Shape, Style, draw_part
 from benchmarks.outcome import Row, finish
 
 SENTENCES, TRIES = 4, 20

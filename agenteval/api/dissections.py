@@ -20,8 +20,9 @@ from agenteval.api.running import Notify, Progress, Stopped, Watch, how_it_ended
 from agenteval.api.suites import words_of
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.dissect import Dissection, DissectOptions
-from agenteval.evaluators.planning.dissections import (
+from agenteval.evaluators.planning.dissect import (
+    Dissection,
+    DissectOptions,
     evaluator_name,
     load_dissections,
     plan_dissections,

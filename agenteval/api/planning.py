@@ -22,15 +22,20 @@ from agenteval.api.suites import Range, generator, span, words_of
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.capability import THRESHOLD, cases_for, goes_on
 from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.checker import CheckRules
-from agenteval.evaluators.planning.dissections import (
+from agenteval.evaluators.planning.dissect import (
     load_dissections,
 )
-from agenteval.evaluators.planning.dsl.lexicon import Lexicon
-from agenteval.evaluators.planning.run import Attempt, as_run
-from agenteval.evaluators.planning.synthesis.generate import Shape
+from agenteval.evaluators.planning.oracle import CheckRules
+from agenteval.evaluators.planning.synthesis import Shape
 from agenteval.evaluators.planning.tables import planning_tables
-from agenteval.evaluators.planning.trials import EVALUATOR, load_attempts, plan_trials
+from agenteval.evaluators.planning.trials import (
+    EVALUATOR,
+    Attempt,
+    as_run,
+    load_attempts,
+    plan_trials,
+)
+from agenteval.evaluators.planning.words import Lexicon
 from agenteval.experiment import Ended, Experiment
 from agenteval.models.rehearsal import Bill
 from agenteval.records import Run

@@ -11,7 +11,7 @@ from agenteval.agents.spec import uncounted
 from agenteval.api.agent_setup import AgentSetup
 from agenteval.api.running import opened, planned
 from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.dissections import plan_dissections
+from agenteval.evaluators.planning.dissect import plan_dissections
 from agenteval.evaluators.planning.trials import plan_trials
 from agenteval.evaluators.trials import TrialPlan
 from agenteval.models.rehearsal import Amount, Bill, Draft, Part

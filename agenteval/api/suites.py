@@ -12,12 +12,11 @@ from typing import Any
 from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, synchronous
 from agenteval.errors import InputError, ModelError, ModelUnavailable
 from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.dsl.lexicon import Lexicon
 from agenteval.evaluators.planning.invent import Invention, requests_for
 from agenteval.evaluators.planning.invent import invent as invent_professions
 from agenteval.evaluators.planning.suite import write_suite
-from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
-from agenteval.evaluators.planning.synthesis.topics import Topic, choose_topics, read_words
+from agenteval.evaluators.planning.synthesis import Generator, Shape
+from agenteval.evaluators.planning.words import Lexicon, Topic, choose_topics, read_words
 from agenteval.experiment import Progress as Counts
 from agenteval.experiment import answered
 from agenteval.models.embeddings import Embedder, make_embedder

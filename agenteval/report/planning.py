@@ -11,14 +11,14 @@ from agenteval.errors import InputError
 from agenteval.evaluators.planning import tallies
 from agenteval.evaluators.planning.capability import bounds
 from agenteval.evaluators.planning.case import Case, clock
-from agenteval.evaluators.planning.checker import Step, Verdict
 from agenteval.evaluators.planning.contrasts import by_form
-from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
-from agenteval.evaluators.planning.dsl.render import render_part
-from agenteval.evaluators.planning.run import Attempt
+from agenteval.evaluators.planning.grammar import render_part
+from agenteval.evaluators.planning.oracle import Step, Verdict
 from agenteval.evaluators.planning.suite import paragraph_of, told
 from agenteval.evaluators.planning.tables import by_kind, planning_tables
 from agenteval.evaluators.planning.tallies import Cause
+from agenteval.evaluators.planning.trials import Attempt
+from agenteval.evaluators.planning.words import Lexicon, built_in
 from agenteval.records import content_hash
 from agenteval.records.table import Cell, Column, Table, shown
 from agenteval.report import trial_plots as drawn

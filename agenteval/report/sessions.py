@@ -12,7 +12,6 @@ from itertools import zip_longest
 from pydantic import JsonValue
 
 from agenteval.evaluators.workflows.conformance import Deviation
-from agenteval.evaluators.workflows.equality import filled
 from agenteval.evaluators.workflows.results import (
     SessionResult,
     SessionVerdict,
@@ -23,6 +22,7 @@ from agenteval.evaluators.workflows.session import Prediction, SessionCall, Sess
 from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
 from agenteval.evaluators.workflows.tallies import by_system
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
+from agenteval.evaluators.workflows.values import filled
 from agenteval.records import Message, ToolCall, content_hash
 from agenteval.report.page import (
     Block,

@@ -25,7 +25,7 @@ from agenteval.evaluators.workflows.reply_text import read_reply as read_turn
 from agenteval.evaluators.workflows.response_judge import OffScale, read_score
 from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
 from agenteval.evaluators.workflows.session_judge import SessionText, read_goals
-from agenteval.evaluators.workflows.simulators.tool_model import ToolModel
+from agenteval.evaluators.workflows.simulated_tools import ToolModel
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.testing.scripted import ScriptedTransport
 from benchmarks.malformed.corpus import FOLDER, lines, text_of
@@ -99,10 +99,15 @@ def tool(text: str) -> Any:
     """What the simulated tool returns when the model says this twice."""
     role = Role.model_construct(id="r", domain="", title="", background="", now="", scenarios=())
     client = Client(ScriptedTransport(lambda _: text), retry=RetryPolicy(attempts=1))
-    played = asyncio.run(ToolModel(client, role, 0, 0).answer(LENDING, {"title": "Dune"}))
-    if played.value is None and len(played.wrong) != 2:
-        raise AssertionError("a simulated tool that gave no answer was not asked twice")
-    return played.value
+    model = ToolModel(client, role)
+    try:
+        return asyncio.run(model.answer(LENDING, {"title": "Dune"}))[0]
+    except ReplyError:
+        if len(model.wrong) != 2:
+            raise AssertionError(
+                "a simulated tool that gave no answer was not asked twice"
+            ) from None
+        return None
 
 
 def turn(text: str) -> Any:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.agents import AgentFailure
-from agenteval.evaluators.planning import measures as planning
-from agenteval.evaluators.planning.checker import Verdict
+from agenteval.agents import AgentFailure, AgentLog
+from agenteval.evaluators.planning import trials as planning
+from agenteval.evaluators.planning.oracle import Verdict
 from agenteval.evaluators.traces import measures as traces
 from agenteval.evaluators.workflows import measures as workflows
 from agenteval.evaluators.workflows.equality import Judgement, Same
@@ -29,13 +29,14 @@ def told(results: tuple[Measured, ...]) -> dict[str, object]:
 
 
 def test_a_plan() -> None:
-    assert told(planning.of_verdict(Verdict(outcome="pass"))) == {"plan": 1.0, "outcome": "pass"}
-    wrong = planning.of_verdict(Verdict(outcome="order_error"))
+    assert told(planning.measured(AgentLog(), Verdict(outcome="pass"))) == {
+        "plan": 1.0,
+        "outcome": "pass",
+    }
+    wrong = planning.measured(AgentLog(), Verdict(outcome="order_error"))
     assert told(wrong) == {"plan": 0.0, "outcome": "order_error"}
-    lost = planning.of_failure(AgentFailure(status="error:timeout", message="late"))
+    lost = planning.measured(AgentFailure(status="error:timeout", message="late"), None)
     assert told(lost) == {"plan": "error:timeout", "outcome": "error:timeout"}
-    assert told(planning.of_dissection("Topic")) == {"cause": "Topic"}
-    assert told(planning.of_dissection("", "error:budget", "cap")) == {"cause": "error:budget"}
 
 
 def test_findings_of_a_trace() -> None:

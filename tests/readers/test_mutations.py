@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.suite import read_suite
-from agenteval.evaluators.planning.synthesis.topics import read_words
+from agenteval.evaluators.planning.words import read_words
 from agenteval.evaluators.traces.annotation_files import read_folder, read_sheet
 from agenteval.evaluators.traces.taxonomy import built_in, load_taxonomy
 from agenteval.evaluators.utility.criteria_file import load_criteria

@@ -10,8 +10,8 @@ import pytest
 
 from agenteval.agents import AgentFailure
 from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.dsl.lexicon import built_in
-from agenteval.evaluators.planning.run import Attempt
+from agenteval.evaluators.planning.trials import Attempt
+from agenteval.evaluators.planning.words import built_in
 from agenteval.report.planning import chosen, pieces, planning_page, wrong_plan
 from tests.evaluators.planning.campaigns import attempt, campaign, case, failure
 from tests.report.conftest import Open

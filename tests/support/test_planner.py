@@ -9,8 +9,8 @@ import pytest
 
 from agenteval.agents import AgentLimits
 from agenteval.agents.spec import system
-from agenteval.evaluators.planning.run import run_case
-from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
+from agenteval.evaluators.planning.synthesis import Generator, Shape
+from agenteval.evaluators.planning.trials import run_case
 
 PROGRAM = f"{sys.executable} -m tests.support.planner"
 

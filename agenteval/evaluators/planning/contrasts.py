@@ -15,11 +15,11 @@ import numpy as np
 
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.dsl.fill import forms_in
-from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
-from agenteval.evaluators.planning.run import Attempt
+from agenteval.evaluators.planning.grammar import forms_in
 from agenteval.evaluators.planning.suite import paragraph_of
 from agenteval.evaluators.planning.tallies import Tally, by_system, tally
+from agenteval.evaluators.planning.trials import Attempt
+from agenteval.evaluators.planning.words import Lexicon, built_in
 from agenteval.stats import Interval, adjust, discordant, mcnemar, sign_test
 from agenteval.stats.bounded import bounded_interval
 from agenteval.stats.vectors import normal_quantile

@@ -21,20 +21,29 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, get_args
 
 from agenteval.agents import AgentFailure, AgentLimits, System
 from agenteval.errors import BudgetExceeded, InputError
+from agenteval.evaluators.measures import failed, words
 from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.checker import CheckRules
-from agenteval.evaluators.planning.run import run_case
+from agenteval.evaluators.planning.oracle import CheckRules
 from agenteval.evaluators.planning.substitute import Choices, base_of, substitutes
-from agenteval.records import Record, Usage
-from agenteval.stats.interval import Interval
-from agenteval.stats.proportion import proportion_interval
+from agenteval.evaluators.planning.trials import (
+    EVALUATOR,
+    check_key,
+    run_case,
+    stored_case,
+    stored_system,
+)
+from agenteval.evaluators.trials import TrialOutcome, TrialPlan
+from agenteval.records import FailureStatus, Record, Usage, content_hash
+from agenteval.stats import Interval, proportion_interval
+from agenteval.store import Measured, Store, Trial, Trials
 
 StageName = Literal["original", "terminal", "topic", "structure"]
 Label = Literal["Probability", "Terminal", "Topic", "Structure", "Constraint", "undecided"]
@@ -46,7 +55,12 @@ _NAMED: dict[StageName, Label] = {
     "topic": "Topic",
     "structure": "Structure",
 }
+CAUSES = LABELS[:-1]
+CAUSE = words("cause", "The single cause of a failed case (algorithm 2).", CAUSES)
 T = TypeVar("T")
+_PREFIX = f"{EVALUATOR}.dissect"
+_BROKEN_OFF: FailureStatus = "error:budget"
+_UNDECIDED: FailureStatus = "error:infrastructure"
 _FIRST_TRIAL = 1000  # tries are numbered from here on: none is a trial of `plan test`
 
 
@@ -194,9 +208,9 @@ async def dissect(
     except BudgetExceeded as error:
         error.spent = work.usage
         raise
-    found = {stage.name: [one.passed for one in stage.tries] for stage in made}
+    passed = {stage.name: [one.passed for one in stage.tries] for stage in made}
     seen: tuple[Label, ...] = tuple(_NAMED[stage.name] for stage in made if stage.passes)
-    cause = label(found, paper_literal=options.paper_literal)
+    cause = label(passed, paper_literal=options.paper_literal)
     return Dissection(
         case=case.id,
         system=system.name,
@@ -298,3 +312,104 @@ async def _together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
+
+
+# -- dissections in the store ----------------------------------------------------------------------
+
+
+def evaluator_name(options: DissectOptions) -> str:
+    """Under which name dissections by these options are stored: other options, another name."""
+    kind = "literal" if options.paper_literal else "full" if options.full else "each"
+    rules = check_key(options.rules or CheckRules())[:8]
+    choices = content_hash(repr(options.choices))[:8]
+    return (
+        f"{_PREFIX}-{kind}-k{options.tries}-o{options.original}-s{options.seed}-{rules}-{choices}"
+    )
+
+
+def plan_dissections(
+    store: Store,
+    cases: Sequence[Case],
+    system: System,
+    options: DissectOptions,
+    *,
+    concurrency: int = 8,
+) -> TrialPlan[Case]:
+    """The cases whose dissection by these options the store lacks; one that stayed undecided is
+    made anew.
+
+    A dissection runs several tries at once: `concurrency` bounds the agents at work, however many
+    dissections are under way. Running it raises what `dissect` raises.
+    """
+    name = evaluator_name(options)
+    by_key = {case.sha256: case for case in cases}
+    missing = Trials(store).missing(name, list(by_key), system.sha256, 1)
+    slots = asyncio.Semaphore(concurrency)
+
+    async def act(case: Case) -> TrialOutcome:
+        started, why, label = time.time(), "", None
+        status: Literal["done"] | FailureStatus = "done"
+        log: Record
+        try:
+            log = dissection = await dissect(case, system, options, slots=slots)
+            usage = dissection.usage
+            if dissection.label == "undecided":
+                messages = [t.message for s in dissection.stages for t in s.tries if t.message]
+                why = Counter(messages or ["no verdict"]).most_common(1)[0][0]
+                status = _UNDECIDED
+            else:
+                label = dissection.label
+        except BudgetExceeded as error:  # no dissection, and made anew
+            status, why = _BROKEN_OFF, str(error)[:500]
+            usage = error.spent if isinstance(error.spent, Usage) else Usage()
+            log = AgentFailure(status=_BROKEN_OFF, message=why, usage=usage)
+        made = Trial(
+            evaluator=name,
+            system_key=system.sha256,
+            case_key=case.sha256,
+            trial=0,
+            case_id=case.id,
+            status=status,
+            log=log.model_dump(mode="json"),
+            results=() if status == "done" else failed((CAUSE,), status, why),
+            started=started,
+            ended=time.time(),
+            usage=usage,
+        )
+        if label is not None:
+            key = check_key(options.rules or CheckRules())
+            return TrialOutcome(
+                made.judged(key, label.lower(), results=(Measured(criterion=CAUSE, label=label),))
+            )
+        undecided = (_UNDECIDED, why) if status == _UNDECIDED else None
+        return TrialOutcome(made, failure=undecided)
+
+    return TrialPlan(
+        evaluator=name,
+        system=stored_system(system),
+        cases=[stored_case(by_key[key]) for key, _ in missing],
+        units=[by_key[key] for key, _ in missing],
+        new=missing,
+        act=act,
+        noun="dissection",
+        lock=EVALUATOR,
+        worked=len(missing) < len(by_key),
+    )
+
+
+def load_dissections(
+    store: Store, *, cases: Iterable[str] | None = None, systems: Iterable[str] | None = None
+) -> dict[str, list[Dissection]]:
+    """Stored dissections (of these case and system keys) by the name of their options."""
+    tables = Trials(store)
+    names = [n for n in tables.evaluators() if n.startswith(_PREFIX)]
+    wanted = None if cases is None else list(cases)
+    chosen = None if systems is None else list(systems)
+    return {
+        name: [
+            Dissection.model_validate(t.log)
+            for t in tables.trials(name, wanted, chosen)
+            if t.status != _BROKEN_OFF
+        ]
+        for name in names
+    }

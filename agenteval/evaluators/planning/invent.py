@@ -16,8 +16,7 @@ from typing import Any
 
 from agenteval.errors import Filtered, InputError, ReplyError, TooLong
 from agenteval.evaluators.base import classify
-from agenteval.evaluators.planning.dsl.lexicon import built_in
-from agenteval.evaluators.planning.synthesis.topics import Topic, action, built_in_topics
+from agenteval.evaluators.planning.words import Topic, action, built_in, built_in_topics
 from agenteval.files import write_atomically
 from agenteval.models import asking
 from agenteval.models.client import Client

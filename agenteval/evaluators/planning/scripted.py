@@ -2,11 +2,11 @@
 
     --agent scripted:NAME            --agent "scripted:NAME=VALUE,seed=7"
 
-NAME is one of `SCRIPTED`; those shown with "=" take a value ("wrong-word=P_prec/prior to",
-"wrong-form=fronted pair prec", "wrong-pattern=chain3", "chance=0.4"). `seed` is a whole number,
-0 without it. "Wrong" is a whole plan, all actions once, that violates at least one constraint, as
+NAME is one of `SCRIPTED`; "chance" and "forgetful" take a probability. `seed` is a whole number, 0
+without it. "Wrong" is a whole plan, all actions once, that violates at least one constraint, as
 far as there is one. Chance depends on the seed, the request, and how often an agent of the same
-factory was given this request; never on what else runs.
+factory was given this request; never on what else runs. A scripted agent sees the request and the
+tools, nothing of the case; it reads the sentences with the parser of the language.
 
 perfect        a valid plan; in extended cases it tries one, and plans again with what it learned
 reversed       the reverse of an order that keeps all orders demanded
@@ -21,8 +21,6 @@ slow           waits past the time limit before it begins
 endless        a valid plan, and then it never stops
 hallucinating  calls tools that do not exist, and no other
 crash          fails itself: no verdict on it
-wrong-word=PHRASE, wrong-topic=ROLE, wrong-form=FORM, wrong-pattern=PATTERN: wrong wherever the
-               request has it (see `faults`), else perfect
 """
 
 from __future__ import annotations
@@ -31,31 +29,32 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 
 import numpy as np
 
-from agenteval.agents import Agent, Toolbox
+from agenteval.agents import Agent, Tool, Toolbox
 from agenteval.errors import AgentevalError, InputError
-from agenteval.evaluators.planning.case import DAY, RESTART, START, TimeLimit, holds, limits, orders
-from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
-from agenteval.evaluators.planning.faults import (
-    Fault,
-    Reading,
-    read,
-    takes_hour,
-    wrong_form,
-    wrong_pattern,
-    wrong_topic,
-    wrong_word,
+from agenteval.evaluators.planning.case import (
+    DAY,
+    RESTART,
+    START,
+    Constraint,
+    TimeLimit,
+    holds,
+    limits,
+    orders,
 )
-from agenteval.evaluators.planning.solver.graph import MAX_ACTIONS, nearest_schedule, plans
-from agenteval.evaluators.planning.solver.smt import schedule
-from agenteval.evaluators.planning.synthesis.grammar import Dice
+from agenteval.evaluators.planning.grammar import Paragraph, constraints_of
+from agenteval.evaluators.planning.parse import parse
+from agenteval.evaluators.planning.solver import nearest, plans
+from agenteval.evaluators.planning.synthesis import Dice
+from agenteval.evaluators.planning.words import Lexicon, built_in
 from agenteval.records import content_hash
 
 _ALREADY_DONE = "All activities are done."
+_ACTIVITY = re.compile(r"^Carry out the activity: ([^.]+)\.")
 _TOOK = re.compile(r"took (\d+) hours?")
 
 Timed = list[tuple[int, int]]  # (action, start hour) in the order of the calls
@@ -63,29 +62,39 @@ Script = Callable[["Day"], Awaitable[None]]
 
 
 class Day:
-    """One run of one script: what it reads, its dice, and its calls."""
+    """One run of one script: what it reads, its dice, and its calls. Actions are numbered in the
+    order of the tools."""
 
     def __init__(self, request: str, tools: Toolbox, dice: Dice, lexicon: Lexicon) -> None:
-        self.request, self.tools, self.dice = request, tools, dice
-        self._timed = {tool.name for tool in tools.tools if takes_hour(tool)}
-        self.names = [tool.name for tool in tools.tools if tool.name != RESTART]
+        self.request, self.tools, self.dice, self._lexicon = request, tools, dice, lexicon
+        own = [tool for tool in tools.tools if tool.name != RESTART]
+        self.names = [tool.name for tool in own]
+        self.phrases = [_phrase(tool) for tool in own]
+        self.timed = [_takes_hour(tool) for tool in own]
         self.hours: dict[int, int] = {}  # learned durations by action
-        self._lexicon = lexicon
-        self._reading: Reading | None = None
 
-    @property
-    def reading(self) -> Reading:
-        """The request as it is understood; AgentevalError where it is not in the language."""
-        if self._reading is None:
-            self._reading = read(self.request, self.tools.tools, self._lexicon)
-        return self._reading
+    @cached_property
+    def text(self) -> tuple[str, Paragraph]:
+        """The sentences (a line, maybe behind a word and a colon) and their tree. AgentevalError
+        where no line of the request is in the language."""
+        for line in self.request.splitlines():
+            for text in dict.fromkeys((line.strip(), line.partition(": ")[2].strip())):
+                try:
+                    return text, parse(text, self.phrases, self._lexicon)
+                except InputError:
+                    continue  # the frame of the request, or a line of it with another meaning
+        raise AgentevalError("a scripted agent found no sentence of the language in the request")
+
+    @cached_property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What the sentences demand."""
+        return tuple(entry.constraint for entry in constraints_of(self.text[1]))
 
     def valid_order(self) -> list[int]:
         """An order of all actions that keeps every order demanded, the first one by number."""
-        found = next(plans(len(self.names), orders(self.reading.constraints)), None)
-        if found is None:
-            raise AgentevalError("the orders demanded contradict each other")
-        return list(found)
+        for plan in plans(len(self.names), orders(self.constraints)):
+            return list(plan)
+        raise AgentevalError("the orders demanded contradict each other")
 
     def follow(self, order: Sequence[int], *, earliest: Mapping[int, int] | None = None) -> Timed:
         """Call the tools in this order, each as soon as the last is over; returns the starts.
@@ -103,59 +112,50 @@ class Day:
 
     def start(self, action: int, hour: int, turn: int | None = None) -> None:
         """One call; the hour matters in extended cases alone."""
-        given = {START: min(hour, DAY - 1)} if self.names[action] in self._timed else {}
-        told = _TOOK.search(self.tools.call(self.names[action], given, turn=turn))
-        if told:
-            self.hours[action] = int(told[1])
+        given = {START: min(hour, DAY - 1)} if self.timed[action] else {}
+        took = _TOOK.search(self.tools.call(self.names[action], given, turn=turn))
+        if took:
+            self.hours[action] = int(took[1])
+
+
+def _phrase(tool: Tool) -> str:
+    """The activity; of tools that are not the usual mocks the name, with spaces."""
+    stated = _ACTIVITY.match(tool.description)
+    return stated[1] if stated else tool.name.replace("_", " ")
+
+
+def _takes_hour(tool: Tool) -> bool:
+    properties = tool.parameters.get("properties")
+    return isinstance(properties, dict) and START in properties
 
 
 async def perfect(day: Day) -> None:
-    constraints = day.reading.constraints
+    """A valid plan; in extended cases, one with the durations that the first attempt told."""
     earliest: dict[int, int] = {}
-    for limit in limits(constraints):
+    for limit in limits(day.constraints):
         if limit.side == "after":
             earliest[limit.action] = max(limit.hour, earliest.get(limit.action, 0))
     made = day.follow(day.valid_order(), earliest=earliest)
-    if not day.reading.timed or _works(day, made):
+    if not any(day.timed):
+        return
+    spans = {action: (start, start + day.hours[action]) for action, start in made}
+    hours = [spans[i] for i in range(len(made))]
+    if max(end for _, end in hours) <= DAY and all(holds(c, hours) for c in day.constraints):
         return
     day.tools.call(RESTART)
-    for action, start in _schedule(day):
+    n = len(day.names)
+    plan = nearest(n, day.constraints, range(n), [day.hours[i] for i in range(n)])
+    if plan is None:
+        raise AgentevalError("no schedule meets what the request demands")
+    for action, start in plan:
         day.start(action, start)
-
-
-def _works(day: Day, made: Timed) -> bool:
-    """Did the first attempt keep everything, now that the durations are known?"""
-    spans = [(0, 0)] * len(made)
-    for action, start in made:
-        spans[action] = (start, start + day.hours[action])
-    return max(end for _, end in spans) <= DAY and all(
-        holds(c, spans) for c in day.reading.constraints
-    )
-
-
-def _schedule(day: Day) -> Timed:
-    """A feasible schedule in order of time, with all durations known."""
-    n, constraints = len(day.names), day.reading.constraints
-    durations = [day.hours[i] for i in range(n)]
-    if n <= MAX_ACTIONS:
-        found = nearest_schedule(n, constraints, durations, range(n))
-        if found is not None:
-            return list(found)
-    elif starts := schedule(n, constraints, durations):
-        return sorted(enumerate(starts), key=lambda item: item[1])
-    raise AgentevalError("no schedule meets what the request demands")
-
-
-async def reverse(day: Day) -> None:
-    day.follow(day.valid_order()[::-1])
 
 
 async def wrong(day: Day) -> None:
     """A whole plan that violates something: the orders turned round, or else a time limit."""
-    constraints = day.reading.constraints
-    real = [c for c in limits(constraints) if c.hour not in (0, DAY)]
-    if orders(constraints):
-        await reverse(day)
+    real = [c for c in limits(day.constraints) if c.hour not in (0, DAY)]
+    if orders(day.constraints):
+        day.follow(day.valid_order()[::-1])
     elif real:
         day.follow(range(len(day.names)))
         day.tools.call(RESTART)
@@ -177,58 +177,67 @@ def _late_or_early(day: Day, limit: TimeLimit) -> Timed:
     return made
 
 
-async def random(day: Day) -> None:
+async def _reversed(day: Day) -> None:
+    day.follow(day.valid_order()[::-1])
+
+
+async def _random(day: Day) -> None:
     day.follow(day.dice.shuffled(range(len(day.names))))
 
 
-async def text_order(day: Day) -> None:
-    day.follow(day.reading.mentioned)
+async def _text_order(day: Day) -> None:
+    text = day.text[0].lower()
+    first = [text.find(phrase.lower()) for phrase in day.phrases]
+    # of two that begin at one place the longer phrase is the one that stands there
+    day.follow(
+        sorted(range(len(first)), key=lambda i: (first[i] < 0, first[i], -len(day.phrases[i])))
+    )
 
 
-async def tool_order(day: Day) -> None:
+async def _tool_order(day: Day) -> None:
     day.follow(range(len(day.names)))
 
 
-async def parallel(day: Day) -> None:
+async def _parallel(day: Day) -> None:
     turn, now = day.tools.turn(), 0
     for action in day.valid_order():
         day.start(action, now, turn=turn)
         now += day.hours.get(action, 0)
 
 
-async def stubborn(day: Day) -> None:
+async def _stubborn(day: Day) -> None:
     while True:
         day.start(0, 0)
         await asyncio.sleep(0)  # lets the driver stop it
 
 
-async def slow(day: Day) -> None:
+async def _slow(day: Day) -> None:
     await asyncio.sleep(2 * day.tools.limits.seconds)
     await perfect(day)
 
 
-async def endless(day: Day) -> None:
+async def _endless(day: Day) -> None:
     await perfect(day)
     await asyncio.Event().wait()
 
 
-async def hallucinating(day: Day) -> None:
+async def _hallucinating(day: Day) -> None:
     for name in day.names:
         day.tools.call(f"please_{name}", {})
 
 
-async def crash(day: Day) -> None:
+async def _crash(day: Day) -> None:
     raise RuntimeError("this scripted agent always fails")
 
 
-def chance(p: float) -> Script:
+def _chance(p: float) -> Script:
     async def script(day: Day) -> None:
         await (perfect(day) if day.dice.unit() < p else wrong(day))
 
     return script
 
 
-def forgetful(p: float) -> Script:
+def _forgetful(p: float) -> Script:
     async def script(day: Day) -> None:
         if day.dice.unit() >= p:
             await perfect(day)
@@ -236,13 +245,6 @@ def forgetful(p: float) -> Script:
         order = day.valid_order()
         order.remove(day.dice.choice(order))
         day.follow(order)
-
-    return script
-
-
-def faulty(fault: Fault) -> Script:
-    async def script(day: Day) -> None:
-        await (wrong(day) if fault(day.reading) else perfect(day))
 
     return script
 
@@ -280,50 +282,21 @@ class Factory:
         return Dice(np.random.default_rng([self.seed, int(digest[:16], 16), number]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Valued:
-    """A script that takes a value: what stands for it in help, how to read it, its default."""
-
-    sign: str
-    make: Callable[[str, Lexicon], Script]
-    default: str | None = None
-
-
-def _share(make: Callable[[float], Script]) -> Callable[[str, Lexicon], Script]:
-    def of(value: str, _lexicon: Lexicon) -> Script:
-        try:
-            share = float(value)
-        except ValueError:
-            share = -1.0
-        if not 0 <= share <= 1:
-            raise InputError(f"{value!r} is no probability from 0 to 1")
-        return make(share)
-
-    return of
-
-
 PLAIN: dict[str, Script] = {
     "perfect": perfect,
-    "reversed": reverse,
-    "random": random,
-    "text-order": text_order,
-    "tool-order": tool_order,
-    "parallel": parallel,
-    "stubborn": stubborn,
-    "slow": slow,
-    "endless": endless,
-    "hallucinating": hallucinating,
-    "crash": crash,
+    "reversed": _reversed,
+    "random": _random,
+    "text-order": _text_order,
+    "tool-order": _tool_order,
+    "parallel": _parallel,
+    "stubborn": _stubborn,
+    "slow": _slow,
+    "endless": _endless,
+    "hallucinating": _hallucinating,
+    "crash": _crash,
 }
-VALUED: dict[str, _Valued] = {
-    "chance": _Valued("P", _share(chance), "0.5"),
-    "forgetful": _Valued("P", _share(forgetful), "0.5"),
-    "wrong-word": _Valued("PHRASE", lambda v, lexicon: faulty(wrong_word(v, lexicon))),
-    "wrong-topic": _Valued("ROLE", lambda v, _: faulty(wrong_topic(v))),
-    "wrong-form": _Valued("FORM", lambda v, _: faulty(wrong_form(v))),
-    "wrong-pattern": _Valued("PATTERN", lambda v, _: faulty(wrong_pattern(v))),
-}
-NAMES = (*PLAIN, *(f"{name}={valued.sign}" for name, valued in VALUED.items()))
+SHARES: dict[str, Callable[[float], Script]] = {"chance": _chance, "forgetful": _forgetful}
+NAMES = (*PLAIN, *(f"{name}=P" for name in SHARES))
 
 
 def scripted(spec: str, lexicon: Lexicon | None = None) -> Factory:
@@ -331,29 +304,27 @@ def scripted(spec: str, lexicon: Lexicon | None = None) -> Factory:
 
     InputError for an unknown name (all are listed) and for a value that does not fit.
     """
-    name, equals, value = spec.partition("=")
+    where = f"scripted:{spec}"
     body, seed = spec, 0
-    if found := re.search(r",\s*seed=(.*)$", spec):
-        body = spec[: found.start()]
-        if not found[1].isdecimal():
-            raise InputError(f"the seed {found[1]!r} is no whole number from 0", _where(spec))
-        seed = int(found[1])
-        name, equals, value = body.partition("=")
-    known = built_in() if lexicon is None else lexicon
+    if stated := re.search(r",\s*seed=(.*)$", spec):
+        body = spec[: stated.start()]
+        if not stated[1].isdecimal():
+            raise InputError(f"the seed {stated[1]!r} is no whole number from 0", where)
+        seed = int(stated[1])
+    name, equals, value = body.partition("=")
     if name in PLAIN and not equals:
-        return Factory(PLAIN[name], seed, known)
-    if name in VALUED:
-        valued = VALUED[name]
-        given = value.strip() if equals else valued.default
-        if not given:
-            raise InputError(f"needs a value: {name}={valued.sign}", _where(spec))
+        return Factory(PLAIN[name], seed, lexicon)
+    if name in SHARES:
         try:
-            return Factory(valued.make(given, known), seed, known)
-        except InputError as error:
-            raise InputError(str(error), _where(spec)) from error
-    near = get_close_matches(name, [*PLAIN, *VALUED], 1)
+            share = float(value if equals else 0.5)
+        except ValueError:
+            share = -1.0
+        if not 0 <= share <= 1:
+            raise InputError(f"{value.strip()!r} is no probability from 0 to 1", where)
+        return Factory(SHARES[name](share), seed, lexicon)
+    near = get_close_matches(name, [*PLAIN, *SHARES], 1)
     hint = f"; is {near[0]!r} meant?" if near else ""
-    raise InputError(f"no such scripted agent{hint} (known: {', '.join(NAMES)})", _where(spec))
+    raise InputError(f"no such scripted agent{hint} (known: {', '.join(NAMES)})", where)
 
 
 class _Scripted(Mapping[str, Callable[[], Agent]]):
@@ -368,7 +339,7 @@ class _Scripted(Mapping[str, Callable[[], Agent]]):
         return scripted(spec)
 
     def __contains__(self, spec: object) -> bool:
-        return isinstance(spec, str) and re.split("[=,]", spec)[0] in (*PLAIN, *VALUED)
+        return isinstance(spec, str) and re.split("[=,]", spec)[0] in (*PLAIN, *SHARES)
 
     def __iter__(self) -> Iterator[str]:
         return iter(NAMES)
@@ -378,7 +349,3 @@ class _Scripted(Mapping[str, Callable[[], Agent]]):
 
 
 SCRIPTED: Mapping[str, Callable[[], Agent]] = _Scripted()
-
-
-def _where(spec: str) -> str:
-    return f"scripted:{spec}"

@@ -12,8 +12,8 @@ demands, which may be easier to meet; that is why the operation stands by itself
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -30,22 +30,23 @@ from agenteval.evaluators.planning.case import (
     mock_tools,
     orders,
 )
-from agenteval.evaluators.planning.dsl.fill import fill, forms_in, refill
-from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
-from agenteval.evaluators.planning.dsl.tree import (
+from agenteval.evaluators.planning.grammar import (
+    Actions,
+    Object,
     Paragraph,
+    Part,
+    Relative,
+    Sentence,
     Time,
     constraints_of,
+    fill,
+    forms_in,
+    refill,
 )
-from agenteval.evaluators.planning.solver.choose import Solver, solver_for
-from agenteval.evaluators.planning.solver.graph import equivalent
-from agenteval.evaluators.planning.suite import (
-    build_case,
-    paragraph_of,
-    request_text,
-)
-from agenteval.evaluators.planning.synthesis.grammar import Dice, resynthesize
-from agenteval.evaluators.planning.synthesis.topics import Topic, action, built_in_topics
+from agenteval.evaluators.planning.solver import Solver, equivalent, solver_for
+from agenteval.evaluators.planning.suite import build_case, paragraph_of, request_text
+from agenteval.evaluators.planning.synthesis import Dice, resynthesize
+from agenteval.evaluators.planning.words import Lexicon, Topic, action, built_in, built_in_topics
 
 Kind = Literal["terminal", "topic", "structure"]
 KINDS: tuple[Kind, ...] = ("terminal", "topic", "structure")
@@ -146,51 +147,43 @@ def substitutes(
     Each is decided by the seed, the case and its number alone. InputError where no other topic
     has enough activities.
     """
-    make = _MAKERS[kind]
     seen = {base.case.text}
-    found = []
+    cases = []
     for number in range(1, count + 1):
         key = [seed, int(base.case.sha256[:16], 16), KINDS.index(kind), number]
         for again in range(_SAME):
             rng = np.random.default_rng([*key, again])
-            case = make(base, f"{kind}{number}", rng, choices or Choices())
+            case = _substitute(base, kind, f"{kind}{number}", rng, choices or Choices())
             if case.text not in seen:
                 break
         seen.add(case.text)
-        found.append(case)
-    return tuple(found)
+        cases.append(case)
+    return tuple(cases)
 
 
-def terminal(base: Base, name: str, rng: np.random.Generator, choices: Choices) -> Case:
-    """TerminalSubstitute: another word in every slot, and other hours in an extended case."""
-    tree = refill(base.tree, base.lexicon, rng)
-    if base.case.hours is not None:
-        tree = other_hours(tree, base.case.hours, Dice(rng))
-    return rebuilt(base, name, tree)
-
-
-def topic(base: Base, name: str, rng: np.random.Generator, choices: Choices) -> Case:
-    """TopicChange: the same tree, word for word, with activities of another profession."""
-    known = built_in_topics() if choices.topics is None else choices.topics
-    own = base.case.topic.casefold()
-    others = [t for t in known if t.role.casefold() != own and len(t.activities) >= base.case.n]
-    if not others:
-        raise InputError(f"no other topic has {base.case.n} activities", "--topic")
-    dice = Dice(rng)
-    chosen = dice.choice(others)
-    phrases = dice.shuffled(chosen.activities)[: base.case.n]
-    base.lexicon.check_activities(phrases)
-    return rebuilt(base, name, base.tree, chosen.role, [action(phrase) for phrase in phrases])
-
-
-def structure(base: Base, name: str, rng: np.random.Generator, choices: Choices) -> Case:
-    """QuerySynthesize: another skeleton with equivalent demands, in fresh words."""
-    dice = Dice(rng)
+def _substitute(
+    base: Base, kind: Kind, name: str, rng: np.random.Generator, choices: Choices
+) -> Case:
+    case, tree, dice = base.case, base.tree, Dice(rng)
+    if kind == "terminal":
+        tree = refill(tree, base.lexicon, rng)
+        if case.hours is not None:
+            tree = other_hours(tree, case.hours, dice)
+        return rebuilt(base, name, tree)
+    if kind == "topic":
+        known = built_in_topics() if choices.topics is None else choices.topics
+        own = case.topic.casefold()
+        others = [t for t in known if t.role.casefold() != own and len(t.activities) >= case.n]
+        if not others:
+            raise InputError(f"no other topic has {case.n} activities", "--topic")
+        topic = dice.choice(others)
+        phrases = dice.shuffled(topic.activities)[: case.n]
+        base.lexicon.check_activities(phrases)
+        return rebuilt(base, name, tree, topic.role, [action(phrase) for phrase in phrases])
     drawn = [
-        resynthesize(dice, base.case.n, base.demands, unlike=base.tree)
-        for _ in range(max(1, choices.draws))
+        resynthesize(dice, case.n, base.demands, unlike=tree) for _ in range(max(1, choices.draws))
     ]
-    before = forms_in(base.tree)
+    before = forms_in(tree)
     tree = min(drawn, key=lambda tree: len(forms_in(tree) & before))
     return rebuilt(base, name, fill(tree, base.lexicon, rng))
 
@@ -200,7 +193,7 @@ def other_hours(tree: Paragraph, durations: Sequence[int], dice: Dice) -> Paragr
 
     `durations` are hours by action. `Undecided` at Z3's timeout.
     """
-    old = _hours_in(tree)
+    old = _with_hours(tree)[1]
     hours = list(old)
     solver = solver_for(len(durations), durations)  # stays empty: only asked
     before = _followers(solver, tree, durations)
@@ -208,14 +201,14 @@ def other_hours(tree: Paragraph, durations: Sequence[int], dice: Dice) -> Paragr
         return tree  # a text whose demands cannot be met at all
     for place, hour in enumerate(old):
         for other in dice.shuffled([h for h in range(DAY + 1) if h != hour]):
-            changed = _with_hours(tree, [*hours[:place], other, *hours[place + 1 :]])
+            changed, _ = _with_hours(tree, [*hours[:place], other, *hours[place + 1 :]])
             if len(constraints_of(changed)) < len(constraints_of(tree)):
                 continue  # two limits became one
             followers = _followers(solver, changed, durations)
             if followers is not None and followers <= before:
                 hours[place] = other
                 break
-    return _with_hours(tree, hours)
+    return _with_hours(tree, hours)[0]
 
 
 def _followers(solver: Solver, tree: Paragraph, durations: Sequence[int]) -> set[int] | None:
@@ -242,37 +235,23 @@ def _opposite(demand: Constraint, durations: Sequence[int]) -> Constraint:
     return TimeLimit(demand.action, "before", demand.hour - 1 + lasts)
 
 
-def _hours_in(tree: Paragraph) -> list[int]:
-    found: list[int] = []
+def _with_hours(tree: Paragraph, hours: Sequence[int] | None = None) -> tuple[Paragraph, list[int]]:
+    """The tree with these hours at its points of time in their order, and those it had."""
+    old: list[int] = []
 
-    def note(hour: int) -> int:
-        found.append(hour)
-        return hour
+    def node(one: Object) -> Object:
+        if isinstance(one, Time):
+            old.append(one.hour)
+            return one if hours is None else Time(hours[len(old) - 1])
+        return actions(one)
 
-    _each_hour(tree, note)
-    return found
+    def actions(one: Actions) -> Actions:
+        if one.relative is None:
+            return one
+        return Actions(one.ids, Relative(one.relative.link, node(one.relative.object)))
 
+    def part(one: Part) -> Part:
+        return replace(one, subject=actions(one.subject), object=node(one.object))
 
-def _with_hours(tree: Paragraph, hours: Sequence[int]) -> Paragraph:
-    left = iter(hours)
-    changed: Paragraph = _each_hour(tree, lambda _hour: next(left))
-    return changed
-
-
-def _each_hour(node: Any, change: Callable[[int], int]) -> Any:
-    """The node with every point of time below it changed, in the order of the tree."""
-    if isinstance(node, Time):
-        return Time(change(node.hour))
-    if isinstance(node, tuple):
-        return tuple(_each_hour(item, change) for item in node)
-    if is_dataclass(node) and not isinstance(node, type):
-        parts = {f.name: _each_hour(getattr(node, f.name), change) for f in fields(node)}
-        return replace(node, **parts)
-    return node
-
-
-_MAKERS: dict[Kind, Callable[[Base, str, np.random.Generator, Choices], Case]] = {
-    "terminal": terminal,
-    "topic": topic,
-    "structure": structure,
-}
+    sentences = (Sentence(tuple(map(part, s.parts)), s.conjunctions) for s in tree.sentences)
+    return Paragraph(tuple(sentences)), old

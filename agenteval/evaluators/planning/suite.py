@@ -16,8 +16,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from agenteval.errors import InputError
+from agenteval.evaluators.planning import solver
 from agenteval.evaluators.planning.case import (
-    DAY,
     RESTART,
     START,
     Action,
@@ -31,14 +31,9 @@ from agenteval.evaluators.planning.case import (
     mock_tools,
     orders,
 )
-from agenteval.evaluators.planning.dsl.lexicon import Lexicon, built_in
-from agenteval.evaluators.planning.dsl.parse import parse
-from agenteval.evaluators.planning.dsl.render import render
-from agenteval.evaluators.planning.dsl.tree import Paragraph, constraints_of
-from agenteval.evaluators.planning.solver.choose import solver_for
-from agenteval.evaluators.planning.solver.graph import count_plans, plans
-from agenteval.evaluators.planning.solver.smt import core
-from agenteval.evaluators.planning.synthesis.topics import action
+from agenteval.evaluators.planning.grammar import Paragraph, constraints_of, render
+from agenteval.evaluators.planning.parse import parse
+from agenteval.evaluators.planning.words import Lexicon, action, built_in
 from agenteval.files import SMALL, replacing, text_lines
 from agenteval.models.prompts import Prompt, load_prompt
 from agenteval.readers.strict_json import decode_line
@@ -92,9 +87,9 @@ def read_case(line: str, place: str, lexicon: Lexicon) -> Case:
         case = Case.model_validate(value)
     except ValidationError as error:
         # A constraint is tried as either kind: what is missing of the other one tells nothing.
-        found = error.errors(include_url=False, include_context=False)
-        telling = (e for e in found if e["type"] not in ("missing", "extra_forbidden"))
-        first = next(telling, found[0])
+        errors = error.errors(include_url=False, include_context=False)
+        telling = (e for e in errors if e["type"] not in ("missing", "extra_forbidden"))
+        first = next(telling, errors[0])
         where = ".".join(str(part) for part in first["loc"])
         message = first["msg"].removeprefix("Value error, ")
         raise InputError(f"{where}: {message}" if where else message, place) from None
@@ -145,12 +140,10 @@ def _check_tools(case: Case, place: str) -> None:
 
 def contradiction(case: Case) -> tuple[str, ...]:
     """A smallest contradictory set of the case's constraints in words; empty if satisfiable."""
-    if case.hours is None and solver_for(case.n).allows([s.constraint for s in case.stated]):
-        return ()  # on the graph, which is much faster than a core
-    numbers = core(case.n, case.stated, case.hours)
-    if numbers == ():
+    core = solver.contradiction(case.n, [s.constraint for s in case.stated], case.hours)
+    if core == ():
         return ("the durations alone are longer than a day",)
-    return tuple(told(case.constraints[i]) for i in numbers or ())
+    return tuple(told(case.constraints[i]) for i in core or ())
 
 
 def told(rule: OrderRule | TimeRule) -> str:
@@ -166,10 +159,10 @@ def _completed(case: Case, place: str, lexicon: Lexicon) -> Case:
     more: dict[str, Any] = {}
     if not case.constraints and case.text:
         try:
-            found = constraints_of(paragraph_of(case, lexicon))
+            stated = constraints_of(paragraph_of(case, lexicon))
         except InputError as error:
             raise InputError(f"text: {error}", place) from None
-        more["constraints"] = rules_of(found, case.actions)
+        more["constraints"] = rules_of(stated, case.actions)
     if not case.request:
         if not case.text:
             raise InputError("a case needs a text or a request", place)
@@ -218,23 +211,23 @@ def build_case(
 ) -> Case:
     """The case of a paragraph with words; durations (hours by action) make it an extended one."""
     text = render(paragraph, [action.phrase for action in actions], lexicon)
-    found = constraints_of(paragraph)
+    stated = constraints_of(paragraph)
     extended = durations is not None
     case = Case(
         id=identity,
         topic=role,
         actions=tuple(actions),
-        constraints=rules_of(found, actions),
+        constraints=rules_of(stated, actions),
         text=text,
         request=request_text(role, len(actions), text, extended=extended),
-        durations=dict(zip((a.tool for a in actions), durations, strict=True))
+        durations={a.tool: d for a, d in zip(actions, durations, strict=True)}
         if durations
         else None,
-        valid_plans=count_valid(len(actions), found, durations),
+        valid_plans=count_valid(len(actions), stated, durations),
         size=Size(
             actions=len(actions),
             sub_sentences=sum(1 for _ in paragraph.parts()),
-            constraints=len(found),
+            constraints=len(stated),
             words=len(text.split()),
         ),
         template=template(extended=extended).sha256[:12],
@@ -244,35 +237,29 @@ def build_case(
 
 
 def count_valid(
-    n: int, found: Sequence[Stated], durations: Sequence[int] | None = None
+    n: int, stated: Sequence[Stated], durations: Sequence[int] | None = None
 ) -> int | None:
     """Number of valid plans; with durations, of orders for which start times exist.
 
     None where it is not counted: orders beyond the graph's bound, extended cases of more than 7
     actions, and time limits without durations.
     """
-    constraints = [entry.constraint for entry in found]
-    timed = limits(constraints)
+    constraints = [entry.constraint for entry in stated]
     if durations is None:
-        return None if timed else count_plans(n, orders(constraints))
+        return None if limits(constraints) else solver.count_plans(n, constraints)
     if n > _MOST_COUNTED:
         return None
-    earliest, latest = [0] * n, [DAY] * n
-    for limit in timed:
-        if limit.side == "after":
-            earliest[limit.action] = max(earliest[limit.action], limit.hour)
-        else:
-            latest[limit.action] = min(latest[limit.action], limit.hour)
+    release, deadline = solver.windows(n, constraints)
 
     def works(plan: Sequence[int]) -> bool:
         now = 0  # for a given order the earliest starts are the best ones
         for i in plan:
-            now = max(now, earliest[i]) + durations[i]
-            if now > latest[i]:
+            now = max(now, release[i]) + durations[i]
+            if now > deadline[i]:
                 return False
         return True
 
-    return sum(1 for plan in plans(n, orders(constraints)) if works(plan))
+    return sum(1 for plan in solver.plans(n, orders(constraints)) if works(plan))
 
 
 def paragraph_of(case: Case, lexicon: Lexicon) -> Paragraph:
@@ -281,11 +268,11 @@ def paragraph_of(case: Case, lexicon: Lexicon) -> Paragraph:
 
 
 def rules_of(
-    found: Sequence[Stated], actions: Sequence[Action]
+    stated: Sequence[Stated], actions: Sequence[Action]
 ) -> tuple[OrderRule | TimeRule, ...]:
     """The constraints with tool names, as a case holds them."""
     rules: list[OrderRule | TimeRule] = []
-    for entry in found:
+    for entry in stated:
         c = entry.constraint
         if isinstance(c, Before):
             first, second = actions[c.first].tool, actions[c.second].tool

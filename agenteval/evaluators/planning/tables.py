@@ -9,9 +9,9 @@ from agenteval.evaluators.planning import tallies
 from agenteval.evaluators.planning.capability import THRESHOLD, bounds
 from agenteval.evaluators.planning.contrasts import EXAMPLES, by_form, paired
 from agenteval.evaluators.planning.dissect import STAGES, Dissection
-from agenteval.evaluators.planning.dsl.lexicon import Lexicon
-from agenteval.evaluators.planning.run import Attempt
 from agenteval.evaluators.planning.tallies import Cause, Shares, Tally
+from agenteval.evaluators.planning.trials import Attempt
+from agenteval.evaluators.planning.words import Lexicon
 from agenteval.records.table import Cell, Column, Estimate, Table
 
 EXTENDED = " (extended)"

@@ -14,8 +14,8 @@ from typing import get_args
 
 from agenteval.agents import AgentLog
 from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.checker import Outcome
-from agenteval.evaluators.planning.run import Attempt
+from agenteval.evaluators.planning.oracle import Outcome
+from agenteval.evaluators.planning.trials import Attempt
 from agenteval.records import Usage
 from agenteval.stats import Interval, PassK, mean_interval, pass_rate, proportion_interval
 

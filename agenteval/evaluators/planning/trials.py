@@ -1,7 +1,8 @@
 """Trials of agents under test: what is missing is run, what was done is kept and never run again.
 
-A trial is one attempt of one system at one planning case. Its log is stored with the verdict; a
-verdict by other rules, or by an older checker, is made anew from the log when it is read.
+A trial is one attempt of one system at one planning case: a fresh agent on the case's mock tools.
+Its log is stored with the verdict of the oracle; a verdict by other rules, or by an older oracle,
+is made anew from the log when it is read.
 """
 
 from __future__ import annotations
@@ -10,17 +11,96 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.agents import AgentFailure, AgentLimits, AgentLog, System
+from agenteval.agents import Agent, AgentFailure, AgentLimits, AgentLog, System, Toolbox, drive
 from agenteval.errors import BudgetExceeded
-from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.checker import CheckRules, Verdict, check
-from agenteval.evaluators.planning.measures import of_failure, of_verdict
-from agenteval.evaluators.planning.run import Attempt, check_key, run_case
+from agenteval.evaluators.measures import failed, level, levels, words
+from agenteval.evaluators.planning.case import Case, MockBackend
+from agenteval.evaluators.planning.oracle import OUTCOMES, CheckRules, Verdict, check
 from agenteval.evaluators.trials import TrialOutcome, TrialPlan
-from agenteval.records import Usage
-from agenteval.store import Store, Trial, TrialCase, Trials, TrialSystem, distinct, of_one_state
+from agenteval.records import Criterion, Run, Usage, content_hash
+from agenteval.store import (
+    Measured,
+    Store,
+    Trial,
+    TrialCase,
+    Trials,
+    TrialSystem,
+    distinct,
+    of_one_state,
+)
 
 EVALUATOR = "planning"
+CHECKER = 1  # raised when the same log would get another verdict
+PLAN = levels("plan", "Whether the plan was right, by the checker.", "fail", "pass")
+OUTCOME = words("outcome", "The first error that applies, or a pass, by the checker.", OUTCOMES)
+MEASURES: tuple[Criterion, ...] = (PLAN, OUTCOME)
+
+
+def check_key(rules: CheckRules) -> str:
+    """Content hash (hex) of the oracle and its rules: verdicts of other keys are made anew."""
+    return content_hash({"checker": CHECKER, **rules.model_dump(mode="json")})
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One trial of one system at a case: what it did, and the verdict.
+
+    `verdict` is None where `log` is an AgentFailure: the endpoint or the adapter failed, and
+    nothing is known of the agent.
+    """
+
+    case: Case
+    system: str
+    trial: int
+    log: AgentLog | AgentFailure
+    verdict: Verdict | None
+
+    @property
+    def outcome(self) -> str:
+        """The verdict's outcome, or the failure's status (with a colon)."""
+        if self.verdict is not None:
+            return self.verdict.outcome
+        return self.log.status if isinstance(self.log, AgentFailure) else "unchecked"
+
+
+async def run_case(
+    case: Case,
+    agent: Agent,
+    limits: AgentLimits | None = None,
+    rules: CheckRules | None = None,
+    *,
+    explain: bool = True,
+    trial: int = 0,
+) -> tuple[AgentLog | AgentFailure, Verdict | None]:
+    """What the agent did and the verdict, None for an AgentFailure.
+
+    Raises what `drive` raises: Unauthorized, BudgetExceeded, InputError.
+    """
+    toolbox = Toolbox(case.tools, MockBackend(case), limits, trial=trial)
+    log = await drive(agent, case.request, toolbox)
+    if isinstance(log, AgentFailure):
+        return log, None
+    return log, check(case, log, rules or CheckRules(), explain=explain)
+
+
+def as_run(attempt: Attempt) -> Run:
+    """The trial as a Run, which `agenteval quantify` reads. ValueError for an AgentFailure."""
+    if isinstance(attempt.log, AgentFailure) or attempt.verdict is None:
+        raise ValueError("nothing is known of an agent whose endpoint failed")
+    return Run(
+        id=f"{attempt.system}/{attempt.case.id}/{attempt.trial}",
+        task="planning",
+        system=attempt.system,
+        input=attempt.case.request,
+        output=attempt.log.output,
+        messages=attempt.log.messages,
+        success=attempt.verdict.passed,
+        metadata={
+            "case": attempt.case.id,
+            "outcome": attempt.verdict.outcome,
+            "calls": [event.name for event in attempt.log.events if event.status == "ok"],
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +129,7 @@ def plan_trials(
         EVALUATOR, list(by_key), system.sha256, trials, retry_failed=retry_failed
     )
 
-    async def run(unit: tuple[Case, int]) -> TrialOutcome:
+    async def act(unit: tuple[Case, int]) -> TrialOutcome:
         return TrialOutcome(await _run(system, *unit, rules))
 
     return TrialPlan(
@@ -58,8 +138,20 @@ def plan_trials(
         cases=[stored_case(by_key[key]) for key in dict(missing)],
         units=[(by_key[key], number) for key, number in missing],
         new=missing,
-        act=run,
+        act=act,
         worked=len(missing) < len(by_key) * trials,
+    )
+
+
+def measured(log: AgentLog | AgentFailure, verdict: Verdict | None) -> tuple[Measured, ...]:
+    """The results of a trial: those of its verdict, or the failure on each measure."""
+    if isinstance(log, AgentFailure):
+        return failed(MEASURES, log.status, log.message)
+    if verdict is None:
+        return ()
+    return (
+        level(PLAN, verdict.passed, "" if verdict.passed else verdict.outcome),
+        Measured(criterion=OUTCOME, label=verdict.outcome),
     )
 
 
@@ -88,13 +180,7 @@ async def _run(system: System, case: Case, number: int, rules: Rules) -> Trial:
         outcome=verdict.outcome if verdict else None,
         check_key=check_key(rules.check) if verdict else None,
         verdict=verdict.model_dump(mode="json") if verdict else None,
-        results=(
-            of_failure(log)
-            if isinstance(log, AgentFailure)
-            else of_verdict(verdict)
-            if verdict
-            else ()
-        ),
+        results=measured(log, verdict),
         started=started,
         ended=started + log.seconds,
         usage=log.usage,
@@ -112,7 +198,7 @@ def load_attempts(
     """Stored trials (of these case and system keys), by system, case and number.
 
     Different cases of one id, as of a suite that was changed, get a piece of their key behind it.
-    A verdict that other rules or an older checker made is made anew, and not written back.
+    A verdict that other rules or an older oracle made is made anew, and not written back.
     """
     rules = rules or CheckRules()
     tables = Trials(store)
@@ -128,22 +214,19 @@ def load_attempts(
         for key, case in known.items()
     }
     names = distinct({s.key: s.name for s in tables.systems(EVALUATOR)})
-    return [
-        _attempt(trial, known[trial.case_key], names[trial.system_key], rules)
-        for trial in tables.trials(EVALUATOR, chosen, systems)
-    ]
-
-
-def _attempt(trial: Trial, case: Case, name: str, rules: CheckRules) -> Attempt:
-    if trial.status != "done":
-        failure = AgentFailure.model_validate(trial.log)
-        return Attempt(case, name, trial.trial, failure, None)
-    log = AgentLog.model_validate(trial.log)
-    if trial.check_key == check_key(rules) and trial.verdict is not None:
-        verdict = Verdict.model_validate(trial.verdict)
-    else:
-        verdict = check(case, log, rules)
-    return Attempt(case, name, trial.trial, log, verdict)
+    attempts = []
+    for trial in tables.trials(EVALUATOR, chosen, systems):
+        case = known[trial.case_key]
+        log: AgentLog | AgentFailure
+        verdict: Verdict | None = None
+        if trial.status != "done":
+            log = AgentFailure.model_validate(trial.log)
+        else:
+            log = AgentLog.model_validate(trial.log)
+            current = trial.check_key == check_key(rules) and trial.verdict is not None
+            verdict = Verdict.model_validate(trial.verdict) if current else check(case, log, rules)
+        attempts.append(Attempt(case, names[trial.system_key], trial.trial, log, verdict))
+    return attempts
 
 
 def stored_case(case: Case) -> TrialCase:

@@ -8,10 +8,10 @@ import numpy as np
 
 from agenteval.agents import AgentFailure, AgentLog, ToolEvent
 from agenteval.evaluators.planning.case import Action, Case, OrderRule, Size, mock_tools
-from agenteval.evaluators.planning.checker import CheckRules, check
-from agenteval.evaluators.planning.run import Attempt
-from agenteval.evaluators.planning.solver.graph import nearest_plan, nearest_schedule
-from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
+from agenteval.evaluators.planning.oracle import CheckRules, check
+from agenteval.evaluators.planning.solver import nearest
+from agenteval.evaluators.planning.synthesis import Generator, Shape
+from agenteval.evaluators.planning.trials import Attempt
 from agenteval.records import Usage
 
 LETTERS = "abcdefghij"
@@ -115,6 +115,5 @@ def _trial(one: Case, system: str, trial: int, chance: float, rng: np.random.Gen
 def _right(one: Case, order: Sequence[int]) -> list[tuple[int, int]]:
     """A valid plan near an order: actions with start hours (-1 in a base case)."""
     rules = [s.constraint for s in one.stated]
-    if one.hours is None:
-        return [(i, -1) for i in nearest_plan(one.n, rules, order)]
-    return list(nearest_schedule(one.n, rules, one.hours, order) or ())
+    plan = nearest(one.n, rules, order, one.hours) or ()
+    return [(i, start if one.hours else -1) for i, start in plan]

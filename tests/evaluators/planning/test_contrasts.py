@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from agenteval.evaluators.planning.contrasts import by_form, difference, paired, within_sizes
-from agenteval.evaluators.planning.run import Attempt
 from agenteval.evaluators.planning.tallies import clustered_share
+from agenteval.evaluators.planning.trials import Attempt
 from agenteval.stats import proportion_interval
 from tests.evaluators.planning.campaigns import attempt, campaign, case, failure
 

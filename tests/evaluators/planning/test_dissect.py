@@ -18,12 +18,13 @@ from agenteval.evaluators.planning.dissect import (
     dissect,
     label,
 )
-from agenteval.evaluators.planning.run import run_case
 from agenteval.evaluators.planning.scripted import scripted
-from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
-from agenteval.evaluators.planning.synthesis.topics import choose_topics
+from agenteval.evaluators.planning.synthesis import Generator, Shape
+from agenteval.evaluators.planning.trials import run_case
+from agenteval.evaluators.planning.words import choose_topics
 from agenteval.records import Usage
 from tests.golden.files import published
+from tests.support.wrong_planners import wrong_planner
 
 GOLDEN: list[Any] = published("planning_cases")["dissection_K3"]
 
@@ -224,7 +225,7 @@ def test_bad_options(bad: dict[str, Any]) -> None:
 async def found_causes(agent: str, count: int, *, extended: bool = False) -> Counter[str]:
     topics = choose_topics(["Nurse", "Chef", "Electrician"])
     generator = Generator(Shape(extended=extended), seed=21, topics=topics)
-    system = System(agent, scripted(agent), {})
+    system = System(agent, wrong_planner(agent), {})
     found: Counter[str] = Counter()
     number = 0
     while sum(found.values()) < count:

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from agenteval.agents import System, Toolbox
-from agenteval.evaluators.planning.dissect import DissectOptions
-from agenteval.evaluators.planning.dissections import plan_dissections
-from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
+from agenteval.evaluators.planning.dissect import DissectOptions, plan_dissections
+from agenteval.evaluators.planning.synthesis import Generator, Shape
 from agenteval.experiment import Experiment
 from agenteval.store import Store
 

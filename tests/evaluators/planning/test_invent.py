@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from agenteval.api.suites import aplan_suite
-from agenteval.errors import Filtered, InputError, ReplyError, Transient, Unauthorized
-from agenteval.evaluators.planning.dsl.lexicon import built_in
-from agenteval.evaluators.planning.dsl.tree import constraints_of
+from agenteval.errors import Filtered, ReplyError, Transient, Unauthorized
+from agenteval.evaluators.planning.grammar import constraints_of
 from agenteval.evaluators.planning.invent import (
     Invention,
     checked,
@@ -22,7 +21,7 @@ from agenteval.evaluators.planning.invent import (
     requests_for,
 )
 from agenteval.evaluators.planning.suite import paragraph_of
-from agenteval.evaluators.planning.synthesis.topics import Topic, built_in_topics, read_words
+from agenteval.evaluators.planning.words import Topic, built_in, built_in_topics, read_words
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.openai import OpenAITransport
 from agenteval.store import Store
@@ -271,72 +270,3 @@ def test_activities_close_in_meaning_with_the_real_embedder() -> None:
     assert topic is not None
     assert "banjo lesson" in topic.activities
     assert "lighthouse window caulking" not in topic.activities
-
-
-# ------------------------------------------------------------------ the file
-
-
-def file_with(tmp_path: Path, **value: Any) -> Path:
-    path = tmp_path / "w.json"
-    path.write_text(json.dumps({"schema": 1, **value}))
-    return path
-
-
-def test_a_file_of_words_or_of_topics_alone(tmp_path: Path) -> None:
-    words = built_in().to_json()
-    words["words"]["P_prec"].append({"text": "sooner than", "time": True})
-    lexicon, topics = read_words(file_with(tmp_path, words=words, topics=[], note="x"))
-    assert lexicon is not None
-    assert "sooner than" in lexicon.forms
-    assert topics is None
-    entry = {"role": "Lighthouse Keeper", "activities": KEEPER}
-    lexicon, topics = read_words(file_with(tmp_path, words=None, topics=[entry]))
-    assert lexicon is None
-    assert topics is not None
-    assert topics[0].activities == tuple(KEEPER)
-
-
-BARE = {"role": "X", "activities": ["a nap", "a walk"]}
-WRONG_WORDS = built_in().to_json() | {"words": built_in().to_json()["words"] | {"P_prec": []}}
-# "phone booking for a wedding" is an activity of the built-in Waiter
-CLASH = built_in().to_json()
-CLASH["words"]["P_succ"].append({"text": "for", "time": False})
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ({}, r"w.json: holds neither words nor topics"),
-        ({"schema": 2}, r'w.json: must be an object with "schema": 1'),
-        ({"note": 3, "topics": [BARE]}, r"w.json, note: must be a text"),
-        ({"topics": {}}, r"w.json, topics: must be a list"),
-        ({"topics": ["x"]}, r"w.json, topics\[0\]: .*"),
-        ({"topics": [BARE, {"role": "Y"}]}, r"w.json, topics\[1\].activities: Field required"),
-        ({"topics": [{"role": "", "activities": ["a b", "c d"]}]}, r"topics\[0\].role: "),
-        ({"topics": [{"role": "X", "activities": ["a b", 3]}]}, r"topics\[0\].activities.1: "),
-        ({"topics": [BARE, BARE | {"role": "x"}]}, r"topics\[1\] 'x': the role is there twice"),
-        ({"topics": [BARE | {"activities": ["a walk", "a-walk"]}]},
-         r"topics\[0\] 'X': 'a-walk' and 'a walk' have one tool"),
-        ({"topics": [BARE | {"activities": ["nap", "walk before tea"]}]},
-         r"topics\[0\] 'X': activity 'walk before tea' holds 'before'"),
-        ({"topics": [BARE | {"activities": ["nap", "tea, cake"]}]}, "only words with single"),
-        ({"words": [], "topics": []}, r"w.json, words: must be an object"),
-        ({"words": WRONG_WORDS}, r"w.json, words: P_prec: at least two phrases are needed"),
-        ({"words": CLASH}, r"topics\[\d+\] '.*': activity '.* for .*' holds 'for'"),
-    ],
-)  # fmt: skip
-def test_a_file_that_is_wrong(tmp_path: Path, value: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message) as error:
-        read_words(file_with(tmp_path, **value))
-    assert "w.json" in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000])
-def test_a_file_that_is_no_json_object(tmp_path: Path, raw: bytes) -> None:
-    path = tmp_path / "w.json"
-    path.write_bytes(raw)
-    with pytest.raises(InputError, match=r"w\.json(:\d+:\d+)?: "):
-        read_words(path)
-    with pytest.raises(InputError, match="cannot read"):
-        read_words(tmp_path / "none.json")

@@ -11,13 +11,12 @@ from agenteval.agents import AgentFailure, AgentLimits, Tool, Toolbox, drive
 from agenteval.agents.spec import system
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import Before, Case, OrderRule, TimeLimit
-from agenteval.evaluators.planning.dsl.lexicon import built_in
-from agenteval.evaluators.planning.faults import patterns_in
-from agenteval.evaluators.planning.run import run_case
 from agenteval.evaluators.planning.scripted import NAMES, SCRIPTED, Factory, scripted
 from agenteval.evaluators.planning.suite import read_case
-from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
-from agenteval.evaluators.planning.synthesis.topics import choose_topics
+from agenteval.evaluators.planning.synthesis import Generator, Shape
+from agenteval.evaluators.planning.trials import run_case
+from agenteval.evaluators.planning.words import built_in, choose_topics
+from tests.support.wrong_planners import patterns_in, wrong_planner
 from tests.thorough import often
 
 CHAIN = "Tea precedes soup. Soup precedes cake."
@@ -172,8 +171,7 @@ async def test_wrong_violates_a_time_limit_where_there_is_no_order() -> None:
     ("agent", "there", "elsewhere"),
     [
         ("wrong-word=P_prec/before", "Tea happens before soup.", "Tea happens before soup occurs."),
-        ("wrong-word=before", "Tea happens before soup occurs.", "Tea happens prior to soup."),
-        ("wrong-word=is done", "Tea and soup are done before cake.", "Tea precedes soup and cake."),
+        ("wrong-word=VP_none/is done", "Tea and soup are done before cake.", CHAIN),
         ("wrong-word=CONJ/, yet", "Tea precedes soup, yet soup precedes cake.", CHAIN),
         ("wrong-form=relative prec", "Tea, which precedes soup, precedes cake.", CHAIN),
         ("wrong-form=conjunction", "Tea precedes soup; soup precedes cake.", CHAIN),
@@ -190,14 +188,14 @@ async def test_a_planted_fault_is_where_it_was_planted(
 ) -> None:
     for text, expected in ((there, "order_error"), (elsewhere, "pass")):
         named = [name for name in ("tea", "soup", "cake") if name in text.lower()]
-        assert await outcome(written(text, named), scripted(agent)) == expected, text
+        assert await outcome(written(text, named), wrong_planner(agent)) == expected, text
 
 
 async def test_a_wrong_topic() -> None:
     nurse = next(Generator(Shape(), seed=1, topics=choose_topics(["Nurse"])).cases(1))
     chef = next(Generator(Shape(), seed=1, topics=choose_topics(["Chef"])).cases(1))
-    assert await outcome(nurse, scripted("wrong-topic=nurse")) == "order_error"
-    assert await outcome(chef, scripted("wrong-topic=nurse")) == "pass"
+    assert await outcome(nurse, wrong_planner("wrong-topic=nurse")) == "order_error"
+    assert await outcome(chef, wrong_planner("wrong-topic=nurse")) == "pass"
 
 
 def test_patterns() -> None:
@@ -241,8 +239,8 @@ def test_names() -> None:
     assert len(SCRIPTED) == len(NAMES)
     assert "random,seed=3" in SCRIPTED
     assert "nobody" not in SCRIPTED
-    found = system("scripted:wrong-word=P_prec/prior to", scripted=SCRIPTED)
-    assert found.parameters["script"] == "wrong-word=P_prec/prior to"
+    found = system("scripted:chance=0.3,seed=2", scripted=SCRIPTED)
+    assert found.parameters["script"] == "chance=0.3,seed=2"
     assert found.make() is not found.make()
 
 
@@ -254,13 +252,6 @@ def test_names() -> None:
         ("perfect=1", "no such scripted agent"),
         ("chance=2", "no probability"),
         ("chance=nan", "no probability"),
-        ("wrong-word=sideways", "no phrase 'sideways'"),
-        ("wrong-word=P_prec/after", "allowed: 'before'"),
-        ("wrong-word=P_x/after", "no kind of words 'P_x'; there are VP_prec"),
-        ("wrong-form=verb", "no clause form 'verb'; there are verb prec"),
-        ("wrong-pattern=knot", "there are chain3"),
-        ("wrong-topic=Pirate", "no topic 'Pirate'"),
-        ("wrong-topic", "needs a value: wrong-topic=ROLE"),
         ("random,seed=x", "no whole number"),
     ],
 )

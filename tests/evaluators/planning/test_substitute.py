@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import RESTART, Action, Case, OrderRule, TimeRule
-from agenteval.evaluators.planning.dsl.fill import strip, words_in
-from agenteval.evaluators.planning.dsl.lexicon import built_in
+from agenteval.evaluators.planning.grammar import strip, words_in
 from agenteval.evaluators.planning.substitute import KINDS, Choices, base_of, substitutes
 from agenteval.evaluators.planning.suite import case_line, contradiction, read_case
-from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
-from agenteval.evaluators.planning.synthesis.topics import built_in_topics
+from agenteval.evaluators.planning.synthesis import Generator, Shape
+from agenteval.evaluators.planning.words import built_in, built_in_topics
 from tests.thorough import often
 
 BASE = Generator(Shape(actions=(2, 6)), seed=31)

@@ -10,11 +10,10 @@ import pytest
 from agenteval.agents import AgentFailure, System, Toolbox
 from agenteval.errors import BudgetExceeded, ModelError, Unauthorized
 from agenteval.evaluators.planning.case import Case
-from agenteval.evaluators.planning.checker import CheckRules
-from agenteval.evaluators.planning.run import as_run
-from agenteval.evaluators.planning.solver.graph import plans
-from agenteval.evaluators.planning.synthesis.generate import Generator, Shape
-from agenteval.evaluators.planning.trials import Rules, load_attempts, plan_trials
+from agenteval.evaluators.planning.oracle import CheckRules
+from agenteval.evaluators.planning.solver import plans
+from agenteval.evaluators.planning.synthesis import Generator, Shape
+from agenteval.evaluators.planning.trials import Rules, as_run, load_attempts, plan_trials
 from agenteval.experiment import Ended, Experiment, Progress
 from agenteval.records import Usage
 from agenteval.store import Store, Trials

@@ -1,0 +1,362 @@
+"""The language of planning requests as trees (arXiv 2404.17833, figures 4 and 6), and its English.
+
+A leaf is an action (its number, from 0, in the case's list) or a point of time (an hour). A tree
+without words is a skeleton: every word number is UNSET. Word numbers index the lists of a Lexicon.
+
+What a tree demands (section 4.1): a part binds every action of its subject to every action of its
+object. A relative clause binds the actions it stands behind in the same way, whatever the part
+says, and so do relative clauses inside it. Fronting does not change the meaning: the order is
+always read from the subject to the object. The words themselves carry nothing more.
+
+In English verbs agree with the number of actions in their subject, also behind "which". Lists are
+"a", "a and b", "a, b and c". A relative clause stands in commas; its closing comma merges with the
+next mark, so nested clauses close with one: "a, which follows b, which precedes c, happens before
+d". One shape of the grammar has no text, since the text would have two readings: see `tangled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from agenteval.evaluators.planning.case import Before, Constraint, Stated, TimeLimit, stated
+from agenteval.evaluators.planning.words import Kind, Lexicon
+
+Direction = Literal["prec", "succ"]  # subject before object; subject after object
+Form = Literal["verb", "preposition", "pair"]
+DIRECTIONS: tuple[Direction, Direction] = ("prec", "succ")
+CONJ: Literal["CONJ"] = "CONJ"  # the conjunctions between parts
+Slot = Kind | Literal["CONJ"]
+UNSET = -1
+SLOTS: dict[tuple[Form, Direction], tuple[Kind, ...]] = {
+    ("verb", "prec"): ("VP_prec",),
+    ("verb", "succ"): ("VP_succ",),
+    ("preposition", "prec"): ("VP_none", "P_prec"),
+    ("preposition", "succ"): ("VP_none", "P_succ"),
+    ("pair", "prec"): ("VP_none", "SC_prec", "VP_none"),
+    ("pair", "succ"): ("VP_none", "SC_succ", "VP_none"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What binds subject and object, with a word for each of its `slots`.
+
+    "verb": a verb phrase that carries the order itself ("precedes"). "preposition": a neutral verb
+    phrase and a preposition ("occurs" + "before"). "pair": two dependent clauses, each with its
+    neutral verb phrase, and a conjunction ("A happens before B happens"); in parts only.
+    """
+
+    form: Form
+    direction: Direction
+    words: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.words:
+            object.__setattr__(self, "words", (UNSET,) * len(self.slots))
+
+    @property
+    def slots(self) -> tuple[Kind, ...]:
+        """The kind of each word."""
+        return SLOTS[self.form, self.direction]
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    """A "which" clause on the actions it stands behind, all of them."""
+
+    link: Link
+    object: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """One or more different actions, and what a relative clause says of them."""
+
+    ids: tuple[int, ...]
+    relative: Relative | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A point of time, a full hour from 0 to 24; object of a preposition only."""
+
+    hour: int
+
+
+Object = Actions | Time
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A sub-sentence: "A precedes B", "A occurs before B", "A happens before B happens"; fronted
+    (not with a verb) "Before B, A occurs", "Before B happens, A happens"."""
+
+    subject: Actions
+    link: Link
+    object: Object
+    fronted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Parts joined by conjunctions without meaning for the order ("and", "while")."""
+
+    parts: tuple[Part, ...]
+    conjunctions: tuple[int, ...] = ()  # one less than parts, in CONJ
+
+    def __post_init__(self) -> None:
+        if len(self.conjunctions) != len(self.parts) - 1:
+            raise ValueError("a sentence of k parts has k - 1 conjunctions")
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """The whole request: sentences in their order."""
+
+    sentences: tuple[Sentence, ...]
+
+    def parts(self) -> Iterator[Part]:
+        """All parts in their order; their position is the number a constraint cites."""
+        for sentence in self.sentences:
+            yield from sentence.parts
+
+
+def bonds(part: Part) -> Iterator[tuple[Actions, Link, Object]]:
+    """(subject, link, object) of the part, then of the relative clauses of its subject from the
+    outside inwards, then of those of its object."""
+    yield part.subject, part.link, part.object
+    for node in (part.subject, part.object):
+        while isinstance(node, Actions) and node.relative is not None:
+            yield node, node.relative.link, node.relative.object
+            node = node.relative.object
+
+
+def demands(part: Part) -> list[Constraint]:
+    """All constraints of one part, each once, in the order of `bonds`."""
+    made: dict[Constraint, None] = {}
+    for subject, link, object_ in bonds(part):
+        before = link.direction == "prec"
+        for action in subject.ids:
+            if isinstance(object_, Time):
+                made[TimeLimit(action, "before" if before else "after", object_.hour)] = None
+                continue
+            for other in object_.ids:
+                made[Before(action, other) if before else Before(other, action)] = None
+    return list(made)
+
+
+def constraints_of(paragraph: Paragraph) -> tuple[Stated, ...]:
+    """Every constraint of the paragraph once, in order of first mention, with the numbers (from 0,
+    over the whole paragraph) of the parts stating it."""
+    return stated((c, i) for i, part in enumerate(paragraph.parts()) for c in demands(part))
+
+
+def forms_in(paragraph: Paragraph) -> set[str]:
+    """Names of the clause forms in use.
+
+    With the direction prec or succ behind it: "verb", "preposition", "fronted preposition", "pair",
+    "fronted pair" (parts), "relative" (each "which" clause), "time" (a time as object). Without:
+    "plural" (a list of actions), "conjunction" (a sentence of several parts).
+    """
+    forms = {"conjunction" for s in paragraph.sentences if len(s.parts) > 1}
+    for part in paragraph.parts():
+        name = f"fronted {part.link.form}" if part.fronted else part.link.form
+        for subject, link, object_ in bonds(part):
+            forms.add(f"{name} {link.direction}")
+            name = "relative"
+            if isinstance(object_, Time):
+                forms.add(f"time {link.direction}")
+            if any(isinstance(o, Actions) and len(o.ids) > 1 for o in (subject, object_)):
+                forms.add("plural")
+    return forms
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def fill(paragraph: Paragraph, lexicon: Lexicon, rng: np.random.Generator) -> Paragraph:
+    """Give every slot without a word one, uniformly; a time gets a preposition that fits it."""
+    return _drawn(paragraph, lexicon, rng, lambda word, options: options if word == UNSET else [])
+
+
+def refill(paragraph: Paragraph, lexicon: Lexicon, rng: np.random.Generator) -> Paragraph:
+    """The same skeleton with another word in every slot, uniform over the other words.
+
+    A slot whose list holds no other word that fits keeps its own. That is never so for all slots,
+    as a lexicon has at least two phrases of each kind and every part has a verb phrase.
+    """
+    return _drawn(paragraph, lexicon, rng, lambda word, all_: [i for i in all_ if i != word])
+
+
+def strip(paragraph: Paragraph) -> Paragraph:
+    """The skeleton: every word UNSET."""
+    return _with_words(paragraph, lambda _slot, _word, _time: UNSET)
+
+
+def words_in(paragraph: Paragraph) -> list[tuple[Slot, int]]:
+    """(kind, word) of every slot, in the order of the tree; "CONJ" for conjunctions, which follow
+    the parts of their sentence. A slot without a word has UNSET."""
+    words: list[tuple[Slot, int]] = []
+
+    def note(slot: Slot, word: int, _time: bool) -> int:
+        words.append((slot, word))
+        return word
+
+    _with_words(paragraph, note)
+    return words
+
+
+def _drawn(
+    paragraph: Paragraph,
+    lexicon: Lexicon,
+    rng: np.random.Generator,
+    among: Callable[[int, Sequence[int]], Sequence[int]],
+) -> Paragraph:
+    def draws() -> Iterator[float]:  # 32 at a time, since one by one is slow
+        while True:
+            yield from rng.random(32).tolist()
+
+    draw = draws()
+
+    def choose(slot: Slot, word: int, time: bool) -> int:
+        share = next(draw)
+        if slot == CONJ:
+            options = among(word, range(len(lexicon.conjunctions)))
+        else:
+            options = among(word, lexicon.allowed(slot, time=time))
+        return options[int(share * len(options))] if options else word
+
+    return _with_words(paragraph, choose)
+
+
+def _with_words(paragraph: Paragraph, choose: Callable[[Slot, int, bool], int]) -> Paragraph:
+    """The paragraph with every word replaced by choose(slot, word, must it fit a time)."""
+
+    def actions(node: Actions) -> Actions:
+        if node.relative is None:
+            return node
+        link, object_ = bond(node.relative.link, node.relative.object)
+        return Actions(node.ids, Relative(link, object_))
+
+    def bond(link: Link, object_: Object) -> tuple[Link, Object]:
+        time = isinstance(object_, Time)
+        slots = list(zip(link.slots, link.words, strict=True))
+        words = [choose(k, w, time and k.startswith("P_")) for k, w in slots[:2]]
+        other = object_ if isinstance(object_, Time) else actions(object_)
+        words += [choose(k, w, False) for k, w in slots[2:]]  # the verb of a pair's second clause
+        return Link(link.form, link.direction, tuple(words)), other
+
+    sentences = []
+    for sentence in paragraph.sentences:
+        parts = [
+            Part(actions(p.subject), *bond(p.link, p.object), p.fronted) for p in sentence.parts
+        ]
+        conjunctions = [choose(CONJ, word, False) for word in sentence.conjunctions]
+        sentences.append(Sentence(tuple(parts), tuple(conjunctions)))
+    return Paragraph(tuple(sentences))
+
+
+# -- English ---------------------------------------------------------------------------------------
+
+
+def render(paragraph: Paragraph, phrases: Sequence[str], lexicon: Lexicon) -> str:
+    """The paragraph in English, sentences separated by one space; `parse` is the exact inverse.
+
+    `phrases` are the activities' noun phrases by action number. That they are fit is not checked
+    here, since that is done once for a list of activities: `Lexicon.check_activities`. Raises
+    ValueError for a tree without words, outside the grammar or `tangled`, IndexError for an
+    unknown action.
+    """
+    sentences = []
+    for sentence in paragraph.sentences:
+        text = render_part(sentence.parts[0], phrases, lexicon)
+        for number, part in zip(sentence.conjunctions, sentence.parts[1:], strict=True):
+            if number == UNSET:
+                raise ValueError("a conjunction has no word yet: fill the skeleton first")
+            text += f"{lexicon.conjunctions[number]} {render_part(part, phrases, lexicon)}"
+        first = text[0].upper()
+        sentences.append(f"{first if len(first) == 1 else text[0]}{text[1:]}.")
+    return " ".join(sentences)
+
+
+def render_part(part: Part, phrases: Sequence[str], lexicon: Lexicon) -> str:
+    """One part, without capital and period; raises as `render` does."""
+    link, object_ = part.link, part.object
+    words = _forms(link, part.subject, object_, lexicon)
+    subject = _english(part.subject, phrases, lexicon)
+    subject += "," if part.subject.relative else ""
+    other = _english(object_, phrases, lexicon)
+    if link.form == "pair":
+        other += ", " if isinstance(object_, Actions) and object_.relative else " "
+        other += words.pop()
+    if not part.fronted:
+        return f"{subject} {' '.join(words)} {other}"
+    if link.form == "verb":
+        raise ValueError("only a preposition can be fronted, not a verb")
+    if tangled(part):
+        raise ValueError("a tangled clause has no text: its two relative clauses could be misread")
+    return f"{words[1]} {other}, {subject} {words[0]}"
+
+
+def tangled(part: Part) -> bool:
+    """Would the text have two readings? A synthesis must not make such a part (do not front it).
+
+    So it is for a fronted preposition whose object has a relative clause and whose subject is a
+    list with one: "Before a, b and c, which follow d, e and f, which follow g, occur" could say
+    that e and f occur before a, b and c, or that b and c occur before a.
+    """
+    return (
+        part.fronted
+        and part.link.form != "pair"
+        and len(part.subject.ids) > 1
+        and part.subject.relative is not None
+        and isinstance(part.object, Actions)
+        and part.object.relative is not None
+    )
+
+
+def unfronted(part: Part) -> Part:
+    """The part, not fronted where its text would have two readings then."""
+    return replace(part, fronted=False) if tangled(part) else part
+
+
+def clock(hour: int) -> str:
+    """An hour as it stands in a request: 9 is "09:00". Raises ValueError outside 0 to 24."""
+    if not 0 <= hour <= 24:
+        raise ValueError(f"{hour} is not an hour from 0 to 24")
+    return f"{hour:02d}:00"
+
+
+def _forms(link: Link, subject: Actions, object_: Object, lexicon: Lexicon) -> list[str]:
+    """The words of a link; verbs in the number of their subject, a pair's second of the object."""
+    time = isinstance(object_, Time)
+    if time and link.form != "preposition":
+        raise ValueError("a time is the object of a preposition only")
+    forms = []
+    for place, (kind, number) in enumerate(zip(link.slots, link.words, strict=True)):
+        if number == UNSET:
+            raise ValueError(f"a {kind} has no word yet: fill the skeleton first")
+        word = lexicon.words[kind][number]
+        if time and place == 1 and not word.time:
+            raise ValueError(f"{word.singular!r} is not used with a time")
+        node = object_ if place == 2 and isinstance(object_, Actions) else subject
+        forms.append(word.singular if len(node.ids) == 1 else word.plural)
+    return forms
+
+
+def _english(node: Object, phrases: Sequence[str], lexicon: Lexicon) -> str:
+    if isinstance(node, Time):
+        return clock(node.hour)
+    if len(set(node.ids)) < len(node.ids) or not node.ids:
+        raise ValueError("a list holds one or more different actions")
+    *most, last = [phrases[i] for i in node.ids]
+    text = f"{', '.join(most)} and {last}" if most else last
+    if node.relative is None:
+        return text
+    link, object_ = node.relative.link, node.relative.object
+    words = " ".join(_forms(link, node, object_, lexicon))
+    return f"{text}, which {words} {_english(object_, phrases, lexicon)}"

@@ -1,0 +1,201 @@
+"""The same runs judged again in another way: scale listed from best to worst, or another wording.
+
+Both ways share runs, criteria, repeats and the drawn order of the criteria. a_k and b_k are the
+scores of repeat k the plain way and the other, d_k = b_k - a_k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import JsonValue
+
+from agenteval.evaluators.utility.probes.result import Finding, Measured, ProbeOptions
+from agenteval.records import Criterion
+from agenteval.records.verification import Outcome
+from agenteval.stats.bootstrap import Bootstrap, bootstrap_sums
+from agenteval.stats.interval import mean_interval
+from agenteval.stats.paired import sign_flip_test
+from agenteval.stats.scores import ORIGINAL, ScoreTable
+
+Floats = NDArray[np.float64]
+_CELLS = 1 << 22  # random signs held at once
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Scores of the same runs judged both ways: `plain` and `other` are (runs, repeats, criteria).
+
+    A rating missing on either side is NaN on both. `case` (runs,) holds codes 0..cases-1.
+    """
+
+    plain: Floats
+    other: Floats
+    case: NDArray[np.intp]
+
+    @property
+    def cases(self) -> int:
+        """Cases with a pair."""
+        return int(self.case.max()) + 1 if len(self.case) else 0
+
+
+def pair(plain: ScoreTable, other: ScoreTable, criteria: Sequence[Criterion]) -> Pairs:
+    """The original ratings that both tables have, on the ordered ones of `criteria`."""
+    ordered = [c.id for c in criteria if c.ordered]
+    found: dict[tuple[str, int, int], list[float | None]] = {}
+    cases: dict[str, str] = {}
+    for side, table in enumerate((plain, other)):
+        for j, name in enumerate(ordered):
+            own = table.of(criterion=name, variant=ORIGINAL, status="scored")
+            own = own.where(~np.isnan(own.value))
+            for r, c, k, value in zip(own.run.codes, own.case.codes, own.repeat, own.value,
+                                      strict=True):  # fmt: skip
+                run = own.run.names[r]
+                cases[run] = own.case.names[c]
+                found.setdefault((run, int(k), j), [None, None])[side] = float(value)
+    both = {k: v for k, v in found.items() if None not in v}
+    runs = sorted({run for run, _, _ in both})
+    row = {run: i for i, run in enumerate(runs)}
+    repeats = 1 + max((repeat for _, repeat, _ in both), default=-1)
+    sides = np.full((2, len(runs), repeats, len(ordered)), np.nan)
+    for (run, repeat, j), values in both.items():
+        sides[:, row[run], repeat, j] = values
+    _, code = np.unique([cases[run] for run in runs], return_inverse=True)
+    return Pairs(sides[0], sides[1], code)
+
+
+def compare_ways(name: str, pairs: Pairs, options: ProbeOptions) -> Finding:
+    """Do both ways give the same scores? Their mean difference, and the agreement that is lost.
+
+    difference: mean over cases of b - a, with a t interval; p by sign flips of the cases' means.
+    lost agreement: alpha between repeats of one way less alpha between repeats of both ways
+    (interval distance, one expected disagreement for both, see `lost_agreement`).
+    """
+    if not pairs.cases:
+        return Finding(name, absent="no run was judged both ways")
+    rng = np.random.default_rng(options.seed)
+    per_run = _mean(_mean(pairs.other - pairs.plain))  # over repeats, then criteria, then runs
+    change = np.bincount(pairs.case, weights=per_run) / np.bincount(pairs.case)
+    test = sign_flip_test(change, draws=options.draws, rng=rng)
+    difference = Measured(
+        "difference", "share of the scale", "asked the other way, scores change by", options.margin,
+        mean_interval(change.tolist(), bounds=(-1.0, 1.0)), test.p, len(change),
+    )  # fmt: skip
+    lost, detail = lost_agreement(pairs, options, rng)
+    return Finding(name, (difference, lost), detail=detail)
+
+
+def _mean(values: Floats) -> Floats:
+    """Mean over the second axis without what is missing; NaN where all of it is."""
+    known = ~np.isnan(values)
+    count = known.sum(axis=1)
+    total = np.where(known, values, 0.0).sum(axis=1)
+    mean: Floats = np.full(count.shape, np.nan)
+    np.divide(total, count, out=mean, where=count > 0)
+    return mean
+
+
+def lost_agreement(
+    pairs: Pairs, options: ProbeOptions, rng: np.random.Generator
+) -> tuple[Measured, dict[str, JsonValue]]:
+    """How much lower alpha is across the two ways than within them, and both alphas.
+
+    Over pairs of repeats i < j of one run and criterion, the mean squared disagreement across the
+    ways, ((a_i - b_j)^2 + (b_i - a_j)^2) / 2, less that within them, ((a_i - a_j)^2 +
+    (b_i - b_j)^2) / 2, is the mean of d_i d_j: the squared shift of the run's score, without the
+    noise of single judgements. Divided by the expected disagreement of Krippendorff's alpha with
+    interval distance, 2 s^2 of all scores of the criterion, it is the alpha that is lost. The
+    interval resamples cases. p: were the ways alike, a_k and b_k could change places, so the signs
+    of d_k are flipped, those of all criteria of a repeat together.
+
+    Who hardly agrees with itself has nothing to lose: unless the alpha within one way is surely
+    above `options.loss`, a loss that is not found says nothing, and is unknown instead of a pass.
+    """
+    says, unit = "alpha lost between both ways", "alpha"
+    d = pairs.other - pairs.plain
+    count, total, squares = _moments(d)
+    count = count * (count - 1) / 2
+    if not count.any():
+        single = "one repeat: agreement needs two; ask for --repeats 2"
+        return Measured("agreement", unit, says, options.loss, missing=single), {}
+    products = (total**2 - squares) / 2
+    within = (_spread(pairs.plain) + _spread(pairs.other)) / 2
+    both = np.concatenate([pairs.plain, pairs.other], axis=1)
+    number, sums, _ = _moments(both)
+    centre = sums.sum(axis=0) / np.maximum(number.sum(axis=0), 1)
+    shared = np.concatenate([count, *_moments(both - centre)], axis=1)
+    width = d.shape[2]
+    how = Bootstrap(rng, resamples=options.resamples)
+    parts = np.concatenate([products, shared], axis=1)
+    lost = bootstrap_sums(parts, lambda t: _ratio(t, width), pairs.case, how=how)
+    p = None if lost.mean is None else _swap_p(d, options.draws, rng)
+    parts = np.concatenate([within, shared], axis=1)
+    own = bootstrap_sums(parts, lambda t: 1 - _ratio(t, width), pairs.case, how=how)
+    detail: dict[str, JsonValue] = {"pairs": int(count.sum())}
+    if own.mean is not None and lost.mean is not None:
+        across = own.mean - lost.mean
+        detail |= {"alpha_within": own.mean, "alpha_across": across}
+        says = f"alpha {own.mean:.2f} between repeats of one way, {across:.2f} across both: lost"
+    if own.low is not None:
+        detail["alpha_within_low"] = own.low
+    otherwise: tuple[Outcome, str] | None = None
+    if own.mean is not None and (own.low is None or own.low <= options.loss):
+        low = "" if own.low is None else f", at least {own.low:.2f}"
+        why = (
+            f"the judge hardly agrees with itself (alpha {own.mean:.2f}{low}), so it has nothing "
+            f"to lose; surely more than {options.loss:g} is needed"
+        )
+        otherwise = "unknown", why
+    missing = "no criterion varies" if lost.mean is None else None
+    measured = Measured(
+        "agreement", unit, says, options.loss, lost, p, pairs.cases, one_sided=True,
+        missing=missing, unless_failed=otherwise,
+    )  # fmt: skip
+    return measured, detail
+
+
+def _moments(values: Floats) -> tuple[Floats, Floats, Floats]:
+    """Number, sum and sum of squares over repeats, (runs, criteria) each; NaN is left out."""
+    known = ~np.isnan(values)
+    flat = np.where(known, values, 0.0)
+    return known.sum(axis=1).astype(np.float64), flat.sum(axis=1), (flat**2).sum(axis=1)
+
+
+def _spread(values: Floats) -> Floats:
+    """Sum over pairs of repeats of their squared difference, (runs, criteria)."""
+    number, total, squares = _moments(values)
+    return np.asarray(number * squares - total**2)
+
+
+def _ratio(totals: Floats, width: int) -> Floats:
+    """For each row of totals the first of five blocks by its expected disagreement: the sum over
+    criteria of their pairs times 2 s^2 of all scores (number, sum, sum of squares)."""
+    first, count, n, s, q = (totals[:, k * width : (k + 1) * width] for k in range(5))
+    squares = np.maximum(q - s**2 / np.maximum(n, 1), 0.0)
+    variance = np.divide(squares, n - 1, out=np.zeros_like(q), where=n > 1)
+    expected = (count * 2 * variance).sum(axis=1)
+    ratio: Floats = np.full(len(expected), np.nan)
+    np.divide(first.sum(axis=1), expected, out=ratio, where=expected > 1e-12)
+    return ratio
+
+
+def _swap_p(d: Floats, draws: int, rng: np.random.Generator) -> float:
+    """One-sided p = (b + 1) / (draws + 1) of the sum of products under random swaps."""
+    flat = np.where(np.isnan(d), 0.0, d)
+    flat = flat[(flat != 0).any(axis=(1, 2))]
+    runs, repeats, _ = flat.shape
+    first, second = np.triu_indices(repeats, 1)
+    products = (flat[:, first] * flat[:, second]).sum(axis=2).ravel()  # of d_i d_j, over criteria
+    observed = float(products.sum())
+    slack = 1e-9 * float(np.abs(products).sum())
+    hits = 0
+    block = max(1, _CELLS // max(len(products), 1))
+    for start in range(0, draws, block):
+        count = min(block, draws - start)
+        signs = rng.integers(0, 2, size=(count, runs, repeats), dtype=np.int8) * 2 - 1
+        swapped = (signs[:, :, first] * signs[:, :, second]).reshape(count, -1)
+        hits += int((swapped.astype(np.float64) @ products >= observed - slack).sum())
+    return (hits + 1) / (draws + 1)

@@ -1,0 +1,310 @@
+"""A user played by a model, with its mistakes found, asked again and recorded."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+from pydantic import JsonValue
+
+from agenteval.errors import AgentevalError, ReplyError
+from agenteval.evaluators.workflows.session import SimulatorMistake
+from agenteval.evaluators.workflows.simulated_user import (
+    DONE,
+    DONE_MARK,
+    Heard,
+    Said,
+    parted,
+    says_goodbye,
+)
+from agenteval.models.asking import MOST_REQUESTS, ask
+from agenteval.models.client import Client
+from agenteval.models.prompts import load_prompt
+from agenteval.models.wire import NONCE, Request, printable
+from agenteval.records import Usage, content_hash
+
+
+class UserStuck(AgentevalError):
+    """The simulated user said nothing that it may say. `mistakes` and `spent` tell of the tries."""
+
+    def __init__(self, message: str, mistakes: tuple[SimulatorMistake, ...]) -> None:
+        super().__init__(message)
+        self.mistakes = mistakes
+
+
+_PACKAGE = "agenteval.evaluators.workflows"
+_TEMPERATURE, _MAX_TOKENS, _TRIES = 0.7, 300, 2
+_KEPT = 500  # characters of a mistake
+_MOST_READ = 4000  # characters of one reply of the agent
+_PROMPTS = ("user_system", "user_turn", "user_repair")
+
+
+class UserOnModel:
+    """A simulated user over a client.
+
+    What it says is checked (see `check`); what is wrong is told to the model once, then asked anew
+    with another seed, twice in all. Who insists on leaving early is let go, the mistake being
+    recorded. Texts of the profile and of the agent enter as data, never as instructions.
+    """
+
+    most_requests = _TRIES * MOST_REQUESTS  # that one turn of the user can take
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._system, self._turn, self._repair = (load_prompt(_PACKAGE, name) for name in _PROMPTS)
+
+    @property
+    def parameters(self) -> dict[str, JsonValue]:
+        """Model, prompts and sampling."""
+        prompts = (self._system, self._turn, self._repair)
+        return {
+            "user": "model",
+            "version": 2,
+            "model": self._client.model,
+            "endpoint": self._client.transport.endpoint,
+            "prompts": content_hash([prompt.sha256 for prompt in prompts]),
+            "temperature": _TEMPERATURE,
+            "tries": _TRIES,
+            "max_tokens": _MAX_TOKENS,
+        }
+
+    async def speak(self, heard: Heard) -> Said:
+        """The next words. Raises UserStuck after the last try, and what the client raises.
+
+        The `spent` of all it raises tells what this turn took.
+        """
+        usage, mistakes, last = Usage(), list[SimulatorMistake](), ""
+
+        def read(text: str) -> str:
+            nonlocal last
+            last = printable(text).strip()
+            try:
+                check(last, heard)
+            except Mistake as mistake:
+                mistakes.append(
+                    SimulatorMistake(
+                        who="user", kind=mistake.kind, turn=len(heard.agent), text=last[:_KEPT]
+                    )
+                )
+                raise
+            return last
+
+        def repair(problem: str) -> str:
+            return self._repair.render(problem=problem)
+
+        for attempt in range(_TRIES):
+            try:
+                asked = await ask(self._client, self.request(heard, attempt), read, repair)
+            except Mistake as error:
+                usage += error.spent or Usage()
+            except AgentevalError as error:
+                error.spent = usage + (error.spent or Usage())
+                raise
+            else:
+                usage += asked.usage
+                break
+        else:
+            if mistakes[-1].kind != "leaves_early":
+                stuck = UserStuck(
+                    f"the simulated user made a mistake {len(mistakes)} times in a row, "
+                    f"last: {mistakes[-1].kind}",
+                    tuple(mistakes),
+                )
+                stuck.spent = usage
+                raise stuck
+        words, done = parted(last)
+        return Said(words or DONE, done, tuple(mistakes), usage)
+
+    def request(self, heard: Heard, attempt: int = 0) -> Request:
+        """The request of one turn."""
+        profile = heard.profile
+        system = self._system.render(
+            persona=profile.persona,
+            goals=_lines(goal.text for goal in profile.goals),
+            facts=json.dumps(profile.facts, ensure_ascii=False, indent=1),
+            choices=_lines(profile.choices),
+            behaviours=_lines(profile.behaviours),
+            asides=_lines(profile.asides),
+            now=heard.now,
+            nonce=NONCE,
+        )
+        messages = [
+            m if m.role == "user" else m.model_copy(update={"content": _read(m.content)})
+            for m in heard.messages
+        ]
+        turn = self._turn.render(opening=profile.opening, messages=messages)
+        seed = int(content_hash([heard.seed, heard.repeat, attempt, len(heard.messages)])[:7], 16)
+        return Request(
+            messages=({"role": "system", "content": system}, {"role": "user", "content": turn}),
+            parameters={"seed": seed, "max_tokens": _MAX_TOKENS, "temperature": _TEMPERATURE},
+            repeat=heard.repeat,
+            attempt=attempt,
+            role="user",
+            run_id=profile.id,
+        )
+
+
+def _read(reply: str) -> str:
+    """What a person reads of a reply. One that no model can take must not end the session: that
+    would be a failure of the simulator."""
+    cut = reply if len(reply) <= _MOST_READ else f"{reply[:_MOST_READ]} …"
+    return DONE_MARK.sub("(done)", cut)  # the mark is the user's alone
+
+
+def _lines(texts: Iterable[str]) -> str:
+    return "\n".join(texts)
+
+
+Kind = Literal[
+    "empty", "plays_agent", "done_at_once", "leaves_early", "repeats", "too_long", "invented"
+]
+LONGEST = 600  # characters; asked for are 200
+_TEMPLATE = re.compile(
+    r"^\W{0,3}(?:Thought|Action|Action Input|Observation|Response|Assistant|Agent)\W{0,2}:",
+    re.M | re.I,
+)
+_ASKS = re.compile(
+    r"\?|\bplease (?:tell|give|enter|provide|share|state|confirm)\b|\b(?:tell|give) me\b|"
+    r"\bi (?:still )?need\b|\blet me know\b",
+    re.I,
+)
+_ANYTHING_ELSE = re.compile(r"\b(?:anything|something) (?:else|more)\b", re.I)
+
+
+class Mistake(ReplyError):
+    """The text is none that this user may say."""
+
+    def __init__(self, kind: Kind, problem: str) -> None:
+        super().__init__(problem)
+        self.kind: Kind = kind
+
+
+def check(text: str, heard: Heard) -> None:
+    """Raises Mistake for the first thing that is wrong with what a user says."""
+    words, done = parted(text)
+    if done and not heard.agent:
+        raise Mistake("done_at_once", f"{DONE} at the first turn: nobody has answered yet")
+    if not words and not done:
+        raise Mistake("empty", "the reply is empty")
+    if _TEMPLATE.search(words):
+        raise Mistake("plays_agent", "the reply is written like one of the assistant, not the user")
+    if len(words) > LONGEST:
+        raise Mistake("too_long", f"the reply has {len(words)} characters; say it in at most 200")
+    said = [_same(one) for one in heard.own]
+    if words and len(said) >= 2 and _same(words) == said[-1] == said[-2]:
+        raise Mistake("repeats", "the reply repeats the last two word for word")
+    made_up = invented(words, heard)
+    if made_up:
+        raise Mistake("invented", f"{', '.join(made_up)}: in none of the facts")
+    if done and (name := _open(heard)) is not None:
+        raise Mistake(
+            "leaves_early",
+            f"{DONE}, but the assistant has asked you something, and nobody has said {name} yet",
+        )
+
+
+def _same(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+def _open(heard: Heard) -> str | None:
+    """A fact that the goals need and nobody has said, where the assistant has just asked something
+    for the first time: who leaves then has not been failed. None where there is none.
+    """
+    last = heard.agent[-1]
+    asked = _ASKS.search(last) and not says_goodbye(last) and not _ANYTHING_ELSE.search(last)
+    if not asked or _same(last) in [_same(text) for text in heard.agent[:-1]]:
+        return None
+    said = "\n".join(m.content for m in heard.messages).casefold()
+    for action in heard.profile.actions:
+        for name, value in action.arguments.items():
+            fact = heard.profile.facts.get(name)
+            known = value == fact or (isinstance(fact, list) and value in fact)
+            plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+            if known and plain and str(value).casefold() not in said:
+                return name
+    return None
+
+
+_TOKEN = re.compile(r"[\w@](?:[\w@.:/+\-]|,(?=\d{3}))*(?!%)")
+_LETTERS_AND_DIGITS = re.compile(r"^[^\W\d_]{1,12}[-/]?\d[\w\-/]*$|^\d+[-/]?[^\W\d_]{1,12}\d*$")
+_COUNTED = re.compile(r"^\d+(?:am|pm|st|nd|rd|th|h|min|kg|km|m|cm|eur|usd|x)$", re.I)
+_CLOCK = re.compile(r"^(\d{1,2})[:.h](\d\d)(am|pm)?$")
+_TIME = re.compile(r"(?<!\d)(\d{1,2})[:.h](\d\d)(?!\d)")
+_SHORT_DATE = re.compile(r"^(\d{1,2}[./-]\d{1,2}[./-])(\d\d)$")
+_NUMBER = re.compile(r"\d{1,18}(?:\.\d{1,6})?(?![\d.])")
+_IDIOMS = ("24/7",)
+_LONG = 3  # digits: shorter numbers are counted, longer ones name something
+
+
+def invented(text: str, heard: Heard) -> tuple[str, ...]:
+    """Tokens of the text that name something (R-20, 4711, a@b.org) and are known from nowhere:
+    neither from the profile nor from what was said before.
+
+    A name or number may be written in another way (R20, LH 2031, 1,200); a date, a time or a price
+    is known when all its numbers are. Percentages name nothing.
+    """
+    known = _known(heard)
+    numbers = {int(n) for n in re.findall(r"\d{1,18}", known)}
+    found = []
+    for match in _TOKEN.finditer(text):
+        token = match.group().rstrip(".:/-")
+        if _names_something(token) and not _is_known(token.casefold(), known, numbers):
+            found.append(token)
+    return tuple(dict.fromkeys(found))
+
+
+def _names_something(token: str) -> bool:
+    if "@" in token[1:]:
+        return True
+    if _COUNTED.match(token) or token in _IDIOMS or not any(c.isdigit() for c in token):
+        return False
+    if _LETTERS_AND_DIGITS.match(token):
+        return True
+    return len(re.sub(r"\D", "", token)) >= _LONG
+
+
+def _is_known(token: str, known: str, numbers: set[int]) -> bool:
+    if re.search(rf"(?<!\w){re.escape(token)}(?!\w)", known):
+        return True
+    if "@" in token:
+        return False
+    word = re.sub(r"[^\w]|_", "", token)
+    spelled = {word, word.removeprefix("00")}  # of a telephone number
+    # The letters and digits one after the other, maybe parted by signs.
+    if any(w and re.search(rf"(?<!\w){'[-/. ]?'.join(map(re.escape, w))}(?!\w)", known)
+           for w in spelled):  # fmt: skip
+        return True
+    if clock := _CLOCK.match(token):
+        hour, minute = int(clock[1]), int(clock[2])
+        hours = {"am": {hour % 12}, "pm": {hour % 12 + 12}}.get(clock[3], {hour, hour + 12})
+        if (minute == 0 and hours & numbers) or any(
+            int(h) in hours and int(m) == minute for h, m in _TIME.findall(known)
+        ):
+            return True
+    if re.fullmatch(r"\d{1,18}[.,]\d{1,2}", token):
+        price = float(token.replace(",", "."))
+        return any(float(n) == price for n in _NUMBER.findall(known))
+    if short := _SHORT_DATE.match(token):
+        token = f"{short[1]}20{short[2]}"
+    digits = re.findall(r"\d{1,18}", token)
+    return not any(c.isalpha() for c in token) and all(int(n) in numbers for n in digits)
+
+
+def _known(heard: Heard) -> str:
+    profile = heard.profile
+    parts = [
+        profile.opening,
+        profile.persona,
+        *profile.choices,
+        *profile.asides,
+        *profile.behaviours,
+        *(goal.text for goal in profile.goals),
+        json.dumps(profile.facts, ensure_ascii=False),
+        json.dumps([a.arguments for a in profile.actions], ensure_ascii=False),
+        heard.now,
+        *(m.content for m in heard.messages),
+    ]
+    return "\n".join(parts).casefold()

@@ -1,0 +1,314 @@
+"""The language of requests: texts and what they demand, one reading of each, errors, words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agenteval.errors import InputError
+from agenteval.evaluators.planning.case import Before, Constraint, Stated, TimeLimit
+from agenteval.evaluators.planning.grammar import (
+    UNSET,
+    Actions,
+    Link,
+    Paragraph,
+    Part,
+    Relative,
+    Sentence,
+    Time,
+    clock,
+    constraints_of,
+    fill,
+    forms_in,
+    refill,
+    render,
+    strip,
+    tangled,
+    words_in,
+)
+from agenteval.evaluators.planning.parse import parse, parses
+from agenteval.evaluators.planning.words import Lexicon, Phrase, built_in
+from tests.evaluators.planning.trees import LETTERS, paragraphs, trees
+from tests.thorough import often
+
+LEXICON = built_in()
+# prefixes and suffixes of one another, and of the language's own words
+OVERLAPPING = (
+    "desk", "front desk", "front desk call", "desk call", "call", "call time", "time", "is front",
+    "time is", "the time", "some time", "place", "performed call", "A",
+)  # fmt: skip
+
+
+def read(text: str) -> Paragraph:
+    return parse(text, LETTERS, LEXICON)
+
+
+def stated(text: str) -> set[Constraint]:
+    """ "A<B 15>C D>9": A before B, C before 15:00, D after 9:00."""
+    rules: set[Constraint] = set()
+    for rule in text.split():
+        left, mark, right = rule.partition("<") if "<" in rule else rule.partition(">")
+        if right.isdigit():
+            side = "before" if mark == "<" else "after"
+            rules.add(TimeLimit(LETTERS.index(left), side, int(right)))
+        else:
+            rules.add(Before(LETTERS.index(left), LETTERS.index(right)))
+    return rules
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+    ("A precedes B.", "A<B"),
+    ("A is preceded by B.", "B<A"),
+    ("A is followed by B.", "A<B"),
+    ("B occurs after A.", "A<B"),
+    ("A takes place in advance of B.", "A<B"),
+    ("Before B, A happens.", "A<B"),
+    ("In the wake of B, A and C are carried out.", "B<A B<C"),
+    ("A and B precede C, D and E.", "A<C A<D A<E B<C B<D B<E"),
+    ("A, B, C and D follow E.", "E<A E<B E<C E<D"),
+    ("Before A, B and C occur.", "B<A C<A"),
+    ("Before A, B and C, D occurs.", "D<A D<B D<C"),
+    ("After A and B, C and D are done.", "A<C A<D B<C B<D"),
+    ("A happens before B happens.", "A<B"),
+    ("After B happens, A happens.", "B<A"),
+    ("Once B is done, A and C take place.", "B<A B<C"),
+    ("A and B are executed prior to the time when C occurs.", "A<C B<C"),
+    ("A, which follows C, precedes B.", "C<A A<B"),
+    ("A precedes B, which is executed after C.", "A<B C<B"),
+    ("A, which follows C, which precedes D, happens before B.", "A<B C<A C<D"),
+    ("A precedes B and C, which follow D and E, which come after F.",
+     "A<B A<C D<B D<C E<B E<C F<D F<E"),
+    ("Before B, which follows C, A, which follows D, occurs.", "A<B C<B D<A"),
+    ("Before B, which follows C, D and E occur.", "D<B E<B C<B"),
+    ("A, which comes before C, occurs after B, which follows D, occurs.", "A<C D<B B<A"),
+    ("A occurs before 15:00.", "A<15"),
+    ("After 09:00, A and B are performed.", "A>9 B>9"),
+    ("A, which takes place later than 00:00, precedes B, which is done prior to 24:00.",
+     "A<B A>0 B<24"),
+    ("A and B come before C; C precedes D, while E occurs after D.", "A<C B<C C<D D<E"),
+    ("A precedes B and C, and before D, E occurs, but F follows A, which follows B.",
+     "A<B A<C E<D A<F B<A"),
+    ("A precedes B, which follows C, yet D precedes E. "
+     "After F happens, A happens, whereas B is later than F.",
+     "A<B C<B D<E F<A F<B"),
+    ],
+)  # fmt: skip
+def test_texts_come_back_and_demand_what_they_say(text: str, rules: str) -> None:
+    (tree,) = parses(text, LETTERS, LEXICON)
+    assert render(tree, LETTERS, LEXICON) == text
+    assert {entry.constraint for entry in constraints_of(tree)} == stated(rules)
+
+
+def test_a_constraint_names_all_parts_that_state_it_and_stands_once() -> None:
+    text = "A precedes B; C follows B. B, which is later than A, follows A. A precedes B and C."
+    assert constraints_of(read(text)) == (
+        Stated(Before(0, 1), (0, 2, 3)),
+        Stated(Before(1, 2), (1,)),
+        Stated(Before(0, 2), (3,)),
+    )
+
+
+def test_every_tree_has_one_text_and_one_reading() -> None:
+    """Every form with lists of 1 to 3, and every form with relatives up to 2 deep."""
+    rng = np.random.default_rng(5)
+    names = [f"x{i}" for i in range(10)]
+    wide = [(a, *more) for a in (1, 2, 3) for more in ((), (1,), (2,))]
+    count = 0
+    for part in (*trees(wide[:6], wide), *trees([(1,) * k for k in (1, 2, 3)], [(1,), (1, 1)])):
+        tree = fill(Paragraph((Sentence((part,)),)), LEXICON, rng)
+        text = render(tree, names, LEXICON)
+        assert parses(text, names, LEXICON) == [tree], text
+        count += 1
+    assert count > 1500
+
+
+@settings(max_examples=often(80, 300), deadline=None)
+@given(paragraphs(LEXICON, 6), st.integers(0, 2**32))
+def test_paragraphs_come_back_whole_and_other_words_mean_the_same(
+    tree: Paragraph, seed: int
+) -> None:
+    text = render(tree, LETTERS, LEXICON)
+    assert parses(text, LETTERS, LEXICON) == [tree]
+    assert not any(wrong in text for wrong in ("  ", ",,", ", ."))
+    again = fill(strip(tree), LEXICON, np.random.default_rng(seed))
+    assert strip(again) == strip(tree)
+    assert constraints_of(again) == constraints_of(tree)
+    other = refill(tree, LEXICON, np.random.default_rng(seed))
+    assert strip(other) == strip(tree)
+    assert all(a != b for a, b in zip(words_in(other), words_in(tree), strict=True))
+
+
+@settings(max_examples=often(60, 150), deadline=None)
+@given(paragraphs(LEXICON, len(OVERLAPPING), deep=2))
+def test_activities_that_begin_and_end_one_another(tree: Paragraph) -> None:
+    assert parses(render(tree, OVERLAPPING, LEXICON), OVERLAPPING, LEXICON) == [tree]
+
+
+def test_every_phrase_is_read_in_singular_and_plural() -> None:
+    a, b = Actions((0,)), Actions((1, 2))
+    for form, direction, flip in product(("verb", "preposition", "pair"), ("prec", "succ"), (0, 1)):
+        link = Link(form, direction)  # type: ignore[arg-type]
+        for number, subject in product(range(7), (a, b)):
+            words = tuple((number + flip * place) % 7 for place in range(len(link.slots)))
+            part = Part(subject, Link(form, direction, words), Actions((3,)))  # type: ignore[arg-type]
+            tree = Paragraph((Sentence((part, part), (number % 6,)),))
+            text = render(tree, LETTERS, LEXICON)
+            assert parses(text, LETTERS, LEXICON) == [tree], text
+
+
+def test_a_tangled_clause_has_no_text_and_the_text_has_the_other_reading() -> None:
+    """Either E and F happen before A, B and C; or B and C happen before A. The first is refused."""
+    text = "Before A, B and C, which follow D, E and F, which precede A, happen."
+    (sentence,) = read(text).sentences
+    (part,) = sentence.parts
+    assert part.subject.ids == (1, 2)
+    assert {e.constraint for e in constraints_of(read(text))} >= stated("B<A C<A")
+    follow, precede = Link("verb", "succ", (0,)), Link("verb", "prec", (0,))
+    outer = Actions((0, 1, 2), Relative(follow, Actions((3,))))
+    main = Actions((4, 5), Relative(precede, Actions((0,))))
+    other = Part(main, part.link, outer, fronted=True)
+    assert tangled(other)
+    with pytest.raises(ValueError, match="tangled"):
+        render(Paragraph((Sentence((other,)),)), LETTERS, LEXICON)
+
+
+def test_trees_that_have_no_text() -> None:
+    a, b = Actions((0,)), Actions((1,))
+    clock_word = next(i for i, w in enumerate(LEXICON.words["P_prec"]) if not w.time)
+    for part, message in (
+        (Part(a, Link("verb", "prec"), b), "a VP_prec has no word yet"),
+        (Part(a, Link("verb", "prec", (0,)), b, fronted=True), "only a preposition"),
+        (Part(a, Link("verb", "prec", (0,)), Time(9)), "a time is the object of a preposition"),
+        (Part(a, Link("preposition", "prec", (0, clock_word)), Time(9)), "not used with a time"),
+        (Part(Actions((0, 0)), Link("verb", "prec", (0,)), b), "different actions"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            render(Paragraph((Sentence((part,)),)), LETTERS, LEXICON)
+    with pytest.raises(ValueError, match="k - 1 conjunctions"):
+        Sentence((), (1,))
+    assert [clock(h) for h in (0, 9, 24)] == ["00:00", "09:00", "24:00"]
+    with pytest.raises(ValueError, match="25 is not an hour"):
+        clock(25)
+
+
+def test_the_case_of_the_first_letter_of_a_sentence_is_free() -> None:
+    phrases = ("PDF export", "night shift", "éclair baking")
+    text = (
+        "PDF export precedes night shift. Night shift precedes éclair baking. "
+        "Éclair baking precedes PDF export."
+    )
+    tree = parse(text, phrases, LEXICON)
+    assert render(tree, phrases, LEXICON) == text
+    for variant in (text, text.replace("Night", "night").replace("Éclair", "éclair")):
+        assert parse(variant, phrases, LEXICON) == tree
+    parse("before night shift, PDF export occurs.", phrases, LEXICON)
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "expected", "found"),
+    [
+        ("", 1, "an activity", "the end"),
+        ("Hello there.", 1, "an activity or a preposition", "'Hello there.'"),
+        ("A precede B.", 3, "a verb phrase in the singular", "'precede B.'"),
+        ("A and B precedes C.", 9, "a verb phrase in the plural", "'precedes C.'"),
+        ("A precedes B, which follow C.", 21, "a verb phrase in the singular", "'follow C.'"),
+        ("A precedes X.", 12, "an activity", "'X.'"),
+        ("A precedes B", 13, "a period", "the end"),
+        ("A precedes B. ", 15, "an activity", "the end"),
+        ("A precedes B.  C precedes D.", 15, "an activity", "' C precedes D.'"),
+        ("A precedes B.C precedes D.", 14, "a space or the end", "'C precedes D.'"),
+        ("A precedes B C precedes D.", 13, "a comma.*a period", "' C precedes D.'"),
+        ("A and A precede B.", 7, "another activity", "'A precede B.'"),
+        ("A, B, and C precede D.", 7, "another activity", "'and C precede D.'"),
+        ("A, which follows C precedes B.", 19, "a comma", "' precedes B.'"),
+        ("A precedes 15:00.", 12, "an activity", "'15:00.'"),
+        ("A occurs before 9:00.", 17, "a time or an activity", "'9:00.'"),
+        ("A occurs before 25:00.", 17, "a time or an activity", "'25:00.'"),
+        ("A occurs before 15:30.", 17, "a time or an activity", "'15:30.'"),
+        ("A occurs in advance of 15:00.", 24, "an activity", "'15:00.'"),
+        ("A occurs.", 9, "a preposition or a conjunction of time", "'.'"),
+        ("A occurs until B.", 10, "a preposition or a conjunction of time", "'until B.'"),
+        ("A precedes B, c precedes D.", 15, "another activity", "'c precedes D.'"),
+        ("A precedes B.\nC precedes D.", 14, "a space or the end", r"'\\nC precedes D.'"),
+        ("A precedes B. A precedes X.", 26, "an activity", "'X.'"),
+    ],
+)
+def test_errors_name_the_place_and_what_was_expected(
+    text: str, position: int, expected: str, found: str
+) -> None:
+    with pytest.raises(InputError, match=rf"expected .*{expected}.*, found {found}$") as error:
+        read(text)
+    assert str(error.value).startswith(f"request, character {position}: ")
+
+
+def test_what_cannot_be_read_is_refused() -> None:
+    with pytest.raises(InputError, match="activity 'A' is there twice"):
+        parse("A precedes A.", ["A", "A"], LEXICON)
+    with pytest.raises(InputError, match="sentence 1 is nested too deeply"):
+        read("A precedes B" + ", which follows C" * 5000 + ".")
+    words = dict(LEXICON.words)
+    words["VP_prec"] += (Phrase("happens before", "happen before"),)
+    lists = Lexicon(words)
+    assert len(parses("A happens before B.", LETTERS, lists)) == 2
+    with pytest.raises(InputError, match="can be read in 2 ways"):
+        parse("A happens before B.", LETTERS, lists)
+
+
+def test_words_are_listed_in_the_order_of_the_tree_and_drawn_evenly() -> None:
+    tree = read("A, which occurs before B, occurs once C occurs, but A precedes B.")
+    kinds = [kind for kind, _ in words_in(tree)]
+    assert kinds == ["VP_none", "P_prec", "VP_none", "SC_succ", "VP_none", "VP_prec", "CONJ"]
+    assert {number for _, number in words_in(strip(tree))} == {UNSET}
+    rng = np.random.default_rng(1)
+    drawn = Counter(words_in(fill(strip(tree), LEXICON, rng))[3][1] for _ in range(1400))
+    assert set(drawn) == set(range(7))
+    assert max(abs(count - 200) for count in drawn.values()) < 60
+
+
+def test_a_word_without_an_alternative_stays() -> None:
+    times = [i for i, w in enumerate(LEXICON.words["P_prec"]) if w.time]
+    words = dict(LEXICON.words)
+    words["P_prec"] = (words["P_prec"][times[0]], *(w for w in words["P_prec"] if not w.time))
+    part = Part(Actions((0,)), Link("preposition", "prec", (0, 0)), Time(9))
+    tree = Paragraph((Sentence((part,)),))
+    again = refill(tree, Lexicon(words), np.random.default_rng(1))
+    ((_, verb), preposition) = words_in(again)
+    assert verb != 0
+    assert preposition == ("P_prec", 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "forms"),
+    [
+        ("A precedes B.", {"verb prec"}),
+        ("A follows B.", {"verb succ"}),
+        ("A occurs before B.", {"preposition prec"}),
+        ("After B, A occurs.", {"fronted preposition succ"}),
+        ("A occurs before B occurs.", {"pair prec"}),
+        ("Once B occurs, A and C occur.", {"fronted pair succ", "plural"}),
+        ("A precedes B, which follows C.", {"verb prec", "relative succ"}),
+        (
+            "A, which follows C, which occurs before D and E, precedes B.",
+            {"verb prec", "relative succ", "relative prec", "plural"},
+        ),
+        ("Before 15:00, A occurs.", {"fronted preposition prec", "time prec"}),
+        (
+            "A precedes B, which occurs after 15:00.",
+            {"verb prec", "relative succ", "time succ"},
+        ),
+        (
+            "A happens once B, which follows C, happens; D precedes E.",
+            {"pair succ", "relative succ", "verb prec", "conjunction"},
+        ),
+        ("A precedes B. B is later than A.", {"verb prec", "verb succ"}),
+    ],
+)
+def test_names_of_forms(text: str, forms: set[str]) -> None:
+    assert forms_in(read(text)) == forms_in(strip(read(text))) == forms

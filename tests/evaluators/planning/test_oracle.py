@@ -1,0 +1,326 @@
+from itertools import permutations
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agenteval.agents import AgentLog, Toolbox, ToolEvent
+from agenteval.evaluators.planning.case import (
+    Action,
+    Case,
+    MockBackend,
+    OrderRule,
+    TimeRule,
+    mock_tools,
+)
+from agenteval.evaluators.planning.oracle import CheckRules, ParameterError, Slip, Step, check
+from tests.thorough import often
+
+Ending = Literal["finished", "timeout", "iterations"]
+STRICT = CheckRules(strict=True)
+
+
+def case(
+    *rules: OrderRule | TimeRule, tools: str = "abc", durations: dict[str, int] | None = None
+) -> Case:
+    actions = tuple(Action(phrase=f"task {t}", tool=t) for t in tools)
+    return Case(id="x", actions=actions, constraints=rules, durations=durations)
+
+
+def before(first: str, second: str, *sentences: int) -> OrderRule:
+    return OrderRule(first=first, second=second, sentences=sentences)
+
+
+def log(*turns: str, ending: Ending = "finished") -> AgentLog:
+    """One string a turn, one letter a call; "!" is a call that could not be read."""
+    events = [
+        ToolEvent(name="" if call == "!" else call, turn=i,
+                  status="malformed" if call == "!" else "ok")
+        for i, turn in enumerate(turns)
+        for call in turn
+    ]  # fmt: skip
+    return AgentLog(events=tuple(events), ending=ending)
+
+
+def timed(*calls: tuple[str, int] | str, turns: tuple[int, ...] = ()) -> AgentLog:
+    """Calls with start hours; a bare name is called without arguments."""
+    events = []
+    for i, call in enumerate(calls):
+        name, start = (call, None) if isinstance(call, str) else call
+        arguments: Any = {} if start is None else {"start_time": start}
+        events.append(ToolEvent(name=name, arguments=arguments, turn=turns[i] if turns else i))
+    return AgentLog(events=tuple(events))
+
+
+AB = case(before("a", "b", 2))
+
+
+@pytest.mark.parametrize(
+    ("played", "rules", "outcome"),
+    [
+        (log("a", "b", "c"), CheckRules(), "pass"),
+        (log("c", "b", "a"), CheckRules(), "order_error"),
+        (log("b", "a"), CheckRules(), "action_lost"),
+        (log(), CheckRules(), "action_lost"),
+        (log("b", "a", "!"), CheckRules(), "act_error"),
+        (log("b", "a", "!", ending="timeout"), CheckRules(), "timeout"),
+        (log("a", "b", "c", ending="iterations"), CheckRules(), "timeout"),
+        # slips that were made good
+        (log("!", "a", "b", "c"), CheckRules(), "pass"),
+        (log("!", "b", "a", "c"), CheckRules(), "order_error"),
+        (log("!", "a", "b", "c"), STRICT, "act_error"),
+        (log("a", "b", "c"), STRICT, "pass"),
+        (log("!", "a", "b", "c", ending="timeout"), STRICT, "timeout"),
+        # calls of one turn are simultaneous
+        (log("ab", "c"), CheckRules(), "order_error"),
+        (log("ba", "c"), CheckRules(), "order_error"),
+        (log("ac", "b"), CheckRules(), "pass"),
+        (log("a", "cb"), CheckRules(), "pass"),
+        # repeated calls
+        (log("a", "a", "c", "b", "b"), CheckRules(), "pass"),
+        (log("a", "b", "a", "c"), CheckRules(), "order_error"),
+        (log("b", "a", "b", "c"), CheckRules(), "order_error"),
+        (log("a", "ab", "c"), CheckRules(), "order_error"),
+    ],
+)
+def test_outcomes(played: AgentLog, rules: CheckRules, outcome: str) -> None:
+    assert check(AB, played, rules).outcome == outcome
+
+
+def test_all_violations_with_sentences_and_reasons() -> None:
+    verdict = check(
+        case(before("a", "b", 0), before("a", "c", 0, 3), before("c", "d", 1), tools="abcd"),
+        log("d", "cb", "a"),
+    )
+    assert [(v.constraint, v.rule.sentences) for v in verdict.violated] == [
+        (0, (0,)), (1, (0, 3)), (2, (1,)),
+    ]  # fmt: skip
+    assert [v.why for v in verdict.violated] == [
+        "'a' was called as call 4, but 'b', which must come later, as call 3",
+        "'a' was called as call 4, but 'c', which must come later, as call 2",
+        "'c' was called as call 2, but 'd', which must come later, as call 1",
+    ]
+    assert verdict.core == (0,)
+    assert [s.tool for s in verdict.sequence] == ["d", "c", "b", "a"]
+    # a before b and c; c before d; the agent's order d c b a: 4 swaps at least
+    assert [s.tool for s in verdict.nearest] == ["a", "c", "d", "b"]
+
+
+def test_simultaneous_calls_say_so() -> None:
+    (violation,) = check(AB, log("c", "ba")).violated
+    assert violation.why == (
+        "'a' and 'b' were called in the same turn (calls 3 and 2), but 'a' must be over before "
+        "'b' starts"
+    )
+
+
+def test_lost_repeated_and_slips_are_reported() -> None:
+    events = (
+        ToolEvent(name="a", turn=0),
+        ToolEvent(name="nap", status="unknown_tool", turn=1),
+        ToolEvent(name="b", status="bad_arguments", turn=2),
+        ToolEvent(name="a", turn=3),
+        ToolEvent(name="restart_plan", turn=4),  # no such tool in a base case, whatever is claimed
+    )
+    verdict = check(AB, AgentLog(events=events))
+    assert (verdict.outcome, verdict.lost, verdict.repeated) == ("act_error", ("b", "c"), ("a",))
+    assert verdict.slips == (
+        Slip(call=2, name="nap", why="there is no such tool"),
+        Slip(call=3, name="b", why="its arguments were refused"),
+        Slip(call=5, name="restart_plan", why="there is no such tool"),
+    )
+    assert (verdict.attempts, verdict.violated, verdict.core) == (1, (), ())
+
+
+def test_a_constraint_on_a_lost_action_is_not_judged() -> None:
+    verdict = check(case(before("a", "b"), before("c", "b")), log("b", "a"))
+    assert [v.constraint for v in verdict.violated] == [0]
+    assert [s.tool for s in verdict.nearest] == ["a", "c", "b"]
+
+
+def test_no_explanation_for_bulk() -> None:
+    full, short = check(AB, log("b", "a", "c")), check(AB, log("b", "a", "c"), explain=False)
+    assert (short.core, short.nearest) == ((), ())
+    assert full.model_copy(update={"core": (), "nearest": ()}) == short
+    assert check(AB, log("a", "b", "c")).nearest == ()
+
+
+def test_contradictory_constraints_have_no_nearest_plan() -> None:
+    verdict = check(case(before("a", "b", 0), before("b", "a", 1)), log("a", "b", "c"))
+    assert (verdict.outcome, verdict.nearest, verdict.core) == ("order_error", (), (1,))
+
+
+HOURS = {"a": 2, "b": 1, "c": 3}
+TIMED = case(before("a", "b", 0), TimeRule(tool="b", side="before", hour=15, sentences=(1,)),
+             TimeRule(tool="c", side="after", hour=8, sentences=(2,)), durations=HOURS)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("played", "outcome", "violated"),
+    [
+        (timed(("a", 6), ("c", 8), ("b", 11)), "pass", []),
+        (timed(("a", 6), ("c", 8), ("b", 14)), "pass", []),
+        (timed(("a", 6), ("c", 8), ("b", 15)), "order_error", [1]),
+        (timed(("c", 7), ("b", 14), ("a", 15)), "order_error", [0, 2]),
+        (timed(("a", 6), ("b", 7), ("c", 8)), "parameter_error", []),
+        (timed(("c", 8), ("a", 11), ("b", 0)), "parameter_error", []),
+        (timed(("a", 10), ("b", 12), ("c", 22)), "parameter_error", []),
+        (timed(("a", 10), ("b", 12), ("c", 21)), "pass", []),
+        # every call of a repeated tool must keep the limit
+        (timed(("a", 1), ("b", 3), ("c", 8), ("b", 14)), "pass", []),
+        (timed(("a", 1), ("b", 3), ("c", 8), ("b", 15)), "order_error", [1]),
+        (timed(("a", 1), ("b", 3)), "action_lost", []),
+        (timed(("a", 1), ("b", 3), "c"), "act_error", []),
+        (timed(("a", True), ("b", 3), ("c", 8)), "act_error", []),
+        (timed(("a", 10), ("b", 8)), "action_lost", []),
+        # calls of one turn are ordered by the times given
+        (timed(("a", 6), ("b", 8), ("c", 9), turns=(0, 0, 0)), "pass", []),
+        (timed(("b", 8), ("a", 9), ("c", 11), turns=(0, 0, 0)), "order_error", [0]),
+    ],
+)
+def test_extended_outcomes(played: AgentLog, outcome: str, violated: list[int]) -> None:
+    verdict = check(TIMED, played)
+    assert (verdict.outcome, [v.constraint for v in verdict.violated]) == (outcome, violated)
+
+
+def test_parameter_errors_in_full() -> None:
+    verdict = check(TIMED, timed(("a", 10), ("b", 8), ("c", 11), ("c", 22), ("b", -1)))
+    assert verdict.parameter_errors == (
+        ParameterError(call=2, tool="b", given=8, earliest=12, latest=23),
+        ParameterError(call=3, tool="c", given=11, earliest=12, latest=21),
+        ParameterError(call=4, tool="c", given=22, earliest=14, latest=21),
+        ParameterError(call=5, tool="b", given=-1, earliest=25, latest=23),
+    )
+
+
+def test_extended_explanation() -> None:
+    verdict = check(TIMED, timed(("c", 7), ("b", 16), ("a", 17)))
+    assert [v.why for v in verdict.violated] == [
+        "'a' was called as call 3, but 'b', which must come later, as call 2",
+        "'b' ended at 17:00, but must end by 15:00",
+        "'c' started at 7:00, but must not start before 8:00",
+    ]
+    assert verdict.core == (0,)
+    assert verdict.sequence[1] == Step(tool="b", start=16)
+    assert verdict.nearest == (
+        Step(tool="c", start=8), Step(tool="a", start=11), Step(tool="b", start=13),
+    )  # fmt: skip
+
+
+def test_the_last_attempt_is_graded() -> None:
+    played = timed(("b", 8), "nowhere", ("c", 9), "restart_plan", ("a", 6), ("b", 8), ("c", 9))
+    verdict = check(TIMED, played)
+    assert (verdict.outcome, verdict.attempts, len(verdict.sequence)) == ("pass", 2, 3)
+    assert [slip.call for slip in verdict.slips] == [2]
+    assert check(TIMED, played, STRICT).outcome == "act_error"
+    slipless = timed(("b", 8), ("c", 9), "restart_plan", ("a", 6), ("b", 8), ("c", 9))
+    assert check(TIMED, slipless).outcome == "pass"
+    whole = check(TIMED, slipless, STRICT)
+    assert (whole.outcome, whole.attempts, whole.repeated) == ("parameter_error", 2, ("b", "c"))
+    assert len(whole.sequence) == 5
+    idle = timed(("a", 6), ("b", 8), ("c", 9), "restart_plan")
+    assert check(TIMED, idle).outcome == "action_lost"
+    assert check(TIMED, idle, STRICT).outcome == "pass"
+
+
+def test_slips_of_an_earlier_attempt_are_made_good_by_restarting() -> None:
+    assert check(TIMED, timed("nowhere", "restart_plan", ("a", 6))).outcome == "action_lost"
+    assert check(TIMED, timed("restart_plan", "nowhere", ("a", 6))).outcome == "act_error"
+
+
+def test_many_actions_still_get_a_plan() -> None:
+    tools = "abcdefghijklmnopqrst"
+    rules = before("t", "a", 0), TimeRule(tool="t", side="after", hour=2)
+    base = check(case(rules[0], tools=tools), log(*tools))
+    assert "".join(s.tool for s in base.nearest) == "bcdefghijklmnopqrsta"
+    many = case(*rules, tools=tools, durations=dict.fromkeys(tools, 1))
+    nearest = check(many, timed(("a", 1))).nearest
+    again = timed(*((s.tool, s.start or 0) for s in nearest))
+    assert check(many, again).outcome == "pass"
+
+
+@st.composite
+def random_cases(draw: st.DrawFn) -> Case:
+    tools = "abcde"[: draw(st.integers(1, 5))]
+    name = st.sampled_from(tools)
+    sentences = st.tuples(st.integers(0, 3))
+    pair = st.lists(name, min_size=2, max_size=2, unique=True)
+    order = st.builds(lambda p, s: before(*p, *s), pair, sentences)
+    orders = st.nothing() if len(tools) < 2 else order
+    rules: list[Any] = draw(st.lists(orders, max_size=0 if len(tools) < 2 else 5))
+    if draw(st.booleans()):
+        return case(*rules, tools=tools)
+    limit = st.builds(
+        TimeRule, tool=name, side=st.sampled_from(["before", "after"]), hour=st.integers(0, 24),
+        sentences=sentences,
+    )  # fmt: skip
+    rules += draw(st.lists(limit, max_size=3))
+    return case(*rules, tools=tools, durations={t: draw(st.integers(1, 9)) for t in tools})
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=4,
+)  # fmt: skip
+EVENTS = st.builds(
+    ToolEvent,
+    name=st.sampled_from([*"abcde", "restart_plan", ""]) | st.text(max_size=5),
+    arguments=JSON | st.fixed_dictionaries({"start_time": st.integers(-2, 26) | JSON}),
+    status=st.sampled_from(["ok", "ok", "ok", "unknown_tool", "bad_arguments", "malformed"]),
+    turn=st.integers(0, 8),
+)
+LOGS = st.builds(
+    AgentLog,
+    events=st.lists(EVENTS, max_size=10).map(tuple),
+    ending=st.sampled_from(["finished", "finished", "timeout", "iterations"]),
+)
+RULES = st.builds(CheckRules, strict=st.booleans())
+
+
+@settings(max_examples=often(80, 300), deadline=None)
+@given(random_cases(), LOGS, RULES)
+def test_any_log_gets_a_verdict(tested: Case, played: AgentLog, rules: CheckRules) -> None:
+    verdict = check(tested, played, rules)
+    assert type(verdict).model_validate_json(verdict.model_dump_json()) == verdict
+    carried_out = {step.tool for step in verdict.sequence}
+    assert set(verdict.lost) == {a.tool for a in tested.actions} - carried_out
+    flawless = not (verdict.lost or verdict.violated or verdict.parameter_errors)
+    if verdict.passed:
+        assert flawless
+        assert played.ending == "finished"
+    if flawless and played.ending == "finished" and not verdict.slips:
+        assert verdict.passed
+    sentences = {s for v in verdict.violated for s in v.rule.sentences}
+    assert set(verdict.core) <= sentences
+    assert len(verdict.core) == (1 if sentences and not verdict.passed else 0)
+
+
+@settings(max_examples=often(60, 150), deadline=None)
+@given(random_cases(), st.randoms(use_true_random=False))
+def test_the_nearest_plan_passes(tested: Case, random: Any) -> None:
+    """Carried out through the toolbox, as an agent would that had been told."""
+    names = [a.tool for a in tested.actions]
+    random.shuffle(names)
+    verdict = check(tested, log(*names))
+    if not verdict.nearest:
+        return
+    box = Toolbox(mock_tools(tested), MockBackend(tested))
+    for step in verdict.nearest:
+        box.call(step.tool, {} if step.start is None else {"start_time": step.start})
+    assert check(tested, AgentLog(events=tuple(box.events))).passed
+
+
+@given(random_cases())
+def test_passes_are_the_permutations_that_keep_the_orders(tested: Case) -> None:
+    if tested.durations is not None:
+        return
+    for plan in permutations(a.tool for a in tested.actions):
+        kept = all(
+            plan.index(r.first) < plan.index(r.second)
+            for r in tested.constraints
+            if isinstance(r, OrderRule)
+        )
+        assert check(tested, log(*plan), explain=False).passed == kept

@@ -1,0 +1,273 @@
+"""Graph and Z3 against enumeration, networkx and counts that are known."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations, islice, permutations, product
+from math import comb, factorial
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agenteval.evaluators.planning.case import Before, Constraint, Span, TimeLimit
+from agenteval.evaluators.planning.solver import (
+    MAX_DOWN_SETS,
+    Graph,
+    Solver,
+    Timed,
+    Undecided,
+    contradiction,
+    count_plans,
+    equivalent,
+    graph_of,
+    nearest,
+    plans,
+    schedule,
+    solver_for,
+)
+
+Schedule = tuple[Span, ...]  # from, until of each action
+SLOW = settings(max_examples=60, deadline=None)
+
+
+def kept(constraint: Constraint, times: Schedule) -> bool:
+    match constraint:
+        case Before(first, second):
+            return times[second][0] >= times[first][1]
+        case TimeLimit(action, "before", hour):
+            return not times[action][1] > hour
+        case TimeLimit(action, "after", hour):
+            return not times[action][0] < hour
+    raise AssertionError(constraint)
+
+
+def everything(n: int, durations: tuple[int, ...] | None) -> list[Schedule]:
+    """All plans as positions, or all schedules in whole hours of one day."""
+    if durations is None:
+        return [tuple((p, p + 1) for p in plan) for plan in permutations(range(n))]
+    starts = product(*(range(25 - hours) for hours in durations))
+    every = (tuple((s, s + d) for s, d in zip(of, durations, strict=True)) for of in starts)
+    return [t for t in every if all(a[1] <= b[0] or b[1] <= a[0] for a, b in combinations(t, 2))]
+
+
+def valid(n: int, orders: list[Constraint]) -> list[tuple[int, ...]]:
+    """Every plan that keeps the orders."""
+    return [
+        plan
+        for plan in permutations(range(n))
+        if all(kept(c, tuple((plan.index(i), plan.index(i) + 1) for i in range(n))) for c in orders)
+    ]
+
+
+def orders(n: int) -> st.SearchStrategy[Constraint]:
+    action = st.integers(0, n - 1)
+    return st.builds(Before, action, action)
+
+
+def constraints(n: int) -> st.SearchStrategy[Constraint]:
+    sides, hours = st.sampled_from(["before", "after"]), st.integers(0, 24)
+    return orders(n) | st.builds(TimeLimit, st.integers(0, n - 1), sides, hours)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[int, tuple[int, ...] | None, list[Constraint]]:
+    """Orders of up to 6 actions, or orders and limits of actions so long that all can be tried."""
+    if draw(st.booleans()):
+        n = draw(st.integers(1, 6))
+        return n, None, draw(st.lists(orders(n), max_size=8))
+    n = draw(st.integers(1, 3))
+    low, high = ((1, 24), (2, 12), (5, 8))[n - 1]
+    durations = tuple(draw(st.lists(st.integers(low, high), min_size=n, max_size=n)))
+    return n, durations, draw(st.lists(constraints(n), max_size=6))
+
+
+@settings(max_examples=120, deadline=None)
+@given(problems())
+def test_a_growing_set_is_decided_as_by_enumeration(
+    problem: tuple[int, tuple[int, ...] | None, list[Constraint]],
+) -> None:
+    n, durations, asked = problem
+    left = everything(n, durations)
+    solver: Solver = solver_for(n, durations)
+    assert solver.allows(asked) == any(all(kept(c, t) for c in asked) for t in left)
+    for constraint in asked:
+        held = [t for t in left if kept(constraint, t)]
+        assert solver.allows([constraint]) == bool(held)
+        assert solver.implies(constraint) == (len(held) == len(left))
+        if held:
+            solver.add([constraint])
+            left = held
+        else:
+            with pytest.raises(ValueError, match="contradicts"):
+                solver.add([constraint])
+    if isinstance(solver, Timed):
+        assert solver.solution() in left
+
+
+@settings(max_examples=120, deadline=None)
+@given(problems())
+def test_contradictions_are_minimal(
+    problem: tuple[int, tuple[int, ...] | None, list[Constraint]],
+) -> None:
+    n, durations, asked = problem
+    left = everything(n, durations)
+
+    def possible(some: list[Constraint]) -> bool:
+        return any(all(kept(c, t) for c in some) for t in left)
+
+    core = contradiction(n, asked, durations)
+    assert (core is None) == possible(asked)
+    if core is not None:
+        chosen = [asked[i] for i in core]
+        assert not possible(chosen)
+        assert all(possible(chosen[:i] + chosen[i + 1 :]) for i in range(len(chosen)))
+    if durations is not None:
+        starts = schedule(n, asked, durations)
+        assert (starts is not None) == possible(asked)
+        if starts is not None:
+            times = tuple((s, s + d) for s, d in zip(starts, durations, strict=True))
+            assert all(kept(c, times) for c in asked)
+
+
+@given(st.integers(1, 6).flatmap(lambda n: st.tuples(st.just(n), st.lists(orders(n), max_size=8))))
+def test_plans_closure_and_reduction(problem: tuple[int, list[Constraint]]) -> None:
+    n, asked = problem
+    expected = valid(n, asked)
+    assert list(plans(n, asked)) == expected
+    assert count_plans(n, asked) == len(expected)
+    graph = graph_of(n, asked)
+    assert (graph is not None) == bool(expected)
+    if graph is not None:
+        directed = nx.DiGraph([(c.first, c.second) for c in asked])  # type: ignore[union-attr]
+        directed.add_nodes_from(range(n))
+        assert graph.after == [sum(1 << b for b in nx.descendants(directed, a)) for a in range(n)]
+        fewest = graph.reduction()
+        assert [(c.first, c.second) for c in fewest] == sorted(
+            nx.transitive_reduction(directed).edges
+        )
+        assert equivalent(n, asked, fewest)
+        assert equivalent(n, asked, asked[1:]) == (valid(n, asked[1:]) == expected)
+
+
+def swaps(order: list[int], sequence: list[int]) -> int:
+    return sum(order.index(a) > order.index(b) for a, b in combinations(sequence, 2))
+
+
+@given(st.integers(1, 5), st.data())
+def test_the_nearest_plan_is_that_of_all(n: int, data: st.DataObject) -> None:
+    """Without durations the first by the agent's order; with them the one that is over first."""
+    order = data.draw(st.permutations(range(n)))
+    called = order[: data.draw(st.integers(0, n))]
+    again = st.lists(st.sampled_from(called), max_size=2) if called else st.just([])
+    repeated = called + data.draw(again)
+    preferred = called + [i for i in range(n) if i not in called]
+    asked = data.draw(st.lists(orders(n), max_size=6))
+    found = nearest(n, asked, repeated)
+    ranked = sorted(
+        valid(n, asked), key=lambda p: (swaps([*p], called), [preferred.index(i) for i in p])
+    )
+    assert found == (tuple((i, 0) for i in ranked[0]) if ranked else None)
+
+    limited = data.draw(st.lists(constraints(n), max_size=6))
+    durations = data.draw(st.lists(st.integers(1, 6), min_size=n, max_size=n))
+    possible = []
+    for plan in permutations(range(n)):
+        now, times = 0, [(0, 0)] * n
+        for i in plan:
+            after = [c for c in limited if isinstance(c, TimeLimit) and c.side == "after"]
+            start = max([now, *(c.hour for c in after if c.action == i)])
+            now = start + durations[i]
+            times[i] = (start, now)
+        if now <= 24 and all(kept(c, tuple(times)) for c in limited):
+            ranks = [preferred.index(i) for i in plan]
+            possible.append((swaps([*plan], called), now, ranks, plan, times))
+    timed = nearest(n, limited, repeated, durations)
+    if not possible:
+        assert timed is None
+        return
+    *_, plan, times = min(possible)
+    assert timed == tuple((i, times[i][0]) for i in plan)
+
+
+def test_by_hand() -> None:
+    asked: list[Constraint] = [Before(0, 1), TimeLimit(1, "before", 15), TimeLimit(0, "after", 9)]
+    assert nearest(2, asked, [1, 0], [2, 1]) == ((0, 9), (1, 11))
+    assert nearest(2, [TimeLimit(0, "after", 10)], [], [1, 2]) == ((1, 0), (0, 10))
+    assert nearest(2, [Before(0, 1), Before(1, 0)], [0, 1]) is None
+    assert contradiction(2, [], [13, 12]) == ()
+    assert contradiction(3, [Before(0, 1), Before(1, 2), Before(2, 0), Before(1, 0)]) == (0, 1, 2)
+
+
+def test_counts_that_are_known() -> None:
+    """Fences a<b>c<d>... have as many plans as alternating permutations (OEIS A000111)."""
+    zigzag = [1, 1, 1, 2, 5, 16, 61, 272, 1385, 7936, 50521, 353792, 2702765]
+    for n in range(1, len(zigzag)):
+        fence = [Before(i, i + 1) if i % 2 == 0 else Before(i + 1, i) for i in range(n - 1)]
+        assert count_plans(n, fence) == zigzag[n]
+    assert count_plans(30, []) == factorial(30)
+    assert count_plans(20, [Before(i, i + 1) for i in range(19) if i != 9]) == comb(20, 10)
+    assert count_plans(16, [Before(0, i) for i in range(1, 16)]) == factorial(15)
+    assert list(islice(plans(25, []), 2)) == [tuple(range(25)), (*range(23), 24, 23)]
+
+
+@pytest.mark.slow
+def test_beyond_the_bound_some_valid_plan_is_given() -> None:
+    star = [Before(0, i) for i in range(1, 18)]  # 2**17 + 1 down-sets
+    assert MAX_DOWN_SETS < 2**17
+    assert count_plans(18, star) is None
+    assert nearest(18, star, range(17, -1, -1)) == tuple((i, 0) for i in (0, *range(17, 0, -1)))
+    timed = nearest(18, [*star, TimeLimit(1, "after", 5)], range(18), [1] * 18)
+    assert timed is not None
+    assert timed[0][0] == 0
+    assert dict(timed)[1] >= 5
+
+
+def test_refusals() -> None:
+    with pytest.raises(TypeError, match="orders only"):
+        Graph(2).allows([TimeLimit(0, "before", 9)])
+    for wrong in (Before(0, 2), Before(-1, 0)):
+        with pytest.raises(ValueError, match="actions 0 to 1"):
+            Graph(2).add([wrong])
+    with pytest.raises(ValueError, match="contradict"):
+        Graph(2, [Before(0, 1), Before(1, 0)])
+    for durations, message in (([1], "needs 2"), ([0, 1], "at least 1"), ([20, 5], "25 hours")):
+        with pytest.raises(ValueError, match=message):
+            Timed(2, durations)
+    assert schedule(2, [], [20, 5]) is None
+
+
+def test_an_unknown_of_z3_is_an_error_and_the_solver_stays_usable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import z3
+
+    solver = Timed(2, [3, 4])
+    solver.add([TimeLimit(0, "before", 9)])
+    with monkeypatch.context() as patched:
+        patched.setattr(type(solver._solver), "check", lambda *_: z3.unknown)
+        with pytest.raises(Undecided):
+            solver.allows([TimeLimit(1, "before", 3)])
+    assert not solver.allows([TimeLimit(1, "before", 3)])
+
+
+def test_threads_do_not_disturb_each_other() -> None:
+    def many(seed: int) -> list[bool]:
+        answers = []
+        for number in range(15):
+            solver = Timed(4, [2, 3, 1 + seed % 3, 4])
+            solver.add([TimeLimit(i, "before", 8 + number % 9) for i in range(2)])
+            answers.append(solver.allows([Before(2, 0), Before(3, 0)]))
+        return answers
+
+    expected = [many(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(many, range(4))) == expected
+
+
+def test_import_is_cheap() -> None:
+    code = "import sys, agenteval.evaluators.planning.solver; sys.exit('z3' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

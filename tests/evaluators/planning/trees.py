@@ -1,0 +1,95 @@
+"""Trees of the language for tests: paragraphs drawn by hypothesis, and every small tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+
+from hypothesis import strategies as st
+
+from agenteval.evaluators.planning.grammar import (
+    DIRECTIONS,
+    Actions,
+    Link,
+    Object,
+    Paragraph,
+    Part,
+    Relative,
+    Sentence,
+    Time,
+    tangled,
+    unfronted,
+)
+from agenteval.evaluators.planning.words import Kind, Lexicon
+
+LETTERS = tuple("ABCDEF")
+LINKS = tuple(Link(form, d) for form in ("verb", "preposition") for d in DIRECTIONS)
+PAIRS = tuple(Link("pair", d) for d in DIRECTIONS)
+
+
+def paragraphs(lexicon: Lexicon, actions: int, *, deep: int = 3) -> st.SearchStrategy[Paragraph]:
+    """Paragraphs with words: lists, relatives up to `deep` in each other, times, conjunctions."""
+    chosen = st.lists(st.integers(0, actions - 1), min_size=1, max_size=4, unique=True).map(tuple)
+    hours, third, fifth = st.integers(0, 24), st.integers(0, 2), st.integers(0, 4)
+
+    @cache
+    def word(kind: Kind, time: bool = False) -> st.SearchStrategy[int]:
+        return st.sampled_from(lexicon.allowed(kind, time=time))
+
+    def worded(draw: st.DrawFn, link: Link, *, time: bool = False) -> Link:
+        fits = [draw(word(kind, time and kind.startswith("P_"))) for kind in link.slots]
+        return Link(link.form, link.direction, tuple(fits))
+
+    @cache
+    @st.composite
+    def nouns(draw: st.DrawFn, depth: int) -> Actions:
+        ids = draw(chosen)
+        if depth == 0 or draw(third):
+            return Actions(ids)
+        return Actions(ids, Relative(*draw(relations(depth - 1))))
+
+    @cache
+    @st.composite
+    def relations(draw: st.DrawFn, depth: int) -> tuple[Link, Object]:
+        if draw(fifth) == 0:
+            return worded(draw, draw(st.sampled_from(LINKS[2:])), time=True), Time(draw(hours))
+        return worded(draw, draw(st.sampled_from(LINKS))), draw(nouns(depth))
+
+    @st.composite
+    def parts(draw: st.DrawFn) -> Part:
+        link, object_ = draw(relations(deep))
+        if draw(third) == 0:
+            link, object_ = worded(draw, draw(st.sampled_from(PAIRS))), draw(nouns(deep))
+        fronted = link.form != "verb" and draw(st.booleans())
+        return unfronted(Part(draw(nouns(deep)), link, object_, fronted))
+
+    @st.composite
+    def sentences(draw: st.DrawFn) -> Sentence:
+        some = draw(st.lists(parts(), min_size=1, max_size=3))
+        joint = st.integers(0, len(lexicon.conjunctions) - 1)
+        return Sentence(tuple(some), tuple(draw(joint) for _ in some[1:]))
+
+    return st.lists(sentences(), min_size=1, max_size=3).map(lambda s: Paragraph(tuple(s)))
+
+
+def trees(shapes: list[tuple[int, ...]], others: list[tuple[int, ...]]) -> Iterator[Part]:
+    """Every skeleton whose subject and object are of these shapes: numbers of actions of a list,
+    of the list in its relative clause, and so on. No two actions are the same."""
+    for first, second in product(shapes, others):
+        for subject in _nouns(first, 0):
+            for object_ in _nouns(second, sum(first)):
+                for link in (*LINKS, *PAIRS):
+                    for fronted in (False, True)[: 1 if link.form == "verb" else 2]:
+                        part = Part(subject, link, object_, fronted)
+                        if not tangled(part):
+                            yield part
+
+
+def _nouns(sizes: tuple[int, ...], start: int) -> Iterator[Actions]:
+    ids = tuple(range(start, start + sizes[0]))
+    if len(sizes) == 1:
+        yield Actions(ids)
+    else:
+        for link, inner in product(LINKS, list(_nouns(sizes[1:], start + sizes[0]))):
+            yield Actions(ids, Relative(link, inner))

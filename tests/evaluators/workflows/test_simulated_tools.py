@@ -1,0 +1,349 @@
+"""Simulated tools: who answers, and what is whose fault."""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+import warnings
+from typing import Any
+
+import pytest
+
+from agenteval.agents.protocol import Tool
+from agenteval.agents.toolbox import Toolbox
+from agenteval.errors import AgentevalError, InputError, ModelError
+from agenteval.evaluators.workflows.scenario import RecordedSession, Role, Turn
+from agenteval.evaluators.workflows.session import SimulatorMistake
+from agenteval.evaluators.workflows.simulated_tools import Recorded, ToolSession, ToolSimulator
+from tests.evaluators.workflows.desk import (
+    BACKEND,
+    PROFILES,
+    ROLE,
+    TOOLS,
+    client,
+    replies,
+)
+
+BARE = tuple(Tool(name=name, parameters={"type": "object"}) for name in TOOLS)
+OTTO, HANA = PROFILES["otto"], PROFILES["hana"]
+
+
+def box(session: ToolSession) -> Toolbox:
+    """With tools of which the agent is told nothing but the names."""
+    return Toolbox(BARE, session.backend)
+
+
+async def test_the_backend_answers_and_keeps_its_state() -> None:
+    session = ToolSimulator(backend=BACKEND).open(ROLE, HANA)
+    tools = box(session)
+    assert tools.attempt("find_book", {"title": "Dune"}) == (
+        "ok",
+        '{"is_in": true, "shelf": "S4"}',
+    )
+    before = session.state()
+    assert tools.attempt("lend_book", {"title": "Dune", "reader_id": "R-20"})[0] == "ok"
+    after = session.state()
+    assert before["books"]["Dune"]["holder"] is None  # type: ignore[index,call-overload]
+    assert after["books"]["Dune"]["holder"] == "R-20"  # type: ignore[index,call-overload]
+    assert session.answered("find_book", {"title": "Dune"}) == "backend"
+    assert session.answered("find_book", {"title": "Dune"}) == "refused"  # there was one only
+
+
+def test_every_session_has_a_state_of_its_own() -> None:
+    simulator = ToolSimulator(backend=BACKEND)
+    one, two = simulator.open(ROLE, HANA), simulator.open(ROLE, HANA)
+    box(one).call("lend_book", {"title": "Dune", "reader_id": "R-20"})
+    assert one.state() != two.state()
+
+
+def test_a_refusal_of_the_backend_is_its_answer() -> None:
+    session = ToolSimulator(backend=BACKEND).open(ROLE, HANA)
+    status, told = box(session).attempt("lend_book", {"title": "Dune", "reader_id": "R-9"})
+    assert (status, told) == ("bad_arguments", "Not carried out: there is no reader R-9")
+    assert session.answered("lend_book", {"title": "Dune", "reader_id": "R-9"}) == "backend"
+
+
+def test_arguments_are_checked_by_the_true_schema() -> None:
+    session = ToolSimulator(backend=BACKEND).open(ROLE, HANA)
+    status, told = box(session).attempt("lend_book", {"title": "Dune", "reader_id": "20"})
+    assert status == "bad_arguments"
+    assert "does not match" in told
+    assert box(session).attempt("find_book", {})[0] == "bad_arguments"
+    assert session.answered("find_book", {}) == "refused"
+
+
+class Broken:
+    """A backend with a defect in each method."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, Any] = {"at": object()}
+
+    def find_book(self, title: str) -> Any:
+        return {"is_in": "yes", "shelf": "S4"} if title == "Dune" else {"is_in": math.nan}
+
+    def lend_book(self, title: str, reader_id: str) -> Any:
+        return json.loads(title)  # a subclass of ValueError
+
+    def return_book(self) -> Any:
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("find_book", {"title": "Dune"}, "find_book returned what its schema forbids: is_in"),
+        ("find_book", {"title": "Emma"}, "no JSON value"),
+        ("lend_book", {"title": "{", "reader_id": "R-1"}, "lend_book raised JSONDecodeError"),
+        ("return_book", {"title": "Dune"}, "return_book raised TypeError"),
+    ],
+)
+def test_a_broken_backend_is_a_defect(name: str, arguments: dict[str, Any], told: str) -> None:
+    tools = box(ToolSimulator(backend=Broken).open(ROLE, PROFILES["jan"]))
+    with pytest.raises(AgentevalError, match=told):
+        tools.call(name, arguments)
+    assert tools.defect is not None
+
+
+def test_a_state_that_is_no_json_is_a_defect() -> None:
+    with pytest.raises(AgentevalError, match="no JSON"):
+        ToolSimulator(backend=Broken).open(ROLE, HANA).state()
+
+
+class Half:
+    def __init__(self) -> None:
+        self.state: dict[str, Any] = {}
+
+
+class Refusing(Half):
+    def __init__(self) -> None:
+        raise RuntimeError("no database")
+
+
+def test_a_backend_that_does_not_fit_the_role() -> None:
+    with pytest.raises(InputError, match="no method find_book"):
+        ToolSimulator(backend=Half).open(ROLE, HANA)
+    with pytest.raises(InputError, match="no database"):
+        ToolSimulator(backend=Refusing).open(ROLE, HANA)
+
+
+def test_a_backend_without_state_is_told_before_the_session() -> None:
+    class Bare:
+        books: tuple[str, ...] = ()
+
+    without: Any = Bare
+    with pytest.raises(InputError, match=r"test_simulated_tools\.py: the backend has no `state`"):
+        ToolSimulator(backend=without).open(ROLE, HANA)
+
+
+def test_a_mode_needs_its_part() -> None:
+    with pytest.raises(InputError, match=r"backend\.py"):
+        ToolSimulator("backend")
+    with pytest.raises(InputError, match="need a model"):
+        ToolSimulator("model")
+    with pytest.raises(InputError, match="one of auto"):
+        ToolSimulator("magic")  # type: ignore[arg-type]
+
+
+def test_recorded_results_answer_and_nothing_is_made_up() -> None:
+    session = ToolSimulator("recorded", backend=BACKEND).open(ROLE, OTTO)
+    tools = box(session)
+    assert json.loads(tools.call("find_book", {"title": "dune"})) == {"is_in": True, "shelf": "S4"}
+    assert session.answered("find_book", {"title": "dune"}) == "recorded"
+    assert session.state() is None
+    with pytest.raises(AgentevalError, match="find_book cannot be answered: no recorded session"):
+        tools.call("find_book", {"title": "Walden"})
+    assert tools.defect is not None
+
+
+async def test_a_model_answers_what_is_not_recorded() -> None:
+    model, asked = client(replies('{"is_in": false, "shelf": "X1"}'))
+    session = ToolSimulator(client=model).open(ROLE, HANA)
+    tools = box(session)
+    assert (
+        await tools.call_async("find_book", {"title": "Dune"}) == '{"is_in": true, "shelf": "S4"}'
+    )
+    assert asked == []
+    told = await tools.call_async("find_book", {"title": "Walden"})
+    assert told == '{"is_in": false, "shelf": "X1"}'
+    assert session.answered("find_book", {"title": "Walden"}) == "model"
+    assert session.usage.requests == 1
+
+
+async def test_a_models_answer_off_the_schema_is_repaired_and_recorded() -> None:
+    model, asked = client(replies('{"is_in": "no"}', '{"is_in": false, "shelf": "X1"}'))
+    session = ToolSimulator("model", client=model).open(ROLE, HANA)
+    session.turn = 3
+    assert "X1" in await box(session).call_async("find_book", {"title": "Dune"})
+    assert session.mistakes == [
+        SimulatorMistake(who="tools", kind="off_schema", turn=3, text='{"is_in": "no"}')
+    ]
+    assert len(asked) == 2
+    assert session.usage.requests == 2
+
+
+async def test_after_the_repair_there_is_no_answer() -> None:
+    model, _ = client(replies("I cannot say."))
+    session = ToolSimulator("model", client=model).open(ROLE, HANA)
+    with pytest.raises(AgentevalError, match="twice the model's answer was none") as lost:
+        await box(session).call_async("find_book", {"title": "Dune"})
+    assert not isinstance(lost.value, InputError)  # of this session alone
+    assert [m.kind for m in session.mistakes] == ["off_schema", "off_schema"]
+    assert session.answered("find_book", {"title": "Dune"}) == "refused"
+
+
+async def test_equal_requests_have_equal_answers_until_something_changes() -> None:
+    model, asked = client(
+        lambda r: (
+            '{"lent": true, "due": "2031-04-01"}'
+            if "lend_book(" in r.messages[-1]["content"].rsplit("now:")[-1]
+            else json.dumps({"is_in": True, "shelf": f"S{len(asked)}"})
+        )
+    )
+    tools = box(ToolSimulator("model", client=model).open(ROLE, HANA))
+    first = await tools.call_async("find_book", {"title": "Emma"})
+    assert await tools.call_async("find_book", {"title": "Emma"}) == first
+    assert len(asked) == 1
+    await tools.call_async("lend_book", {"title": "Emma", "reader_id": "R-1"})
+    assert await tools.call_async("find_book", {"title": "Emma"}) != first
+    assert "Emma" in asked[-1].messages[-1]["content"]  # it is told what was asked before
+    assert "S1" in asked[-1].messages[-1]["content"]
+
+
+async def test_a_failing_endpoint_is_a_defect_of_the_tools() -> None:
+    model, _ = client(replies(ModelError("gone")))
+    tools = box(ToolSimulator("model", client=model).open(ROLE, HANA))
+    with pytest.raises(ModelError, match="gone"):
+        await tools.call_async("find_book", {"title": "Dune"})
+    assert isinstance(tools.defect, ModelError)
+
+
+class Leaving(BACKEND):  # type: ignore[misc,valid-type]
+    """Does what no backend may, but as a program may."""
+
+    find_book_raises: BaseException = SystemExit(3)
+
+    def find_book(self, title: str) -> Any:
+        raise self.find_book_raises
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), BaseException("odd"), GeneratorExit()])
+def test_a_backend_that_leaves_is_a_defect(error: BaseException) -> None:
+    class Now(Leaving):
+        find_book_raises = error
+
+    tools = box(ToolSimulator(backend=Now).open(ROLE, HANA))
+    with pytest.raises(AgentevalError, match=f"find_book raised {type(error).__name__}"):
+        tools.call("find_book", {"title": "Dune"})
+    assert tools.defect is not None
+
+
+def test_a_backend_that_leaves_while_it_is_made() -> None:
+    class Exiting(Half):
+        def __init__(self) -> None:
+            raise SystemExit(2)
+
+    with pytest.raises(InputError, match="cannot be made: SystemExit: 2"):
+        ToolSimulator(backend=Exiting).open(ROLE, HANA)
+
+
+def test_a_backend_that_has_to_be_awaited() -> None:
+    class Waiting(BACKEND):  # type: ignore[misc,valid-type]
+        async def find_book(self, title: str) -> Any:
+            return {}
+
+    with pytest.raises(InputError, match="find_book is an `async def`"):
+        ToolSimulator(backend=Waiting).open(ROLE, HANA)
+
+    class Hidden(BACKEND):  # type: ignore[misc,valid-type]
+        def find_book(self, title: str) -> Any:
+            async def later() -> Any:
+                return {}
+
+            return later()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(AgentevalError, match="find_book has to be awaited"):
+            box(ToolSimulator(backend=Hidden).open(ROLE, HANA)).call("find_book", {"title": "x"})
+        gc.collect()
+
+
+def test_a_state_that_cannot_be_read_is_a_defect() -> None:
+    class Closed(BACKEND):  # type: ignore[misc,valid-type]
+        @property
+        def state(self) -> Any:
+            raise KeyError("closed")
+
+        @state.setter
+        def state(self, value: Any) -> None:
+            pass
+
+    with pytest.raises(AgentevalError, match="KeyError: 'closed'"):
+        ToolSimulator(backend=Closed).open(ROLE, HANA).state()
+
+
+async def test_long_requests_are_cut_in_what_the_model_is_told_of_them() -> None:
+    model, asked = client(replies('{"is_in": true, "shelf": "S4"}'))
+    tools = box(ToolSimulator("model", client=model).open(ROLE, HANA))
+    for title in ("x" * 90_000, "Dune"):
+        await tools.call_async("find_book", {"title": title})
+    assert len(asked[1].messages[-1]["content"]) < 5000
+
+
+FOUND = {"is_in": True, "shelf": "S4"}
+
+
+def call(result: Any, **arguments: Any) -> Turn:
+    return Turn(kind="call", tool="find_book", arguments=arguments, result=result,
+                scenario="lend_book", node="LB001")  # fmt: skip
+
+
+def role(*sessions: RecordedSession) -> Role:
+    lend = ROLE.scenario("lend_book").model_copy(update={"sessions": sessions})
+    return ROLE.model_copy(update={"scenarios": (lend, ROLE.scenario("return_book"))})
+
+
+def session(id: str, profile: str, *turns: Turn) -> RecordedSession:
+    return RecordedSession(id=id, profile=profile, turns=(Turn(kind="user", text="Hi"), *turns))
+
+
+def test_the_exact_value_for_the_same_call() -> None:
+    recorded = Recorded(ROLE, PROFILES["hana"], TOOLS)
+    assert recorded.answer("find_book", {"title": " dune "}) == FOUND
+    assert recorded.answer("find_book", {"title": "Dune", "note": ""}) == FOUND
+    assert recorded.answer("find_book", {"title": "Emma"}) is None
+    assert recorded.answer("return_book", {"title": "Dune"}) is None
+
+
+def test_the_answer_is_a_copy() -> None:
+    recorded = Recorded(ROLE, PROFILES["hana"], TOOLS)
+    answer = recorded.answer("find_book", {"title": "Dune"})
+    assert isinstance(answer, dict)
+    answer["shelf"] = "changed"
+    assert recorded.answer("find_book", {"title": "Dune"}) == FOUND
+
+
+def test_repeated_calls_have_the_results_in_their_order() -> None:
+    first, second = {**FOUND, "shelf": "S1"}, {**FOUND, "shelf": "S2"}
+    made = role(session("s", "hana", call(first, title="Dune"), call(second, title="Dune")))
+    recorded = Recorded(made, PROFILES["hana"], TOOLS)
+    answers = [recorded.answer("find_book", {"title": "Dune"}) for _ in range(3)]
+    assert answers == [first, second, second]
+
+
+def test_the_profiles_own_session_comes_first() -> None:
+    other = {**FOUND, "shelf": "S1"}
+    made = role(
+        session("a", "otto", call(other, title="Dune"), call(other, title="Emma")),
+        session("b", "hana", call(FOUND, title="Dune")),
+    )
+    recorded = Recorded(made, PROFILES["hana"], TOOLS)
+    assert recorded.answer("find_book", {"title": "Dune"}) == FOUND
+    assert recorded.answer("find_book", {"title": "Emma"}) == other
+
+
+def test_results_that_the_tool_may_not_return_are_left_out() -> None:
+    made = role(session("s", "hana", call("no", title="Dune"), call(FOUND, title="Dune")))
+    recorded = Recorded(made, PROFILES["hana"], TOOLS)
+    assert recorded.answer("find_book", {"title": "Dune"}) == FOUND

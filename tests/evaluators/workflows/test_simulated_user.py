@@ -1,0 +1,180 @@
+"""The user without a model."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agenteval.evaluators.workflows.simulated_user import (
+    DONE,
+    NONE_OF_THESE,
+    ScriptedUser,
+    ask_for,
+    asked_for,
+    chosen,
+    offer,
+    offered,
+    plain,
+    read_value,
+    says_goodbye,
+    tell,
+    told,
+)
+from agenteval.records import Message
+from tests.evaluators.workflows.desk import PROFILES, heard
+
+USER = ScriptedUser()
+
+
+def test_it_begins_with_its_opening() -> None:
+    assert USER.say(heard("hana")).text == "Hi, I would like to borrow a book."
+
+
+def test_it_tells_the_facts_it_is_asked_for() -> None:
+    said = USER.say(heard("hana", "Hi", "Please tell me: `title`, [reader_id]."))
+    assert said.text == "title: Dune\nreader_id: R-20"
+    assert not said.done
+
+
+def test_facts_in_lists_are_told_by_how_often_they_are_asked_for() -> None:
+    first, second = "Please tell me: `title`.", "Which `title` then?"
+    jan = PROFILES["jan"]
+    assert USER.say(heard(jan, "Hi", first)).text == "title: Emma"
+    assert USER.say(heard(jan, "Hi", first, "title: Emma", second)).text == "title: Dune"
+    third = heard(jan, "Hi", first, "title: Emma", second, "title: Dune", first)
+    assert USER.say(third).text == "title: Dune"
+
+
+def test_it_does_not_know_what_is_no_fact() -> None:
+    assert USER.say(heard("hana", "Hi", "Your `shoe_size`?")).text == "shoe_size: I do not know"
+
+
+def test_it_says_the_first_choice_not_said_yet_that_is_offered() -> None:
+    offer = "What do you want?\n- Ask for a book\n- Bring a book back"
+    assert USER.say(heard("jan", "Hi", offer)).text == "Bring a book back"
+    again = heard("jan", "Hi", offer, "Bring a book back", offer)
+    assert USER.say(again).text == "Ask for a book"
+    over = heard("jan", "Hi", offer, "Bring a book back", offer, "Ask for a book", offer)
+    assert USER.say(over).text == "None of these, thank you."
+
+
+def test_a_goodbye_is_the_end_but_not_a_question_with_it() -> None:
+    said = USER.say(heard("hana", "Hi", "Goodbye!"))
+    assert (said.text, said.done) == (DONE, True)
+    asked = USER.say(heard("hana", "Hi", "Your `title`, or goodbye?"))
+    assert not asked.done
+
+
+def test_a_question_in_plain_words_is_understood_by_the_name_of_the_fact() -> None:
+    said = USER.say(heard("hana", "Hi", "Which title are you looking for?"))
+    assert said.text == "title: Dune"
+
+
+def test_after_two_replies_that_it_does_not_follow_it_leaves() -> None:
+    first = USER.say(heard("hana", "Hi", "The weather is fine."))
+    assert first.text == "Sorry, I do not follow. Borrow Dune."
+    assert USER.say(heard("hana", "Hi", "The weather is fine.", first.text, "Very fine.")).done
+
+
+def test_nothing_else_is_wanted() -> None:
+    said = USER.say(heard("hana", "Hi", "It is yours. Anything else?"))
+    assert (said.text, said.done) == ("No, thank you, that was all.", False)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_seed_says_the_same(seed: int) -> None:
+    asked = heard("otto", "Hi", "Your `title`?", seed=seed)
+    assert USER.say(asked) == USER.say(asked)
+
+
+def test_asides_come_now_and_then_and_only_once() -> None:
+    aside = "Is the reading room heated?"
+    texts = [USER.say(heard("otto", "Hi", "Your `title`?", seed=s)).text for s in range(60)]
+    share = sum(aside in text for text in texts) / 60
+    assert 0.1 < share < 0.7  # 0.35 is meant: six standard deviations are 0.37
+    with_it = next(text for text in texts if aside in text)
+    for seed in range(30):
+        later = heard("otto", "Hi", "Your `title`?", with_it, "Your `title`?", seed=seed)
+        assert aside not in USER.say(later).text
+
+
+def test_it_asks_once_whether_anybody_is_there() -> None:
+    waiting = USER.say(heard("hana", "Hi", "Please tell me: `title`.", "title: Dune"))
+    assert (waiting.text.split("\n")[0], waiting.done) == ("Are you still there?", False)
+    again = heard("hana", "Hi", "Which `title`?", "title: Dune", seed=3)
+    again = type(again)(
+        again.profile, again.now, (*again.messages, Message(role="user", content=waiting.text))
+    )
+    assert USER.say(again).done
+
+
+NAMES = st.from_regex(r"[a-z][a-z_0-9]{0,8}", fullmatch=True)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def test_names_are_asked_for_in_backticks_or_brackets() -> None:
+    assert asked_for("Give me `title` and [reader_id], `title` again.") == ("title", "reader_id")
+    assert asked_for("Which title do you want (1)?") == ()
+
+
+def test_options_are_lines_with_a_dash() -> None:
+    text = "Which?\n- Ask for a book\n- Leave \n -not this"
+    assert offered(text) == ("Ask for a book", "Leave")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(NAMES, min_size=1, max_size=4, unique=True))
+def test_what_is_asked_is_understood(names: list[str]) -> None:
+    assert asked_for(ask_for(names)) == tuple(names)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.text(max_size=20), min_size=1, max_size=4))
+def test_offered_labels_are_understood_and_ask_for_nothing(labels: list[str]) -> None:
+    shown = [plain(label) for label in labels if plain(label)]
+    text = offer("Which?", shown)
+    assert offered(text) == tuple(shown)
+    assert asked_for(text) == ()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.dictionaries(NAMES, JSON, max_size=4))
+def test_told_facts_come_back(facts: dict[str, object]) -> None:
+    written, rest = told(tell(facts), tuple(facts))  # type: ignore[arg-type]
+    assert rest == ()
+    for name, value in facts.items():
+        kind = "string" if isinstance(value, str) else "object"
+        assert read_value(written[name], {"type": kind}) == value
+
+
+def test_other_lines_are_told_apart() -> None:
+    text = "title: Dune\nIs the reading room heated?\ncolour: red"
+    assert told(text, ("title",)) == (
+        {"title": "Dune"},
+        ("Is the reading room heated?", "colour: red"),
+    )
+
+
+def test_text_that_looks_like_a_number_stays_text_for_a_text_parameter() -> None:
+    assert read_value("4711", {"type": "string"}) == "4711"
+    assert read_value("4711", {"type": "integer"}) == 4711
+    assert read_value("many", {"type": "integer"}) == "many"
+
+
+def test_the_longest_option_that_fits_is_chosen_and_a_whole_line_first() -> None:
+    labels = ["Another book", "Another book will do"]
+    assert chosen("Well, another book will do then", labels) == "Another book will do"
+    assert chosen("Another book\nAnother book will do for my friend", labels) == "Another book"
+    assert chosen(NONE_OF_THESE, labels) is None
+
+
+def test_goodbye_is_none_where_something_is_asked() -> None:
+    assert says_goodbye("Enjoy the book. Goodbye!")
+    assert says_goodbye("Good-bye.")
+    assert not says_goodbye("Before I say goodbye: `title`?")
+    assert not says_goodbye("The byelaws forbid it.")

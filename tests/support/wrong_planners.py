@@ -1,0 +1,85 @@
+"""Scripted planners that go wrong where the request has something: a word, topic, form, pattern.
+
+`wrong_planner("KIND=VALUE")` is the factory: wrong wherever its fault is there, else perfect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from agenteval.evaluators.planning.case import Constraint, limits, orders
+from agenteval.evaluators.planning.grammar import CONJ, DIRECTIONS, forms_in, words_in
+from agenteval.evaluators.planning.scripted import Day, Factory, perfect, scripted, wrong
+from agenteval.evaluators.planning.solver import Graph, count_plans
+from agenteval.evaluators.planning.words import built_in, choose_topics
+
+FORMS = (
+    *(f"{form} {direction}"
+      for form in ("verb", "preposition", "fronted preposition", "pair", "fronted pair",
+                   "relative", "time")
+      for direction in DIRECTIONS),
+    "plural",
+    "conjunction",
+)  # fmt: skip
+PATTERNS = ("chain3", "fan-in", "fan-out", "limit", "partial", "total")
+
+
+def wrong_planner(spec: str) -> Factory:
+    """wrong-word=KIND/PHRASE, wrong-topic=ROLE, wrong-form=FORM, wrong-pattern=PATTERN; other
+    specs are those of `scripted`."""
+    kind, _, value = spec.partition("=")
+    makers: dict[str, Callable[[str], Callable[[Day], bool]]] = {
+        "wrong-word": wrong_word,
+        "wrong-topic": wrong_topic,
+        "wrong-form": lambda form: lambda day: form in forms_in(day.text[1]),
+        "wrong-pattern": lambda name: (
+            lambda day: name in patterns_in(len(day.names), day.constraints)
+        ),
+    }
+    if kind not in makers:
+        return scripted(spec)
+    fault = makers[kind](value)
+
+    async def script(day: Day) -> None:
+        await (wrong(day) if fault(day) else perfect(day))
+
+    return Factory(script)
+
+
+def wrong_word(value: str) -> Callable[[Day], bool]:
+    kind, _, phrase = value.partition("/")
+    lexicon = built_in()
+    words = (
+        list(lexicon.conjunctions)
+        if kind == CONJ
+        else [word.singular for word in lexicon.words[kind]]  # type: ignore[index]
+    )
+    planted = (kind, words.index(phrase))
+    return lambda day: planted in words_in(day.text[1])
+
+
+def wrong_topic(role: str) -> Callable[[Day], bool]:
+    (topic,) = choose_topics([role])
+    return lambda day: set(topic.activities) >= set(day.phrases)
+
+
+def patterns_in(n: int, constraints: Sequence[Constraint]) -> set[str]:
+    """Patterns of the demands, which no other wording of them removes.
+
+    Of the transitive reduction of the orders: "chain3" (a before b before c), "fan-out" (an action
+    directly before two others), "fan-in" (directly after two others). Of all valid plans: "total"
+    (there is one alone), "partial" (there are several); time limits are not counted here. "limit":
+    there is a time limit.
+    """
+    edges = Graph(n, orders(constraints)).reduction()
+    sources, targets = [e.first for e in edges], [e.second for e in edges]
+    patterns = {"total" if count_plans(n, edges) == 1 else "partial"}
+    if set(sources) & set(targets):
+        patterns.add("chain3")
+    if len(set(sources)) < len(sources):
+        patterns.add("fan-out")
+    if len(set(targets)) < len(targets):
+        patterns.add("fan-in")
+    if limits(constraints):
+        patterns.add("limit")
+    return patterns
