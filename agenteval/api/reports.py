@@ -104,6 +104,8 @@ class ScoreReport(Report):
 
     @cached_property
     def _results(self) -> list[Score | Failure]:
+        if not self.ratings:
+            return []
         runs = {rating.run_key for rating in self.ratings}
         criteria = {c.sha256 for c in self.criteria}
         repeats = 1 + max((rating.repeat for rating in self.ratings), default=-1)
