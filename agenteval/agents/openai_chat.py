@@ -9,9 +9,8 @@ from agenteval.agents.conversation import (
     say_reply,
     wire_messages,
 )
-from agenteval.agents.dialogue import AssistantSystem, Dialogue
 from agenteval.agents.endpoint import INSTRUCTIONS, Endpoint, Line
-from agenteval.agents.protocol import System
+from agenteval.agents.protocol import Dialogue, System
 from agenteval.agents.toolbox import Toolbox
 from agenteval.models.client import Client
 from agenteval.models.wire import Request
@@ -19,9 +18,9 @@ from agenteval.records import Message
 
 
 class OpenAIChatAgent:
-    """A model with function tools, asked until its reply holds no call: Agent and Assistant.
+    """A model with function tools, asked until its reply holds no call.
 
-    `instructions` are for single requests; a dialogue has its own.
+    `instructions` are for single requests; a conversation has its own.
     """
 
     def __init__(self, endpoint: Endpoint, client: Client, instructions: str | None = None) -> None:
@@ -29,20 +28,13 @@ class OpenAIChatAgent:
         self._client = client
         self._instructions = instructions
 
-    async def run(self, request: str, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         """The text of the first reply without calls. Raises ModelError for a failing endpoint.
 
         All calls of one reply share a turn.
         """
-        return await self._talk(begun(self._instructions, request, tools), tools)
-
-    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        """As `run`, at the assistant's turn in a dialogue."""
-        return await self._talk(dialogue, tools)
-
-    async def _talk(self, dialogue: Dialogue, tools: Toolbox) -> str:
         line = Line(self._client, tools)
-        messages = wire_messages(dialogue)
+        messages = wire_messages(begun(dialogue, self._instructions, tools))
         functions = tuple(tool.function() for tool in tools.tools)
         while not tools.exhausted.is_set():
             asked = Request(tuple(messages), parameters=self._parameters, tools=functions)
@@ -70,24 +62,17 @@ def openai_chat(
     *,
     instructions: str | None = INSTRUCTIONS,
     name: str | None = None,
+    dialogue: bool = False,
 ) -> System:
-    """The system `openai-chat:MODEL`; `client` comes from `connect(endpoint)`."""
+    """The system `openai-chat:MODEL`; `client` comes from `connect(endpoint)`. With `dialogue` it
+    is known by what it does in conversations, which have instructions of their own."""
     return System(
         name=name or f"openai-chat:{endpoint.model}",
         make=lambda: OpenAIChatAgent(endpoint, client, instructions),
         parameters={
             "adapter": "openai-chat",
             "version": 1,
-            "instructions": instructions,
+            **({} if dialogue else {"instructions": instructions}),
             **endpoint.parameters(),
         },
-    )
-
-
-def openai_chat_assistant(endpoint: Endpoint, client: Client) -> AssistantSystem:
-    """The assistant `openai-chat:MODEL`; `client` comes from `connect(endpoint)`."""
-    return AssistantSystem(
-        name=f"openai-chat:{endpoint.model}",
-        make=lambda: OpenAIChatAgent(endpoint, client),
-        parameters={"adapter": "openai-chat", "version": 1, **endpoint.parameters()},
     )

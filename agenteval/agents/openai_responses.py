@@ -16,9 +16,8 @@ from agenteval.agents.conversation import (
     say_reply,
     wire_messages,
 )
-from agenteval.agents.dialogue import AssistantSystem, Dialogue
 from agenteval.agents.endpoint import INSTRUCTIONS, Endpoint, Line, attempt, sendable_call
-from agenteval.agents.protocol import System
+from agenteval.agents.protocol import Dialogue, System
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import BadRequest, ModelError, Transient
 from agenteval.models.client import Client
@@ -230,7 +229,7 @@ def _usage(value: Any) -> Usage:
 class OpenAIResponsesAgent:
     """A model with function tools behind the Responses API, asked until it makes no call.
 
-    An Agent and an Assistant; `instructions` are for single requests, a dialogue has its own.
+    `instructions` are for single requests; a conversation has its own.
     """
 
     def __init__(self, endpoint: Endpoint, client: Client, instructions: str | None = None) -> None:
@@ -238,20 +237,14 @@ class OpenAIResponsesAgent:
         self._client = client
         self._instructions = instructions
 
-    async def run(self, request: str, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         """The text of the first reply without calls. Raises ModelError for a failing endpoint.
 
         All calls of one reply share a turn.
         """
-        return await self._talk(begun(self._instructions, request, tools), tools)
-
-    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        """As `run`, at the assistant's turn in a dialogue."""
-        return await self._talk(dialogue, tools)
-
-    async def _talk(self, dialogue: Dialogue, tools: Toolbox) -> str:
         line = Line(self._client, tools)
-        items = [item for message in wire_messages(dialogue) for item in _items(message)]
+        messages = wire_messages(begun(dialogue, self._instructions, tools))
+        items = [item for message in messages for item in _items(message)]
         # strict would want every property required, which is not for the adapter to change
         functions = tuple(
             {"type": "function", **tool.model_dump(), "strict": False} for tool in tools.tools
@@ -294,8 +287,9 @@ def openai_responses(
     *,
     instructions: str | None = INSTRUCTIONS,
     name: str | None = None,
+    dialogue: bool = False,
 ) -> System:
-    """The system `openai-responses:MODEL`.
+    """The system `openai-responses:MODEL`; `dialogue` as for `openai_chat`.
 
     `client` comes from `connect(endpoint, transport=ResponsesTransport)`.
     """
@@ -305,16 +299,7 @@ def openai_responses(
         parameters={
             "adapter": "openai-responses",
             "version": 1,
-            "instructions": instructions,
+            **({} if dialogue else {"instructions": instructions}),
             **endpoint.parameters(),
         },
-    )
-
-
-def openai_responses_assistant(endpoint: Endpoint, client: Client) -> AssistantSystem:
-    """The assistant `openai-responses:MODEL`; `client` as for `openai_responses`."""
-    return AssistantSystem(
-        name=f"openai-responses:{endpoint.model}",
-        make=lambda: OpenAIResponsesAgent(endpoint, client),
-        parameters={"adapter": "openai-responses", "version": 1, **endpoint.parameters()},
     )

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from agenteval.agents import AgentFailure, AgentLimits, AgentLog, Toolbox
-from agenteval.agents.autogen import autogen_assistant
-from agenteval.agents.dialogue import AssistantSystem, Dialogue, take_turn, turn_messages
+from agenteval.agents import AgentFailure, AgentLimits, AgentLog, Dialogue, System, Toolbox, drive
+from agenteval.agents.autogen import autogen
+from agenteval.agents.conversation import turn_messages
 from agenteval.agents.endpoint import Endpoint, connect
-from agenteval.agents.openai_chat import openai_chat_assistant
-from agenteval.agents.openai_responses import ResponsesTransport, openai_responses_assistant
-from agenteval.agents.react import react_assistant
+from agenteval.agents.openai_chat import openai_chat
+from agenteval.agents.openai_responses import ResponsesTransport, openai_responses
+from agenteval.agents.react import react
 from agenteval.errors import InputError
 from agenteval.records import Message, ToolCall
 from agenteval.testing import Fault, serve
@@ -33,7 +33,7 @@ from tests.agents.conftest import (
     words,
 )
 
-CHAT = {"openai": openai_chat_assistant, "autogen": autogen_assistant, "react": react_assistant}
+CHAT = {"openai": openai_chat, "autogen": autogen, "react": react}
 FUNCTIONS = ["openai", "autogen"]
 
 
@@ -74,7 +74,7 @@ RULES = "You serve travellers. {never} {{ interpreted }}"
 TOO_LONG = Fault("status", 400, code="context_length_exceeded")
 
 
-def made(system: AssistantSystem) -> Any:
+def made(system: System) -> Any:
     assert CANARY not in json.dumps(system.parameters)
     return system.make()
 
@@ -92,7 +92,7 @@ async def turn(
         system = CHAT[adapter](Endpoint("test-model", server.base_url, api_key=CANARY), client)
         tools = Toolbox(TOOLS, answer_later, limits, stop_after=stop_after)
         dialogue = Dialogue(instructions=RULES, messages=messages)
-        log = await take_turn(made(system), dialogue, tools)
+        log = await drive(made(system), dialogue, tools)
         await client.close()
         return log, [r.body for r in server.requests if r.body]
 
@@ -286,12 +286,10 @@ async def test_responses_gets_the_dialogue_as_items() -> None:
     with ResponsesServer(respond) as server:
         endpoint = Endpoint("test-model", server.base_url, api_key=CANARY)
         client = connect(endpoint, transport=ResponsesTransport, sleep=instant)
-        assistant = made(openai_responses_assistant(endpoint, client))
+        assistant = made(openai_responses(endpoint, client))
         tools = Toolbox(TOOLS, answer_later)
-        log = await take_turn(
-            assistant, Dialogue(instructions=RULES, messages=AFTER_A_RESULT), tools
-        )
-        once = await take_turn(
+        log = await drive(assistant, Dialogue(instructions=RULES, messages=AFTER_A_RESULT), tools)
+        once = await drive(
             assistant,
             Dialogue(instructions="", messages=(user(""),)),
             Toolbox(TOOLS, answer_later, stop_after=1),

@@ -1,6 +1,7 @@
 """The driver: how a case may end, what is raised, and what is nobody's verdict."""
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 import textwrap
@@ -9,7 +10,7 @@ import time
 
 import pytest
 
-from agenteval.agents import AgentFailure, AgentLimits, AgentLog, Tool, Toolbox, drive
+from agenteval.agents import AgentFailure, AgentLimits, AgentLog, Dialogue, Tool, Toolbox, drive
 from agenteval.agents.callable import CallableAgent
 from agenteval.errors import (
     BadRequest,
@@ -291,33 +292,35 @@ def box(**limits):
 """
 
 
-@pytest.mark.parametrize(
-    "agent",
-    [
-        """
-async def work(request, tools):
-    while True:
-        try:
-            await asyncio.sleep(0.05)
-        except BaseException:
-            pass
-""",
-        """
+async def test_an_agent_that_ignores_its_cancellation_is_reported(caplog):
+    end, ended = asyncio.Event(), asyncio.Event()
+
+    async def work(tools):
+        while not end.is_set():
+            with contextlib.suppress(asyncio.CancelledError, TimeoutError):
+                await asyncio.wait_for(end.wait(), 0.05)
+        ended.set()
+        return "late"
+
+    log = await drive(Doing(work), "", box(seconds=0.1))
+    assert (log.ending, log.output) == ("timeout", "")
+    assert "an agent ignores that it was cancelled" in caplog.text
+    end.set()
+    await asyncio.wait_for(ended.wait(), 5)
+
+
+def test_a_thread_that_nobody_can_stop_does_not_keep_the_process():
+    program = """
 def work(request, tools):
     while True:
         try:
             time.sleep(60)
         except BaseException:
             pass
-""",
-    ],
-)
-def test_an_agent_that_nobody_can_stop_does_not_keep_the_process(agent):
-    main = """
 log = asyncio.run(drive(CallableAgent(work), "", box(seconds=0.1)))
 print(log.ending)
 """
-    done = run_python(HEAD + agent + main, timeout=30)
+    done = run_python(HEAD + program, timeout=30)
     assert (done.returncode, done.stdout.strip()) == (0, "timeout"), done.stderr
 
 
@@ -461,7 +464,7 @@ async def test_many_cases_at_once():
 )
 async def test_a_failure_keeps_its_kind(error: Exception, status: str) -> None:
     class Fails:
-        async def run(self, request: str, tools: Toolbox) -> str:
+        async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
             raise error
 
     log = await drive(Fails(), "request", Toolbox([], lambda name, arguments: ""))
@@ -471,7 +474,7 @@ async def test_a_failure_keeps_its_kind(error: Exception, status: str) -> None:
 
 async def test_time_that_the_endpoint_took_is_no_timeout_of_the_agent() -> None:
     class Waits:
-        async def run(self, request: str, tools: Toolbox) -> str:
+        async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
             try:
                 await asyncio.sleep(60)
             except asyncio.CancelledError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import JsonValue
 
-from agenteval.agents.dialogue import AssistantSystem
+from agenteval.agents import System
 from agenteval.errors import (
     AgentevalError,
     BudgetExceeded,
@@ -99,7 +99,7 @@ class _Course:
 async def run_session(
     role: Role,
     profile: Profile,
-    system: AssistantSystem,
+    system: System,
     user: UserSimulator,
     tools: ToolSimulator,
     settings: SessionSettings,
@@ -121,7 +121,7 @@ async def run_session(
 def _course(
     role: Role,
     profile: Profile,
-    system: AssistantSystem,
+    system: System,
     simulators: tuple[UserSimulator, ToolSimulator],
     settings: SessionSettings,
 ) -> _Course:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenteval.agents.dialogue import Assistant, Dialogue, take_turn, turn_messages
+from agenteval.agents import Agent, Dialogue, drive
+from agenteval.agents.conversation import turn_messages
 from agenteval.agents.protocol import AgentFailure, AgentLimits, AgentLog, Tool
 from agenteval.agents.toolbox import AsyncBackend, Backend, Toolbox
 from agenteval.errors import AgentevalError
@@ -48,7 +49,7 @@ class Serving:
 
     def __init__(
         self,
-        assistant: Assistant,
+        assistant: Agent,
         instructions: str,
         given: Sequence[Tool],
         tools: ToolSession,
@@ -86,7 +87,7 @@ class Serving:
             box = _Box(self._given, self._tools.backend, self._limits.seconds, allowed)
         dialogue = Dialogue(instructions=self._instructions, messages=tuple(self.messages))
         try:
-            done = await take_turn(self._assistant, dialogue, box)
+            done = await drive(self._assistant, dialogue, box)
         except AgentevalError:
             self._keep(AgentLog(events=tuple(box.events), usage=box.usage), dialogue)
             raise
