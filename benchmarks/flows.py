@@ -27,13 +27,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 
+from agenteval.evaluators.workflows.behaviours import CAUSE, Behaviour, behaviours
 from agenteval.evaluators.workflows.cases import SessionCase, open_role, session_cases
 from agenteval.evaluators.workflows.folder import find_role, role_folders
 from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
-from agenteval.evaluators.workflows.scripted.behaviours import CAUSE, Behaviour, behaviours
 from agenteval.evaluators.workflows.session import SessionLog
-from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
-from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
+from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
+from agenteval.evaluators.workflows.simulated_user import ScriptedUser
 from agenteval.evaluators.workflows.verdicts import Verdicts
 from benchmarks import outcome
 
@@ -56,7 +56,7 @@ class Row:
 async def one(case: SessionCase, behaviour: Behaviour, seed: int) -> SessionLog | None:
     """A session; None where it failed."""
     assert behaviour.system is not None
-    tools = ToolSimulator(backend=case.of.backend, backend_sha256=case.of.backend_sha256)
+    tools = ToolSimulator(backend=case.of.backend)
     settings = SessionSettings(seed=seed)
     log = await run_session(
         case.of.role, case.profile, behaviour.system, ScriptedUser(), tools, settings

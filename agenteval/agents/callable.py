@@ -95,8 +95,8 @@ class CallableAgent:
     completions take them, the instructions first; a function whose first parameter is named
     `dialogue` or annotated `Dialogue` is handed that instead. A plain function runs in a daemon
     thread, so that a timeout ends the case though nobody can end the thread; an async one runs in
-    the event loop, which it must not block. Raises InputError for what cannot be called with two arguments, and in a
-    conversation for a first parameter that is annotated `str`.
+    the event loop, which it must not block. Raises InputError for what cannot be called with two
+    arguments, and in a conversation for a first parameter that is annotated `str`.
     """
 
     def __init__(self, function: Callable[[Any, Tools], object], *, dialogue: bool = False) -> None:

@@ -10,12 +10,12 @@ from agenteval.agents import Dialogue, Toolbox, drive
 from agenteval.agents.spec import uncounted
 from agenteval.api.flow_campaign import Campaign
 from agenteval.api.running import planned
+from agenteval.evaluators.workflows.cast import Cast
 from agenteval.evaluators.workflows.convert import Told, convert, questions
 from agenteval.evaluators.workflows.instructions import instructions, tools_given
 from agenteval.evaluators.workflows.predict import predict
 from agenteval.evaluators.workflows.scenario import Scenario
 from agenteval.evaluators.workflows.session import Prediction, SessionLog
-from agenteval.evaluators.workflows.simulators.cast import Cast
 from agenteval.evaluators.workflows.stored import EVALUATORS
 from agenteval.evaluators.workflows.trials import Candidate, Case, Work, open_work, spent
 from agenteval.evaluators.workflows.verdicts import Judges, Verdicts, most_pairs
@@ -124,9 +124,9 @@ def _agent(part: Part, one: Candidate, cases: Sequence[Case], cast: Cast | None)
 def _simulators(cast: Cast, client: Client, work: Sequence[Work]) -> Iterator[Part]:
     """The simulated user speaks before every reply and once after the last; tools on a model are
     asked for every call, each as long as the longest there can be."""
-    from agenteval.evaluators.workflows.simulators.nouns import Heard
-    from agenteval.evaluators.workflows.simulators.tool_model import ToolModel
-    from agenteval.evaluators.workflows.simulators.user_model import UserOnModel
+    from agenteval.evaluators.workflows.simulated_tools import ToolModel
+    from agenteval.evaluators.workflows.simulated_user import Heard
+    from agenteval.evaluators.workflows.user_model import UserOnModel
 
     if cast.user == "model":
         user = UserOnModel(client)

@@ -33,7 +33,7 @@ from agenteval.models.limits import Budget, Limits
 from agenteval.store import Store, Trials
 
 if TYPE_CHECKING:
-    from agenteval.evaluators.workflows.simulators.cast import Cast
+    from agenteval.evaluators.workflows.cast import Cast
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,7 +50,7 @@ async def aflow_score(
     from agenteval.evaluators.workflows import flowbench_score as flowbench
     from agenteval.evaluators.workflows import flowbench_tables as tables
     from agenteval.evaluators.workflows.rates import Resampling
-    from agenteval.report.flows_signs import row_flags
+    from agenteval.trust.flow_flags import row_flags
 
     watch = Watch(notify)
     if published and not reference:

@@ -17,9 +17,8 @@ from agenteval.files import write_atomically
 from agenteval.readers import make_view, read_runs
 from agenteval.readers.scores import read_scores
 from agenteval.records.table import Cell, Column, Table
-from agenteval.report.elsewhere import from_ratings
+from agenteval.report.material import Wanted, from_ratings, from_store
 from agenteval.report.report import Report
-from agenteval.report.stored import Wanted, from_store
 from agenteval.report.utility import MOST_RUNS, utility_page
 from agenteval.store.experiments import unfinished_of
 from agenteval.store.export import export_cells, is_probe, results_on_copies, way_of

@@ -12,9 +12,9 @@ from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.session import SessionFailure
 from agenteval.evaluators.workflows.tables import result_tables
 from agenteval.records import Record
-from agenteval.report.flows_signs import flow_flags, flow_signs
 from agenteval.report.report import Report
 from agenteval.text import plural
+from agenteval.trust.flow_flags import flow_flags, flow_signs
 
 if TYPE_CHECKING:
     from agenteval.models.rehearsal import Bill

@@ -89,7 +89,7 @@ async def aflow_sessions(
     Returns the rates of each format with all trials. Raises InputError for what cannot be, before
     anything is asked; Unauthorized for a refused key, StoreError.
     """
-    from agenteval.evaluators.workflows.simulators.cast import Cast, check_players
+    from agenteval.evaluators.workflows.cast import Cast, check_players
     from agenteval.evaluators.workflows.verdicts import Verdicts
 
     watch = Watch(notify, progress)

@@ -1,19 +1,32 @@
-"""What a report is made of, whether it comes from a store or from a file of ratings."""
+"""What the page of a judge is made of, from a store or from a file of ratings made elsewhere."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from sqlalchemy import func, select
 
-from agenteval.records import Criterion, Usage
+from agenteval.errors import InputError
+from agenteval.evaluators.utility.verify.options import VerifyOptions
+from agenteval.evaluators.utility.verify.outside import verify_ratings
+from agenteval.records import Criterion, Source, Usage
 from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
 from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
+from agenteval.store import Store, of_one_state, schema
+from agenteval.store.connect import reading
+from agenteval.store.experiments import unfinished_of
+from agenteval.store.rows import decode
+from agenteval.trust.scores import scores_from_store
+from agenteval.trust.verification import verify_keys
 
 CellName = tuple[str, str, int]  # variant, criterion id, repeat
+_CHUNK = 400  # keys in one query
+_RAW = 4_000  # characters of a reply that could not be used
 
 
 @dataclass(frozen=True)
@@ -36,28 +49,60 @@ class RunTexts:
     said: Mapping[CellName, Said]
 
 
-class Texts(Protocol):
-    """Where long texts are read, some runs at a time."""
+@dataclass(frozen=True)
+class StoredTexts:
+    """Texts of the runs of one source. `originals` and `copies` are those that count."""
+
+    store: Store
+    source_key: str
+    originals: Mapping[str, str]  # run id → run key
+    copies: Mapping[str, Mapping[str, str]]  # run id → variant → run key
+    criteria: Mapping[str, str]  # criterion key → id
 
     def of(self, runs: Sequence[str]) -> dict[str, RunTexts]:
-        """Texts by run id; a run without texts is left out."""
-        ...
+        """Texts by run id. Raises StoreError for a damaged store."""
+        wanted = [r for r in runs if r in self.originals]
+        keys = {self.originals[r]: r for r in wanted}
+        keys |= {key: r for r in wanted for key in self.copies.get(r, {}).values()}
+        texts = dict(self.store.bodies(keys))
+        said: dict[str, dict[CellName, Said]] = {r: {} for r in wanted}
+        for run_key, name, words in self._said(list(keys)):
+            said[keys[run_key]][name] = words
+        return {
+            run: RunTexts(
+                own["problem"], own["trajectory"], own["reference_shown"],
+                {v: texts[k]["trajectory"] for v, k in self.copies.get(run, {}).items()},
+                said[run],
+            )
+            for run in wanted for own in [texts[self.originals[run]]]
+        }  # fmt: skip
 
     def judged(self) -> Iterator[tuple[str, tuple[str, str]]]:
-        """Run id, problem and trajectory of every original that has texts."""
-        ...
+        """Run id, problem and trajectory of every original. Raises StoreError as `of`."""
+        runs = {key: run for run, key in self.originals.items()}
+        for key, body in self.store.bodies(runs):
+            yield runs[key], (body["problem"], body["trajectory"])
 
-
-class NoTexts:
-    """Ratings made elsewhere come without texts."""
-
-    def of(self, runs: Sequence[str]) -> dict[str, RunTexts]:
-        """Nothing."""
-        return {}
-
-    def judged(self) -> Iterator[tuple[str, tuple[str, str]]]:
-        """Nothing."""
-        return iter(())
+    def _said(self, keys: Sequence[str]) -> Iterator[tuple[str, CellName, Said]]:
+        c, calls = schema.results.c, schema.calls.c
+        query = select(
+            c.item_key, c.variant, c.criterion_key, c.repeat, c.status, c.detail, calls.record
+        ).join(schema.calls, calls.call_id == c.call_id)
+        with reading(self.store.engine) as connection:
+            for start in range(0, len(keys), _CHUNK):
+                part = keys[start : start + _CHUNK]
+                rows = query.where(c.source_key == self.source_key, c.item_key.in_(part))
+                for row in connection.execute(rows):
+                    if row.criterion_key not in self.criteria:
+                        continue
+                    detail = decode(row.detail, f"the result of run {row.item_key[:12]}")
+                    evidence = detail.get("evidence") or {}
+                    if detail.get("probabilities"):
+                        evidence = {"probabilities": detail["probabilities"], **evidence}
+                    raw = json.loads(row.record).get("raw") if ":" in row.status else None
+                    words = detail.get("explanation") or detail.get("message") or ""
+                    name = (row.variant, self.criteria[row.criterion_key], row.repeat)
+                    yield row.item_key, name, Said(str(words), evidence, (raw or "")[: _RAW + 1])
 
 
 @dataclass(frozen=True)
@@ -71,6 +116,12 @@ class Findings:
     first_component: float | None = None
     options: Mapping[str, float | int] = field(default_factory=dict)
 
+    @classmethod
+    def verified(cls, result: VerifiedSet, origin: str) -> Findings:
+        """Those of a verification."""
+        return cls(result.judge, result.criteria, origin, result.subset, result.first_component,
+                   result.options)  # fmt: skip
+
     def of(self, criterion: str) -> Verification | None:
         """The verdict on a criterion, None when there is none."""
         return next((v for v in self.criteria if v.criterion_id == criterion), None)
@@ -81,20 +132,20 @@ class Material:
     """Ratings with everything around them.
 
     `facts` are pairs of a name and a text for the head. `findings` is None while nothing was
-    verified, and `unverified` says why. `show` is the command that prints a run that is not on
-    the page, `{run}` in it standing for its id. `notes` must be said in the summary, `unfinished`
-    (a sentence for each experiment that is not all there) before it.
+    verified, and `unverified` says why. `texts` is None for ratings made elsewhere, which come
+    without. `show` is the command that prints a run that is not on the page, `{run}` in it standing
+    for its id. `notes` must be said in the summary, `unfinished` (a sentence for each experiment
+    that is not all there) before it.
     """
 
     title: str
     facts: tuple[tuple[str, str], ...]
     criteria: tuple[Criterion, ...]
     table: ScoreTable
-    findings: Findings | None
-    unverified: str
-    usage: Usage | None
-    texts: Texts
-    show: str
+    findings: Findings | None = None
+    unverified: str = ""
+    texts: StoredTexts | None = None
+    show: str = ""
     notes: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
 
@@ -103,24 +154,10 @@ class Material:
         """Names of the criteria by id."""
         return {c.id: c.name for c in self.criteria}
 
-
-def recorded(criteria: Sequence[Criterion], origin: str) -> Findings | None:
-    """The verdicts that a criteria file carries, None when it has none.
-
-    Raises pydantic's ValidationError (a ValueError) for a verification that is not in form.
-    """
-    found = tuple(
-        Verification.model_validate(c.verification) for c in criteria if c.verification is not None
-    )
-    return Findings(None, found, origin) if found else None
-
-
-def findings_of(result: VerifiedSet, origin: str) -> Findings:
-    """What the page shows of a verification."""
-    return Findings(
-        result.judge, result.criteria, origin, result.subset, result.first_component,
-        result.options,
-    )  # fmt: skip
+    @property
+    def originals(self) -> ScoreTable:
+        """Ratings of the original runs."""
+        return self.table.of(variant=ORIGINAL)
 
 
 def arranged(table: ScoreTable, criteria: Sequence[str]) -> ScoreTable:
@@ -128,10 +165,15 @@ def arranged(table: ScoreTable, criteria: Sequence[str]) -> ScoreTable:
 
     Criteria stand in the order given, the original before the perturbations, all else by name.
     """
+    first: dict[str, Sequence[str]] = {"criterion": criteria, "variant": (ORIGINAL,)}
     columns: dict[str, Column] = {}
     for name in ("run", "case", "system", "criterion", "variant", "status", "label"):
         part: Column = getattr(table, name)
-        columns[name] = _renamed(part, {"criterion": criteria, "variant": (ORIGINAL,)}.get(name))
+        names = [n for n in first.get(name, ()) if n in part.names]
+        names += sorted(set(part.names) - set(names))
+        new = {n: i for i, n in enumerate(names)}
+        codes = np.array([*(new[n] for n in part.names), -1], dtype=np.int32)  # -1: none
+        columns[name] = Column(codes[part.codes], tuple(names))
     order = np.lexsort(
         (table.repeat, columns["run"].codes, columns["variant"].codes, columns["criterion"].codes)
     )
@@ -143,9 +185,229 @@ def arranged(table: ScoreTable, criteria: Sequence[str]) -> ScoreTable:
     )
 
 
-def _renamed(column: Column, first: Sequence[str] | None) -> Column:
-    place = {name: i for i, name in enumerate(first or ())}
-    order = sorted(column.names, key=lambda n: (place.get(n, len(place)), n))
-    new = {name: i for i, name in enumerate(order)}
-    codes: NDArray[np.int32] = np.array([*(new[n] for n in column.names), -1], dtype=np.int32)
-    return Column(codes[column.codes], tuple(order))
+def from_ratings(
+    path: Path,
+    table: ScoreTable,
+    criteria: tuple[Criterion, ...],
+    name: str,
+    options: VerifyOptions,
+) -> Material:
+    """The ratings of `table`, made elsewhere, read from the file at `path` and called `name`.
+
+    Without criteria the values alone say how good. Verdicts are computed as by
+    `agenteval verify --scores`; texts there are none.
+    """
+    known = criteria or tuple(
+        Criterion(id=i, name=i, scale="numeric", numeric_range=(0.0, 1.0))
+        for i in table.present("criterion")
+    )
+    own = arranged(table, [c.id for c in known])
+    used = tuple(c for c in known if c.id in set(own.present("criterion")))
+    verified = verify_ratings(path, own, used, options)
+    return Material(
+        title=name,
+        facts=(("ratings", f"made elsewhere, read from {name}"),),
+        criteria=used,
+        table=own,
+        findings=Findings.verified(verified, "computed from the ratings"),
+        notes=("ratings made elsewhere: neither texts nor explanations are known here",),
+    )
+
+
+# ---- from a store --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What of a source goes into the report; None means everything, the newest version.
+
+    `criteria` are those of a file with its name, `runs` the hashes of the views.
+    """
+
+    task: str | None = None
+    criteria: tuple[Criterion, ...] | None = None
+    criteria_file: str = ""
+    runs: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A text that the judge has judged: an original (`origin` None) or a perturbed copy."""
+
+    run_key: str
+    run_id: str
+    task: str
+    variant: str
+    origin: str | None
+    system: str
+    length: int
+    used: float
+
+
+@of_one_state
+def from_store(
+    store: Store, source_key: str, source: Source, wanted: Wanted, options: VerifyOptions
+) -> Material:
+    """Everything that a judge has judged of one task. Verdicts are computed where the store holds
+    perturbed copies, else taken from the criteria file where it has them.
+
+    Raises InputError when nothing fits, or when the judge knows several tasks and none is chosen.
+    """
+    unfinished = unfinished_of(store, [source_key], wanted.runs)
+    texts = _judged_texts(store, source_key)
+    task = _task(texts, wanted)
+    # The version used last of every original, and of every copy of these.
+    newest = {t.run_id: t for t in texts if t.task == task and t.origin is None
+              and (wanted.runs is None or t.run_key in wanted.runs)}  # fmt: skip
+    keys = {t.run_key for t in newest.values()}
+    newest_copies = {(t.run_id, t.variant): t for t in texts if t.origin in keys}
+    originals = [newest[run] for run in sorted(newest)]
+    copies = [newest_copies[name] for name in sorted(newest_copies)]
+    stored = store.criteria_of(source_key)
+    chosen = store.newest_criteria(source_key)
+    if wanted.criteria is not None:
+        chosen = {c.sha256: c for c in wanted.criteria if c.sha256 in stored}
+        if not chosen:
+            raise InputError(
+                "this judge has rated none of these criteria in this wording", wanted.criteria_file
+            )
+    table = arranged(
+        scores_from_store(
+            store, source_key, criteria=set(chosen), runs=keys,
+            copies={(t.run_key, t.variant) for t in copies},
+        ),
+        [c.id for c in chosen.values()],
+    )  # fmt: skip
+    if not len(table):
+        raise InputError("the judge has not rated these runs on these criteria", "--source")
+    criteria = tuple(c for c in chosen.values() if c.id in set(table.present("criterion")))
+    written = _recorded(criteria, wanted.criteria_file)
+    verified = _verified(store, source_key, table, criteria, (originals, copies), options)
+    by_run: dict[str, dict[str, str]] = {}
+    for copy in copies:
+        by_run.setdefault(copy.run_id, {})[copy.variant] = copy.run_key
+    return Material(
+        title=task or "runs",
+        facts=_facts(source, source_key, store, [t.used for t in (*originals, *copies)]),
+        criteria=criteria,
+        table=table,
+        findings=verified or written,
+        unverified="no perturbed copy of these runs was judged: run `agenteval verify`",
+        texts=StoredTexts(
+            store, source_key, {t.run_id: t.run_key for t in originals}, by_run,
+            {key: c.id for key, c in chosen.items()},
+        ),
+        show=f"agenteval show --store {store.path.name} --source {source_key[:12]} --run {{run}}",
+        notes=tuple(_differences(written, verified)),
+        unfinished=tuple(one.line for one in unfinished),
+    )  # fmt: skip
+
+
+def _judged_texts(store: Store, source_key: str) -> list[_Judged]:
+    """Every text of a source, the one registered last at the end."""
+    r, c = schema.items.c, schema.results.c
+    pairs = select(c.item_key, c.variant).where(c.source_key == source_key).distinct().subquery()
+    query = (
+        select(r.item_key, r.id, r.task, pairs.c.variant, r.origin,
+               r.system, func.length(func.json_extract(r.body, "$.trajectory")), r.used)
+        .join(pairs, pairs.c.item_key == r.item_key)
+        .order_by(r.used, r.item_key, pairs.c.variant)
+    )  # fmt: skip
+    with reading(store.engine) as connection:
+        return [_Judged(*row) for row in connection.execute(query)]
+
+
+def _task(texts: Sequence[_Judged], wanted: Wanted) -> str:
+    """The task asked for, or the only one."""
+    fitting = [t for t in texts if wanted.runs is None or t.run_key in wanted.runs]
+    if not fitting:
+        raise InputError("none of these runs was judged by this judge", "RUNS")
+    tasks = sorted({t.task for t in fitting if t.origin is None})
+    if wanted.task is not None:
+        if wanted.task not in tasks:
+            raise InputError(f"this judge has no runs of it; it has {', '.join(tasks)}", "--task")
+        return wanted.task
+    if len(tasks) != 1:
+        raise InputError(f"this judge has runs of several tasks: {', '.join(tasks)}", "--task")
+    return tasks[0]
+
+
+def _recorded(criteria: Sequence[Criterion], file: str) -> Findings | None:
+    """The verdicts that a criteria file carries, None when it has none."""
+    try:
+        verdicts = tuple(Verification.model_validate(c.verification) for c in criteria
+                         if c.verification is not None)  # fmt: skip
+    except ValueError as error:
+        raise InputError("the verification in this file is not in form", file) from error
+    return Findings(None, verdicts, f"read from {file}") if verdicts else None
+
+
+def _verified(
+    store: Store, source_key: str, table: ScoreTable, criteria: tuple[Criterion, ...],
+    texts: tuple[list[_Judged], list[_Judged]], options: VerifyOptions,
+) -> Findings | None:  # fmt: skip
+    """The verdicts of `agenteval verify` on what it judged, None where no copy was judged.
+
+    Runs without a copy are not in its evidence: it did not look at them. Empty replies, which no
+    perturbation changes, are, where other runs of their system have copies. Of originals as many
+    repeats count as there are of copies, and only criteria that copies were rated on.
+    """
+    originals, copies = texts
+    of_copies = table.where(table.variant.codes != table.variant.code(ORIGINAL))
+    if not len(of_copies):
+        return None
+    rated = set(of_copies.present("criterion"))
+    copied = {copy.origin for copy in copies}
+    systems = {text.system for text in originals if text.run_key in copied}
+    answered = table.of(variant=ORIGINAL)
+    answered = answered.where(answered.status.codes != answered.status.code("degenerate"))
+    answering = set(answered.present("run"))
+    runs = {
+        text.run_key
+        for text in originals
+        if text.run_key in copied or (text.system in systems and text.run_id not in answering)
+    }
+    result = verify_keys(
+        store,
+        source_key,
+        tuple(c for c in criteria if c.id in rated),
+        options,
+        runs=runs,
+        copies={(copy.run_key, copy.variant) for copy in copies},
+        repeats=int(of_copies.repeat.max()) + 1,
+        lengths={(t.run_id, t.variant): t.length for t in (*originals, *copies)},
+    )
+    some = f", from the {len(runs)} of {len(originals)} runs that `agenteval verify` judged"
+    origin = "computed from the store" + (some if len(runs) < len(originals) else "")
+    return Findings.verified(result, origin)
+
+
+def _differences(written: Findings | None, verified: Findings | None) -> Iterator[str]:
+    """Where the file says something else than the store gives now."""
+    for old in written.criteria if written and verified else ():
+        new = verified.of(old.criterion_id) if verified else None
+        if new is not None and new.verdict != old.verdict:
+            yield (f"{old.criterion_id}: the criteria file says {old.verdict}, "
+                   f"the store now gives {new.verdict}")  # fmt: skip
+
+
+def _facts(
+    source: Source, key: str, store: Store, used: Sequence[float]
+) -> tuple[tuple[str, str], ...]:
+    usage: Usage = store.usage(key)
+    days = dict.fromkeys(
+        datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+        for seconds in (min(used), max(used))
+    )
+    tokens = f"{usage.prompt_tokens or 0:,} read, {usage.completion_tokens or 0:,} written"
+    return (
+        ("judge", f"{source.model} ({source.evaluator}, version {source.version})"),
+        ("seed", str(source.seed)),
+        ("parameters", json.dumps(source.parameters, ensure_ascii=False, sort_keys=True)),
+        ("source", key[:16]),
+        ("store", store.path.name),
+        ("runs last registered", " to ".join(days)),
+        ("requests", f"{usage.requests:,}"),
+        ("tokens", "unknown" if usage.prompt_tokens is None else tokens),
+        ("cost", "unknown" if usage.cost is None else f"{usage.cost:,.4f}"),
+    )

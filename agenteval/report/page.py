@@ -14,12 +14,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any, Literal
+from itertools import chain, zip_longest
+from typing import Any, Literal, TypeVar
 
 from agenteval.errors import InputError
 from agenteval.records.table import Cell, Column, Estimate, Table, shown, sort_key
 from agenteval.report.style import inline, svg
+from agenteval.stats import Interval
 from agenteval.text import visible
+
+_T = TypeVar("_T")
 
 # What a word in a column of this key says of its row: a class of the style sheet, in their order.
 _BADGE_COLUMNS = ("verdict", "outcome")
@@ -231,6 +235,32 @@ def report_page(
     if details:
         sections.append(Section("details", "Details", details))
     return render(Page("report", title, "", sections, unfinished))
+
+
+def taking_turns(queues: Iterable[Sequence[_T]]) -> list[_T]:
+    """The first of each queue, then the second of each, and so on."""
+    rounds = chain.from_iterable(zip_longest(*queues))
+    return [one for one in rounds if one is not None]
+
+
+def some_of(names: Sequence[str], most: int = 5) -> str:
+    """As in "a, b and 3 more"."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def bounded(lines: Sequence[str], most: int) -> list[str]:
+    """The first lines, and how many more there are."""
+    rest = len(lines) - most
+    return [*lines[:most], *([f"… and {rest:,} more"] if rest > 0 else [])]
+
+
+def rate_words(rate: Interval) -> str:
+    """A rate that is known with its interval, as in "75 % (95 % interval 30 to 95 %)"."""
+    text = shown(rate.mean, "share")
+    if rate.low is None or rate.high is None or rate.low == rate.high:
+        return f"{text} ({rate.reason or 'no interval'})"
+    return f"{text} (95 % interval {100 * rate.low:.0f} to {100 * rate.high:.0f} %)"
 
 
 def gallery(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, zip_longest
 from typing import Any
 
 from agenteval.agents import AgentFailure, AgentLog
@@ -35,8 +34,12 @@ from agenteval.report.page import (
     Tiles,
     Words,
     badge,
+    bounded,
     figures,
+    rate_words,
     render,
+    some_of,
+    taking_turns,
 )
 from agenteval.report.page import (
     Verdict as Head,
@@ -47,7 +50,6 @@ from agenteval.text import plural
 
 MOST_WRONG = 200
 MOST_TEXT = 20_000  # characters of a request
-_MOST_NAMED = 5
 _MOST_WORDS = 2_000  # of the agent's last words, or of a message
 _MOST_STEPS = 60
 _MOST_LINES = 40
@@ -73,10 +75,8 @@ def planning_page(  # noqa: PLR0913  each is a part of the page
     """
     trials, labelled = by_kind(tuple(attempts), tuple(causes))
     names = list(dict.fromkeys(a.system for a in trials))
-    rest = len(names) - _MOST_NAMED
-    who = ", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
     blocks: list[Block] = [
-        Head("Planning of", who, headlines(trials) or ["There is no trial."]),
+        Head("Planning of", some_of(names), headlines(trials) or ["There is no trial."]),
         Tiles(_tiles(trials, labelled)),
     ]
     tables = [table for table in planning_tables(trials, labelled, lexicon) if table.rows]
@@ -108,7 +108,7 @@ def headlines(attempts: Sequence[Attempt]) -> list[str]:
         if t.rate.mean is None:
             lines.append(f"{t.system}: no verdict ({without})")
             continue
-        parts = [f"{t.system} plans right in {_percent(t.rate)} of {_trials(t.rate)}"]
+        parts = [f"{t.system} plans right in {rate_words(t.rate)} of {_trials(t.rate)}"]
         if t.guess is not None:
             parts.append(f"random orders would in {shown(t.guess, 'share')}")
         parts.append(known[t.system])
@@ -120,14 +120,6 @@ def headlines(attempts: Sequence[Attempt]) -> list[str]:
             parts.append(f"{without}, in no rate")
         lines.append("; ".join(parts) + ".")
     return lines
-
-
-def _percent(rate: Interval) -> str:
-    assert rate.mean is not None
-    text = f"{100 * rate.mean:.0f} %"
-    if rate.low is None or rate.high is None:
-        return f"{text} ({rate.reason})"
-    return f"{text} (95 % interval {100 * rate.low:.0f} to {100 * rate.high:.0f} %)"
 
 
 def _trials(rate: Interval) -> str:
@@ -219,8 +211,7 @@ def chosen(attempts: Sequence[Attempt], most: int) -> tuple[list[Attempt], int]:
         sorted(own, key=lambda a: (a.case.n, len(a.case.constraints), a.case.id, a.trial))
         for own in tallies.by_system(wrong).values()
     ]
-    turns = chain.from_iterable(zip_longest(*queues))
-    return [a for a in turns if a is not None][:most], len(wrong)
+    return taking_turns(queues)[:most], len(wrong)
 
 
 def pieces(case: Case, violated: frozenset[int], lexicon: Lexicon) -> list[Piece]:
@@ -254,7 +245,7 @@ def wrong_plan(attempt: Attempt, lexicon: Lexicon) -> Item:
     title = "The agent's plan"
     blocks: list[Block] = [
         Text(pieces(case, violated, lexicon), "pre"),
-        Lines(_bounded(_sentences(attempt, verdict), _MOST_LINES)),
+        Lines(bounded(_sentences(attempt, verdict), _MOST_LINES)),
         Lines(steps, title, "steps") if steps else Text("No call was carried out.", title=title),
         *([Lines(nearest, "The nearest valid plan", "steps")] if nearest else []),
         *([Text(cut(output, _MOST_WORDS), "pre", "Its last words")] if output else []),
@@ -271,7 +262,7 @@ def wrong_plan(attempt: Attempt, lexicon: Lexicon) -> Item:
 
 def _steps(steps: Sequence[Step]) -> list[str]:
     listed = [s.tool if s.start is None else f"{s.tool} at {clock(s.start)}" for s in steps]
-    return _bounded(listed, _MOST_STEPS)
+    return bounded(listed, _MOST_STEPS)
 
 
 def _lost(attempts: Sequence[Attempt]) -> list[Section]:
@@ -297,11 +288,6 @@ def _lost(attempts: Sequence[Attempt]) -> list[Section]:
     )
     blocks: list[Block] = [Table("lost", "", columns, tuple(rows)), Lines(messages)]
     return [Section("without", "Without a verdict", blocks, lead)]
-
-
-def _bounded(lines: Sequence[str], most: int) -> list[str]:
-    rest = len(lines) - most
-    return [*lines[:most], *([f"… and {rest:,} more"] if rest > 0 else [])]
 
 
 def _sentences(attempt: Attempt, verdict: Verdict) -> list[str]:

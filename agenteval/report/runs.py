@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from agenteval.readers.injection import texts_signs
 from agenteval.records.table import Cell, Column, Table, shown
-from agenteval.report.diff import edits
 from agenteval.report.material import Material, RunTexts, Said
 from agenteval.report.page import (
     Block,
@@ -25,8 +24,7 @@ from agenteval.report.page import (
     badge,
     signs_text,
 )
-from agenteval.report.text import cut, variant_label
-from agenteval.report.utility_tables import originals
+from agenteval.report.text import cut, edits, variant_label
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.trust.flagged import Examined, Flags, flags_among
 
@@ -60,43 +58,32 @@ class RunLine:
 
 def run_lines(material: Material) -> list[RunLine]:
     """One line per original run, ordered by id."""
-    table = originals(material)
+    table = material.originals
     size = len(table.run.names)
-    total, rated, failed = _per_run(table, size)
+    codes, known = table.run.codes, ~np.isnan(table.value)
+    total = np.bincount(codes[known], weights=table.value[known], minlength=size)
+    rated = np.bincount(codes[known], minlength=size)
+    failed = np.bincount(codes[table.failed], minlength=size)
     spread = _spread(table, size)
-    first = np.full(size, -1, dtype=np.int64)
-    first[table.run.codes[::-1]] = np.arange(len(table))[::-1]
     lines = []
     cases: dict[int, int] = {}  # numbered in the order of the runs
-    for code in np.flatnonzero(first >= 0).tolist():
-        row = int(first[code])
+    for code, row in zip(*np.unique(codes, return_index=True), strict=True):
         mean = float(total[code] / rated[code]) if rated[code] else None
         success = int(table.success[row])
-        gap = None if mean is None or success < 0 else abs(mean - success)
         system = table.system.codes[row]
-        case = cases.setdefault(int(table.case.codes[row]), len(cases))
         lines.append(
             RunLine(
                 table.run.names[code],
                 table.system.names[system] if system >= 0 else "",
-                case,
+                cases.setdefault(int(table.case.codes[row]), len(cases)),
                 success,
                 mean,
                 None if np.isnan(spread[code]) else float(spread[code]),
-                gap,
+                None if mean is None or success < 0 else abs(mean - success),
                 int(failed[code]),
             )
         )
     return sorted(lines, key=lambda line: line.run)
-
-
-def _per_run(table: ScoreTable, size: int) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
-    known = ~np.isnan(table.value)
-    codes = table.run.codes
-    total = np.bincount(codes[known], weights=table.value[known], minlength=size)
-    rated = np.bincount(codes[known], minlength=size)
-    failed = np.bincount(codes[table.failed], minlength=size)
-    return total.astype(np.float64), rated.astype(np.int64), failed.astype(np.int64)
 
 
 def _spread(table: ScoreTable, size: int) -> Floats:
@@ -104,16 +91,14 @@ def _spread(table: ScoreTable, size: int) -> Floats:
     widest = np.full(size, np.nan)
     if not len(table) or int(table.repeat.max()) == 0:
         return widest
-    known = ~np.isnan(table.value)
-    part = table.where(known)
-    key = part.run.codes.astype(np.int64) * (len(part.criterion.names) + 1) + part.criterion.codes
-    pairs, at, counts = np.unique(key, return_inverse=True, return_counts=True)
-    low, high = np.full(len(pairs), np.inf), np.full(len(pairs), -np.inf)
+    part = table.where(~np.isnan(table.value))
+    pairs = np.column_stack([part.run.codes, part.criterion.codes])
+    different, at, counts = np.unique(pairs, axis=0, return_inverse=True, return_counts=True)
+    low, high = np.full(len(different), np.inf), np.full(len(different), -np.inf)
     np.minimum.at(low, at, part.value)
     np.maximum.at(high, at, part.value)
     several = counts > 1
-    run = pairs[several] // (len(part.criterion.names) + 1)
-    np.fmax.at(widest, run, (high - low)[several])
+    np.fmax.at(widest, different[several, 0], (high - low)[several])
     return widest
 
 
@@ -168,17 +153,17 @@ class RunItems:
 
 def run_items(material: Material, lines: Sequence[RunLine]) -> RunItems:
     """The runs of `lines`, in their order, as far as there is room."""
-    rated = set(originals(material).present("run"))
+    rated = set(material.originals.present("run"))
     flags = flags_among(
         Examined(run, None, *texts, tuple(sign.name for sign in texts_signs(texts)))
-        for run, texts in material.texts.judged()
+        for run, texts in (material.texts.judged() if material.texts else ())
         if run in rated
     )
     made, size = RunItems(flags=flags), 0
     signs = {flag.run: flag.signs for flag in flags.found}
     for line, texts, ratings in _each(material, lines):
         blocks = _blocks(material, texts, ratings, signs.get(line.run, ()))
-        size += _size(blocks)
+        size += len(repr(blocks))  # characters of all texts, about
         if made.without_room or size > MOST_BYTES:
             made.without_room += 1
             continue
@@ -205,16 +190,11 @@ def _each(
     starts = np.searchsorted(table.run.codes[order], np.arange(len(table.run.names) + 1))
     for start in range(0, len(lines), _BATCH):
         part = lines[start : start + _BATCH]
-        texts = material.texts.of([line.run for line in part])
+        texts = material.texts.of([line.run for line in part]) if material.texts else {}
         for line in part:
             code = table.run.code(line.run)
             rows = order[starts[code] : starts[code + 1]]
             yield line, texts.get(line.run), table.where(np.sort(rows))
-
-
-def _size(blocks: Sequence[Block]) -> int:
-    """Characters of all texts, about."""
-    return len(repr(blocks))
 
 
 def _blocks(
@@ -278,21 +258,16 @@ def _answer(own: ScoreTable, i: int, said: Said) -> list[Block]:
     blocks: list[Block] = [Text(words)]
     if said.explanation:
         blocks.append(Text(cut(said.explanation, MOST_WORDS)))
-    if said.evidence:
-        blocks.append(Text(_evidence(said.evidence), "quote"))
+    if said.evidence:  # in one line: texts as they are, all else as JSON
+        parts = [
+            f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+            for key, value in said.evidence.items()
+        ]
+        blocks.append(Text(cut("; ".join(parts), MOST_WORDS), "quote"))
     if said.raw:
         raw = Text(cut(said.raw, MOST_WORDS), "pre")
         blocks.append(Items([Item("", "reply that could not be used", [raw])]))
     return blocks
-
-
-def _evidence(evidence: Mapping[str, object]) -> str:
-    """Evidence in one line: texts as they are, all else as JSON."""
-    parts = [
-        f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-        for key, value in evidence.items()
-    ]
-    return cut("; ".join(parts), MOST_WORDS)
 
 
 def _changes(material: Material, ratings: ScoreTable, variant: str) -> Table:

@@ -1,4 +1,5 @@
-"""A workflow session as the page unfolds it: the talk with its calls, and what was found in it."""
+"""Trials of workflows as the page unfolds them: sessions with their talk and what was found in it,
+and wrong turns of recorded sessions with what was due."""
 
 from __future__ import annotations
 
@@ -6,17 +7,23 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain, zip_longest
+from itertools import zip_longest
 
 from pydantic import JsonValue
 
 from agenteval.evaluators.workflows.conformance import Deviation
-from agenteval.evaluators.workflows.results import SessionResult, SessionVerdict
-from agenteval.evaluators.workflows.session import SessionCall, SessionLog
+from agenteval.evaluators.workflows.results import (
+    SessionResult,
+    SessionVerdict,
+    TurnJudged,
+    TurnResult,
+)
+from agenteval.evaluators.workflows.session import Prediction, SessionCall, SessionLog
 from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
 from agenteval.evaluators.workflows.tallies import by_system
+from agenteval.evaluators.workflows.turn_score import TurnVerdict
+from agenteval.evaluators.workflows.values import filled
 from agenteval.records import Message, ToolCall, content_hash
-from agenteval.report.flows_signs import flow_signs
 from agenteval.report.page import (
     Block,
     Card,
@@ -29,10 +36,13 @@ from agenteval.report.page import (
     Text,
     Words,
     badge,
+    bounded,
     signs_text,
+    taking_turns,
 )
 from agenteval.report.text import cut
 from agenteval.text import plural
+from agenteval.trust.flow_flags import flow_signs
 
 MOST_ITEMS = 80  # of one talk: what is said, and calls
 _MOST_WORDS = 2_000  # of one message
@@ -42,6 +52,16 @@ _MOST_TEXT = 600
 _MOST_LISTED = 40
 _MOST_MARKS = 8  # beside the talk, where all of them stand
 _MOST_NODES = 120
+MOST_TURNS = 100
+_MOST_SAID = 1_500  # of a turn
+_MOST_VALUE = 200
+_MOST_LINES = 30
+WRONG = {
+    "wrong": "wrong call",
+    "missed": "no call",
+    "spurious": "call instead of a reply",
+    "unreadable": "unreadable",
+}
 _ANSWERED = {
     "backend": "answered by the backend",
     "recorded": "answered as recorded",
@@ -75,8 +95,7 @@ def chosen(results: Sequence[SessionResult], most: int) -> tuple[list[SessionRes
     ordered: list[SessionResult] = []
     for rank in (0, 1, 2):
         own = [r for r in known if r.verdict is not None and _RANK[r.verdict.success] == rank]
-        queues = [sorted(q, key=_shortest) for _, q in sorted(by_system(own).items())]
-        ordered += [r for r in chain.from_iterable(zip_longest(*queues)) if r is not None]
+        ordered += taking_turns(sorted(q, key=_shortest) for _, q in sorted(by_system(own).items()))
     return ordered[:most], len(known)
 
 
@@ -177,21 +196,18 @@ def _found(
             for m in log.mistakes[:_MOST_LISTED]
         ]  # fmt: skip
         blocks.append(Lines(mistakes, "Mistakes of simulators, not charged to the agent"))
-    return [*blocks, Facts(_facts(log, verdict), "In numbers")]
-
-
-def _facts(log: SessionLog, verdict: SessionVerdict) -> list[tuple[str, str]]:
+    undecided = f", {verdict.unjudged} undecided" if verdict.unjudged else ""
     facts = [
         ("decided by", _BY[verdict.decided_by] if verdict.decided_by else "nobody could"),
         ("end", _ENDED[log.ended]),
         ("goals", "–" if verdict.progress is None else f"{100 * verdict.progress:.0f} % achieved"),
         ("calls", f"{verdict.right} right of {verdict.generated} made, {verdict.gold} gold"
-         + (f", {verdict.unjudged} undecided" if verdict.unjudged else "")),
+         + undecided),
         ("chart", _CHART[verdict.conforms]),
     ]  # fmt: skip
     if verdict.fitness is not None:
         facts.append(("fitness", f"{verdict.fitness:.2f}"))
-    return facts
+    return [*blocks, Facts(facts, "In numbers")]
 
 
 def _state(verdict: SessionVerdict) -> Block:
@@ -376,7 +392,7 @@ def talk(id: str, log: SessionLog, deviations: Sequence[Deviation]) -> tuple[lis
     for deviation in deviations:
         at[_number(deviation, len(log.calls))].append(deviation)
     told = _Talk(id, log.calls, at, left=list(range(len(log.calls))))
-    for message, following in zip(log.messages, [*log.messages[1:], None], strict=True):
+    for message, following in zip_longest(log.messages, log.messages[1:]):
         told.add(message, following)
     told.tell_turns(None)
     if at[0]:
@@ -390,3 +406,99 @@ def _lines(arguments: JsonValue) -> str:
         return "" if arguments is None else cut(_json_text(arguments), _MOST_JSON)
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items()]
     return cut("\n".join(lines), _MOST_JSON)
+
+
+# ---- turns ---------------------------------------------------------------------------------------
+
+
+def wrong_turns(results: Sequence[TurnResult], most: int) -> tuple[list[Item], int]:
+    """Wrong turns to be unfolded, the systems taking turns, and how many are wrong in all."""
+    queues: dict[str, list[TurnResult]] = {}
+    for r in results:
+        if r.verdict is not None and outcome_of(r.verdict) in WRONG:
+            queues.setdefault(r.system, []).append(r)
+    some = taking_turns(
+        sorted(own, key=lambda r: (r.case.task, r.verdict.turn if r.verdict else 0, r.trial))
+        for _, own in sorted(queues.items())
+    )
+    seen: Counter[str] = Counter()
+    return [_turn(r, seen) for r in some[:most]], len(some)
+
+
+def outcome_of(verdict: TurnVerdict) -> str:
+    """The word that the store has for it."""
+    return TurnJudged(turn=verdict).outcome
+
+
+def _turn(result: TurnResult, seen: Counter[str]) -> Item:
+    """A predicted turn that is wrong; its id is the same on every page."""
+    verdict, prediction = result.verdict, result.prediction
+    assert verdict is not None  # `wrong_turns` takes no others
+    assert isinstance(prediction, Prediction)
+    signs = flow_signs(result) or ()
+    facts: list[tuple[str, Words]] = [
+        ("before it", cut(result.case.said, _MOST_SAID)),
+        ("gold", [Piece(cut(result.case.gold, _MOST_SAID), "code")]),
+        ("predicted", [Piece(_predicted(prediction), "code")]),
+        ("thought", cut(prediction.thought, _MOST_SAID)),
+    ]
+    lines = _differences(verdict, prediction, result.case.gold)
+    blocks = [*signs_text(signs), Facts([f for f in facts if f[1]]), Lines(lines, "Differs")]
+    badges = [badge(WRONG[outcome_of(verdict)], "drop")]
+    badges += [badge("talks to the judge", "repair")] if signs else []
+    trial = f"trial {result.trial + 1}" if result.trial else ""
+    title = heading(result.case.id, result.system, trial)
+    return Item(unique_id("turn", result, seen), title, blocks, badges, kind="case")
+
+
+def _predicted(prediction: Prediction) -> str:
+    if prediction.form == "call":
+        more = f"\nbeside it: {', '.join(prediction.further)}" if prediction.further else ""
+        return call_text(prediction.tool, prediction.arguments) + cut(more, _MOST_SAID)
+    if prediction.form == "reply":
+        return cut(prediction.response, _MOST_SAID)
+    return cut(prediction.raw, _MOST_SAID) or "(nothing was said)"
+
+
+def _differences(verdict: TurnVerdict, prediction: Prediction, gold: str) -> list[str]:
+    """What differs, in sentences."""
+    lines = []
+    if verdict.form == "unreadable":
+        due = "a call" if verdict.gold_call else "a reply"
+        lines.append(f"neither call nor reply could be read; due was {due}")
+    elif not verdict.gold_call:
+        lines.append("a reply was due, not a call")
+    elif verdict.form == "reply":
+        lines.append("a call was due, not a reply")
+    else:
+        lines += _call_lines(verdict, prediction, gold)
+    if verdict.node_right is False:
+        lines.append(f"says that it stands at node {cut(prediction.node, _MOST_VALUE)}: wrong")
+    return bounded(lines, _MOST_LINES)
+
+
+def _call_lines(verdict: TurnVerdict, prediction: Prediction, gold: str) -> list[str]:
+    if verdict.name_right is False:
+        return ["another tool was due"]
+    if verdict.arguments_unreadable:
+        return ["the arguments are no JSON object"]
+    lines = []
+    for one in verdict.parameters:
+        text = f"{cut(one.parameter, _MOST_VALUE)}: {_value(one.given)}, gold {_value(one.gold)}"
+        by = " (undecided)" if one.verdict == "unjudged" else " (by a judge)"
+        if one.verdict != "equal":
+            lines.append(text + (by if one.verdict == "unjudged" or one.by == "judge" else ""))
+    try:  # a gold call is stored in words, `tool({…})`
+        wanted = filled(json.loads(gold.partition("(")[2].removesuffix(")")))
+    except ValueError:
+        wanted = filled(None)
+    given = filled(prediction.arguments)
+    lines += [f"{cut(k, _MOST_VALUE)}: not given, gold {_value(v)}"
+              for k, v in wanted.items() if k not in given]  # fmt: skip
+    lines += [f"{cut(k, _MOST_VALUE)}: {_value(v)}, which gold has not"
+              for k, v in given.items() if wanted and k not in wanted]  # fmt: skip
+    return lines
+
+
+def _value(value: JsonValue) -> str:
+    return cut(json.dumps(value, ensure_ascii=False), _MOST_VALUE)

@@ -7,8 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from agenteval.errors import InputError
 from agenteval.records import Criterion
+from agenteval.records.table import shown
 from agenteval.report import plots
 from agenteval.report.material import Material
 from agenteval.report.page import (
@@ -32,6 +35,8 @@ from agenteval.report.page import (
     render,
 )
 from agenteval.report.runs import (
+    MOST_BYTES,
+    MOST_TEXT,
     RunItems,
     RunLine,
     run_items,
@@ -39,21 +44,23 @@ from agenteval.report.runs import (
     runs_table,
     worth_reading,
 )
-from agenteval.report.text import cut
-from agenteval.report.utility_summary import measured, missing, not_shown, tiles
+from agenteval.report.text import cut, variant_label
 from agenteval.report.utility_tables import (
     checks_table,
     criteria_table,
     effects_table,
     missing_table,
-    originals,
+    rated_share,
     systems_table,
 )
 from agenteval.stats.scores import ORIGINAL, Column, ScoreTable
+from agenteval.text import plural
+from agenteval.trust.flagged import Flags
 
 MOST_RUNS = 500  # runs that can be opened
 _MOST_NAMED = 20_000  # other runs whose names are listed
 _MOST_LABELS = 12
+_MOST_MISSING = 0.2  # share without a result from which a criterion is named
 _MOST_PANELS = 24
 _MOST_CORRELATED = 40
 _MEANINGS: dict[BadgeKind, str] = {
@@ -118,19 +125,150 @@ def _summary(material: Material, made: RunItems, left_out: Sequence[str]) -> lis
     else:
         head = Verdict("The judge on these criteria", "not verified", [material.unverified])
     warnings = judge.warnings if judge else ()
-    lacking = [*missing(material), *not_shown(material, made), *left_out]
+    lacking = [*_missing(material), *_not_shown(material, made), *left_out]
     return [
         head,
         *(Text([Piece("Warning ", "strong"), line], "warning") for line in warnings),
-        Tiles(tiles(material, made.flags)),
+        Tiles(_tiles(material, made.flags)),
         Columns(
             _trusted(material),
             [
-                Lines(measured(material) or ["means of the judge's ratings"], "What was measured"),
+                Lines(_measured(material) or ["means of the judge's ratings"], "What was measured"),
                 Lines(lacking or ["nothing: every judgement has a result"], "What is missing"),
             ],
         ),
     ]
+
+
+def _present(codes: np.ndarray[tuple[int], np.dtype[np.int32]]) -> int:
+    return int((np.unique(codes) >= 0).sum())
+
+
+def _tiles(material: Material, flags: Flags) -> list[tuple[str, str]]:
+    """Numbers with their names."""
+    table = material.originals
+    everything = material.table
+    pairs = [
+        ("runs", _present(table.run.codes)),
+        ("cases", _present(table.case.codes)),
+        ("systems", max(_present(table.system.codes), 1)),
+        ("criteria", len(material.criteria)),
+        ("repeats", int(table.repeat.max(initial=-1)) + 1),
+        ("judgements", len(everything)),
+    ]
+    named = [(f"{n:,}", name[:-1] if n == 1 and name.endswith("s") else name) for name, n in pairs]
+    rated = (shown(rated_share(everything), "share"), "rated")
+    return [*named, rated, *([flags.tile] if flags.examined else [])]
+
+
+def _measured(material: Material) -> list[str]:
+    """What was judged and verified, in sentences."""
+    table = material.originals
+    first = np.unique(table.run.codes, return_index=True)[1]
+    sides = Counter(table.success[first].tolist())
+    lines = []
+    if sides[1] + sides[0]:
+        lines.append(
+            f"success is known for {sides[1] + sides[0]:,} of {len(first):,} runs: "
+            f"{sides[1]:,} successful, {sides[0]:,} failed"
+        )
+    copies = [v for v in material.table.present("variant") if v != ORIGINAL]
+    if copies:
+        own = material.table.where(
+            material.table.variant.codes != material.table.variant.code(ORIGINAL)
+        )
+        lines.append(
+            f"{plural(len(copies), 'kind')} of perturbed copies, {len(own):,} judgements of them: "
+            f"{', '.join(variant_label(c, copies) for c in copies)}"
+        )
+    findings = material.findings
+    if findings is None:
+        return lines
+    options = [f"{k.replace('_', ' ')} {value:g}" for k, value in findings.options.items()]
+    thresholds = f" with {', '.join(options)}" if options else ""
+    lines.append(f"verdicts {findings.origin}{thresholds}")
+    if findings.subset and len(findings.subset) < len(findings.criteria):
+        chosen = ", ".join(material.names.get(i, i) for i in findings.subset)
+        lines.append(f"smallest set that tells success from failure as well as all: {chosen}")
+    if findings.first_component is not None:
+        lines.append(
+            f"one component holds {findings.first_component:.0%} of the variance of all criteria"
+            + (": they hardly differ" if findings.first_component > 0.8 else "")
+        )
+    return lines
+
+
+def _missing(material: Material) -> list[str]:
+    """What is not known, or not of all, in sentences."""
+    table = material.originals
+    lines = list(material.notes)
+    if not (table.success >= 0).any():
+        lines.append("success is unknown for every run: nothing says which criteria tell it")
+    elif (table.success < 0).any():
+        unknown = len(np.unique(table.run.codes[table.success < 0]))
+        lines.append(f"success is unknown for {unknown:,} runs: they count on neither side")
+    if int(table.repeat.max(initial=0)) == 0:
+        lines.append("every run was judged once: agreement of repeats is unknown")
+    if _present(table.system.codes) < 2:
+        lines.append("there is one system: nothing to compare it with")
+    counts = {n: c for n, c in material.table.statuses().items() if ":" in n}
+    if counts:
+        kinds = ", ".join(f"{c:,} {n}" for n, c in sorted(counts.items()))
+        total = f"{sum(counts.values()):,} of {len(material.table):,}"
+        lines.append(f"{total} judgements have no result: {kinds}")
+    lines += _low_coverage(material)
+    lines += _without_copy(material)
+    return lines
+
+
+def _low_coverage(material: Material) -> list[str]:
+    table = material.originals
+    lines = []
+    for criterion in material.criteria:
+        own = table.of(criterion=criterion.id)
+        share = float(own.failed.mean()) if len(own) else 0.0
+        empty = len(own.of(status="degenerate"))
+        if len(own) and int(own.failed.sum()) + empty == len(own):
+            told = f" ({plural(empty, 'empty reply')})" if empty else ""
+            lines.append(f"{criterion.name}: never rated{told}")
+        elif share > _MOST_MISSING:
+            lines.append(f"{criterion.name}: {share:.0%} without a result")
+        if not criterion.ordered:
+            lines.append(f"{criterion.name}: its levels have no order, so it has no mean")
+    return lines
+
+
+def _without_copy(material: Material) -> list[str]:
+    """Copies that equal their original are not judged; the others' share should be known."""
+    table = material.table
+    runs = _present(material.originals.run.codes)
+    lines = []
+    for variant in table.present("variant"):
+        have = _present(table.of(variant=variant).run.codes)
+        if variant != ORIGINAL and have < runs:
+            lines.append(
+                f"{variant_label(variant, table.variant.names)}: {runs - have:,} of {runs:,} runs "
+                "have no judged copy (it equals the original, or was not judged)"
+            )
+    return lines
+
+
+def _not_shown(material: Material, made: RunItems) -> list[str]:
+    """What of the details is not on the page."""
+    runs = _present(material.originals.run.codes)
+    lines = []
+    if len(made.lines) < runs:
+        lines.append(
+            f"{len(made.lines):,} of {runs:,} runs can be opened here, those farthest from their "
+            "label first; the others are named below the list"
+            + (f" (texts on this page are limited to {MOST_BYTES // 1_000_000} million characters)"
+               if made.without_room else "")
+        )  # fmt: skip
+    if made.shortened:
+        lines.append(
+            f"{made.shortened:,} runs have texts of more than {MOST_TEXT:,} characters, cut here"
+        )
+    return lines
 
 
 def _trusted(material: Material) -> list[Block]:
@@ -187,7 +325,7 @@ def _criterion(material: Material, criterion: Criterion, id: str) -> Item:
 
 def _labels(material: Material, criterion: Criterion) -> str:
     """How often which label was given to originals, the levels in their order."""
-    own = originals(material).of(criterion=criterion.id)
+    own = material.originals.of(criterion=criterion.id)
     codes = own.label.codes[own.label.codes >= 0]
     counts = Counter({own.label.names[c]: n for c, n in Counter(codes.tolist()).items()})
     order = [v for v in criterion.accepted_values if v in counts]

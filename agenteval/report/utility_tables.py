@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agenteval.records.table import Cell, Column, Estimate, Form, Mark, Table
+from agenteval.records.table import Cell, Column, Estimate, Mark, Table
 from agenteval.records.verification import Check, Effect, Verification
 from agenteval.report.material import Material
 from agenteval.report.plots import interval, systems
 from agenteval.report.text import variant_label
-from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.stats.scores import ScoreTable
 
 MARKS: Mapping[str, Mark] = {"pass": "passed", "fail": "failed", "unknown": "unknown"}
 SIGNS = {"lower": "↓", "none": "=", "higher": "↑", "unknown": "·"}
 _CRITERION = Column("criterion", "criterion")
 _RATED = Column("rated", "rated", "share", "share of judgements with a result")
-
-
-def originals(material: Material) -> ScoreTable:
-    """Ratings of the original runs."""
-    return material.table.of(variant=ORIGINAL)
 
 
 def rated_share(table: ScoreTable) -> float | None:
@@ -29,7 +24,7 @@ def rated_share(table: ScoreTable) -> float | None:
 
 def criteria_table(material: Material) -> Table:
     """One row per criterion: verdict, means, what was verified, how much was rated."""
-    ratings = originals(material)
+    ratings = material.originals
     labelled = bool((material.table.success >= 0).any())
     sides = (
         Column("success", "success", "number", "mean of successful runs"),
@@ -81,7 +76,7 @@ def _checked(check: Check | Effect) -> Estimate:
 
 def systems_table(material: Material) -> Table | None:
     """Means of every system on every criterion; None with a single system."""
-    found = systems(originals(material))
+    found = systems(material.originals)
     ordered = [c for c in material.criteria if c.ordered]
     if len(found) < 2 or not ordered:
         return None
@@ -159,8 +154,8 @@ def checks_table(found: Verification) -> Table:
     """Every check and effect of a criterion, with its reason."""
     columns = (
         Column("examined", "examined"), Column("result", "outcome"),
-        _number("estimate", "estimate [95 %]"), _number("p", "p", "p", "raw"),
-        _number("corrected", "p corrected", "p", "over all criteria"), _number("n", "n", "count"),
+        Column("estimate", "estimate [95 %]", "number"), Column("p", "p", "p", "raw"),
+        Column("corrected", "p corrected", "p", "over all criteria"), Column("n", "n", "count"),
         Column("why", "in words"),
     )  # fmt: skip
     named: list[tuple[str, Check | Effect]] = [(c.name, c) for c in found.checks]
@@ -174,7 +169,3 @@ def checks_table(found: Verification) -> Table:
         for name, one in named
     ]  # fmt: skip
     return Table("checks", "What was examined", columns, tuple(rows))
-
-
-def _number(key: str, head: str, form: Form = "number", hint: str = "") -> Column:
-    return Column(key, head, form, hint)

@@ -13,7 +13,6 @@ from agenteval.evaluators.workflows.tallies import CauseShare, SessionTally, Tal
 from agenteval.evaluators.workflows.turn_score import TurnTable
 from agenteval.records.table import Table, shown
 from agenteval.report import trial_plots as drawn
-from agenteval.report.flows_signs import flow_flags
 from agenteval.report.page import (
     Block,
     Items,
@@ -26,16 +25,25 @@ from agenteval.report.page import (
     Verdict,
     Words,
     figures,
+    rate_words,
     render,
+    some_of,
 )
-from agenteval.report.sessions import chosen, heading, session_items
+from agenteval.report.sessions import (
+    MOST_TURNS,
+    WRONG,
+    chosen,
+    heading,
+    outcome_of,
+    session_items,
+    wrong_turns,
+)
 from agenteval.report.text import cut
-from agenteval.report.turns import MOST_TURNS, WRONG, outcome_of, wrong_turns
 from agenteval.stats import Interval
 from agenteval.text import plural
+from agenteval.trust.flow_flags import flow_flags
 
 _MOST_MESSAGES = 20
-_MOST_NAMED = 5
 _NOTABLE = 0.1  # of the sessions or calls of a system: more than that is said at the top
 _ENDS: dict[SessionEnd, str] = {
     "turns": "limit of turns", "calls": "limit of calls", "agent": "agent stopped or silent",
@@ -62,8 +70,6 @@ def workflows_page(  # noqa: PLR0913  each is a part of the page
     known = Tallies(sessions, turns)
     flagged = flow_flags(sessions, turns)
     names = sorted({r.agent for r in sessions} | {r.agent for r in turns})
-    rest = len(names) - _MOST_NAMED
-    who = ", ".join(names[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
     tiles = [*_tiles(sessions, turns), *([flagged.tile] if flagged.examined else [])]
     made = result_tables(sessions, turns, known) if tables is None else tables
     rates = (
@@ -72,7 +78,8 @@ def workflows_page(  # noqa: PLR0913  each is a part of the page
     )
     sections = [
         Section("summary", "Summary", [
-            Verdict("Workflows followed by", who, headlines(known) or ["There is no trial."]),
+            Verdict("Workflows followed by", some_of(names),
+                    headlines(known) or ["There is no trial."]),
             Tiles(tiles),
             *([Text(flagged.line, "warning")] if flagged.line else []),
         ]),
@@ -121,7 +128,7 @@ def _session_line(t: SessionTally, cause: CauseShare | None, ends: Sequence[str]
     if t.success.mean is None:
         said = f"{name}: no session is decided ({', '.join(without) or 'not judged yet'})"
         return "; ".join([said, *ends]) + "."
-    parts = [f"{name} succeeds in {_percent(t.success)} of {_trials(t.success)}"]
+    parts = [f"{name} succeeds in {rate_words(t.success)} of {_trials(t.success)}"]
     if t.progress.mean is not None:
         parts.append(f"{shown(t.progress.mean, 'share')} of the goals achieved")
     if cause is not None:
@@ -142,7 +149,7 @@ def _turn_line(system: str, table: TurnTable) -> str:
         parts[0] += "no due call is decided"
     else:
         due = plural(tool.gold - tool.undecided, "due call")
-        parts[0] += f"{_percent(recall)} of {due} are right"
+        parts[0] += f"{rate_words(recall)} of {due} are right"
     if table.unreadable:
         parts.append(f"{plural(table.unreadable, 'turn')} unreadable")
     if tool.undecided:
@@ -150,14 +157,6 @@ def _turn_line(system: str, table: TurnTable) -> str:
     if gone:
         parts.append(f"{plural(gone, 'turn')} without a prediction, in no rate")
     return "; ".join(parts) + "."
-
-
-def _percent(rate: Interval) -> str:
-    assert rate.mean is not None
-    text = shown(rate.mean, "share")
-    if rate.low is None or rate.high is None or rate.low == rate.high:
-        return f"{text} ({rate.reason or 'no interval'})"
-    return f"{text} (95 % interval {100 * rate.low:.0f} to {100 * rate.high:.0f} %)"
 
 
 def _trials(rate: Interval) -> str:
@@ -260,36 +259,31 @@ def _wrong(turns: Sequence[TurnResult]) -> list[Section]:
 
 def _lost(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> list[Section]:
     """What brought no verdict, with some messages; the table counts all of it."""
-    gone = [(r, *_why(r)) for r in sessions if r.verdict is None]
-    unsaid = [(r, r.prediction) for r in turns if isinstance(r.prediction, AgentFailure)]
+    who = {"agent": "agent", "user": "simulated user", "tools": "simulated tools"}
+    gone: dict[str, list[Words]] = {"Sessions": [], "Single turns": []}
+    for session in sessions:
+        if session.verdict is None:
+            log, why = session.log, "not judged yet"
+            if isinstance(log, SessionFailure):
+                why = f"{who[log.who]}, {log.status}" + (f": {log.message}" if log.message else "")
+            gone["Sessions"].append(_message(session, why))
+    for turn in turns:
+        if isinstance(turn.prediction, AgentFailure):
+            why = f"{turn.prediction.status}: {turn.prediction.message}"
+            gone["Single turns"].append(_message(turn, why))
+    what = {"Sessions": "sessions without a verdict", "Single turns": "turns without a prediction"}
     blocks: list[Block] = []
-    if gone:
-        count = _count(min(len(gone), _MOST_MESSAGES), len(gone), "sessions without a verdict")
-        lines = [
-            _message(r, f"{kind}: {message}" if message else kind)
-            for r, kind, message in gone[:_MOST_MESSAGES]
-        ]
-        blocks += [Text(count, title="Sessions"), Lines(lines)]
-    if unsaid:
-        count = _count(min(len(unsaid), _MOST_MESSAGES), len(unsaid), "turns without a prediction")
-        lines = [_message(r, f"{f.status}: {f.message}") for r, f in unsaid[:_MOST_MESSAGES]]
-        blocks += [Text(count, title="Single turns"), Lines(lines)]
-    if not blocks:
-        return []
+    for title, lines in gone.items():
+        if lines:
+            count = _count(min(len(lines), _MOST_MESSAGES), len(lines), what[title])
+            blocks += [Text(count, title=title), Lines(lines[:_MOST_MESSAGES])]
     lead = (
         "An endpoint, an adapter or a simulator failed, so nothing is known of the agent: counted "
         "here, in no rate."
     )
-    return [Section("without", "Without a verdict", blocks, lead)]
+    return [Section("without", "Without a verdict", blocks, lead)] if blocks else []
 
 
 def _message(result: SessionResult | TurnResult, text: str) -> Words:
     name = heading(result.case.id, result.system, f"trial {result.trial + 1}")
     return [Piece(name, "strong"), f": {cut(text, 2_000)}"]
-
-
-def _why(result: SessionResult) -> tuple[str, str]:
-    if isinstance(result.log, SessionFailure):
-        who = {"agent": "agent", "user": "simulated user", "tools": "simulated tools"}
-        return f"{who[result.log.who]}, {result.log.status}", result.log.message
-    return "not judged yet", ""

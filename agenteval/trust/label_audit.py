@@ -6,9 +6,9 @@ failure all rate one run like the runs of the other label, the label deserves a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from agenteval.stats.interval import Interval
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 
 Floats = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 AUC = 0.6  # of a criterion that tells success from failure, without the audited case
 MIN_GROUP = 5  # successes and failures that must remain without the audited case
@@ -100,11 +99,15 @@ def audit(
     or one of the labels does not occur.
     """
     table = table.of(variant=ORIGINAL)
-    _check_labels(table)
+    known = set(table.success.tolist()) - {-1}
+    if not known:
+        raise InputError("success is unknown for every run: there is no label to audit")
+    if len(known) == 1:
+        which = "successful" if known == {1} else "failed"
+        raise InputError(f"every labelled run is {which}: nothing to compare with")
     witnesses: dict[int, list[Witness]] = {}
     for name in table.present("criterion"):
-        own = _Ratings(name, table.of(criterion=name))
-        for run, witness in own.witnesses(auc, min_group):
+        for run, witness in _witnesses(name, table.of(criterion=name), auc, min_group):
             witnesses.setdefault(run, []).append(witness)
     first = {int(run): at for at, run in reversed(list(enumerate(table.run.codes)))}
     suspects = [_suspect(table, first[run], heard) for run, heard in witnesses.items()]
@@ -130,15 +133,6 @@ def with_and_without(table: ScoreTable, suspects: Collection[str]) -> list[WithA
     return rows
 
 
-def _check_labels(table: ScoreTable) -> None:
-    known = set(table.success.tolist()) - {-1}
-    if not known:
-        raise InputError("success is unknown for every run: there is no label to audit")
-    if len(known) == 1:
-        which = "successful" if known == {1} else "failed"
-        raise InputError(f"every labelled run is {which}: nothing to compare with")
-
-
 def _suspect(table: ScoreTable, row: int, witnesses: Sequence[Witness]) -> Suspect:
     system = int(table.system.codes[row])
     return Suspect(
@@ -152,109 +146,47 @@ def _suspect(table: ScoreTable, row: int, witnesses: Sequence[Witness]) -> Suspe
     )
 
 
-class _Ratings:
-    """Ratings of one criterion: the labelled runs that have a value."""
-
-    def __init__(self, name: str, own: ScoreTable) -> None:
-        self.name = name
-        matrix = own.matrix()
-        keep = (matrix.success >= 0) & ~np.isnan(matrix.mean)
-        self.run, self.case = matrix.run[keep], matrix.case[keep]
-        self.good = matrix.success[keep] == 1
-        self.mean, values = matrix.mean[keep], matrix.values[keep]
-        valued = ~np.isnan(values)
-        self.low: Floats = np.where(valued, values, np.inf).min(axis=1, initial=np.inf)
-        self.high: Floats = np.where(valued, values, -np.inf).max(axis=1, initial=-np.inf)
-        self.rated = valued.sum(axis=1)
-        length = len(own.run.names)
-        self.asked = np.bincount(own.run.codes, minlength=length)[self.run]
-        declined = own.status.codes == own.status.code("not_applicable")
-        self.declined = np.bincount(own.run.codes[declined], minlength=length)[self.run]
-
-    def witnesses(self, auc: float, min_group: int) -> list[tuple[int, Witness]]:
-        """(run code, witness) for every run on which this criterion may be heard."""
-        order = {side: self._ordered(side) for side in (True, False)}
-        group = {side: self.mean[rows] for side, rows in order.items()}
-        place = np.zeros(len(self.mean), dtype=np.intp)
-        for rows in order.values():
-            place[rows] = np.arange(len(rows))
-        wins = self._wins(order)
-        total = int(wins[self.good].sum())
-        witnesses = []
-        members = np.argsort(self.case, kind="stable")
-        _, starts = np.unique(self.case[members], return_index=True)
-        for rows in np.split(members, starts[1:]):
-            gone = {side: np.sort(place[rows[self.good[rows] == side]]) for side in (True, False)}
-            others = {side: _Others(group[side], gone[side]) for side in (True, False)}
-            if min(group.size for group in others.values()) < min_group:
-                continue
-            # a pair within the case was taken off twice
-            within = _doubled_wins(*(group[side][gone[side]] for side in (True, False)))
-            left = total - int(wins[rows].sum()) + within
-            area = left / (2 * others[True].size * others[False].size)
-            if area > auc:
-                witnesses += [
-                    (int(self.run[row]), self._witness(row, area, others)) for row in rows
-                ]
-        return witnesses
-
-    def _ordered(self, side: bool) -> Rows:
-        """Rows of one label by ascending mean."""
-        rows = np.flatnonzero(self.good == side)
-        return rows[np.argsort(self.mean[rows], kind="stable")]
-
-    def _wins(self, order: dict[bool, Rows]) -> NDArray[np.int64]:
-        """Twice the pairs of each run with the other label that speak for the labels."""
-        wins = np.zeros(len(self.mean), dtype=np.int64)
-        for side in (True, False):
-            own, other = self.mean[order[side]], self.mean[order[not side]]
-            below = np.searchsorted(other, own, "left") + np.searchsorted(other, own, "right")
-            wins[order[side]] = below if side else 2 * len(other) - below
-        return wins
-
-    def _witness(self, row: int, area: float, others: dict[bool, _Others]) -> Witness:
-        success = bool(self.good[row])
-        own, other = others[success], others[not success]
-        mean, low, high = float(self.mean[row]), float(self.low[row]), float(self.high[row])
-        share = own.doubled_below(mean) / (2 * own.size)
-        if success:
-            against = high <= other.median and high < own.median
-        else:
-            against = low >= other.median and low > own.median
-        heard = not self.declined[row] and 2 * self.rated[row] > self.asked[row]
-        return Witness(
-            self.name, area, low, mean, high, int(self.rated[row]), int(self.asked[row]),
-            bool(against and heard), 1 - share if success else share,
-        )  # fmt: skip
+def _witnesses(
+    name: str, own: ScoreTable, auc: float, min_group: int
+) -> Iterator[tuple[int, Witness]]:
+    """(run code, witness) for every run on which this criterion may be heard."""
+    matrix = own.matrix()
+    labelled = np.flatnonzero((matrix.success >= 0) & ~np.isnan(matrix.mean))
+    order = labelled[np.argsort(matrix.mean[labelled], kind="stable")]
+    run, case, mean, values = (
+        part[order] for part in (matrix.run, matrix.case, matrix.mean, matrix.values)
+    )
+    good = matrix.success[order] == 1
+    declined = own.status.codes == own.status.code("not_applicable")
+    asked, not_applicable = (
+        np.bincount(codes, minlength=len(own.run.names))[run]
+        for codes in (own.run.codes, own.run.codes[declined])
+    )
+    rated = (~np.isnan(values)).sum(axis=1)
+    for audited in np.unique(case):
+        rest = case != audited
+        group = {side: mean[rest & (good == side)] for side in (True, False)}  # ascending
+        if min(map(len, group.values())) < min_group:
+            continue
+        area = _below(group[False], group[True]).sum() / (2 * len(group[True]) * len(group[False]))
+        if area <= auc:
+            continue
+        median = {side: float(np.median(part)) for side, part in group.items()}
+        for row in np.flatnonzero(~rest):
+            success, said = bool(good[row]), values[row][~np.isnan(values[row])]
+            sign = -1 if success else 1  # which way the other side lies
+            least = float((sign * said).min())
+            against = least >= sign * median[not success] and least > sign * median[success]
+            heard = not not_applicable[row] and 2 * rated[row] > asked[row]
+            share = float(_below(group[success], mean[row])) / (2 * len(group[success]))
+            yield int(run[row]), Witness(
+                name, float(area), float(said.min()), float(mean[row]), float(said.max()),
+                int(rated[row]), int(asked[row]), bool(against and heard),
+                1 - share if success else share,
+            )  # fmt: skip
 
 
-class _Others:
-    """The ascending means of one label without those at the ascending places `gone`."""
-
-    def __init__(self, ascending: Floats, gone: Rows) -> None:
-        self._values, self._gone = ascending, gone
-        self.size = len(ascending) - len(gone)
-
-    @cached_property
-    def median(self) -> float:
-        """Median of what is left (at least one value)."""
-        return (self._at((self.size - 1) // 2) + self._at(self.size // 2)) / 2
-
-    def _at(self, place: int) -> float:
-        for gone in self._gone:
-            if gone > place:
-                break
-            place += 1
-        return float(self._values[place])
-
-    def doubled_below(self, value: float) -> int:
-        """Twice the number of values below, ties half."""
-        below = np.searchsorted(self._values, value, "left")
-        below += np.searchsorted(self._values, value, "right")
-        removed = _doubled_wins(np.array([value]), self._values[self._gone])
-        return int(below) - removed
-
-
-def _doubled_wins(these: Floats, those: Floats) -> int:
-    """Twice the pairs in which one of these is above one of those, ties half."""
-    return int((np.sign(these[:, None] - those[None, :]) + 1).sum())
+def _below(ascending: Floats, values: Any) -> NDArray[np.intp]:
+    """For each value twice the number of those below it, ties half."""
+    below = np.searchsorted(ascending, values, "left")
+    return np.asarray(below + np.searchsorted(ascending, values, "right"))

@@ -14,9 +14,9 @@ from agenteval.evaluators.workflows.equality import EqualityJudge, Question
 from agenteval.evaluators.workflows.response_judge import Reply, ResponseJudge
 from agenteval.evaluators.workflows.scenario import Goal, Profile, Role, Scenario, WorkflowTool
 from agenteval.evaluators.workflows.session_judge import SessionJudge, SessionText
-from agenteval.evaluators.workflows.simulators.nouns import Heard
-from agenteval.evaluators.workflows.simulators.tool_model import ToolModel
-from agenteval.evaluators.workflows.simulators.user_model import UserOnModel
+from agenteval.evaluators.workflows.simulated_tools import ToolModel
+from agenteval.evaluators.workflows.simulated_user import Heard
+from agenteval.evaluators.workflows.user_model import UserOnModel
 from agenteval.models.client import Client
 from agenteval.models.wire import Request
 from agenteval.records import GRADES, Finding, Message, Run, Span, SpanEvent, ToolCall, ToolSpec
@@ -72,10 +72,11 @@ def located(**options: Any) -> Any:
         run = trace(say)
         hint = Finding(span="c", category="Waste", evidence="9000", impact="LOW",
                        description=say("finding of a rule", "The tool was slow."))  # fmt: skip
-        how = LocatorOptions(context=16_384, add_hints=False, **options)
+        how = LocatorOptions(context=16_384, **options)
         found = await Locator(client, TAXONOMY, how).locate(run, condense(run), (hint,))
         grades = {name: grade.value for name, grade in found.grades.items()}
-        return found.status, [(f.span, f.category) for f in found.findings], grades
+        named = [(f.span, f.category) for f in found.findings if f.source == "locator"]
+        return found.status, named, grades
 
     return verdict
 
@@ -190,10 +191,10 @@ def lending(say: Say) -> tuple[Role, WorkflowTool]:
 async def answered(client: Client, say: Say) -> Verdict:
     """What the simulated tool returns, also after an earlier request."""
     role, tool = lending(say)
-    model = ToolModel(client, role, 0, 0)
-    first = await model.answer(tool, {"boat": say("earlier argument", "Elsa")})
-    second = await model.answer(tool, {"boat": say("argument", "Anna")})
-    return first.value, second.value
+    model = ToolModel(client, role)
+    first, _ = await model.answer(tool, {"boat": say("earlier argument", "Elsa")})
+    second, _ = await model.answer(tool, {"boat": say("argument", "Anna")})
+    return first, second
 
 
 async def converted(client: Client, say: Say) -> Verdict:

@@ -15,9 +15,9 @@ from agenteval.agents.arguments import as_object
 from agenteval.agents.react_text import read_step
 from agenteval.errors import ReplyError
 from agenteval.evaluators.planning.invent import read_professions
-from agenteval.evaluators.traces.locator_reply import Grounds, Named, check, read_grades
+from agenteval.evaluators.traces.locator_reply import Named, check, read_grades
 from agenteval.evaluators.traces.locator_reply import read_reply as read_findings
-from agenteval.evaluators.traces.locator_rows import flat
+from agenteval.evaluators.traces.locator_text import flat
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.evaluators.utility.critic_reply import read_criteria
 from agenteval.evaluators.workflows.equality import read_equal
@@ -25,7 +25,7 @@ from agenteval.evaluators.workflows.reply_text import read_reply as read_turn
 from agenteval.evaluators.workflows.response_judge import OffScale, read_score
 from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
 from agenteval.evaluators.workflows.session_judge import SessionText, read_goals
-from agenteval.evaluators.workflows.simulators.tool_model import ToolModel
+from agenteval.evaluators.workflows.simulated_tools import ToolModel
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.testing.scripted import ScriptedTransport
 from benchmarks.malformed.corpus import FOLDER, lines, text_of
@@ -38,12 +38,7 @@ TAXONOMY = Taxonomy(
         Leaf(name="Early End", area="Thought", group="Work", definition="Stops before the end."),
     ),
 )
-GROUNDS = Grounds(
-    shown=frozenset(SPANS),
-    asked={leaf.name: leaf for leaf in TAXONOMY.assigned},
-    taxonomy=TAXONOMY,
-    flat_text=lambda index: flat(SPANS[index]) if index in SPANS else None,
-)
+ASKED = [leaf.name for leaf in TAXONOMY.assigned]
 SESSION = SessionText(
     "user: Dune, please.\nassistant: It is yours.", "Lend books.", ("Dune", "map")
 )
@@ -70,7 +65,8 @@ def critic(text: str) -> Any:
 def locator(text: str) -> Any:
     """Findings that pass the checks, how many do not, and whether the reply broke off."""
     read = read_findings(text)
-    checked = [check(item, GROUNDS) for item in read.value.items]
+    flat_text = {index: flat(text) for index, text in SPANS.items()}.get
+    checked = [check(item, ASKED, TAXONOMY, flat_text) for item in read.value[0]]
     named = [f"{one.index} {one.category}" for one in checked if isinstance(one, Named)]
     return {"found": named, "rejected": len(checked) - len(named), "cut": read.gap is not None}
 
@@ -103,10 +99,15 @@ def tool(text: str) -> Any:
     """What the simulated tool returns when the model says this twice."""
     role = Role.model_construct(id="r", domain="", title="", background="", now="", scenarios=())
     client = Client(ScriptedTransport(lambda _: text), retry=RetryPolicy(attempts=1))
-    played = asyncio.run(ToolModel(client, role, 0, 0).answer(LENDING, {"title": "Dune"}))
-    if played.value is None and len(played.wrong) != 2:
-        raise AssertionError("a simulated tool that gave no answer was not asked twice")
-    return played.value
+    model = ToolModel(client, role)
+    try:
+        return asyncio.run(model.answer(LENDING, {"title": "Dune"}))[0]
+    except ReplyError:
+        if len(model.wrong) != 2:
+            raise AssertionError(
+                "a simulated tool that gave no answer was not asked twice"
+            ) from None
+        return None
 
 
 def turn(text: str) -> Any:

@@ -86,7 +86,7 @@ def utility_store(path: Path, swap: Swap) -> None:
 def utility(swap: Swap, folder: Path) -> str:
     """The page of `agenteval report`."""
     from agenteval.evaluators.utility.verify.options import VerifyOptions
-    from agenteval.report.stored import Wanted, from_store
+    from agenteval.report.material import Wanted, from_store
     from agenteval.report.utility import utility_page
     from agenteval.store import Store
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agenteval.evaluators.workflows.results import SessionVerdict
-from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
+from agenteval.evaluators.workflows.simulated_user import ScriptedUser
 from agenteval.evaluators.workflows.stored import EVALUATORS
 from agenteval.store import Store, Trials
 from agenteval.testing.faults import Fault, Rule

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agenteval.evaluators.utility.verify.options import VerifyOptions
-from agenteval.report.stored import Wanted, from_store
+from agenteval.report.material import Wanted, from_store
 from agenteval.store import Store
 from agenteval.testing import serve
 from tests.cli.conftest import CRITERIA, Cli

@@ -12,8 +12,7 @@ from agenteval.evaluators.utility.plan import joined, make_plan
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.experiment import Experiment
 from agenteval.records import Criterion, Run, Score, View
-from agenteval.report.material import Material
-from agenteval.report.stored import Wanted, from_store
+from agenteval.report.material import Material, Wanted, from_store
 from agenteval.report.utility import utility_page
 from agenteval.store import Store
 from tests.store.making import LEVELS, ScriptedJudge, failures, scores

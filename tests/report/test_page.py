@@ -16,8 +16,7 @@ from agenteval.errors import InputError
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.records import Criterion
 from agenteval.records.table import Estimate
-from agenteval.report.material import Material, NoTexts
-from agenteval.report.stored import Wanted, from_store
+from agenteval.report.material import Material, Wanted, from_store
 from agenteval.report.utility import MOST_RUNS, utility_page
 from agenteval.report.utility_tables import criteria_table
 from agenteval.stats.scores import score_table
@@ -265,8 +264,7 @@ def test_many_ratings_make_a_page_that_opens() -> None:
         Criterion(id=n, name=n, scale="numeric", numeric_range=(0.0, 1.0))
         for n in table.present("criterion")
     )
-    material = Material("many", (("judge", "none"),), criteria, table, None, "not asked", None,
-                        NoTexts(), "")  # fmt: skip
+    material = Material("many", (("judge", "none"),), criteria, table)
     html = utility_page(material)
     assert len(re.findall(r'<div class="inside" id="run-', html)) == MOST_RUNS
     assert f"{MOST_RUNS} of 1,000 runs can be opened here" in html

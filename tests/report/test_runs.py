@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.records import Criterion
-from agenteval.report.material import Material, NoTexts, arranged
+from agenteval.report.material import Material, arranged
 from agenteval.report.runs import RunLine, run_lines, worth_reading
 from agenteval.stats.scores import score_table
 
@@ -30,8 +30,7 @@ def material(found: dict[tuple[str, str, int], float | None]) -> Material:
     criteria = tuple(
         Criterion(id=i, name=i, scale="numeric", numeric_range=(0.0, 1.0)) for i in "xy"
     )
-    return Material("t", (), criteria, arranged(score_table(rows), "xy"), None, "", None,
-                    NoTexts(), "")  # fmt: skip
+    return Material("t", (), criteria, arranged(score_table(rows), "xy"))
 
 
 @given(ratings)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.readers.scores import read_scores
-from agenteval.report.elsewhere import from_ratings
+from agenteval.report.material import from_ratings
 from agenteval.report.utility import utility_page
 from agenteval.store import Store
 from tests.report.conftest import Page

@@ -28,8 +28,7 @@ from agenteval.evaluators.workflows.tallies import Tallies
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
 from agenteval.records import Message, ToolCall
 from agenteval.report.page import Piece
-from agenteval.report.sessions import MOST_ITEMS, chosen, session_items, talk
-from agenteval.report.turns import wrong_turns
+from agenteval.report.sessions import MOST_ITEMS, chosen, session_items, talk, wrong_turns
 from agenteval.report.workflows import headlines, workflows_page
 from tests.report.conftest import Open
 
@@ -427,3 +426,9 @@ def test_figures_that_could_not_be_drawn_stand_below_the_others():
     assert "Why sessions failed: " in page[at:]
     assert page.count("Figures that could not be drawn") == 1
     assert "The one session with a verdict." in page
+
+
+def test_a_session_in_which_nothing_was_said_is_shown() -> None:
+    silent = session(log=SessionLog(ended="agent"))
+    assert talk("s", silent.log, ()) == ([], 0)
+    assert "Nothing was said." in Seen(workflows_page([silent], [])).words

@@ -239,7 +239,7 @@ def _rest(fields: Mapping[str, Any], place: str, notes: list[str]) -> dict[str, 
     impact = _text(fields.get("impact")).strip().upper()
     if impact and impact not in _IMPACTS:
         notes.append(f"{place}: impact {impact[:80]!r} is not HIGH, MEDIUM or LOW")
-    confidence = _number(fields.get("confidence"))
+    confidence = to_number(fields.get("confidence"))
     if confidence is not None and not 0 <= confidence <= 1:
         notes.append(f"{place}: confidence {confidence:g} is not within 0 and 1")
         confidence = None
@@ -272,7 +272,7 @@ def _grades(scores: Any, notes: list[str]) -> dict[str, Grade]:
 
 
 def _grade(value: Any, key: str, notes: list[str]) -> float | None:
-    number = _number(value)
+    number = to_number(value)
     if number is None:
         notes.append(f"{key}: {_text(value)[:80]!r} is no number")
     elif not LOWEST <= number <= HIGHEST:
@@ -281,7 +281,7 @@ def _grade(value: Any, key: str, notes: list[str]) -> float | None:
     return number
 
 
-def _number(value: Any) -> float | None:
+def to_number(value: Any) -> float | None:
     """A finite number, given as one or as its text; None otherwise."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None

@@ -16,8 +16,7 @@ from agenteval.errors import Unauthorized
 from agenteval.evaluators.base import classify
 from agenteval.evaluators.traces.condense import Options, condense
 from agenteval.evaluators.traces.detectors import detect
-from agenteval.evaluators.traces.locator import Located, Locator
-from agenteval.evaluators.traces.locator_prompt import Plan
+from agenteval.evaluators.traces.locator import Located, Locator, Plan
 from agenteval.evaluators.traces.pieces import Condensed
 from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.records import Finding, Findings, Run, Usage, content_hash

@@ -9,28 +9,39 @@ a whole trace at once and fail on long ones.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeVar
 
-from agenteval.errors import Unauthorized
+from agenteval.errors import TooLong, Unauthorized
 from agenteval.evaluators.base import classify
-from agenteval.evaluators.traces.locator_lane import Lane, together
-from agenteval.evaluators.traces.locator_merge import Failed, Reading, Spot, merge, with_hints
+from agenteval.evaluators.traces.locator_merge import Reading, merge, with_hints
 from agenteval.evaluators.traces.locator_prompt import (
+    FULL,
+    PROMPTS_SHA256,
+    SUMMARY,
     Asking,
     Carry,
     LocatorOptions,
-    Plan,
     Question,
-    Shown,
-    prompts_sha256,
 )
-from agenteval.evaluators.traces.locator_reply import Meter, ask, read_grades
-from agenteval.evaluators.traces.locator_rows import (
+from agenteval.evaluators.traces.locator_reply import (
+    Meter,
+    Named,
+    ask,
+    check,
+    kept,
+    read_grades,
+    read_reply,
+)
+from agenteval.evaluators.traces.locator_text import (
     Row,
     flat,
     prompt_tokens,
+    refit,
     rows_of,
     shorten,
     slices_of,
@@ -42,9 +53,30 @@ from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Request
 from agenteval.records import FailureStatus, Finding, Findings, Grade, Rejected, Run, Source, Usage
 
-_VERSION = 1
-_LINE = 60  # tokens of a hint or of an error in the list for the grades
+T = TypeVar("T")
+_VERSION = 2
+_GIVE_UP = 3  # parts that fail in a row, for other reasons than their reply
+_SMALLEST, _LEAST = 8, 150  # a part is halved down to this share of the room, and so many tokens
+_HINT = 60  # tokens of a hint, or of an error in the list for the grades
+_FOUND = 160  # characters of one error among those found already
+_FLAT = 32  # flattened texts of spans that are kept
 _WEIGHT = {"HIGH": 0, "MEDIUM": 1, "LOW": 2, None: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What reading a trace takes when nothing has to be asked twice.
+
+    `prompt_tokens` is estimated (UTF-8 bytes / 3) with summaries of full length, `reply_tokens`
+    the most that the replies may have. `parts` is the number of parts for each question.
+    `grades_tokens` are those of the prompt for the grades, told as many as the context takes.
+    """
+
+    requests: int
+    prompt_tokens: int
+    reply_tokens: int
+    parts: tuple[int, ...]
+    grades_tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,15 +99,6 @@ class Located:
     cut: tuple[str, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
     failures: tuple[FailureStatus, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """A trace spread over parts, for every question."""
-
-    questions: list[Question]
-    rows: list[list[Row]]
-    cut: tuple[str, ...] = field(default=())
 
 
 class Locator:
@@ -105,7 +128,7 @@ class Locator:
             evaluator="traces.locator",
             version=_VERSION,
             model=self.client.model,
-            prompt_sha256=prompts_sha256(),
+            prompt_sha256=PROMPTS_SHA256,
             parameters={
                 **self.options.parameters(),
                 "taxonomy": self.taxonomy.sha256,
@@ -124,14 +147,13 @@ class Locator:
 
         Raises InputError when the context leaves no room for spans.
         """
-        layout = self._layout(run, condensed, hints)
-        full = "x" * (3 * self.options.summary_tokens) if self.options.summary else ""
-        asked = 0
-        for question, rows in zip(layout.questions, layout.rows, strict=True):
-            for i, row in enumerate(rows):
-                carry = Carry(full, full) if i else Carry()
-                asked += prompt_tokens(self._asking.part(question, row, carry, 0))
-        parts = tuple(len(rows) for rows in layout.rows)
+        layout, _ = self._layout(run, condensed, hints)
+        asked = sum(
+            prompt_tokens(self._asking.part(question, row, FULL if i else Carry(), 0))
+            for question, rows in layout
+            for i, row in enumerate(rows)
+        )
+        parts = tuple(len(rows) for _, rows in layout)
         grades = self.options.grades and bool(condensed.pieces)
         requests = self.options.repeats * sum(parts) + grades
         most = self.options.context - self.options.reply_tokens if grades else 0
@@ -158,36 +180,57 @@ class Locator:
             message = "the trace has no spans to read"
             return Located(Findings(trace=run.id, status="unscored:missing", message=message))
         hints, unknown = self._known(run, hints)
-        layout = self._layout(run, condensed, hints)
-        meter, texts = Meter(self.client, attempt), _Texts(condensed)
+        layout, cut = self._layout(run, condensed, hints)
+        meter, texts = Meter(self.client, attempt), {p.index: p.text for p in condensed.pieces}
+
+        @lru_cache(maxsize=_FLAT)
+        def flat_text(index: str) -> str | None:
+            return flat(texts[index]) if index in texts else None
+
         lanes = [
-            (Lane(self._asking, question, repeat, meter, texts.flat), rows)
-            for question, rows in zip(layout.questions, layout.rows, strict=True)
+            (_Lane(self._asking, question, repeat, meter, flat_text), rows)
+            for question, rows in layout
             for repeat in range(self.options.repeats)
         ]
-        found = await together([lane.read(rows) for lane, rows in lanes])
-        readings = [reading for lane in found for reading in lane]
-        first = range(0, len(lanes), self.options.repeats)
+        await _together([lane.read(rows) for lane, rows in lanes])
+        readings = [reading for lane, _ in lanes for reading in lane.readings]
         notes = tuple(
-            (question.area or "", lanes[i][0].notes)
-            for question, i in zip(layout.questions, first, strict=True)
-            if lanes[i][0].notes
+            (lane.question.area or "", lane.carry.notes)
+            for lane, _ in lanes
+            if lane.repeat == 0 and lane.carry.notes
         )
-        read = _Read(readings, notes, meter, layout.cut)
-        findings, ungraded = await self._conclude(run, condensed, hints, read)
-        if unknown:
-            findings = findings.model_copy(update={"rejected": (*findings.rejected, *unknown)})
-        judged = {index for r in readings if r.failed is None for index in r.shown}
+        lost = [r.status for r in readings if r.status is not None]
+        rejected = [one for reading in readings for one in reading.rejected]
+        ungraded: tuple[FailureStatus, ...] = ()
+        if len(lost) == len(readings):
+            message = f"none of {len(lost)} parts could be judged: {readings[0].message}"[:500]
+            findings = Findings(
+                trace=run.id, status=lost[0], message=message, rejected=(*rejected, *unknown)
+            )
+        else:
+            judged, left_out = merge(readings, condensed.pieces, self.taxonomy)
+            every = with_hints(judged, hints, run, self.taxonomy)
+            message = _message(readings, cut)
+            grades: dict[str, Grade] = {}
+            if self.options.grades:
+                request = self._grades_request(run, condensed, every, notes, message)
+                grades, problems, ungraded = await self._grade(meter, request)
+                rejected += problems
+            findings = Findings(
+                trace=run.id, findings=every, grades=grades, message=message,
+                rejected=(*rejected, *left_out, *unknown),
+            )  # fmt: skip
+        read = {index for r in readings if r.status is None for index in r.shown}
         return Located(
             findings=findings,
             usage=meter.usage,
             calls=meter.calls,
             readings=len(readings),
-            failed=sum(r.failed is not None for r in readings),
-            unread=tuple(p.index for p in condensed.pieces if p.index not in judged),
-            cut=layout.cut,
+            failed=len(lost),
+            unread=tuple(p.index for p in condensed.pieces if p.index not in read),
+            cut=cut,
             notes=notes,
-            failures=(*sorted({f.status for f in read.failures}), *ungraded),
+            failures=(*sorted(set(lost)), *ungraded),
         )
 
     def _known(
@@ -206,63 +249,46 @@ class Locator:
                 good.append(hint.model_copy(update={"category": leaf.name}))
         return tuple(good), tuple(bad)
 
-    def _layout(self, run: Run, condensed: Condensed, hints: Sequence[Finding]) -> _Layout:
+    def _layout(
+        self, run: Run, condensed: Condensed, hints: Sequence[Finding]
+    ) -> tuple[list[tuple[Question, list[Row]]], tuple[str, ...]]:
+        """The trace spread over parts, for every question; and the spans without their middle."""
         lines: dict[str, list[str]] = {}
         for hint in hints:
             text = " ".join(f"{hint.category}: {hint.description or hint.evidence}".split())
-            lines.setdefault(hint.span, []).append(shorten(neutralise(text), _LINE))
-        questions = self._asking.questions(run)
-        rows: list[list[Row]] = []
+            lines.setdefault(hint.span, []).append(shorten(neutralise(text), _HINT))
+        layout = []
         cut: dict[str, None] = {}
-        for question in questions:
-            slices = list(slices_of(condensed.pieces, lines, question.room, self.options.longest))
+        for question in self._asking.questions(run):
+            slices = list(slices_of(condensed.pieces, lines, question.room))
             cut |= {one.index: None for one in slices if one.note}
-            rows.append(list(rows_of(slices, question.room, self.options.overlap)))
-        return _Layout(questions, rows, tuple(cut))
+            layout.append((question, list(rows_of(slices, question.room))))
+        return layout, tuple(cut)
 
-    async def _conclude(
-        self, run: Run, condensed: Condensed, hints: tuple[Finding, ...], read: _Read
-    ) -> tuple[Findings, tuple[FailureStatus, ...]]:
-        """The findings, and how the grades failed where they did."""
-        failed = read.failures
-        rejected = [one for reading in read.readings for one in reading.rejected]
-        if len(failed) == len(read.readings):
-            message = f"none of {len(failed)} parts could be judged: {failed[0].message}"[:500]
-            return Findings(
-                trace=run.id, status=failed[0].status, message=message, rejected=tuple(rejected)
-            ), ()
-        spots = {p.index: Spot(p.span, i) for i, p in enumerate(condensed.pieces)}
-        findings, left_out = merge(read.readings, spots, self.taxonomy, self.options)
-        if self.options.add_hints:
-            findings = with_hints(findings, hints, run, self.taxonomy)
-        grades: dict[str, Grade] = {}
-        ungraded: tuple[FailureStatus, ...] = ()
-        if self.options.grades:
-            shown = [*findings, *(() if self.options.add_hints else hints)]
-            grades, problems, ungraded = await self._grade(run, condensed, shown, read)
-            rejected += problems
-        return Findings(
-            trace=run.id,
-            findings=findings,
-            grades=grades,
-            rejected=(*rejected, *left_out),
-            message=read.message,
-        ), ungraded
+    def _grades_request(
+        self, run: Run, condensed: Condensed, findings: Sequence[Finding],
+        notes: Sequence[tuple[str, str]], unread: str,
+    ) -> Request:  # fmt: skip
+        index = {piece.span: piece.index for piece in condensed.pieces}
+        ordered = sorted(findings, key=lambda f: (_WEIGHT[f.impact], -(f.confidence or 0)))
+        lines = [
+            shorten(
+                f"{index.get(f.span, '')} {f.category} ({f.impact or 'impact unknown'}): "
+                f"{' '.join((f.description or f.evidence).split())}".strip(),
+                _HINT,
+            )
+            for f in ordered
+        ]
+        ending = run.output or condensed.pieces[-1].text
+        return self._asking.grades(run, notes, lines, ending, unread)
 
     async def _grade(
-        self, run: Run, condensed: Condensed, findings: Sequence[Finding], read: _Read
+        self, meter: Meter, request: Request
     ) -> tuple[dict[str, Grade], list[Rejected], tuple[FailureStatus, ...]]:
         """The grades; those that were not given have no value, and it is said why, with the kind
         of the failure."""
-        request = self._grades_request(run, condensed, findings, read)
-
-        def repair(problem: str, text: str) -> Request:
-            return self._asking.repair(request, problem, text)
-
         try:
-            answer = await ask(
-                read.meter, request, read_grades, repair if self.options.repair else None
-            )
+            answer = await ask(meter, request, read_grades, self._asking.repair)
         except Unauthorized:
             raise
         except Exception as error:  # noqa: BLE001  grades are missing, findings stay
@@ -270,85 +296,149 @@ class Locator:
             return {}, [Rejected(why=f"no grades: {status}: {message[:300]}")], (status,)
         return answer.value, [Rejected(why=f"grades: {answer.gap}")] if answer.gap else [], ()
 
-    def _grades_request(
-        self, run: Run, condensed: Condensed, findings: Sequence[Finding], read: _Read
-    ) -> Request:
-        index = {piece.span: piece.index for piece in condensed.pieces}
-        ordered = sorted(findings, key=lambda f: (_WEIGHT[f.impact], -(f.confidence or 0)))
-        lines = tuple(
-            shorten(
-                f"{index.get(f.span, '')} {f.category} ({f.impact or 'impact unknown'}): "
-                f"{' '.join((f.description or f.evidence).split())}".strip(),
-                _LINE,
-            )
-            for f in ordered
-        )
-        ending = run.output or condensed.pieces[-1].text
-        return self._asking.grades(run, read.notes, Shown(lines, ending, read.message))
 
-
-@dataclass(frozen=True)
-class _Read:
-    """All readings of a trace, the last notes, and the meter they ran on."""
-
-    readings: list[Reading]
-    notes: tuple[tuple[str, str], ...]
-    meter: Meter
-    cut: tuple[str, ...]
-
-    @property
-    def failures(self) -> list[Failed]:
-        return [reading.failed for reading in self.readings if reading.failed is not None]
-
-    @property
-    def message(self) -> str:
-        """How many parts were not judged or not wholly, and why; "" when all were."""
-        said = []
-        if kinds := Counter(failed.status for failed in self.failures):
-            listed = ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items()))
-            names = _names(r.part for r in self.readings if r.failed is not None)
-            said.append(
-                f"{len(self.failures)} of {len(self.readings)} parts were not judged "
-                f"({listed}): {names}"
-            )
-        if gaps := [r.part for r in self.readings if r.gap is not None]:
-            said.append(f"{len(gaps)} of {len(self.readings)} were judged in part: {_names(gaps)}")
-        entries = sum(r.said for r in self.readings)
-        taken = sum(len(r.named) for r in self.readings)
-        if taken < entries:
-            said.append(f"{entries - taken} of {entries} entries of the judge did not hold")
-        if self.cut:
-            said.append(f"{len(self.cut)} spans were shown without their middle")
-        return "; ".join(said)
+def _message(readings: Sequence[Reading], cut: Sequence[str]) -> str:
+    """How many parts were not judged or not wholly, and why; "" when all were."""
+    said = []
+    if kinds := Counter(r.status for r in readings if r.status is not None):
+        listed = ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items()))
+        names = _names(r.part for r in readings if r.status is not None)
+        said.append(f"{kinds.total()} of {len(readings)} parts were not judged ({listed}): {names}")
+    if gaps := [r.part for r in readings if r.gap is not None]:
+        said.append(f"{len(gaps)} of {len(readings)} were judged in part: {_names(gaps)}")
+    entries, taken = sum(r.said for r in readings), sum(len(r.named) for r in readings)
+    if taken < entries:
+        said.append(f"{entries - taken} of {entries} entries of the judge did not hold")
+    if cut:
+        said.append(f"{len(cut)} spans were shown without their middle")
+    return "; ".join(said)
 
 
 def _names(parts: Iterable[str]) -> str:
-    ordered = sorted(set(parts), key=_by_index)
+    """The first five, in the order of the trace."""
+    ordered = sorted(set(parts), key=lambda part: (int(part.partition(" ")[0][1:]), part))
     more = f" and {len(ordered) - 5} more" if len(ordered) > 5 else ""
     return f"{', '.join(ordered[:5])}{more}"
 
 
-def _by_index(part: str) -> tuple[int, str]:
-    digits = "".join(c for c in part.partition(" ")[0] if c.isdigit())
-    return (int(digits) if digits else 0), part
+class _Lane:
+    """Reads the parts of one question for one repeat, one after the other.
+
+    A part that an endpoint calls too long is halved, and so are all that follow; after some
+    failures in a row that are not about the reply, the rest is not asked. `carry` is what is known
+    after the last part that was read.
+    """
+
+    def __init__(
+        self,
+        asking: Asking,
+        question: Question,
+        repeat: int,
+        meter: Meter,
+        flat_text: Callable[[str], str | None],
+    ) -> None:
+        self.question = question
+        self.repeat = repeat
+        self.readings: list[Reading] = []
+        self.carry = Carry()
+        self._asking = asking
+        self._meter = meter
+        self._flat_text = flat_text
+        self._room = question.room
+        self._in_a_row = 0
+        self._stopped: tuple[FailureStatus, str] | None = None
+
+    async def read(self, rows: Sequence[Row]) -> None:
+        """Make a Reading for each part, failed ones as well. Raises Unauthorized."""
+        waiting = list(reversed(rows))
+        while waiting:
+            row = waiting.pop()
+            if self._stopped is not None:
+                self._lost(row, *self._stopped)
+            elif row.tokens > self._room:
+                slices = [part for one in row.new for part in refit(one, self._room)]
+                waiting += reversed(list(rows_of(slices, self._room, 0)))
+            elif not await self._ask(row):
+                waiting.append(row)
+
+    async def _ask(self, row: Row) -> bool:
+        """Whether the part is dealt with; False: to be asked again in smaller parts."""
+        request = self._asking.part(self.question, row, self.carry, self.repeat)
+        try:
+            answer = await ask(self._meter, request, read_reply, self._asking.repair)
+        except Unauthorized:
+            raise
+        except Exception as error:  # noqa: BLE001  becomes the record of this part
+            smaller = row.tokens // 2
+            if isinstance(error, TooLong) and smaller >= max(
+                self.question.room // _SMALLEST, _LEAST
+            ):
+                self._room = min(self._room, smaller)
+                return False
+            self._failed(row, error)
+            return True
+        self._in_a_row = 0
+        items, summary = answer.value
+        asked = [leaf.name for leaf in self.question.leaves]
+        taxonomy = self._asking.taxonomy
+        checked = [check(item, asked, taxonomy, self._flat_text) for item in items]
+        named = tuple(one for one in checked if isinstance(one, Named))
+        rejected = [one for one in checked if isinstance(one, Rejected)]
+        if answer.gap is not None:
+            rejected.insert(0, Rejected(why=f"{self._where(row)} judged in part: {answer.gap}"))
+        reading = self._reading(row, *rejected)
+        self.readings.append(replace(reading, named=named, gap=answer.gap, said=len(checked)))
+        lines = [
+            f"{one.index} {one.category}: {' '.join(one.description.split())}"[:_FOUND]
+            for one in named
+        ]
+        notes = shorten(neutralise(summary), SUMMARY) if summary else self.carry.notes
+        self.carry = Carry(notes, _last_lines("\n".join([*self.carry.found.splitlines(), *lines])))
+        return True
+
+    def _reading(self, row: Row, *rejected: Rejected) -> Reading:
+        shown = frozenset(one.index for one in row.slices)
+        return Reading(row.name, self.question.area, self.repeat, shown, rejected=rejected)
+
+    def _failed(self, row: Row, error: Exception) -> None:
+        status, message = classify(error)
+        self._lost(row, status, message, getattr(error, "raw", None))
+        if not status.startswith(("error:", "unscored:too_long")):  # the reply's own failure
+            self._in_a_row = 0
+            return
+        self._in_a_row += 1
+        if self._in_a_row >= _GIVE_UP:
+            reason = f"not asked: {self._in_a_row} parts in a row failed: {message}"
+            self._stopped = status, reason[:300]
+
+    def _lost(self, row: Row, status: FailureStatus, message: str, raw: str | None = None) -> None:
+        """Record that a part was not judged, here and for the reader of the next part."""
+        why = f"{self._where(row)} not judged: {status}: {message[:300]}"
+        reading = self._reading(row, Rejected(why=why, said=kept(raw) if raw else None))
+        self.readings.append(replace(reading, status=status, message=message))
+        notes = neutralise(f"{self.carry.notes}\n({row.name} could not be read.)".strip())
+        self.carry = Carry(shorten(notes, SUMMARY), self.carry.found)
+
+    def _where(self, row: Row) -> str:
+        asked = f" ({self.question.area})" if self.question.area else ""
+        again = f" in repeat {self.repeat + 1}" if self._asking.options.repeats > 1 else ""
+        return f"{row.name}{asked}{again}"
 
 
-class _Texts:
-    """The texts of a trace, flattened when they are asked for; the last few are kept."""
+def _last_lines(text: str) -> str:
+    """Whole lines from the end, within the tokens of a summary."""
+    lines = neutralise(text).splitlines()
+    while lines and len("\n".join(lines).encode("utf-8", "replace")) > 3 * SUMMARY:
+        lines.pop(0)
+    return "\n".join(lines)
 
-    _most = 32
 
-    def __init__(self, condensed: Condensed) -> None:
-        self._pieces: Mapping[str, str] = {p.index: p.text for p in condensed.pieces}
-        self._flat: dict[str, str] = {}
-
-    def flat(self, index: str) -> str | None:
-        """The text of a span as quotes are compared with it, None for an unknown index."""
-        text = self._pieces.get(index)
-        if text is None:
-            return None
-        if index not in self._flat:
-            if len(self._flat) >= self._most:
-                self._flat.pop(next(iter(self._flat)))
-            self._flat[index] = flat(text)
-        return self._flat[index]
+async def _together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of all, in their order; when one raises, the others are cancelled first."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -9,7 +9,7 @@ where the share counts only repeats that read the span and were asked for the ca
 confidence was stated it is the share alone, and unknown when there was but one reading, since one
 vote measures nothing.
 
-Errors of one category whose quotes or descriptions are nearly the same text (`once_each`) are one
+Errors of one category whose quotes or descriptions are nearly the same text (`alike`) are one
 error made again: it is kept at its first span, or at its last where the category says so (TRAIL,
 arXiv 2505.08638, the judge's instructions: first instance, last for Resource Abuse).
 """
@@ -19,36 +19,30 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from rapidfuzz import fuzz
 
-from agenteval.evaluators.traces.locator_prompt import LocatorOptions
 from agenteval.evaluators.traces.locator_reply import Named
+from agenteval.evaluators.traces.pieces import Piece
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.records import FailureStatus, Finding, Impact, Rejected, Run
 
-SOURCE = "locator"
-UNVERIFIED = "locator:unverified"  # a finding whose quote is not in its span
-_GRAVITY: dict[Impact | None, int] = {"HIGH": 3, "MEDIUM": 2, "LOW": 1, None: 0}
+SAME = 90.0  # likeness (to 100) from which two errors of a kind are one, again
+_GRAVITY: Mapping[Impact | None, int] = {"HIGH": 3, "MEDIUM": 2, "LOW": 1, None: 0}
 _COMPARED = 400  # characters
 _TELLING = 40
 _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """Why a reading gave nothing."""
-
-    status: FailureStatus
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class Reading:
-    """One part of a trace, read once, for one question."""
+    """One part of a trace, read once, for one question.
+
+    `status` and `message` say why a reading gave nothing; `said` counts the entries in the reply,
+    `gap` is what is missing of one that could be read in part.
+    """
 
     part: str  # "S4 to S9"
     area: str | None
@@ -56,109 +50,61 @@ class Reading:
     shown: frozenset[str]
     named: tuple[Named, ...] = ()
     rejected: tuple[Rejected, ...] = ()
-    failed: Failed | None = None
-    said: int = 0  # entries in the reply
-    gap: str | None = None  # what is missing of a reply that could be read in part
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """A span that can be marked: its id, and its place in the trace."""
-
-    span: str
-    place: int
-
-
-@dataclass(slots=True)
-class _Votes:
-    by_repeat: dict[int, list[Named]] = field(default_factory=dict)
-
-    @property
-    def all(self) -> list[Named]:
-        return [named for repeat in sorted(self.by_repeat) for named in self.by_repeat[repeat]]
+    status: FailureStatus | None = None
+    message: str = ""
+    said: int = 0
+    gap: str | None = None
 
 
 def merge(
-    readings: Sequence[Reading],
-    spots: Mapping[str, Spot],
-    taxonomy: Taxonomy,
-    options: LocatorOptions,
+    readings: Sequence[Reading], pieces: Sequence[Piece], taxonomy: Taxonomy
 ) -> tuple[tuple[Finding, ...], tuple[Rejected, ...]]:
     """The findings in the order of the trace, then of the taxonomy; and those left out.
 
-    `spots` are by index. The result does not depend on the order of the readings.
+    The result does not depend on the order of the readings.
     """
-    votes = _count(readings)
-    readers = _readers(readings)
-    areas = {leaf.name: leaf.area for leaf in taxonomy.leaves}
-    rank = {leaf.name: i for i, leaf in enumerate(taxonomy.leaves)}
-    kept: list[tuple[Spot, Finding]] = []
+    votes: dict[tuple[str, str], dict[int, list[Named]]] = {}
+    readers: dict[tuple[str | None, str], set[int]] = {}  # repeats, by area asked for and index
+    areas: set[str | None] = set()
+    for reading in readings:
+        areas.add(reading.area)
+        for named in reading.named:
+            by_repeat = votes.setdefault((named.index, named.category), {})
+            by_repeat.setdefault(reading.repeat, []).append(named)
+        for index in reading.shown if reading.status is None else ():
+            readers.setdefault((reading.area, index), set()).add(reading.repeat)
+    leaves = {leaf.name: leaf for leaf in taxonomy.leaves}
+    spans = {piece.index: piece.span for piece in pieces}
+    kept: dict[str, list[tuple[str, Finding]]] = {name: [] for name in leaves}
+    for index in spans:
+        for name, leaf in leaves.items():
+            if by_repeat := votes.get((index, name), {}):
+                area = None if None in areas else leaf.area
+                read = readers.get((area, index), set()) | set(by_repeat)
+                kept[name].append((index, _finding(spans[index], by_repeat, len(read))))
     rejected: list[Rejected] = []
-    for index, category in sorted(votes, key=lambda k: (spots[k[0]].place, rank[k[1]])):
-        found = votes[index, category]
-        area = areas[category] if options.mode == "areas" else None
-        read = readers.get((area, index), set()) | set(found.by_repeat)
-        finding = _finding(spots[index].span, category, found, len(read))
-        if len(found.by_repeat) < options.min_votes:
-            why = f"named by {len(found.by_repeat)} of {len(read)} readings"
-            rejected.append(Rejected(why=why, said=_said(index, finding)))
-        else:
-            kept.append((spots[index], finding))
-    names = {spot.span: index for index, spot in spots.items()}
-    once: list[tuple[Spot, Finding]] = []
-    for leaf in taxonomy.leaves:
-        mine = [(s, f) for s, f in kept if f.category == leaf.name]
-        stay, again = once_each(mine, leaf, options.same)
+    once: list[tuple[str, Finding]] = []
+    for name, found in kept.items():
+        stay = _once_each(found, leaves[name], rejected)
         once += stay
-        rejected += [
-            Rejected(
-                why=f"the error of {names[first.span]} again: its {leaf.locate} span is marked",
-                said=_said(names[finding.span], finding),
-            )
-            for finding, first in again
-        ]
-    once.sort(key=lambda pair: (pair[0].place, rank[pair[1].category]))
+    place, rank = (dict(zip(names, range(len(names)), strict=True)) for names in (spans, leaves))
+    once.sort(key=lambda pair: (place[pair[0]], rank[pair[1].category]))
     return tuple(f for _, f in once), tuple(rejected)
 
 
-def _said(index: str, finding: Finding) -> dict[str, Any]:
-    return {"index": index, **finding.model_dump(mode="json", exclude={"span", "source"})}
-
-
-def _count(readings: Sequence[Reading]) -> dict[tuple[str, str], _Votes]:
-    votes: dict[tuple[str, str], _Votes] = {}
-    for reading in readings:
-        for named in reading.named:
-            found = votes.setdefault((named.index, named.category), _Votes())
-            found.by_repeat.setdefault(reading.repeat, []).append(named)
-    return votes
-
-
-def _readers(readings: Sequence[Reading]) -> dict[tuple[str | None, str], set[int]]:
-    """The repeats that read a span, by area asked for and index."""
-    readers: dict[tuple[str | None, str], set[int]] = {}
-    for reading in readings:
-        for index in reading.shown if reading.failed is None else ():
-            readers.setdefault((reading.area, index), set()).add(reading.repeat)
-    return readers
-
-
-def _finding(span: str, category: str, votes: _Votes, read: int) -> Finding:
-    """One finding of all votes; its words are those of the surest vote with a verified quote."""
-    best = min(
-        votes.all,
-        key=lambda n: (not n.verified, -(n.confidence or 0), n.evidence, n.description),
-    )
-    impacts: list[Impact | None] = [n.impact for n in votes.all if n.impact is not None]
-    impact = max(impacts, key=lambda i: (impacts.count(i), _GRAVITY[i])) if impacts else None
+def _finding(span: str, votes: Mapping[int, Sequence[Named]], read: int) -> Finding:
+    """One finding of all votes; its words are those of the surest."""
+    every = [named for repeat in sorted(votes) for named in votes[repeat]]
+    best = min(every, key=lambda n: (-(n.confidence or 0), n.evidence, n.description))
+    impacts: list[Impact | None] = [n.impact for n in every if n.impact is not None]
     return Finding(
         span=span,
-        category=category,
+        category=best.category,
         evidence=best.evidence,
         description=best.description,
-        impact=impact,
-        confidence=confidence(votes.by_repeat, read),
-        source=SOURCE if best.verified else UNVERIFIED,
+        impact=max(impacts, key=lambda i: (impacts.count(i), _GRAVITY[i]), default=None),
+        confidence=confidence(votes, read),
+        source="locator",
     )
 
 
@@ -178,69 +124,60 @@ def confidence(by_repeat: Mapping[int, Sequence[Named]], read: int) -> float | N
     return share if read > 1 else None
 
 
-def once_each(
-    found: Sequence[tuple[Spot, Finding]], leaf: Leaf, same: float | None
-) -> tuple[list[tuple[Spot, Finding]], list[tuple[Finding, Finding]]]:
-    """Findings of one leaf without those that are another one made again.
-
-    Returns what stays, and (again, kept) pairs. Two are the same error when their quotes or their
-    descriptions reach `same` by normalised Indel similarity (0 to 100) and their numbers are equal;
-    kinds marked at their last span are repetitions by nature, so there numbers may differ. A
-    description counts from 40 characters on: shorter ones name a kind of error, not an error. With
-    None all stay.
-    """
-    if same is None:
-        return list(found), []
-    ordered = sorted(found, key=lambda pair: pair[0].place, reverse=leaf.locate == "last")
-    stay: list[tuple[Spot, Finding]] = []
-    again: list[tuple[Finding, Finding]] = []
-    for spot, finding in ordered:
-        first = next(
-            (kept for _, kept in stay if alike(finding, kept, same, leaf.locate == "last")), None
-        )
+def _once_each(
+    found: Sequence[tuple[str, Finding]], leaf: Leaf, rejected: list[Rejected]
+) -> list[tuple[str, Finding]]:
+    """Findings of one leaf without those that are another one made again, which are rejected."""
+    last = leaf.locate == "last"
+    stay: list[tuple[str, Finding]] = []
+    for index, finding in reversed(found) if last else found:
+        first = next((at for at, kept in stay if alike(finding, kept, renumbered=last)), None)
         if first is None:
-            stay.append((spot, finding))
-        else:
-            again.append((finding, first))
-    return stay, again
+            stay.append((index, finding))
+            continue
+        why = f"the error of {first} again: its {leaf.locate} span is marked"
+        said = finding.model_dump(mode="json", exclude={"span", "source"})
+        rejected.append(Rejected(why=why, said={"index": index, **said}))
+    return stay
 
 
-def alike(one: Finding, other: Finding, same: float, renumbered: bool) -> bool:
-    """Whether both say the same in their quote or in their description; see `once_each`."""
+def alike(one: Finding, other: Finding, *, renumbered: bool) -> bool:
+    """Whether two findings of one leaf are the same error.
+
+    They are when their quotes or their descriptions reach SAME by normalised Indel similarity (0
+    to 100) and their numbers are equal; kinds marked at their last span are repetitions by nature,
+    so there numbers may differ (`renumbered`). A description counts from 40 characters on: shorter
+    ones name a kind of error, not an error.
+    """
     pairs = [(one.evidence, other.evidence)]
     if min(len(one.description), len(other.description)) >= _TELLING:
         pairs.append((one.description, other.description))
-    return any(a and b and _alike(_told(a), _told(b), same, renumbered) for a, b in pairs)
-
-
-_Told = tuple[str, tuple[str, ...]]
-
-
-def _alike(a: _Told, b: _Told, same: float, renumbered: bool) -> bool:
-    return (renumbered or a[1] == b[1]) and fuzz.ratio(a[0], b[0], score_cutoff=same) >= same
+    for a, b in pairs:
+        (text, numbers), (text_b, numbers_b) = _compared(a), _compared(b)
+        same_numbers = renumbered or numbers == numbers_b
+        if a and b and same_numbers and fuzz.ratio(text, text_b, score_cutoff=SAME) >= SAME:
+            return True
+    return False
 
 
 @lru_cache(maxsize=4096)  # every finding is compared with many
-def _told(text: str) -> _Told:
+def _compared(text: str) -> tuple[str, list[str]]:
     """What is compared of a text, and the numbers in it."""
     plain = " ".join(text[:_COMPARED].casefold().split())
-    return plain, tuple(_NUMBER.findall(plain))
+    return plain, _NUMBER.findall(plain)
 
 
 def with_hints(
-    findings: Iterable[Finding], hints: Iterable[Finding], run: Run, taxonomy: Taxonomy
+    findings: Iterable[Finding], hints: Sequence[Finding], run: Run, taxonomy: Taxonomy
 ) -> tuple[Finding, ...]:
     """The findings and those of rules, which stand for the judge's on the same span and category.
 
     In the order of the trace, then of the taxonomy, then of their sources.
     """
-    place: dict[str, int] = {}
-    for span in run.spans:
-        place.setdefault(span.id, len(place))
+    place = {span.id: i for i, span in reversed(list(enumerate(run.spans)))}
     rank = {leaf.name: i for i, leaf in enumerate(taxonomy.leaves)}
-    certain = list(hints)
-    known = {(hint.span, hint.category) for hint in certain}
-    both = [*(f for f in findings if (f.span, f.category) not in known), *certain]
+    known = {(hint.span, hint.category) for hint in hints}
+    both = [*(f for f in findings if (f.span, f.category) not in known), *hints]
     end = len(place)
     return tuple(
         sorted(both, key=lambda f: (place.get(f.span, end), rank[f.category], f.source, f.evidence))

@@ -10,14 +10,25 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from agenteval.errors import InputError
-from agenteval.evaluators.traces.locator_reply import reply_schema
-from agenteval.evaluators.traces.locator_rows import Row, prompt_tokens, shorten, tokens
+from agenteval.evaluators.traces.locator_reply import grades_schema, reply_schema
+from agenteval.evaluators.traces.locator_text import Row, prompt_tokens, shorten, tokens
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
-from agenteval.models.prompts import Prompt, load_prompt, neutralise
+from agenteval.models.prompts import load_prompt, neutralise
 from agenteval.models.wire import NONCE, Request
-from agenteval.records import GRADES, Run, content_hash
+from agenteval.records import Run, content_hash
 
-Mode = Literal["broad", "areas"]
+SUMMARY = 300  # tokens of the notes carried from part to part
+TASK = 400  # tokens of the task, and of the ending of a run
+_LEAST_ROOM = 200  # tokens for spans; less would be one sentence at a time
+_SHOWN_AGAIN = 120  # tokens of a reply that is to be repaired
+_PROBLEM = 300  # characters
+_PROMPTS = {
+    name: load_prompt("agenteval.evaluators.traces", name)
+    for name in (
+        "locator_system", "locator_user", "locator_repair", "grades_system", "grades_user",
+    )
+}  # fmt: skip
+PROMPTS_SHA256 = content_hash([prompt.sha256 for prompt in _PROMPTS.values()])
 
 
 @dataclass(frozen=True)
@@ -27,74 +38,22 @@ class LocatorOptions:
     Raises InputError for values that cannot work.
     """
 
-    mode: Mode = "broad"  # one question over all kinds of errors, or one for each area
+    mode: Literal["broad", "areas"] = "broad"  # one question over all kinds, or one for each area
     context: int = 8192  # tokens of prompt and reply together
     reply_tokens: int = 1536
     repeats: int = 1
-    min_votes: int = 1  # of the repeats: findings named less often are left out
-    overlap: int = 1  # spans shown again at the start of the next part, where they fit
     temperature: float | None = 1.0  # None leaves it to the endpoint
     seed: int = 0
-    summary: bool = True  # carried from part to part; without it parts are asked at the same time
-    summary_tokens: int = 300
-    task_tokens: int = 400
-    longest: int = 4  # windows that one span may fill; of more, the middle is left out, visibly
     grades: bool = True
-    repair: bool = True
-    unverified: Literal["reject", "keep"] = "reject"  # findings whose quote is not in the span
-    add_hints: bool = True  # the findings of rules stand among the findings
-    same: float | None = 90.0  # likeness (to 100) from which two errors of a kind are one, again
-    give_up: int = 3  # parts that fail in a row, for other reasons than their reply
 
     def __post_init__(self) -> None:
-        at_least = {
-            "context": 512, "reply_tokens": 64, "repeats": 1, "min_votes": 1, "overlap": 0,
-            "summary_tokens": 16, "task_tokens": 16, "longest": 1, "give_up": 1,
-        }  # fmt: skip
-        for name, least in at_least.items():
+        for name, least in {"context": 512, "reply_tokens": 64, "repeats": 1}.items():
             if getattr(self, name) < least:
                 raise InputError(f"must be at least {least}", name)
-        if self.min_votes > self.repeats:
-            raise InputError(f"{self.min_votes} of {self.repeats} repeats cannot be", "min_votes")
-        if self.same is not None and not 0 <= self.same <= 100:
-            raise InputError("must lie between 0 and 100", "same")
 
     def parameters(self) -> dict[str, JsonValue]:
         """Everything but the seed, for a Source."""
         return {k: v for k, v in asdict(self).items() if k != "seed"}
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What reading a trace takes when nothing has to be asked twice.
-
-    `prompt_tokens` is estimated (UTF-8 bytes / 3) with summaries of full length, `reply_tokens`
-    the most that the replies may have. `parts` is the number of parts for each question.
-    `grades_tokens` are those of the prompt for the grades, told as many as the context takes.
-    """
-
-    requests: int
-    prompt_tokens: int
-    reply_tokens: int
-    parts: tuple[int, ...]
-    grades_tokens: int = 0
-
-
-_PACKAGE = "agenteval.evaluators.traces"
-_NAMES = ("locator_system", "locator_user", "locator_repair", "grades_system", "grades_user")
-_LEAST_ROOM = 200  # tokens for spans; less would be one sentence at a time
-_SHOWN_AGAIN = 120  # tokens of a reply that is to be repaired
-_PROBLEM = 300  # characters
-
-
-def prompts() -> dict[str, Prompt]:
-    """The templates by name."""
-    return {name: load_prompt(_PACKAGE, name) for name in _NAMES}
-
-
-def prompts_sha256() -> str:
-    """One hash over all templates."""
-    return content_hash([prompt.sha256 for prompt in prompts().values()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +62,9 @@ class Carry:
 
     notes: str = ""
     found: str = ""
+
+
+FULL = Carry("x" * 3 * SUMMARY, "x" * 3 * SUMMARY)  # as long as it may get
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +83,10 @@ class Question:
 class Asking:
     """Makes the requests of one locator. All texts of a trace go in through data blocks."""
 
-    def __init__(self, taxonomy: Taxonomy, options: LocatorOptions, legend: str = "") -> None:
+    def __init__(self, taxonomy: Taxonomy, options: LocatorOptions, legend: str) -> None:
         self.taxonomy = taxonomy
-        self.legend = legend
         self.options = options
-        self._prompts = prompts()
+        self._legend = legend
 
     def questions(self, run: Run) -> list[Question]:
         """One question, or one for each area that has leaves to find.
@@ -136,25 +97,20 @@ class Asking:
         if self.options.mode == "broad":
             return [self._question(run, None, leaves)]
         mine = {area: tuple(x for x in leaves if x.area == area) for area in self.taxonomy.areas}
-        return [self._question(run, area, found) for area, found in mine.items() if found]
+        return [self._question(run, area, some) for area, some in mine.items() if some]
 
     def _question(self, run: Run, area: str | None, leaves: tuple[Leaf, ...]) -> Question:
-        groups = [(name, list(g)) for name, g in groupby(leaves, key=lambda leaf: leaf.group)]
-        system = self._prompts["locator_system"].render(
+        system = _PROMPTS["locator_system"].render(
             area=area,
-            legend=self.legend,
-            groups=groups,
+            legend=self._legend,
+            groups=[(name, list(g)) for name, g in groupby(leaves, key=lambda leaf: leaf.group)],
             any_last=any(leaf.locate == "last" for leaf in leaves),
-            summary=self.options.summary,
-            summary_words=self.options.summary_tokens // 2,
+            summary=True,
+            summary_words=SUMMARY // 2,
             nonce=NONCE,
         )
-        task = shorten(neutralise(task_of(run)), self.options.task_tokens)
-        bare = Question(area, leaves, system, task, run.id, 0)
-        full = "x" * (3 * self.options.summary_tokens) if self.options.summary else ""
-        largest = self.part(bare, Row((), again=9_999), Carry(full, full), 0, ("x",))
-        largest = self.repair(largest, "x" * _PROBLEM, "x" * 3 * _SHOWN_AGAIN)
-        room = self.options.context - self.options.reply_tokens - prompt_tokens(largest) - 1
+        bare = Question(area, leaves, system, _task(run), run.id, 0)
+        room = self._room(self.part(bare, Row((), again=9_999), FULL, 0, ("x",)))
         if room < _LEAST_ROOM:
             raise InputError(
                 f"a context of {self.options.context} tokens leaves {max(room, 0)} for the spans "
@@ -163,6 +119,11 @@ class Asking:
                 "context",
             )
         return replace(bare, room=room)
+
+    def _room(self, request: Request) -> int:
+        """Tokens that are left beside a request, its repair and their replies."""
+        largest = self.repair(request, "x" * _PROBLEM, "x" * 3 * _SHOWN_AGAIN)
+        return self.options.context - self.options.reply_tokens - prompt_tokens(largest) - 1
 
     def part(
         self,
@@ -175,41 +136,37 @@ class Asking:
         """The request on one part; `hints` default to those of its slices."""
         if hints is None:
             hints = [line for one in row.slices for line in one.hints]
-        user = self._prompts["locator_user"].render(
+        user = _PROMPTS["locator_user"].render(
             task=question.task,
             notes=carry.notes,
             found=carry.found,
             parts=row.slices,
             again=row.again,
             hints="\n".join(hints) if hints else None,
-            summary=self.options.summary,
+            summary=True,
         )
-        return Request(
-            messages=(
-                {"role": "system", "content": question.system},
-                {"role": "user", "content": user},
-            ),
-            schema=reply_schema(question.leaves, summary=self.options.summary),
-            parameters=self.parameters(repeat),
-            repeat=repeat,
-            role="locator",
-            run_id=question.run_id,
-        )
+        schema = reply_schema(question.leaves)
+        return self._request("locator", question.run_id, (question.system, user), schema, repeat)
 
-    def parameters(self, repeat: int) -> dict[str, Any]:
-        """Seed, length and temperature of a request."""
-        found: dict[str, Any] = {
+    def _request(
+        self, role: str, run_id: str, texts: tuple[str, str], schema: dict[str, Any], repeat: int
+    ) -> Request:
+        parameters: dict[str, Any] = {
             "seed": (self.options.seed * 100_003 + repeat) % 2**31,
             "max_tokens": self.options.reply_tokens,
         }
         if self.options.temperature is not None:
-            found["temperature"] = self.options.temperature
-        return found
+            parameters["temperature"] = self.options.temperature
+        messages = tuple({"role": name, "content": text}
+                         for name, text in zip(("system", "user"), texts, strict=True))  # fmt: skip
+        return Request(
+            messages, schema=schema, parameters=parameters, repeat=repeat, role=role, run_id=run_id
+        )
 
     def repair(self, request: Request, problem: str, text: str) -> Request:
         """The request again, with the beginning of its reply and what was wrong with it."""
         said = shorten(neutralise(text), _SHOWN_AGAIN) or "(empty)"
-        words = self._prompts["locator_repair"].render(problem=problem[:_PROBLEM])
+        words = _PROMPTS["locator_repair"].render(problem=problem[:_PROBLEM])
         return replace(
             request,
             messages=(
@@ -217,46 +174,28 @@ class Asking:
                 {"role": "assistant", "content": said},
                 {"role": "user", "content": words},
             ),
+            role=f"{request.role}:repair",
         )
 
-    def grades(self, run: Run, notes: Sequence[tuple[str, str]], shown: Shown) -> Request:
-        """The request for the grades. Notes and errors are cut to what the context leaves."""
-        schema = grades_schema()
-        task = shorten(neutralise(task_of(run)), self.options.task_tokens)
+    def grades(
+        self, run: Run, notes: Sequence[tuple[str, str]], errors: Sequence[str], ending: str,
+        unread: str,
+    ) -> Request:  # fmt: skip
+        """The request for the grades. `errors` are lines with the gravest first; as many are told
+        as the context leaves room for."""
+        system = _PROMPTS["grades_system"].render(nonce=NONCE)
 
         def make(found: str) -> Request:
-            user = self._prompts["grades_user"].render(
-                task=task,
-                notes=[(name, shorten(neutralise(t), self.options.summary_tokens))
-                       for name, t in notes],
+            user = _PROMPTS["grades_user"].render(
+                task=_task(run),
+                notes=[(name, shorten(neutralise(text), SUMMARY)) for name, text in notes],
                 found=found,
-                ending=shorten(neutralise(shown.ending), self.options.task_tokens),
-                unread=shown.unread,
-            )  # fmt: skip
-            system = self._prompts["grades_system"].render(nonce=NONCE)
-            return Request(
-                messages=(
-                    {"role": "system", "content": system},
-                    {"role": "user", "content": user},
-                ),
-                schema=schema,
-                parameters=self.parameters(0),
-                role="locator:grades",
-                run_id=run.id,
+                ending=shorten(neutralise(ending), TASK),
+                unread=unread,
             )
+            return self._request("locator:grades", run.id, (system, user), grades_schema(), 0)
 
-        largest = self.repair(make(""), "x" * _PROBLEM, "x" * 3 * _SHOWN_AGAIN)
-        room = self.options.context - self.options.reply_tokens - prompt_tokens(largest) - 1
-        return make(_listed(shown.lines, room))
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What the grades are based on beside the notes. `lines` stand with the gravest first."""
-
-    lines: tuple[str, ...]
-    ending: str
-    unread: str = ""
+        return make(_listed(errors, self._room(make(""))))
 
 
 def _listed(lines: Sequence[str], room: int) -> str:
@@ -265,32 +204,15 @@ def _listed(lines: Sequence[str], room: int) -> str:
         return "(none)"
     kept: list[str] = []
     used = 8  # the last line
-    for line in lines:
-        text = neutralise(line)
-        used += tokens(text) + 1
+    for line in map(neutralise, lines):
+        used += tokens(line) + 1
         if used > room:
-            break
-        kept.append(text)
-    more = len(lines) - len(kept)
-    return "\n".join([*kept, f"... and {more} more"] if more else kept)
+            return "\n".join([*kept, f"... and {len(lines) - len(kept)} more"])
+        kept.append(line)
+    return "\n".join(kept)
 
 
-def grades_schema() -> dict[str, Any]:
-    """JSON schema of the grades: a reason before each score, and the overall score."""
-    grade = _object({"reason": {"type": "string"}, "score": {"type": "number"}})
-    return _object({**dict.fromkeys(GRADES, grade), "overall": {"type": "number"}})
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def task_of(run: Run) -> str:
+def _task(run: Run) -> str:
     """What the agent was told first: the system message, if any, and the first of the user."""
     rows = [run.messages, *(span.messages for span in run.spans)]
     first = next((row for row in rows if row), ())
@@ -298,4 +220,5 @@ def task_of(run: Run) -> str:
     asked = run.input or next((m.content for m in first if m.role == "user"), "")
     if not asked:
         asked = next((span.input for span in run.spans if span.input), "")
-    return "\n\n".join(text for text in (asked, rules and f"Its instructions:\n{rules}") if text)
+    text = "\n\n".join(text for text in (asked, rules and f"Its instructions:\n{rules}") if text)
+    return shorten(neutralise(text), TASK)

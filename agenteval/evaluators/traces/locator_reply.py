@@ -6,14 +6,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import JsonValue
 
 from agenteval.errors import AgentevalError, BadRequest, Filtered, ReplyError
-from agenteval.evaluators.traces.locator_rows import quoted_in
+from agenteval.evaluators.traces.annotations import OVERALL, to_number
+from agenteval.evaluators.traces.locator_text import quoted_in
 from agenteval.evaluators.traces.taxonomy import Leaf, Taxonomy
 from agenteval.models.client import Client
 from agenteval.models.reply import parse_reply
@@ -37,8 +38,8 @@ class Meter:
     earlier one answers it from the cache."""
 
     def __init__(self, client: Client, attempt: int = 0) -> None:
-        self.client = client
-        self.attempt = attempt
+        self._client = client
+        self._attempt = attempt
         self.calls = 0
         self.usage = Usage()
 
@@ -46,8 +47,8 @@ class Meter:
         """The client's reply. Raises what it raises, and Filtered for a refusal."""
         self.calls += 1
         try:
-            reply = await self.client.complete(
-                replace(request, attempt=request.attempt + self.attempt)
+            reply = await self._client.complete(
+                replace(request, attempt=request.attempt + self._attempt)
             )
         except AgentevalError as error:
             self.usage += error.spent or Usage()
@@ -70,72 +71,59 @@ async def ask(
     meter: Meter,
     request: Request,
     read: Callable[[str], Read[T]],
-    repair: Callable[[str, str], Request] | None,
+    repair: Callable[[Request, str, str], Request],
 ) -> Read[T]:
     """What the reply says, or its repair where the reply is unreadable or has a gap.
 
-    `repair(problem, text)` makes the second request. A first reply with a gap stands when its
-    repair is no better. Raises Unreadable, Filtered, and what the client raises; a repair that an
-    endpoint refuses to take (a full context, a recording) counts as not tried.
+    `repair(request, problem, text)` makes the second request. A first reply with a gap stands when
+    its repair is no better. Raises Unreadable, Filtered, and what the client raises; a repair that
+    an endpoint refuses to take (a full context, a recording) counts as not tried.
     """
     first = await meter.complete(request)
-    kept, problem, raw = _attempt(first, read)
-    if repair is None or (kept is not None and kept.gap is None):
-        return _settled(kept, problem, raw)
-    again = replace(repair(problem, first.text), role=f"{request.role}:repair")
+    kept, problem = _attempt(first, read)
+    if kept is not None and kept.gap is None:
+        return kept
+    last = first
     try:
-        second = await meter.complete(again)
+        last = await meter.complete(repair(request, problem, first.text))
+        better, problem = _attempt(last, read)
+        if better is not None and (kept is None or better.gap is None):
+            return better
     except BadRequest:
-        return _settled(kept, problem, raw)
+        pass  # as if no repair had been tried
     except AgentevalError:
-        if kept is not None:  # what could be read is not lost with its repair
-            return kept
-        raise
-    better, problem, raw = _attempt(second, read)
-    if better is not None and (kept is None or better.gap is None):
-        return better
-    return _settled(kept, problem, raw)
+        if kept is None:
+            raise
+    if kept is None:
+        raise Unreadable(problem, last.text)
+    return kept  # what could be read is not lost with its repair
 
 
-def _attempt(reply: Reply, read: Callable[[str], Read[T]]) -> tuple[Read[T] | None, str, str]:
+def _attempt(reply: Reply, read: Callable[[str], Read[T]]) -> tuple[Read[T] | None, str]:
     cut = " (cut off by the length limit)" if reply.finish == "length" else ""
     try:
         value = read(reply.text)
     except ReplyError as error:
-        return None, f"{error}{cut}", reply.text
-    return value, f"{value.gap}{cut}" if value.gap else "", reply.text
+        return None, f"{error}{cut}"
+    return value, f"{value.gap}{cut}"
 
 
-def _settled(kept: Read[T] | None, problem: str, raw: str) -> Read[T]:
-    if kept is None:
-        raise Unreadable(problem, raw)
-    return kept
-
+# -- findings --------------------------------------------------------------------------------------
 
 _LISTS = ("findings", "errors", "issues")
 _SPAN = ("span", "location", "index", "span_index", "span_id")
-_QUOTE = ("evidence", "quote")
-_IMPACTS: tuple[Impact, ...] = ("HIGH", "MEDIUM", "LOW")
+_IMPACTS: Mapping[str, Impact] = {"HIGH": "HIGH", "MEDIUM": "MEDIUM", "LOW": "LOW"}
 # An index, or the heading it stands in, copied: "S7 llm, characters 1 to 900 of 1200".
 _INDEX = re.compile(
     r"\W*(?:span\s+)?(\w+)(?:\s+(?:agent|llm|tool|chain|user)\b.*)?\W*", re.I | re.S
 )
 _KEPT_CHARACTERS = 600  # of something rejected
 _PLACEHOLDER = "<index>"  # as in the prompt
-_CUT_REPLY = "the reply broke off: what came after is not known"
-
-
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """A reply in form: what it lists, not yet checked, and its summary."""
-
-    items: tuple[Any, ...]
-    summary: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A finding that passed the checks. `verified` is False when its quote is not in the span."""
+    """A finding that passed the checks."""
 
     index: str
     category: str
@@ -143,25 +131,9 @@ class Named:
     description: str
     impact: Impact | None
     confidence: float | None
-    verified: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Grounds:
-    """What a reply is checked against.
-
-    `shown` are the indices that the prompt showed, `asked` the names of the leaves it asked for;
-    `flat_text` gives the flattened text of a span of the trace by index, None if there is none.
-    """
-
-    shown: frozenset[str]
-    asked: Mapping[str, Leaf]
-    taxonomy: Taxonomy
-    flat_text: Callable[[str], str | None]
-    unverified: Literal["reject", "keep"] = "reject"
-
-
-def reply_schema(leaves: Sequence[Leaf], *, summary: bool) -> dict[str, Any]:
+def reply_schema(leaves: Sequence[Leaf]) -> dict[str, Any]:
     """JSON schema of a reply on these leaves."""
     finding = {
         "span": {"type": "string"},
@@ -171,10 +143,8 @@ def reply_schema(leaves: Sequence[Leaf], *, summary: bool) -> dict[str, Any]:
         "impact": {"type": "string", "enum": list(_IMPACTS)},
         "confidence": {"type": "number"},
     }
-    whole: dict[str, Any] = {"findings": {"type": "array", "items": _object(finding)}}
-    if summary:
-        whole["summary"] = {"type": "string"}
-    return _object(whole)
+    return _object({"findings": {"type": "array", "items": _object(finding)},
+                    "summary": {"type": "string"}})  # fmt: skip
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
@@ -186,79 +156,72 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_reply(text: str) -> Read[Spoken]:
-    """The findings and the summary in a reply.
+def read_reply(text: str) -> Read[tuple[list[Any], str]]:
+    """The entries and the summary ("" for none) in a reply, the entries not yet checked.
 
     Read are {"findings": [...]} (also "errors", "issues") and a list of such objects. No list is
     no answer: only an empty list says that there are no errors. Nor is the form of the prompt,
     repeated. Raises ReplyError.
     """
     parsed = parse_reply(text, lambda value: _listed(value) is not None)
-    items = _listed(parsed.value)
-    assert items is not None
+    items = _listed(parsed.value) or []
     if items and all(isinstance(i, dict) and _first(i, _SPAN) == _PLACEHOLDER for i in items):
         raise ReplyError("the reply repeats the form instead of filling it in")
     summary = parsed.value.get("summary") if isinstance(parsed.value, dict) else None
-    spoken = Spoken(tuple(items), summary.strip() if isinstance(summary, str) else None)
-    return Read(spoken, _CUT_REPLY if parsed.rung == "salvaged" else None)
+    cut = "the reply broke off: what came after is not known"
+    return Read((items, _text(summary)), cut if parsed.rung == "salvaged" else None)
 
 
 def _listed(value: Any) -> list[Any] | None:
     if isinstance(value, dict):
-        found = [value[key] for key in _LISTS if isinstance(value.get(key), list)]
-        return found[0] if found else None
-    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-        return value if all(_first(item, _SPAN) is not None for item in value) else None
-    return None
+        return next((value[key] for key in _LISTS if isinstance(value.get(key), list)), None)
+    if not isinstance(value, list) or not value:
+        return None
+    spans = [_first(item, _SPAN) if isinstance(item, dict) else None for item in value]
+    return value if all(span is not None for span in spans) else None
 
 
-def check(item: Any, grounds: Grounds) -> Named | Rejected:
+def check(
+    item: Any, asked: Collection[str], taxonomy: Taxonomy, flat_text: Callable[[str], str | None]
+) -> Named | Rejected:
     """The finding that an entry states, or why it is none. Nothing is guessed.
 
-    The index must exist in the trace, the category must be a leaf that was asked for (or another
-    spelling of one), and the quoted words must stand in the span.
+    The index must exist in the trace (`flat_text` gives the flattened text of its span), the
+    category must be a leaf that was `asked` for (or another spelling of one), and the quoted words
+    must stand in the span.
     """
     if not isinstance(item, dict):
         return _rejected("not an object", item)
-    index, text = _span_of(_first(item, _SPAN), grounds)
-    if index is None or text is None:
-        return _rejected(f"there is no span {_first(item, _SPAN)!r:.60}", item)
-    said = item.get("category")
-    leaf = _leaf_of(said, grounds.taxonomy)
+    span, label = _first(item, _SPAN), item.get("category")
+    match = _INDEX.fullmatch(span) if isinstance(span, str) else None
+    index = match[1].upper() if match else ""
+    text = flat_text(index)
+    if text is None:
+        return _rejected(f"there is no span {span!r:.60}", item)
+    leaf = _leaf_of(label, taxonomy)
     if leaf is None:
-        return _rejected(f"{said!r:.80} is no kind of error in the taxonomy", item)
-    if leaf.name not in grounds.asked:
+        return _rejected(f"{label!r:.80} is no kind of error in the taxonomy", item)
+    if leaf.name not in asked:
         return _rejected(f"{leaf.name} was not asked for", item)
-    evidence = _first(item, _QUOTE)
+    evidence = _first(item, ("evidence", "quote"))
     evidence = evidence.strip() if isinstance(evidence, str) else ""
     wrong = quoted_in(evidence, text)
-    if wrong is not None and (grounds.unverified == "reject" or index not in grounds.shown):
+    if wrong is not None:
         return _rejected(wrong, item)
-    confidence = _confidence(item.get("confidence"))
-    if wrong is not None and confidence is not None:
-        confidence /= 2
+    # 0 to 1; anything else is unknown, since 85 may mean many things
+    number = to_number(item.get("confidence"))
     return Named(
         index=index,
         category=leaf.name,
         evidence=evidence,
         description=_text(item.get("description")),
-        impact=_impact(item.get("impact")),
-        confidence=confidence,
-        verified=wrong is None,
+        impact=_IMPACTS.get(_text(item.get("impact")).upper()),
+        confidence=number if number is not None and 0 <= number <= 1 else None,
     )
 
 
-def _first(item: dict[Any, Any], names: Sequence[str]) -> Any:
+def _first(item: Mapping[Any, Any], names: Sequence[str]) -> Any:
     return next((item[n] for n in names if item.get(n) is not None), None)
-
-
-def _span_of(said: Any, grounds: Grounds) -> tuple[str | None, str | None]:
-    """Index and flattened text of the span that is meant; (None, None) when there is none."""
-    match = _INDEX.fullmatch(said) if isinstance(said, str) else None
-    if match is None:
-        return None, None
-    index = match[1].upper()
-    return index, grounds.flat_text(index)
 
 
 def _leaf_of(said: Any, taxonomy: Taxonomy) -> Leaf | None:
@@ -267,28 +230,6 @@ def _leaf_of(said: Any, taxonomy: Taxonomy) -> Leaf | None:
         return None
     leaf = taxonomy.find(said) or taxonomy.find(re.split(r"[>/:]", said)[-1])
     return leaf if leaf is not None and leaf.assigned else None
-
-
-def _impact(said: Any) -> Impact | None:
-    word = said.strip().upper() if isinstance(said, str) else ""
-    return next((impact for impact in _IMPACTS if impact == word), None)
-
-
-def _confidence(said: Any) -> float | None:
-    """A number from 0 to 1; None for anything else, since 85 may mean many things."""
-    number = to_number(said)
-    return number if number is not None and 0 <= number <= 1 else None
-
-
-def to_number(said: Any) -> float | None:
-    """A finite number, also when it is written as text; None for anything else."""
-    if isinstance(said, bool) or not isinstance(said, int | float | str):
-        return None
-    try:
-        number = float(said)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _text(said: Any) -> str:
@@ -308,11 +249,16 @@ def kept(said: Any) -> JsonValue:
     return value
 
 
-OVERALL = "overall"
+# -- grades ----------------------------------------------------------------------------------------
+
 _UNFILLED = "<text>"  # as in the prompt: a small model fills in the number alone
 WORST, BEST = 1.0, 5.0
-_SCORE = ("score", "value", "grade", "rating")
-_REASON = ("reason", "reasoning", "explanation")
+
+
+def grades_schema() -> dict[str, Any]:
+    """JSON schema of the grades: a reason before each score, and the overall score."""
+    grade = _object({"reason": {"type": "string"}, "score": {"type": "number"}})
+    return _object({**dict.fromkeys(GRADES, grade), OVERALL: {"type": "number"}})
 
 
 def read_grades(text: str) -> Read[dict[str, Grade]]:
@@ -327,60 +273,50 @@ def read_grades(text: str) -> Read[dict[str, Grade]]:
     parsed = parse_reply(text, lambda value: _members(value) is not None)
     members = _members(parsed.value) or {}
     grades = {name: _grade(members, name) for name in GRADES}
-    said = _raw(members.get(OVERALL))
-    known = any(grade.value is not None for grade in grades.values())
-    grades[OVERALL] = _mean(grades) if said is None or not known else _grade(members, OVERALL)
+    given = [grade.value for grade in grades.values() if grade.value is not None]
+    if not given:
+        grades[OVERALL] = Grade(value=None, reason="no grade was given")
+    elif _score(members.get(OVERALL)) is not None:
+        grades[OVERALL] = _grade(members, OVERALL)
+    else:
+        reason = f"mean of the {len(given)} grades given; not stated by the judge"
+        grades[OVERALL] = Grade(value=math.fsum(given) / len(given), reason=reason)
     missing = [name for name, grade in grades.items() if grade.value is None]
-    gap = f"no score from 1 to 5 for {', '.join(missing)}" if missing else None
-    return Read(grades, gap)
+    return Read(grades, f"no score from 1 to 5 for {', '.join(missing)}" if missing else None)
 
 
 def _members(value: Any) -> dict[str, Any] | None:
     """The object that holds at least one of the grades, also one level down or in a list."""
-    rows = value if isinstance(value, list) else [value]
-    for row in rows:
+    for row in value if isinstance(value, list) else [value]:
         if not isinstance(row, dict):
             continue
         for one in (row, *(v for v in row.values() if isinstance(v, dict | list))):
             inner = one[0] if isinstance(one, list) and one else one
-            if isinstance(inner, dict) and any(_find(inner, name) is not None for name in GRADES):
+            if isinstance(inner, dict) and any(_entry(inner, n) is not None for n in GRADES):
                 return {**inner, **({OVERALL: row[OVERALL]} if OVERALL in row else {})}
     return None
 
 
-def _find(members: dict[str, Any], name: str) -> Any:
+def _entry(members: Mapping[str, Any], name: str) -> Any:
     """The entry of a grade: `name`, or `name_score` as in the layout of TRAIL."""
-    found = members.get(name)
-    return members.get(f"{name}_score") if found is None else found
+    return _first(members, (name, f"{name}_score"))
 
 
-def _raw(entry: Any) -> Any:
+def _score(entry: Any) -> Any:
+    names = ("score", "value", "grade", "rating")
+    return _first(entry, names) if isinstance(entry, dict) else entry
+
+
+def _grade(members: Mapping[str, Any], name: str) -> Grade:
+    entry = _entry(members, name)
+    said, reason = _score(entry), members.get(f"{name}_reasoning")
     if isinstance(entry, dict):
-        return next((entry[key] for key in _SCORE if entry.get(key) is not None), None)
-    return entry
-
-
-def _grade(members: dict[str, Any], name: str) -> Grade:
-    entry = _find(members, name)
-    said = _raw(entry)
-    reason = members.get(f"{name}_reasoning", "")
-    if isinstance(entry, dict):
-        reason = next((entry[key] for key in _REASON if isinstance(entry.get(key), str)), "")
-    reason = reason.strip()[:2000] if isinstance(reason, str) else ""
-    number = to_number(said)
+        words = (entry.get(key) for key in ("reason", "reasoning", "explanation"))
+        reason = next((one for one in words if isinstance(one, str)), None)
+    reason, number = _text(reason), to_number(said)
     if reason == _UNFILLED:
         return Grade(value=None, reason="the reply repeats the form instead of a reason")
     if number is not None and WORST <= number <= BEST:
         return Grade(value=number, reason=reason)
     why = "not given" if said is None else f"{said!r:.40} is no score from 1 to 5"
     return Grade(value=None, reason=f"{why}. {reason}".strip())
-
-
-def _mean(grades: dict[str, Grade]) -> Grade:
-    given = [grade.value for grade in grades.values() if grade.value is not None]
-    if not given:
-        return Grade(value=None, reason="no grade was given")
-    return Grade(
-        value=math.fsum(given) / len(given),
-        reason=f"mean of the {len(given)} grades given; not stated by the judge",
-    )

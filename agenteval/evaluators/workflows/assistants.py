@@ -74,8 +74,8 @@ class Assistants:
             yield [replace(one, assistant=system) for one in known]
 
     def _scripted(self, name: str, conditions: dict[str, JsonValue]) -> list[Candidate]:
-        """A scripted assistant, made for each user; see `workflows.scripted`."""
-        from agenteval.evaluators.workflows.scripted.behaviours import CAUSE, scripted_assistants
+        """A scripted assistant, made for each user; see `behaviours`."""
+        from agenteval.evaluators.workflows.behaviours import CAUSE, scripted_assistants
 
         known = tuple[str, ...](CAUSE)
         if name not in known:

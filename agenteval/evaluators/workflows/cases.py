@@ -66,12 +66,21 @@ def open_role(folder: Path, *, backend: bool = True) -> OpenRole:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionCase:
-    """A user with goals, to be served in one session."""
-
+class _Case:
     info: CaseInfo
     of: OpenRole
     profile: Profile
+
+    @property
+    def workflow(self) -> str:
+        """The procedures as text, whatever an agent is given: one judge for all formats."""
+        given = self.of.role.given(self.profile.scenarios)
+        return "\n\n".join(self.of.role.scenario(s).text for s in given)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCase(_Case):
+    """A user with goals, to be served in one session."""
 
     @property
     def key(self) -> str:
@@ -88,12 +97,9 @@ class SessionCase:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnCase:
+class TurnCase(_Case):
     """An agent's turn of a recorded session: `index` is that of the turn."""
 
-    info: CaseInfo
-    of: OpenRole
-    profile: Profile
     session: RecordedSession
     index: int
 
@@ -110,7 +116,7 @@ class TurnCase:
         return content_hash(["turn", self.info.task, turns, self.of.knowledge(told)])
 
 
-_Case = TypeVar("_Case", SessionCase, TurnCase)
+_C = TypeVar("_C", SessionCase, TurnCase)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +160,7 @@ def turn_cases(roles: Sequence[OpenRole], choice: Choice | None = None) -> list[
     return _each_once(found)
 
 
-def _each_once(cases: list[_Case]) -> list[_Case]:
+def _each_once(cases: list[_C]) -> list[_C]:
     """The cases. Raises InputError for two of one name: trials of them could not be told apart."""
     seen: set[str] = set()
     for case in cases:

@@ -8,17 +8,17 @@ chart but not by the user's will. All of it is computed; nothing is asked of a m
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import JsonValue
 
 from agenteval.evaluators.workflows.align import Alignment, Call, Move, align
 from agenteval.evaluators.workflows.conformance import Cause, Deviation, conformance
-from agenteval.evaluators.workflows.equality import equal_by_rule, filled
 from agenteval.evaluators.workflows.procedure import Procedure
 from agenteval.evaluators.workflows.scenario import Action, Profile
 from agenteval.evaluators.workflows.session import SessionCall, SessionLog
+from agenteval.evaluators.workflows.values import assigned, equal_by_rule, filled
 
 _MAX_TOLD = 80  # characters of a value in a detail
 
@@ -47,9 +47,10 @@ def causes(procedure: Procedure, profile: Profile, log: SessionLog) -> tuple[Dev
     6. wrong_order instead of tool_use: a call with gold's arguments was refused, and one that gold
        has before it came only afterwards.
 
-    Gold and calls are matched one to one: first those with equal arguments, then the others of the
-    same tool in their order. Arguments are compared by rule (`equality.equal_by_rule`); those that
-    gold has not, or has empty, are free. What one deviation of a tool explains is not told twice.
+    Gold and calls are matched one to one (`values.assigned`): as many with equal arguments as can
+    be, then others of the same tool. Arguments are compared by rule (`values.equal_by_rule`);
+    those that gold has not, or has empty, are free. What one deviation of a tool explains is not
+    told twice.
 
     Where a simulator answered a call wrongly (a mistake of `tools` in the turn of the call), no
     deviation is charged that rests on the answer: at the calls of that turn, a repeat of one of
@@ -173,22 +174,13 @@ def _against_gold(
 
 def _matched(gold: Sequence[Action], calls: Sequence[Call]) -> dict[int, int]:
     """Gold calls and the calls that stand for them, by index."""
-    match: dict[int, int] = {}
-    taken: set[int] = set()
 
-    def pair(fits: Callable[[Action, Call], bool]) -> None:
-        for index, action in enumerate(gold):
-            if index in match:
-                continue
-            for at, call in enumerate(calls):
-                if at not in taken and call.carried_out and fits(action, call):
-                    match[index] = at
-                    taken.add(at)
-                    break
+    def rank(action: Action, call: Call) -> int:
+        if not call.carried_out or action.tool != call.tool:
+            return 0
+        return 1 if _wrong(action, call) else 2
 
-    pair(lambda action, call: action.tool == call.tool and not _wrong(action, call))
-    pair(lambda action, call: action.tool == call.tool)
-    return match
+    return dict(assigned([[rank(action, call) for call in calls] for action in gold]))
 
 
 def _wrong(action: Action, call: Call) -> list[str]:

@@ -1,4 +1,4 @@
-"""Are two parameter values the same? Exact, then normalised, then a judge: never by substring.
+"""Are two parameter values the same? By rule (`values`), then by a judge.
 
 Every distinct question (tool, parameter, gold, given) is decided once and logged as a Judgement;
 questions in flight are shared. What only a judge could decide and none has decided is `unjudged`:
@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Literal, Protocol
 
 from pydantic import JsonValue
@@ -27,6 +25,7 @@ from agenteval.evaluators.workflows.asked_judge import (
     reason_of,
     yes_or_no,
 )
+from agenteval.evaluators.workflows.values import filled, fold, kind, tokens
 from agenteval.models.asking import Asked
 from agenteval.models.client import Client
 from agenteval.models.reply import parse_reply
@@ -34,6 +33,7 @@ from agenteval.records import FailureStatus, Record, Usage, canonical_json
 
 Same = Literal["equal", "different", "unjudged"]
 By = Literal["exact", "normalised", "judge", "enumeration", "type", "none"]
+Decision = Literal["right", "wrong", "undecided"]
 Schema = Mapping[str, JsonValue]
 _ENUMERATION = re.compile(r"\benumerat\w{0,12}[^\[\]]{0,80}\[([^\[\]]{1,4000})\]", re.I)
 _SHOWN = 500
@@ -55,6 +55,14 @@ class Judgement(Record):
     by: By
     status: FailureStatus | None = None
     message: str = ""
+
+
+def decided(judged: Sequence[Judgement]) -> Decision:
+    """Right when all are equal, wrong when one is different, else undecided."""
+    verdicts = {one.verdict for one in judged}
+    if "different" in verdicts:
+        return "wrong"
+    return "undecided" if "unjudged" in verdicts else "right"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +108,17 @@ class Equality:
 
     def by_rule(self, tool: str, parameter: str, gold: JsonValue, given: JsonValue) -> Judgement:
         """The judgement without a judge: `unjudged` by `none` where one would have to decide."""
+        return self._ruled(tool, parameter, gold, given)[0]
+
+    def _ruled(
+        self, tool: str, parameter: str, gold: JsonValue, given: JsonValue
+    ) -> tuple[Judgement, list[_Pair]]:
         schema = _inside(self._schemas.get(tool), parameter)
-        verdict, by, _ = _compared(_Pair(parameter, schema, gold, given))
-        return Judgement(
+        verdict, by, open_pairs = _compared(_Pair(parameter, schema, gold, given))
+        judgement = Judgement(
             tool=tool, parameter=parameter, gold=gold, given=given, verdict=verdict, by=by
         )
+        return judgement, open_pairs
 
     async def compare(
         self, tool: str, parameter: str, gold: JsonValue, given: JsonValue
@@ -114,14 +128,12 @@ class Equality:
         if (known := self._log.get(key)) is not None:
             return known
         self._log.setdefault(key, None)
-        schema = _inside(self._schemas.get(tool), parameter)
-        verdict, by, open_pairs = _compared(_Pair(parameter, schema, gold, given))
-        made = Judgement(
-            tool=tool, parameter=parameter, gold=gold, given=given, verdict=verdict, by=by
-        )
-        if verdict == "unjudged" and self.judge is not None:
-            found = await asyncio.gather(*(self._ask(tool, pair) for pair in open_pairs))
-            made = _combined(made, found)
+        made, open_pairs = self._ruled(tool, parameter, gold, given)
+        if made.verdict == "unjudged" and self.judge is not None:
+            parts = await asyncio.gather(*(self._ask(tool, pair) for pair in open_pairs))
+            worst: tuple[Same, ...] = ("different", "unjudged", "equal")
+            told = min(parts, key=lambda one: worst.index(one.verdict))
+            made = told.model_copy(update={"parameter": parameter, "gold": gold, "given": given})
         self._log[key] = made
         return made
 
@@ -138,10 +150,8 @@ class Equality:
 
     async def _judged(self, tool: str, pair: _Pair) -> Judgement:
         assert self.judge is not None
-        question = Question(
-            tool, pair.path, str(pair.schema.get("description", "")), str(pair.gold),
-            str(pair.given),
-        )  # fmt: skip
+        description = str(pair.schema.get("description", ""))
+        question = Question(tool, pair.path, description, str(pair.gold), str(pair.given))
         verdict: Same = "unjudged"
         status: FailureStatus | None = None
         try:
@@ -162,22 +172,6 @@ class Equality:
         )  # fmt: skip
 
 
-def equal_by_rule(gold: JsonValue, given: JsonValue) -> bool:
-    """Whether two values are equal by the rules alone, no schema being known: what only a judge
-    could take for equal is not."""
-    return _compared(_Pair("", {}, gold, given))[0] == "equal"
-
-
-def filled(arguments: JsonValue) -> dict[str, JsonValue]:
-    """The arguments that say something: "", [], {} and null are as good as left out.
-
-    No arguments (None) are {}; a raw text has none that could be read.
-    """
-    if not isinstance(arguments, dict):
-        return {}
-    return {key: value for key, value in arguments.items() if value not in ("", [], {}, None)}
-
-
 def enumerated(schema: Schema) -> bool:
     """Whether a schema lists its values: by `enum`, or in words, "Enumerated type, [a, b]"."""
     if isinstance(schema.get("enum"), list):
@@ -193,18 +187,21 @@ class _Pair:
     given: JsonValue
 
 
-_Found = tuple[Same, By, list[_Pair]]
-
-
-def _compared(pair: _Pair) -> _Found:
+def _compared(pair: _Pair) -> tuple[Same, By, list[_Pair]]:
     """The verdict by rules, and the pairs of texts that a judge would have to decide."""
     gold, given = pair.gold, pair.given
-    if _kind(gold) != _kind(given):
+    if kind(gold) != kind(given):
         return "different", "type", []
     if isinstance(gold, str) and isinstance(given, str):
-        return _texts(pair, gold, given)
+        verdict, by = _texts(pair.schema, gold, given)
+        return verdict, by, [pair] if verdict == "unjudged" else []
     if isinstance(gold, dict) and isinstance(given, dict):
-        return _objects(pair, filled(gold), filled(given))
+        gold, given = filled(gold), filled(given)
+        if gold.keys() != given.keys():
+            return "different", "exact", []
+        return _all(
+            [_Pair(f"{pair.path}.{k}", _inside(pair.schema, k), gold[k], given[k]) for k in gold]
+        )
     if isinstance(gold, list) and isinstance(given, list):
         if len(gold) != len(given):
             return "different", "exact", []
@@ -214,62 +211,30 @@ def _compared(pair: _Pair) -> _Found:
     return ("equal" if gold == given else "different"), "exact", []
 
 
-def _texts(pair: _Pair, gold: str, given: str) -> _Found:
+def _texts(schema: Schema, gold: str, given: str) -> tuple[Same, By]:
     if gold == given:
-        return "equal", "exact", []
-    if enumerated(pair.schema):
-        return ("equal" if fold(gold) == fold(given) else "different"), "enumeration", []
+        return "equal", "exact"
+    if enumerated(schema):
+        return ("equal" if fold(gold) == fold(given) else "different"), "enumeration"
     words = tokens(gold)
     if words and words == tokens(given):
-        return "equal", "normalised", []
+        return "equal", "normalised"
     if not gold.strip() or not given.strip():  # nothing is no value in other words
-        return "different", "normalised", []
-    return "unjudged", "none", [pair]
+        return "different", "normalised"
+    return "unjudged", "none"
 
 
-def _objects(pair: _Pair, gold: dict[str, JsonValue], given: dict[str, JsonValue]) -> _Found:
-    if gold.keys() != given.keys():
-        return "different", "exact", []
-    return _all(
-        [
-            _Pair(f"{pair.path}.{key}", _inside(pair.schema, key), gold[key], given[key])
-            for key in gold
-        ]
-    )
-
-
-def _all(pairs: list[_Pair]) -> _Found:
+def _all(pairs: list[_Pair]) -> tuple[Same, By, list[_Pair]]:
     """Different if one is, unjudged if one of the rest is, equal otherwise."""
-    found = [_compared(pair) for pair in pairs]
-    for verdict, by, _ in found:
+    compared = [_compared(pair) for pair in pairs]
+    for verdict, by, _ in compared:
         if verdict == "different":
             return verdict, by, []
-    open_pairs = [one for _, _, rest in found for one in rest]
+    open_pairs = [one for _, _, rest in compared for one in rest]
     if open_pairs:
         return "unjudged", "none", open_pairs
-    ways = {by for _, by, _ in found} - {"exact"}
+    ways = {by for _, by, _ in compared} - {"exact"}
     return "equal", "normalised" if ways else "exact", []
-
-
-def _combined(made: Judgement, found: list[Judgement]) -> Judgement:
-    """The judgement of a value from those of its parts."""
-    for verdict in ("different", "unjudged", "equal"):
-        for one in found:
-            if one.verdict == verdict:
-                return made.model_copy(
-                    update={
-                        "verdict": verdict, "by": "judge", "status": one.status,
-                        "message": one.message,
-                    }
-                )  # fmt: skip
-    raise AssertionError("a value without parts needs no judge")
-
-
-def _kind(value: Any) -> str:
-    """JSON type; all numbers are one, and true is none of them."""
-    if isinstance(value, bool):
-        return "boolean"
-    return "number" if isinstance(value, int | float) else type(value).__name__
 
 
 def _inside(schema: Schema | None, key: str) -> Schema:
@@ -280,92 +245,6 @@ def _inside(schema: Schema | None, key: str) -> Schema:
 
 def _child(schema: Any) -> Schema:
     return schema if isinstance(schema, dict) else {}
-
-
-_APOSTROPHE = re.compile(r"(?<=[^\W\d_])['’](?=[^\W\d_])")
-# Raised and lowered digits and fractions, which NFKC would join to the digits before them.
-_RUN_ON = re.compile(r"(?<=\d)(?=[¹²³⁰⁴-⁹₀-₉¼-¾⅐-⅞])")
-# In an address, a link or a made name (a_b) every mark counts: a.b@c.org is not a_b@c.org.
-_NAME = re.compile(r"\S@\S|\w://\S|[^\W_]_[^\W_]")
-_AROUND = ".,;:!?()[]{}<>\"'“”‘’"
-_SLASHED_DATE = re.compile(r"(?<![\w/])(\d{1,4})/(\d{1,2})/(\d{1,4})(?![\w/])")
-_PIECE = re.compile(
-    r"(?P<minus>(?<![\w.])[-−‐-―](?=\.?\d)|(?<=\w)[-−](?![^\s,;.)]))"  # -5, and A- of A
-    r"|(?P<mark>(?<=\d)[:/](?=\d))"  # 10:30 is not 10-30, 1/2 not 1 2
-    r"|(?P<number>(?<![\w.])\.\d+|\d+(?:[.,]\d+)*)"
-)
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-# Signs that change what a value is: 5 % is not 5, C# is not C.
-_MEANT = frozenset("%#&@*‰′″")
-
-
-def fold(text: str) -> str:
-    """NFKC, case folded, single blanks; punctuation stays, and 10² becomes 10^2, not 102."""
-    text = _RUN_ON.sub("^", text)
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return " ".join(folded.split())
-
-
-def tokens(text: str) -> tuple[str, ...]:
-    """Words, numbers and signs of a text, by which values are compared.
-
-    Case, blanks, punctuation and compatible characters (NFKC) make no difference; letters and
-    digits are apart ("7pm" is "7 pm"); symbols and % # & @ * count, so do ":" and "/" between
-    digits (but for dates such as 2031/03/12), a minus, and every mark in an address, a link or a
-    name such as a_b. Numbers go by value ("2.50" is "2.5", "1,000" is "1000", ".5" is "0.5"), but
-    not those with leading zeros or right behind a letter, which may be codes ("v1.10").
-    """
-    found: list[str] = []
-    run: list[str] = []
-    for chunk in fold(text).split():
-        if _NAME.search(chunk):
-            found += _pieces(" ".join(run))
-            found.append(chunk.strip(_AROUND))
-            run = []
-        else:
-            run.append(chunk)
-    return (*found, *_pieces(" ".join(run)))
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """The tokens of folded text without such names."""
-    text = _SLASHED_DATE.sub(r"\1-\2-\3", _APOSTROPHE.sub("", text))
-    at = 0
-    for match in _PIECE.finditer(text):
-        yield from _words(text[at : match.start()])
-        at = match.end()
-        if match.lastgroup == "number":
-            behind_letter = match.start() > 0 and text[match.start() - 1].isalpha()
-            yield match.group() if behind_letter else _number(match.group())
-        else:
-            yield "-" if match.lastgroup == "minus" else match.group()
-    yield from _words(text[at:])
-
-
-def _words(text: str) -> list[str]:
-    found: list[str] = []
-    word: list[str] = []
-    for char in text:
-        kind = unicodedata.category(char)[0]
-        if kind in "LMN":
-            word.append(char)
-            continue
-        if word:
-            found.append("".join(word))
-            word = []
-        if kind == "S" or char in _MEANT:
-            found.append(char)
-    return [*found, "".join(word)] if word else found
-
-
-def _number(text: str) -> str:
-    if _THOUSANDS.fullmatch(text):
-        text = text.replace(",", "")
-    plain = text.isascii() and text.count(".") <= 1 and "," not in text and len(text) <= 400
-    if not plain or re.match(r"0\d", text):
-        return text
-    value = format(Decimal(text), "f")
-    return value.rstrip("0").rstrip(".") if "." in value else value
 
 
 SCHEMA = object_schema({"reason": {"type": "string"}, "equal": {"type": "boolean"}})

@@ -4,8 +4,8 @@ The idea of comparing the end state of a database with that after the gold actio
 (Yao et al., arXiv 2406.12045, section 3); that gold is only trusted once it was executed is the
 lesson of the corrected tau2-bench tasks. A goal is achieved when what its calls changed stands in
 the session's state as in gold's, and what they only told was told. States are compared as JSON:
-numbers by value, objects by key, lists in order, so an entry inserted in front changes all that
-follow.
+objects by key, lists in order, so an entry inserted in front changes all that follow; the values
+inside by the rules that parameters are compared by (`values.equal_by_rule`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,15 @@ from pydantic import Field, JsonValue
 
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.folder import StatefulBackend, fresh_backend
-from agenteval.evaluators.workflows.scenario import Action, Profile, Role, WorkflowTool
+from agenteval.evaluators.workflows.scenario import (
+    Action,
+    Profile,
+    Role,
+    WorkflowTool,
+    complaint,
+)
 from agenteval.evaluators.workflows.session import SessionLog
+from agenteval.evaluators.workflows.values import assigned, equal_by_rule
 from agenteval.records import Record, canonical_json
 
 MAX_DIFFERENCES = 50
@@ -146,7 +153,11 @@ def judged(gold: Gold, log: SessionLog) -> StateVerdict | None:
         return None
     told = [done for goal in gold.goals for done in goal.told]
     obtained = _obtained(told, log)
-    goals = tuple(_achieved(goal, gold.state, log.state, obtained) for goal in gold.goals)
+    goals = tuple(
+        all(_same_at(gold.state, log.state, path) for path in goal.changes)
+        and all(_key(done) in obtained for done in goal.told)
+        for goal in gold.goals
+    )
     unobtained = tuple(done.action for done in told if _key(done) not in obtained)
     found = [_difference(gold, *place) for place in _differing(gold.state, log.state)]
     return StateVerdict(
@@ -166,7 +177,7 @@ def _carried_out(
     shown = f"{where}: gold call {action.tool}({_shown(action.arguments)})"
     if action.tool not in tools:
         raise InputError("no scenario of the profile has this tool", shown)
-    problem = _misfit(tools[action.tool], action)
+    problem = complaint(tools[action.tool].parameters, action.arguments)
     if problem:
         raise InputError(problem, shown)
     method = getattr(backend, action.tool, None)
@@ -184,17 +195,6 @@ def _carried_out(
     return answer
 
 
-def _misfit(tool: WorkflowTool, action: Action) -> str | None:
-    """What the schema of the tool's parameters has against the arguments."""
-    from jsonschema import Draft202012Validator
-    from referencing.jsonschema import EMPTY_REGISTRY
-
-    check = Draft202012Validator(tool.parameters, registry=EMPTY_REGISTRY)
-    for error in check.iter_errors(action.arguments):
-        return str(error.message)
-    return None
-
-
 def _key(done: Done) -> str:
     """One for calls with the same arguments and result: what was told once need not be again."""
     return canonical_json([done.action.tool, done.action.arguments, done.result])
@@ -204,9 +204,8 @@ def _obtained(told: Sequence[Done], log: SessionLog) -> frozenset[str]:
     """The keys of gold's calls that have their result in the session.
 
     The session's answers are given out one to one, first to the calls with the same arguments.
-    Results are equal or not whoever compares them, so no other order of giving out serves more.
     """
-    free: dict[str, tuple[str, JsonValue, JsonValue]] = {}
+    answers: dict[str, tuple[str, JsonValue, JsonValue]] = {}
     for call in log.calls:
         if call.status == "ok":
             try:
@@ -214,35 +213,16 @@ def _obtained(told: Sequence[Done], log: SessionLog) -> frozenset[str]:
             except ValueError:  # an answer in words equals no result
                 continue
             answer = call.tool, call.arguments, result
-            free[canonical_json(list(answer))] = answer
-    found: set[str] = set()
-    for exactly in (True, False):
-        for done in told:
-            if _key(done) in found:
-                continue
-            for key, answer in free.items():
-                if _answers(done, answer, exactly=exactly):
-                    found.add(_key(done))
-                    del free[key]
-                    break
-    return frozenset(found)
+            answers[canonical_json(list(answer))] = answer
+    wanted = {_key(done): done for done in told}
 
+    def rank(done: Done, tool: str, arguments: JsonValue, result: JsonValue) -> int:
+        if tool != done.action.tool or not same(done.result, result):
+            return 0
+        return 2 if same(done.action.arguments, arguments) else 1
 
-def _answers(done: Done, answer: tuple[str, JsonValue, JsonValue], *, exactly: bool) -> bool:
-    tool, arguments, result = answer
-    fits = tool == done.action.tool and same(done.result, result)
-    return fits and (not exactly or same(done.action.arguments, arguments))
-
-
-def _achieved(
-    goal: GoldGoal,
-    gold: JsonValue,
-    session: JsonValue,
-    obtained: frozenset[str],
-) -> bool:
-    return all(_same_at(gold, session, path) for path in goal.changes) and all(
-        _key(done) in obtained for done in goal.told
-    )
+    pairs = assigned([[rank(done, *one) for one in answers.values()] for done in wanted.values()])
+    return frozenset(list(wanted)[row] for row, _ in pairs)
 
 
 def _same_at(left: JsonValue, right: JsonValue, path: Path) -> bool:
@@ -260,7 +240,7 @@ def _at(state: Any, path: Path) -> Any:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Equality of JSON values: numbers by value, true and false no numbers, lists in order."""
+    """Equality of JSON values: lists in order, objects by key, values inside by rule."""
     return not any(_differing(left, right))
 
 
@@ -274,7 +254,7 @@ def _differing(left: Any, right: Any, path: Path = ()) -> Iterator[tuple[Path, A
             a = left[at] if at < len(left) else _ABSENT
             b = right[at] if at < len(right) else _ABSENT
             yield from _differing(a, b, (*path, at))
-    elif isinstance(left, bool) != isinstance(right, bool) or left != right:
+    elif _ABSENT in (left, right) or not equal_by_rule(left, right):
         yield path, left, right
 
 

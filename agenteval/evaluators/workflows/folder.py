@@ -23,8 +23,8 @@ from agenteval.evaluators.workflows.scenario import (
     Role,
     Scenario,
     WorkflowTool,
+    schema_problem,
 )
-from agenteval.evaluators.workflows.simulators.schema import schema_problem
 from agenteval.readers.strict_json import decode
 from agenteval.readers.strict_yaml import load_yaml
 from agenteval.readers.tasks import data_folders

@@ -15,7 +15,6 @@ from pydantic import JsonValue
 
 from agenteval.evaluators.workflows.chart import Chart
 from agenteval.evaluators.workflows.chart_check import Defect, Severity
-from agenteval.evaluators.workflows.equality import tokens
 from agenteval.evaluators.workflows.final_state import NO_CALLS
 from agenteval.evaluators.workflows.scenario import (
     Action,
@@ -23,8 +22,9 @@ from agenteval.evaluators.workflows.scenario import (
     RecordedSession,
     Turn,
     WorkflowTool,
+    complaint,
 )
-from agenteval.evaluators.workflows.simulators.schema import complaint
+from agenteval.evaluators.workflows.values import tokens
 from agenteval.records import canonical_json
 
 _Schema = Mapping[str, Any]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
 
 from pydantic import JsonValue
 
-from agenteval.agents import System
+from agenteval.agents import Agent, Dialogue, System, drive
+from agenteval.agents.conversation import turn_messages
+from agenteval.agents.protocol import AgentFailure, AgentLimits, AgentLog, Tool
+from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import (
     AgentevalError,
     BudgetExceeded,
@@ -20,19 +24,19 @@ from agenteval.errors import (
 from agenteval.evaluators.base import classify
 from agenteval.evaluators.workflows.instructions import instructions, tools_given
 from agenteval.evaluators.workflows.scenario import Format, Profile, Role
-from agenteval.evaluators.workflows.serving import Serving, ServingLimits, TurnFailed
-from agenteval.evaluators.workflows.session import SessionEnd, SessionFailure, SessionLog
-from agenteval.evaluators.workflows.simulators.nouns import Heard, UserSimulator
-from agenteval.evaluators.workflows.simulators.tools import ToolSession, ToolSimulator
-from agenteval.records import Message, Usage
-
-if TYPE_CHECKING:
-    from agenteval.evaluators.workflows.team import AssistantAgent, UserAgent
+from agenteval.evaluators.workflows.session import (
+    SessionCall,
+    SessionEnd,
+    SessionFailure,
+    SessionLog,
+    SimulatorMistake,
+)
+from agenteval.evaluators.workflows.simulated_tools import ToolSession, ToolSimulator
+from agenteval.evaluators.workflows.simulated_user import DONE, Heard, UserSimulator
+from agenteval.records import FailureStatus, Message, Usage
 
 SINGLE_TURNS, CROSS_TURNS = 15, 20  # replies of the agent; arXiv 2406.14884, appendix
 _FATAL = (Unauthorized, BudgetExceeded, InputError, ModelUnavailable)
-_GRACE = 5.0  # seconds for a cancelled team to end
-Who = Literal["agent", "user", "tools"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +85,6 @@ class SessionSettings:
         return {key: value for key, value in asdict(self).items() if key != "repeat"}
 
 
-@dataclass(slots=True)
-class _Course:
-    """A session under way, and what went wrong in it first."""
-
-    user: UserAgent
-    agent: AssistantAgent
-    tools: ToolSession
-    begun: float
-    trouble: list[tuple[Who, Exception]] = field(default_factory=list)
-
-    @property
-    def simulator_usage(self) -> Usage:
-        return self.user.usage + self.tools.usage
-
-
 async def run_session(
     role: Role,
     profile: Profile,
@@ -110,26 +99,6 @@ async def run_session(
     adapter are failures. Raises Unauthorized, BudgetExceeded, InputError and ModelUnavailable,
     `spent` set to what the session took: they would fail every further session alike.
     """
-    from agenteval.evaluators.workflows.team import session_team
-
-    course = _course(role, profile, system, (user, tools), settings)
-    team = session_team(course.user, course.agent, settings.turn_limit(profile))
-    await _run(team, course)
-    return _result(course)
-
-
-def _course(
-    role: Role,
-    profile: Profile,
-    system: System,
-    simulators: tuple[UserSimulator, ToolSimulator],
-    settings: SessionSettings,
-) -> _Course:
-    from agenteval.evaluators.workflows.team import AssistantAgent, UserAgent
-
-    user, tools = simulators
-    begun = time.monotonic()
-    trouble: list[tuple[Who, Exception]] = []
     given = role.given(profile.scenarios)
     opened = tools.open(role, profile, seed=settings.seed, repeat=settings.repeat)
     serving = Serving(
@@ -137,95 +106,216 @@ def _course(
         instructions(role, given, settings.format),
         tools_given(role, given, settings.format),
         opened,
-        ServingLimits(
-            settings.calls,
-            settings.calls_per_turn,
-            settings.seconds,
-            settings.messages,
-            settings.published,
-        ),
+        settings,
     )
-    heard = Heard(profile, role.now, seed=settings.seed, repeat=settings.repeat)
-
-    def from_agent(error: Exception) -> None:
-        behind = isinstance(error, TurnFailed) and error.tools
-        trouble.append(("tools" if behind else "agent", error))
-
-    return _Course(
-        user=UserAgent("user", user, heard, trouble=lambda error: trouble.append(("user", error))),
-        agent=AssistantAgent("agent", serving, trouble=from_agent),
-        tools=opened,
-        begun=begun,
-        trouble=trouble,
+    course = _Course(
+        user, Heard(profile, role.now, seed=settings.seed, repeat=settings.repeat), serving
     )
-
-
-async def _run(team: object, course: _Course) -> None:
-    """Run the team to its end; cancelling this cancels the agent's turn as well."""
-    from autogen_agentchat.teams import RoundRobinGroupChat
-    from autogen_core import CancellationToken
-
-    assert isinstance(team, RoundRobinGroupChat)
-    token = CancellationToken()
-    work = asyncio.create_task(team.run(cancellation_token=token))
     try:
-        await asyncio.shield(work)
-    finally:
-        if not work.done():
-            token.cancel()
-            await asyncio.wait({work}, timeout=_GRACE)
-            if work.done() and not work.cancelled():
-                work.exception()  # asked for: it is that of the cancellation
+        ended = await course.run(settings.turn_limit(profile))
+        course.who = "tools"
+        return course.log(ended, opened.state())
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # an adapter that exits must not end the other sessions
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise
+        if not isinstance(error, Exception):
+            return course.failure(AgentevalError(f"{course.who} left with {type(error).__name__}"))
+        if isinstance(error, _FATAL):
+            error.spent = serving.usage + course.simulator_usage
+            raise
+        return course.failure(error)
 
 
-def _result(course: _Course) -> SessionLog | SessionFailure:
-    if not course.trouble:
+class _Course:
+    """A session under way; `who` is at it."""
+
+    def __init__(self, user: UserSimulator, heard: Heard, serving: Serving) -> None:
+        self.user, self.heard, self.serving = user, heard, serving
+        self.who: Literal["agent", "user", "tools"] = "user"
+        self.mistakes: list[SimulatorMistake] = []
+        self.user_usage = Usage()
+        self.begun = time.monotonic()
+
+    @property
+    def simulator_usage(self) -> Usage:
+        return self.user_usage + self.serving.tools.usage
+
+    async def run(self, turns: int) -> SessionEnd:
+        """User and agent in turn, until one of them stops, or the agent was asked `turns` times
+        and the user had its last word."""
+        for turn in range(turns + 1):
+            self.who = "user"
+            said, done = await self._speak()
+            if done:
+                return "user"
+            if turn == turns:
+                break
+            self.who = "agent"
+            reply = await self.serving.turn(said)
+            if self.serving.ended is not None:
+                return self.serving.ended
+            if reply:  # none where the user is to speak again
+                self._hear(Message(role="assistant", content=reply))
+        return "turns"
+
+    async def _speak(self) -> tuple[str, bool]:
         try:
-            return _log(course, _ended(course), course.tools.state())
-        except AgentevalError as no_json:
-            course.trouble.append(("tools", no_json))
-    who, error = course.trouble[0]
-    serving = course.agent.serving
-    if isinstance(error, _FATAL):
-        error.spent = serving.usage + course.simulator_usage
-        raise error
-    status, message = classify(error)
-    if isinstance(error, TurnFailed):
-        status = error.status
-    if isinstance(error, AgentevalError):
-        message = str(error)
-    return SessionFailure(
-        status=status,
-        message=message[:500],
-        who=who,
-        log=_log(course, "agent", None),
-        usage=serving.usage,
-        simulator_usage=course.simulator_usage,
-    )
+            said = await self.user.speak(self.heard)
+        except AgentevalError as error:
+            self.user_usage += error.spent or Usage()
+            self.mistakes += getattr(error, "mistakes", ())
+            raise
+        self.user_usage += said.usage
+        self.mistakes += said.mistakes
+        if said.text != DONE:
+            self._hear(Message(role="user", content=said.text))
+        return said.text, said.done
+
+    def _hear(self, message: Message) -> None:
+        self.heard = replace(self.heard, messages=(*self.heard.messages, message))
+
+    def failure(self, error: Exception) -> SessionFailure:
+        status, message = classify(error)
+        who = self.who
+        if isinstance(error, TurnFailed):
+            status, who = error.status, "tools" if error.tools else "agent"
+        if isinstance(error, AgentevalError):
+            message = str(error)
+        return SessionFailure(
+            status=status,
+            message=message[:500],
+            who=who,
+            log=self.log("agent", None),
+            usage=self.serving.usage,
+            simulator_usage=self.simulator_usage,
+        )
+
+    def log(self, ended: SessionEnd, state: JsonValue) -> SessionLog:
+        serving = self.serving
+        heard = sum(m.role == "user" for m in serving.messages)
+        own = [m for m in self.heard.messages if m.role == "user"]
+        return SessionLog(
+            messages=(*serving.messages, *own[heard:]),  # with the user's last words
+            calls=tuple(serving.calls),
+            ended=ended,
+            turns=serving.turns,
+            mistakes=tuple(sorted([*self.mistakes, *serving.tools.mistakes], key=lambda m: m.turn)),
+            state=state,
+            seconds=round(time.monotonic() - self.begun, 6),
+            usage=serving.usage,
+            simulator_usage=self.simulator_usage,
+            model=serving.model,
+        )
 
 
-def _ended(course: _Course) -> SessionEnd:
-    if course.user.done:
-        return "user"
-    return course.agent.serving.ended or "turns"
+class TurnFailed(AgentevalError):
+    """The agent's endpoint or adapter failed, or its tools: no verdict on the agent."""
+
+    def __init__(self, failure: AgentFailure, *, tools: bool) -> None:
+        super().__init__(failure.message)
+        self.status: FailureStatus = failure.status
+        self.tools = tools
 
 
-def _log(course: _Course, ended: SessionEnd, state: JsonValue) -> SessionLog:
-    serving, user = course.agent.serving, course.user
-    messages = list(serving.messages)
-    own = [m for m in user.messages if m.role == "user"]
-    heard = sum(m.role == "user" for m in messages)
-    messages += [Message(role="user", content=m.content) for m in own[heard:]]  # its last words
-    mistakes = [*user.mistakes, *course.tools.mistakes]
-    return SessionLog(
-        messages=tuple(messages),
-        calls=tuple(serving.calls),
-        ended=ended,
-        turns=serving.turns,
-        mistakes=tuple(sorted(mistakes, key=lambda m: m.turn)),
-        state=state,
-        seconds=round(time.monotonic() - course.begun, 6),
-        usage=serving.usage,
-        simulator_usage=course.simulator_usage,
-        model=serving.model,
-    )
+class Serving:
+    """One agent serving one user. `messages` is the conversation without the instructions, `turns`
+    counts the replies to the user.
+
+    `ended` says why the agent speaks no more: "calls" (it asked for one too many), "agent" (it was
+    stopped within its turn, or said nothing), "turns" (too many messages). Where it is None after
+    an empty reply, the user is to speak again.
+    """
+
+    def __init__(
+        self,
+        assistant: Agent,
+        instructions: str,
+        given: Sequence[Tool],
+        tools: ToolSession,
+        settings: SessionSettings | None = None,
+    ) -> None:
+        self.tools = tools
+        self._assistant, self._instructions, self._given = assistant, instructions, tuple(given)
+        self._settings = settings or SessionSettings()
+        self.messages: list[Message] = []
+        self.calls: list[SessionCall] = []
+        self.turns = 0
+        self.usage = Usage()
+        self.model: str | None = None
+        self.ended: SessionEnd | None = None
+
+    async def turn(self, heard: str) -> str:
+        """The agent's reply to what the user said, "" when it was stopped.
+
+        Raises TurnFailed, and Unauthorized, BudgetExceeded, InputError and ModelUnavailable.
+        """
+        settings = self._settings
+        self.messages.append(Message(role="user", content=heard))
+        self.tools.turn = self.turns
+        left = max(0, settings.calls - len(self.calls))
+        allowed = settings.calls_per_turn
+        if not settings.published:
+            allowed = min(left, allowed)
+        # One more turn of the model than calls: a turn without any is its reply.
+        bounds = AgentLimits(seconds=settings.seconds, turns=allowed + 1)
+        box = (
+            Toolbox(self._given, self.tools.backend, bounds, stop_after=allowed)
+            if settings.published
+            else _Bounded(self._given, self.tools.backend, bounds)
+        )
+        dialogue = Dialogue(instructions=self._instructions, messages=tuple(self.messages))
+        try:
+            done = await drive(self._assistant, dialogue, box)
+        except AgentevalError:
+            self._keep(AgentLog(events=tuple(box.events), usage=box.usage), dialogue)
+            raise
+        if isinstance(done, AgentFailure):
+            self._keep(AgentLog(events=done.events, usage=done.usage), dialogue)
+            raise TurnFailed(done, tools=box.defect is not None)
+        self._keep(done, dialogue)
+        said = bool(done.output.strip())
+        self.turns += said
+        stopped = done.ending == "iterations"
+        full = stopped and allowed == left
+        silent = not said and not full
+        if settings.published:
+            full = len(self.calls) >= settings.calls
+            silent = not said and not stopped
+        if silent:
+            self.ended = "agent"
+        elif full:
+            self.ended = "calls"
+        elif settings.messages is not None and len(self.messages) >= settings.messages:
+            self.ended = "turns"
+        return done.output
+
+    def _keep(self, log: AgentLog, dialogue: Dialogue) -> None:
+        self.usage += log.usage
+        self.model = log.model or self.model
+        self.messages += turn_messages(log, dialogue)
+        # A turn goes on where the user spoke again without a reply.
+        before = 1 + max((c.step for c in self.calls if c.turn == self.turns), default=-1)
+        self.calls += [
+            SessionCall(
+                tool=event.name,
+                arguments=event.arguments,
+                status=event.status,
+                result=event.result,
+                answered=self.tools.answered(event.name, event.arguments),
+                turn=self.turns,
+                step=before + event.turn,
+            )
+            for event in log.events
+        ]
+
+
+class _Bounded(Toolbox):
+    """A toolbox that stops the agent at the first call beyond the allowed ones."""
+
+    def _over(self) -> bool:
+        if len(self.events) >= self.limits.turns - 1 and not self.closed:
+            self._halt()
+        return super()._over()

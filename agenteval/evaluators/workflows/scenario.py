@@ -20,13 +20,15 @@ A folder of a role, as a person writes it:
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Literal, Self
+import json
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from typing import Any, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
 from agenteval.agents.protocol import Tool
-from agenteval.records import Record, content_hash
+from agenteval.records import Record, canonical_json, content_hash
 
 Name = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
 # How the procedure is told: one format, all three, none, or none and the tools by name only.
@@ -74,6 +76,39 @@ class WorkflowTool(Record):
         """Names of the parameters that a call must have."""
         names = self.parameters.get("required")
         return tuple(str(name) for name in names) if isinstance(names, list) else ()
+
+
+def complaint(schema: Mapping[str, Any], value: JsonValue) -> str | None:
+    """The first thing that is wrong with the value, None when it fits. No `$ref` is fetched."""
+    for error in _validator(canonical_json(dict(schema))).iter_errors(value):
+        where = ".".join(map(str, error.absolute_path))
+        return f"{where}: {error.message}" if where else str(error.message)
+    return None
+
+
+def schema_problem(schema: Mapping[str, Any]) -> str | None:
+    """Why this is no JSON schema of objects; None when it is one."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    if schema.get("type") != "object":
+        return "is no schema of objects: its type has to be object"
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        where = ".".join(map(str, error.absolute_path))
+        return f"is no JSON schema ({where}: {error.message})"
+    except RecursionError:
+        return "is nested too deeply"
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _validator(schema: str) -> Any:
+    from jsonschema import Draft202012Validator
+    from referencing.jsonschema import EMPTY_REGISTRY
+
+    return Draft202012Validator(json.loads(schema), registry=EMPTY_REGISTRY)
 
 
 class Action(Record):

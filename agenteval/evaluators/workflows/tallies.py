@@ -17,7 +17,7 @@ import numpy as np
 from agenteval.agents import AgentFailure
 from agenteval.agents.protocol import CallStatus
 from agenteval.evaluators.workflows.conformance import CAUSES
-from agenteval.evaluators.workflows.rates import PassPower, Rates, pass_powers
+from agenteval.evaluators.workflows.rates import Counts, PassPower, Rates, pass_powers, rates
 from agenteval.evaluators.workflows.results import (
     CaseInfo,
     SessionResult,
@@ -26,7 +26,6 @@ from agenteval.evaluators.workflows.results import (
 )
 from agenteval.evaluators.workflows.session import SessionEnd, SessionFailure, SessionLog
 from agenteval.evaluators.workflows.session_judge import GoalsVerdict, agreement
-from agenteval.evaluators.workflows.session_score import session_table
 from agenteval.evaluators.workflows.turn_score import (
     TurnFailure,
     TurnTable,
@@ -171,7 +170,10 @@ def session_tally(system: str, group: str, own: Sequence[SessionResult]) -> Sess
         tasks=len(attempts),
         success=success_rate(own),
         progress=_mean([(r.case.task, v.progress) for r, v in judged]),
-        tool=session_table([v for _, v in judged], [r.case.task for r, _ in judged]).tool,
+        tool=rates(
+            [Counts(v.right, v.unjudged, v.generated, v.gold) for _, v in judged],
+            [r.case.task for r, _ in judged],
+        ),
         sequence=_mean([(r.case.task, v.sequence) for r, v in judged]),
         conforms=share(
             [(r.case.task, float(v.conforms)) for r, v in judged if v.conforms is not None]

@@ -23,8 +23,8 @@ from agenteval.evaluators.workflows.results import Level, SessionVerdict, TurnJu
 from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
 from agenteval.evaluators.workflows.scenario import Format
 from agenteval.evaluators.workflows.session import Prediction, SessionFailure, SessionLog
-from agenteval.evaluators.workflows.simulators.nouns import UserSimulator
-from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
+from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
+from agenteval.evaluators.workflows.simulated_user import UserSimulator
 from agenteval.evaluators.workflows.stored import EVALUATORS
 from agenteval.evaluators.workflows.verdicts import Verdicts
 from agenteval.records import FailureStatus, Usage, content_hash

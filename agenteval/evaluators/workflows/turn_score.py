@@ -17,14 +17,13 @@ from typing import Literal, Protocol
 
 from pydantic import Field
 
-from agenteval.evaluators.workflows.equality import Equality, Judgement, filled
+from agenteval.evaluators.workflows.equality import Decision, Equality, Judgement, decided
 from agenteval.evaluators.workflows.rates import Counts, Rates, Resampling, rates
 from agenteval.evaluators.workflows.scenario import Action, RecordedSession
 from agenteval.evaluators.workflows.session import Prediction
+from agenteval.evaluators.workflows.values import filled
 from agenteval.records import FailureStatus, Record
 from agenteval.stats import Interval, bootstrap_mean
-
-Decision = Literal["right", "wrong", "undecided"]
 
 
 class GoldTurn(Record):
@@ -141,14 +140,6 @@ async def score_turn(gold: GoldTurn, prediction: Prediction, equality: Equality)
             "arguments_unreadable": not readable,
         }
     )
-
-
-def decided(judged: Sequence[Judgement]) -> Decision:
-    """Right when all are equal, wrong when one is different, else undecided."""
-    verdicts = {one.verdict for one in judged}
-    if "different" in verdicts:
-        return "wrong"
-    return "undecided" if "unjudged" in verdicts else "right"
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,9 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.asked_judge import prompts_sha256
+from agenteval.evaluators.workflows.asked_judge import JudgeOptions, prompts_sha256
 from agenteval.evaluators.workflows.cases import SessionCase, TurnCase
-from agenteval.evaluators.workflows.causes import calls_of as calls_made
-from agenteval.evaluators.workflows.causes import causes, primary
+from agenteval.evaluators.workflows.causes import calls_of, causes, primary
 from agenteval.evaluators.workflows.conformance import conform
 from agenteval.evaluators.workflows.equality import Equality, EqualityJudge, Schema, TextJudge
 from agenteval.evaluators.workflows.final_state import Gold, StateVerdict, gold_state, judged
@@ -37,37 +36,34 @@ from agenteval.evaluators.workflows.session_judge import (
     SessionText,
     dialogue_text,
 )
-from agenteval.evaluators.workflows.session_score import calls_of, score_session
-from agenteval.evaluators.workflows.simulators.meter import Meter
+from agenteval.evaluators.workflows.session_score import score_session
 from agenteval.evaluators.workflows.turn_score import gold_turns, score_turn
 from agenteval.models.client import Client
 from agenteval.records import FailureStatus, Usage, canonical_json, content_hash
 from agenteval.records.score import INFRASTRUCTURE
 
-VERSION = 1  # of the rules of a verdict
+VERSION = 2  # of the rules of a verdict
 Decider = Literal["limit", "state", "judge", "simulator"]
 
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """Who decides what no rule can; each may be missing. `name` is that of their model, `meter`
-    tells what they took, also for replies that nobody could read."""
+    """Who decides what no rule can; each may be missing. `name` is that of their model."""
 
     name: str | None = None
     equality: TextJudge | None = None
     session: SessionJudge | None = None
     response: ResponseJudge | None = None
-    meter: Meter | None = None
 
     @classmethod
-    def on(cls, client: Client) -> Judges:
+    def on(cls, client: Client, temperature: float | None = 0.0, seed: int = 0) -> Judges:
         """All of them on one model."""
-        meter = Meter(client)
-        metered = meter.as_client()
         return cls(
             f"{client.transport.endpoint} {client.model}",
-            EqualityJudge(metered), SessionJudge(metered), ResponseJudge(metered), meter,
-        )  # fmt: skip
+            EqualityJudge(client, JudgeOptions(temperature, 512, seed)),
+            SessionJudge(client, JudgeOptions(temperature, 2048, seed)),
+            ResponseJudge(client, JudgeOptions(temperature, 1024, seed)),
+        )
 
     @property
     def key(self) -> str:
@@ -95,7 +91,7 @@ class Verdicts:
 
     judges: Judges = field(default_factory=Judges)
     _equal: dict[str, Equality] = field(default_factory=dict)
-    _plans: dict[tuple[str, tuple[str, ...]], Procedure] = field(default_factory=dict)
+    _procedures: dict[tuple[str, tuple[str, ...]], Procedure] = field(default_factory=dict)
     _gold: dict[tuple[str, str], Gold] = field(default_factory=dict)
 
     def equality(self, role: Role) -> Equality:
@@ -114,100 +110,77 @@ class Verdicts:
         """Find out now what would come to light at the verdict: raises InputError for a chart
         outside the subset, and for a user whose gold calls the backend does not carry out."""
         for case in cases:
-            self._plan(case.of.role, case.of.role.given(case.profile.scenarios))
+            self._procedure(case)
             self._gold_of(case)
 
     async def session(self, case: SessionCase, log: SessionLog) -> SessionVerdict:
         """The verdict on a session. Raises Unauthorized from a judge, InputError as `prepare`; a
         judge's other failures are told in the verdict."""
-        role, profile = case.of.role, case.profile
-        plan = self._plan(role, role.given(profile.scenarios))
-        counts = await score_session(
-            case.info.id, profile.actions, calls_of(log), self.equality(role)
-        )
-        state = self._state(case, log)
-        judge = await self._goals(case, log)
-        failures = self._failed_on(case, log) if counts.unjudged else []
-        failures += [judge.status] if isinstance(judge, GoalsFailure) else []
-        success, decided_by = _success(log, state, judge)
+        profile, walk, calls = case.profile, self._procedure(case), calls_of(log)
+        equality = self.equality(case.of.role)
+        counts = await score_session(case.info.id, profile.actions, calls, equality)
+        gold = self._gold_of(case)
+        state = None if gold is None else judged(gold, log)
+        goals = await self._goals(case, log)
+        failures = _failed_on(equality, log) if counts.unjudged else []
+        failures += [goals.status] if isinstance(goals, GoalsFailure) else []
+        success, decided_by = _success(log, state, goals)
         if success is False and any(m.who == "tools" for m in log.mistakes):
             success, decided_by = None, "simulator"
-        found = causes(plan, profile, log)
-        walk = conform(plan, calls_made(log), complete=False)  # as in `causes`: gold sees the rest
+        found = causes(walk, profile, log)
+        reading = conform(walk, calls, complete=False)  # as in `causes`: gold sees the rest
+        asked = goals.progress if isinstance(goals, GoalsVerdict) else None
         return SessionVerdict(
             success=success,
             decided_by=decided_by,
-            progress=_progress(state, judge),
+            progress=asked if state is None else state.progress,
             state_success=state.success if state else None,
             state_goals=state.goals if state else (),
             differences=_differences(state) if state else (),
-            judge=judge,
+            judge=goals,
             right=counts.right,
             gold=counts.gold,
             generated=counts.generated,
             unjudged=counts.unjudged,
             sequence=order_f1([c.tool for c in log.calls], [a.tool for a in profile.actions]),
-            conforms=walk.conforms if log.calls else None,
-            fitness=walk.fitness,
+            conforms=reading.conforms if log.calls else None,
+            fitness=reading.fitness,
             deviations=found,
             cause=primary(found) if success is False else None,
-            nodes=walk.nodes,
-            edges=walk.edges,
-            unchecked=walk.unchecked,
+            nodes=reading.nodes,
+            edges=reading.edges,
+            unchecked=reading.unchecked,
             failures=tuple(failures),
-            usage=self._taken(),
+            usage=_taken(equality) + (goals.usage if goals else Usage()),
         )
 
     async def turn(self, case: TurnCase, prediction: Prediction) -> TurnJudged:
         """The verdict on a predicted turn, with the grade of a reply where a judge grades it.
         Raises Unauthorized from a judge."""
         gold = next(g for g in gold_turns(case.session) if g.turn == case.index)
-        verdict = await score_turn(gold, prediction, self.equality(case.of.role))
-        verdict = verdict.model_copy(update={"session": case.info.task})
-        grade = await self._grade(case, prediction)
+        equality = self.equality(case.of.role)
+        verdict = await score_turn(gold, prediction, equality)
+        grade: ResponseVerdict | None = None
+        response = self.judges.response
+        if response is not None and case.turn.kind == "reply" and prediction.form == "reply":
+            before = dialogue_text(history(case.session.turns[: case.index]))
+            reply = Reply(prediction.response, case.turn.text, case.workflow, before)
+            grade = await response.grade(reply)
         failures = [one.status for one in verdict.parameters if one.status is not None]
         failures += [grade.status] if grade and grade.status is not None else []
-        return TurnJudged(turn=verdict, grade=grade, failures=tuple(failures), usage=self._taken())
-
-    async def _grade(self, case: TurnCase, prediction: Prediction) -> ResponseVerdict | None:
-        if self.judges.response is None or case.turn.kind != "reply" or prediction.form != "reply":
-            return None
-        given = Reply(
-            reply=prediction.response,
-            gold=case.turn.text,
-            workflow=_text(case.of.role, case.of.role.given(case.profile.scenarios)),
-            history=dialogue_text(history(case.session.turns[: case.index])),
+        return TurnJudged(
+            turn=verdict.model_copy(update={"session": case.info.task}),
+            grade=grade,
+            failures=tuple(failures),
+            usage=_taken(equality) + (grade.usage if grade else Usage()),
         )
-        return await self.judges.response.grade(given)
 
-    def _taken(self) -> Usage:
-        """What judges took since this was last asked. Of verdicts under way at once the first to
-        end is given what they all took by then: the sum is right."""
-        meter = self.judges.meter
-        if meter is None:
-            return Usage()
-        taken, meter.usage = meter.usage, Usage()
-        return taken
-
-    def _failed_on(self, case: SessionCase, log: SessionLog) -> list[FailureStatus]:
-        """How the judge of values failed on what this session's calls gave."""
-        given = {
-            canonical_json([call.tool, name, value])
-            for call in log.calls
-            if isinstance(call.arguments, dict)
-            for name, value in call.arguments.items()
-        }
-        return [
-            one.status
-            for one in self.equality(case.of.role).log
-            if one.status and canonical_json([one.tool, one.parameter, one.given]) in given
-        ]
-
-    def _plan(self, role: Role, scenarios: tuple[str, ...]) -> Procedure:
-        key = role.sha256, scenarios
-        if key not in self._plans:
-            self._plans[key] = procedure(role, scenarios)
-        return self._plans[key]
+    def _procedure(self, case: SessionCase) -> Procedure:
+        role = case.of.role
+        key = role.sha256, role.given(case.profile.scenarios)
+        if key not in self._procedures:
+            self._procedures[key] = procedure(role, key[1])
+        return self._procedures[key]
 
     def _gold_of(self, case: SessionCase) -> Gold | None:
         if case.of.backend is None:
@@ -217,22 +190,37 @@ class Verdicts:
             self._gold[key] = gold_state(case.of.role, case.profile, case.of.backend)
         return self._gold[key]
 
-    def _state(self, case: SessionCase, log: SessionLog) -> StateVerdict | None:
-        gold = self._gold_of(case)
-        return None if gold is None else judged(gold, log)
-
     async def _goals(
         self, case: SessionCase, log: SessionLog
     ) -> GoalsVerdict | GoalsFailure | None:
         if self.judges.session is None:
             return None
+        goals = tuple(goal.text for goal in case.profile.goals)
         return await self.judges.session.judge(
-            SessionText(
-                dialogue=dialogue_text(log.messages),
-                workflow=_text(case.of.role, case.of.role.given(case.profile.scenarios)),
-                goals=tuple(goal.text for goal in case.profile.goals),
-            )
+            SessionText(dialogue_text(log.messages), case.workflow, goals)
         )
+
+
+def _taken(equality: Equality) -> Usage:
+    """What the judge of values took since this was last asked. Of verdicts under way at once the
+    first to end is given what they all took by then: the sum is right."""
+    taken, equality.usage = equality.usage, Usage()
+    return taken
+
+
+def _failed_on(equality: Equality, log: SessionLog) -> list[FailureStatus]:
+    """How the judge of values failed on what this session's calls gave."""
+    given = {
+        canonical_json([call.tool, name, value])
+        for call in log.calls
+        if isinstance(call.arguments, dict)
+        for name, value in call.arguments.items()
+    }
+    return [
+        one.status
+        for one in equality.log
+        if one.status and canonical_json([one.tool, one.parameter, one.given]) in given
+    ]
 
 
 def most_pairs(case: SessionCase | TurnCase) -> int:
@@ -268,7 +256,7 @@ def _success(
 ) -> tuple[bool | None, Decider | None]:
     if log.ended != "user":  # over a limit is a failure, whatever was done (section 9)
         return False, "limit"
-    if state is not None and state.success is not None:
+    if state is not None:
         return state.success, "state"
     if isinstance(judge, GoalsVerdict) and judge.success is not None:
         return judge.success, "judge"
@@ -283,19 +271,6 @@ def _differences(state: StateVerdict) -> tuple[str, ...]:
         for a in state.unobtained
     )
     return (*map(str, state.differences), *more, *never)
-
-
-def _progress(
-    state: StateVerdict | None, judge: GoalsVerdict | GoalsFailure | None
-) -> float | None:
-    if state is not None and state.progress is not None:
-        return state.progress
-    return judge.progress if isinstance(judge, GoalsVerdict) else None
-
-
-def _text(role: Role, scenarios: tuple[str, ...]) -> str:
-    """The procedures as text, whatever the agent was given: one judge for all formats."""
-    return "\n\n".join(role.scenario(s).text for s in scenarios)
 
 
 def order_f1(predicted: Sequence[str], gold: Sequence[str]) -> float | None:

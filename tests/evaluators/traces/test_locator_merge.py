@@ -8,20 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.evaluators.traces.locator_merge import (
-    Failed,
-    Reading,
-    Spot,
-    confidence,
-    merge,
-    with_hints,
-)
-from agenteval.evaluators.traces.locator_prompt import LocatorOptions
+from agenteval.evaluators.traces.locator_merge import Reading, confidence, merge, with_hints
 from agenteval.evaluators.traces.locator_reply import Named
-from agenteval.records import Finding, Impact, Run, Span
+from agenteval.evaluators.traces.pieces import Piece
+from agenteval.records import FailureStatus, Finding, Impact, Run, Span
 from tests.evaluators.traces.locator_world import TAXONOMY
 
-SPOTS = {f"S{i}": Spot(f"span-{i}", i) for i in range(1, 8)}
+PIECES = [Piece(f"S{i}", f"span-{i}", "llm", "", 1) for i in range(1, 8)]
 
 
 def named(
@@ -39,18 +32,13 @@ def reading(
     *found: Named, repeat: int = 0, shown: str = "S1 S2 S3", area: str | None = None,
     failed: bool = False,
 ) -> Reading:  # fmt: skip
-    why = Failed("error:timeout", "late") if failed else None
-    return Reading("part", area, repeat, frozenset(shown.split()), found, (), why)
+    status: FailureStatus | None = "error:timeout" if failed else None
+    return Reading("part", area, repeat, frozenset(shown.split()), found, status=status)
 
 
-def merged(*readings: Reading, **options: object) -> list[tuple[str, str, float | None]]:
-    made = LocatorOptions(**options)  # type: ignore[arg-type]
-    findings, _ = merge(readings, SPOTS, TAXONOMY, made)
-    return [(f.span, f.category, f.confidence) for f in findings]
-
-
-def rounded(*readings: Reading, **options: object) -> list[tuple[str, str, float]]:
-    return [(s, c, round(sure or 0, 9)) for s, c, sure in merged(*readings, **options)]
+def merged(*readings: Reading) -> list[tuple[str, str, float | None]]:
+    findings, _ = merge(readings, PIECES, TAXONOMY)
+    return [(f.span, f.category, f.confidence and round(f.confidence, 9)) for f in findings]
 
 
 def test_share_of_votes_times_mean_confidence() -> None:
@@ -60,7 +48,7 @@ def test_share_of_votes_times_mean_confidence() -> None:
         reading(named("S1", sure=0.6), repeat=1),
         reading(repeat=2),
     ]
-    assert rounded(*rows, repeats=3) == [("span-1", "Invention", 0.5)]
+    assert merged(*rows) == [("span-1", "Invention", 0.5)]
 
 
 def test_a_repeat_that_did_not_read_the_span_has_no_vote() -> None:
@@ -69,7 +57,7 @@ def test_a_repeat_that_did_not_read_the_span_has_no_vote() -> None:
         reading(repeat=1, failed=True),
         reading(repeat=2, shown="S4 S5"),
     ]
-    assert merged(*rows, repeats=3) == [("span-1", "Invention", 0.9)]
+    assert merged(*rows) == [("span-1", "Invention", 0.9)]
 
 
 def test_only_repeats_asked_for_the_area_count() -> None:
@@ -79,7 +67,7 @@ def test_only_repeats_asked_for_the_area_count() -> None:
         reading(area="System"),
         reading(area="System", repeat=1),
     ]
-    assert merged(*rows, repeats=2, mode="areas") == [("span-1", "Invention", 0.4)]
+    assert merged(*rows) == [("span-1", "Invention", 0.4)]
 
 
 def test_overlapping_parts_of_one_repeat_are_one_vote_with_the_higher_confidence() -> None:
@@ -89,7 +77,7 @@ def test_overlapping_parts_of_one_repeat_are_one_vote_with_the_higher_confidence
         reading(repeat=1),
         reading(repeat=1, shown="S3 S4"),
     ]
-    assert rounded(*rows, repeats=2) == [("span-3", "Invention", 0.35)]
+    assert merged(*rows) == [("span-3", "Invention", 0.35)]
 
 
 def test_unstated_confidences() -> None:
@@ -99,23 +87,15 @@ def test_unstated_confidences() -> None:
     assert confidence({0: [unsure], 1: [named("S1", sure=0.6)]}, 4) == pytest.approx(0.3)
 
 
-def test_few_votes_are_left_out_with_the_count() -> None:
-    rows = [reading(named("S1")), reading(repeat=1), reading(repeat=2)]
-    options = LocatorOptions(repeats=3, min_votes=2)
-    findings, left_out = merge(rows, SPOTS, TAXONOMY, options)
-    assert findings == ()
-    assert [r.why for r in left_out] == ["named by 1 of 3 readings"]
-
-
 def test_the_words_are_those_of_the_surest_vote_and_the_impact_the_most_frequent() -> None:
     rows = [
         reading(named("S1", sure=0.5, evidence="first words", impact="LOW")),
         reading(named("S1", sure=0.9, evidence="second words", impact="LOW"), repeat=1),
         reading(named("S1", sure=0.7, evidence="third words", impact="HIGH"), repeat=2),
     ]
-    (found,), _ = merge(rows, SPOTS, TAXONOMY, LocatorOptions(repeats=3))
+    (found,), _ = merge(rows, PIECES, TAXONOMY)
     assert (found.evidence, found.impact) == ("second words", "LOW")
-    (found,), _ = merge(rows[1:], SPOTS, TAXONOMY, LocatorOptions(repeats=3))
+    (found,), _ = merge(rows[1:], PIECES, TAXONOMY)
     assert found.impact == "HIGH"  # one each: the graver
 
 
@@ -131,7 +111,7 @@ def test_the_same_again_is_marked_first_or_last(category: str, kept: str) -> Non
         reading(named("S3", category, evidence="another thing altogether went wrong here")),
     ]
     assert [span for span, _, _ in merged(*rows)] == sorted([kept, "span-3"])
-    _, left_out = merge(rows, SPOTS, TAXONOMY, LocatorOptions())
+    _, left_out = merge(rows, PIECES, TAXONOMY)
     where = "first" if category == "Invention" else "last"
     assert [r.why for r in left_out] == [
         f"the error of S{kept[-1]} again: its {where} span is marked"
@@ -171,13 +151,12 @@ def test_the_same_words_under_two_kinds_are_two_findings() -> None:
 words = st.sampled_from(["nine birds were seen", "nine birds were seen!", "quite other words", ""])
 some = st.builds(
     Named,
-    index=st.sampled_from(sorted(SPOTS)),
+    index=st.sampled_from([piece.index for piece in PIECES]),
     category=st.sampled_from([leaf.name for leaf in TAXONOMY.assigned]),
     evidence=words,
     description=words,
     impact=st.sampled_from(["HIGH", "LOW", None]),
     confidence=st.one_of(st.none(), st.floats(0, 1)),
-    verified=st.booleans(),
 )
 
 
@@ -189,15 +168,14 @@ def test_the_order_of_readings_does_not_matter_and_nothing_is_lost_or_doubled(
     rows: list[tuple[list[Named], int, bool]], rng: random.Random
 ) -> None:
     readings = [
-        reading(*([] if bad else found), repeat=repeat, shown=" ".join(SPOTS), failed=bad)
+        reading(*([] if bad else found), repeat=repeat, shown="S1 S2 S3 S4 S5 S6 S7", failed=bad)
         for found, repeat, bad in rows
     ]
-    options = LocatorOptions(repeats=3, min_votes=2)
-    findings, left_out = merge(readings, SPOTS, TAXONOMY, options)
+    findings, left_out = merge(readings, PIECES, TAXONOMY)
     shuffled = readings[:]
     rng.shuffle(shuffled)
-    assert merge(shuffled, SPOTS, TAXONOMY, options) == (findings, left_out)
-    said = {(SPOTS[n.index].span, n.category) for r in readings for n in r.named}
+    assert merge(shuffled, PIECES, TAXONOMY) == (findings, left_out)
+    said = {(f"span-{n.index[1:]}", n.category) for r in readings for n in r.named}
     kept = [(f.span, f.category) for f in findings]
     assert len(kept) == len(set(kept))
     assert set(kept) <= said

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import ReplyError, Transient
-from agenteval.evaluators.traces.locator_reply import Grounds, Named, check, read_grades, read_reply
-from agenteval.evaluators.traces.locator_rows import flat, quoted_in, shorten, tokens, windows
+from agenteval.evaluators.traces.locator_reply import Named, check, read_grades, read_reply
+from agenteval.evaluators.traces.locator_text import flat, quoted_in, shorten, tokens, windows
 from agenteval.models.prompts import neutralise
 from agenteval.models.wire import Request
 from agenteval.records import GRADES, Rejected
@@ -23,16 +23,17 @@ TEXTS = {
     "S2": r'{"query": "caf\u00e9 \"Loro\"", "path": "C:\\new\\table", "bird": "\ud83e\udd9c"}',
     "S3": "A span of an earlier part, which is not shown again.",
 }
-GROUNDS = Grounds(
-    shown=frozenset({"S1", "S2"}),
-    asked={leaf.name: leaf for leaf in TAXONOMY.assigned if leaf.area == "Thought"},
-    taxonomy=TAXONOMY,
-    flat_text=lambda index: flat(TEXTS[index]) if index in TEXTS else None,
-)
+ASKED = [leaf.name for leaf in TAXONOMY.assigned if leaf.area == "Thought"]
+
+
+def of(item: Any) -> Named | Rejected:
+    return check(
+        item, ASKED, TAXONOMY, lambda index: flat(TEXTS[index]) if index in TEXTS else None
+    )
 
 
 def checked(**more: Any) -> Named | Rejected:
-    return check({**entry("S1", "Invention", "count nine birds"), **more}, GROUNDS)
+    return of({**entry("S1", "Invention", "count nine birds"), **more})
 
 
 @pytest.mark.parametrize(
@@ -175,7 +176,7 @@ def test_an_impact_is_one_of_three_or_unknown(said: Any, read: str | None) -> No
 
 def test_what_is_no_object_is_rejected_and_long_things_are_kept_short() -> None:
     for item in ("S1", 3, None, ["S1"]):
-        assert isinstance(check(item, GROUNDS), Rejected)
+        assert isinstance(of(item), Rejected)
     found = checked(evidence="x" * 10_000)
     assert isinstance(found, Rejected)
     assert len(json.dumps(found.said)) < 800
@@ -188,17 +189,17 @@ ITEM = entry("S1", "Invention", "nine birds")
     ("text", "count", "summary", "gap"),
     [
         (json.dumps({"findings": [ITEM], "summary": " ok "}), 1, "ok", False),
-        (json.dumps({"errors": [ITEM, ITEM]}), 2, None, False),
-        ("```json\n" + json.dumps({"findings": []}) + "\n```", 0, None, False),
-        ("I think\n" + json.dumps({"findings": [ITEM]}) + "\nis all.", 1, None, False),
-        (json.dumps([ITEM]), 1, None, False),
-        ('{"findings": [' + json.dumps(ITEM) + ', {"span": "S2", "evi', 2, None, True),
-        ('{"findings": [], "summary": "it went', 0, None, True),
+        (json.dumps({"errors": [ITEM, ITEM]}), 2, "", False),
+        ("```json\n" + json.dumps({"findings": []}) + "\n```", 0, "", False),
+        ("I think\n" + json.dumps({"findings": [ITEM]}) + "\nis all.", 1, "", False),
+        (json.dumps([ITEM]), 1, "", False),
+        ('{"findings": [' + json.dumps(ITEM) + ', {"span": "S2", "evi', 2, "", True),
+        ('{"findings": [], "summary": "it went', 0, "", True),
     ],
 )
-def test_replies_that_can_be_read(text: str, count: int, summary: str | None, gap: bool) -> None:
+def test_replies_that_can_be_read(text: str, count: int, summary: str, gap: bool) -> None:
     read = read_reply(text)
-    assert (len(read.value.items), read.value.summary) == (count, summary)
+    assert (len(read.value[0]), read.value[1]) == (count, summary)
     assert (read.gap is not None) == gap
 
 
@@ -350,6 +351,6 @@ async def test_the_grader_is_told_what_was_not_read() -> None:
         good = request.role.startswith("locator:grades") or "S1 llm" in user_text(request)
         return grading(json.dumps(FOUR))(request) if good else "no"
 
-    judge, transport = locator(answer, grades=True, overlap=0)
+    judge, transport = locator(answer, grades=True)
     await judge.locate(*made(["nine birds " * 1000, "ten birds " * 1000]))
     assert "parts were not judged" in user_text(transport.requests[-1])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.errors import TooLong
-from agenteval.evaluators.traces.locator_rows import tokens
+from agenteval.evaluators.traces import locator_text
+from agenteval.evaluators.traces.locator_text import tokens
 from agenteval.models.prompts import data_block
 from agenteval.models.wire import NONCE, Reply, Request
 from agenteval.records import Finding, canonical_json
@@ -59,14 +61,11 @@ text = st.text(
     ),
     context=st.integers(3000, 6000),
     reply_tokens=st.integers(64, 500),
-    overlap=st.integers(0, 3),
-    longest=st.integers(1, 6),
     mode=st.sampled_from(["broad", "areas"]),
     said=text,
 )
 def test_prompt_and_reply_never_exceed_the_context(
-    texts: list[str], context: int, reply_tokens: int, overlap: int, longest: int, mode: str,
-    said: str,
+    texts: list[str], context: int, reply_tokens: int, mode: str, said: str,
 ) -> None:  # fmt: skip
     """Also with repairs, full notes, hints and grades; and every span is shown."""
 
@@ -80,9 +79,8 @@ def test_prompt_and_reply_never_exceed_the_context(
         return reply(*found, summary=said * 20)
 
     judge, transport = locator(
-        answer, context=context, reply_tokens=reply_tokens, overlap=overlap, longest=longest,
-        mode=mode, grades=True,
-    )  # fmt: skip
+        answer, context=context, reply_tokens=reply_tokens, mode=mode, grades=True
+    )
     run, condensed = made(texts, task=said * 5)
     hints = [
         Finding(span=s.id, category="Waste", description=said, source=f"detector:{i}")
@@ -110,10 +108,8 @@ async def test_at_the_brim_with_full_notes_findings_and_a_repair_it_still_fits()
         ]
         return reply(*found, summary="n" * 9000)
 
-    judge, transport = locator(
-        answer, context=context, reply_tokens=reply_tokens, longest=99, same=None
-    )
-    run, condensed = made([filler(9000, n) for n in range(3)])
+    judge, transport = locator(answer, context=context, reply_tokens=reply_tokens)
+    run, condensed = made([filler(9000, n) for n in range(9)])
     hints = [
         Finding(span=span.id, category="Waste", description="h" * 900, source=f"detector:{i}")
         for span in run.spans
@@ -140,19 +136,12 @@ def long_trace(spans: int = 10, words: int = 400) -> tuple[list[str], list[tuple
 
 async def test_an_endpoint_that_counts_more_tokens_is_asked_in_smaller_parts() -> None:
     texts, expected = long_trace()
-    judge, transport = locator(strict(8192, 2.2), same=None)  # type: ignore[arg-type]
+    judge, transport = locator(strict(8192, 2.2))  # type: ignore[arg-type]
     located = await judge.examine(*made(texts))
     assert pairs(located.findings.findings) == expected
     assert located.failed == 0
     refused = [r for r in transport.requests if size(r, 2.2) + 1536 > 8192]
     assert 1 <= len(refused) <= 4  # what is learnt once holds for the parts that follow
-
-
-async def test_without_a_summary_as_well() -> None:
-    texts, expected = long_trace()
-    judge, _ = locator(strict(8192, 2.2), same=None, summary=False)  # type: ignore[arg-type]
-    located = await judge.examine(*made(texts))
-    assert pairs(located.findings.findings) == expected
 
 
 async def test_an_endpoint_that_takes_nothing_is_not_asked_for_ever() -> None:
@@ -164,11 +153,14 @@ async def test_an_endpoint_that_takes_nothing_is_not_asked_for_ever() -> None:
     assert len(located.unread) == 40
 
 
-async def test_one_span_that_fills_many_windows_is_read_in_stretches() -> None:
+async def test_one_span_that_fills_many_windows_is_read_in_stretches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(locator_text, "LONGEST", 40)
     body = "\n".join(f"line {i} {filler(6, i)}" for i in range(1500))
     middle = len(body) // 2
     text = f"{body[:middle]}\nPLANT(Invention) hidden in the middle\n{body[middle:]}"
-    judge, transport = locator(honest, longest=40)
+    judge, transport = locator(honest)
     located = await judge.examine(*made(["first", text, "last"]))
     assert pairs(located.findings.findings) == [("span-2", "Invention")]
     assert located.cut == ()
@@ -181,12 +173,12 @@ async def test_one_span_that_fills_many_windows_is_read_in_stretches() -> None:
 
 async def test_what_is_left_out_of_a_giant_span_is_told_to_judge_and_user() -> None:
     text = "\n".join(f"line {i} {filler(6, i)}" for i in range(1500))
-    judge, transport = locator(honest, longest=3)
+    judge, transport = locator(honest, context=6000)
     located = await judge.examine(*made(["first", text, "last"]))
     assert located.cut == ("S2",)
     assert "1 spans were shown without their middle" in located.findings.message
     asked = [r for r in transport.requests if "S2" in shown(r)]
-    assert len(asked) == 3
+    assert len(asked) == 4
     assert sum("what follows is left out" in user_text(r) for r in asked) == 1
     assert "line 0 " in user_text(asked[0])
     assert "line 1499 " in user_text(asked[-1])
@@ -194,7 +186,7 @@ async def test_what_is_left_out_of_a_giant_span_is_told_to_judge_and_user() -> N
 
 async def test_spans_shown_again_are_said_to_be_and_vote_once() -> None:
     texts, expected = long_trace(20, 100)
-    judge, transport = locator(honest, overlap=1, same=None)
+    judge, transport = locator(honest)
     located = await judge.examine(*made(texts))
     again = [r for r in transport.requests if "the first 1 shown before" in user_text(r)]
     assert again

@@ -11,15 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenteval.errors import BudgetExceeded, Transient, Unauthorized
-from agenteval.evaluators.workflows.equality import (
-    Equality,
-    EqualityJudge,
-    Judgement,
-    Question,
-    equal_by_rule,
-    filled,
-    tokens,
-)
+from agenteval.evaluators.workflows.equality import Equality, EqualityJudge, Judgement, Question
+from agenteval.evaluators.workflows.values import equal_by_rule, filled, tokens
 from agenteval.models.asking import Asked
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request

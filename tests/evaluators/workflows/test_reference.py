@@ -19,12 +19,7 @@ from agenteval.evaluators.workflows.reference.turns import ReferenceTurn, TurnCo
 from agenteval.evaluators.workflows.reference.values import Asked, Judge, by_substring
 from agenteval.evaluators.workflows.reply_text import read_reply
 from agenteval.evaluators.workflows.scenario import Action
-from agenteval.evaluators.workflows.turn_score import (
-    GoldTurn,
-    TurnVerdict,
-    score_turn,
-    turn_table,
-)
+from agenteval.evaluators.workflows.turn_score import GoldTurn, TurnVerdict, score_turn, turn_table
 from agenteval.models.asking import Asked as Answer
 from agenteval.records import Usage
 from tests.golden.files import published

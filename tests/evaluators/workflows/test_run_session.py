@@ -22,16 +22,15 @@ from agenteval.errors import (
     RequestTimeout,
     Unauthorized,
 )
+from agenteval.evaluators.workflows.behaviours import scripted_assistants
 from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
-from agenteval.evaluators.workflows.scripted.behaviours import scripted_assistants
 from agenteval.evaluators.workflows.session import SessionFailure, SessionLog
-from agenteval.evaluators.workflows.simulators.nouns import Heard, Said, UserSimulator
-from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
-from agenteval.evaluators.workflows.simulators.user_model import UserOnModel
-from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
+from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
+from agenteval.evaluators.workflows.simulated_user import Heard, Said, ScriptedUser, UserSimulator
+from agenteval.evaluators.workflows.user_model import UserOnModel
 from agenteval.models.wire import Reply
 from agenteval.records import Message, ToolCall, Usage
-from tests.evaluators.workflows.simulators.desk import (
+from tests.evaluators.workflows.desk import (
     BACKEND,
     PROFILES,
     ROLE,

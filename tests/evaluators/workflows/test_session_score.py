@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import networkx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import linear_sum_assignment
 
 from agenteval.evaluators.workflows.align import Call
 from agenteval.evaluators.workflows.equality import Equality, EqualityJudge
 from agenteval.evaluators.workflows.rates import Resampling
 from agenteval.evaluators.workflows.scenario import Action
-from agenteval.evaluators.workflows.session import SessionCall, SessionLog
 from agenteval.evaluators.workflows.session_score import (
     SessionCounts,
-    calls_of,
     score_session,
     session_table,
 )
@@ -102,21 +100,29 @@ async def test_the_judge_is_asked_only_where_nothing_else_differs() -> None:
     assert "19:03" in asked[0]
 
 
-CALLS = st.lists(st.sampled_from([("a", {"n": 1}), ("a", {"n": 2}), ("b", {"n": 1})]), max_size=7)
+PARAMETERS = st.dictionaries(st.sampled_from("mn"), st.sampled_from([1, 2]), max_size=2)
+CALLS = st.lists(st.tuples(st.sampled_from("ab"), PARAMETERS), max_size=6)
 
 
 @given(CALLS, CALLS)
 async def test_as_many_pairs_as_any_matching_could_have(gold: list[Pair], made: list[Pair]) -> None:
-    """Where equality is transitive, greedy is as good as the best assignment."""
+    def fits(wanted: Pair, call: Pair) -> bool:
+        return wanted[0] == call[0] and wanted[1].items() <= call[1].items()
+
     found = await counts(gold, made)
-    best = 0
-    if gold and made:
-        gain = [[int(g == m) for m in made] for g in gold]
-        rows, columns = linear_sum_assignment(gain, maximize=True)
-        best = sum(gain[r][c] for r, c in zip(rows, columns, strict=True))
+    graph: networkx.Graph[tuple[str, int]] = networkx.Graph()
+    rows = [("gold", i) for i in range(len(gold))]
+    graph.add_nodes_from(rows)
+    graph.add_edges_from(
+        (("gold", i), ("made", j))
+        for i, wanted in enumerate(gold)
+        for j, call in enumerate(made)
+        if fits(wanted, call)
+    )
+    best = len(networkx.bipartite.maximum_matching(graph, rows)) // 2
     assert found.right == best == len(found.pairs)
     assert len({j for _, j in found.pairs}) == best
-    assert all(gold[i] == made[j] for i, j in found.pairs)
+    assert all(fits(gold[i], made[j]) for i, j in found.pairs)
 
 
 async def test_micro_figures_over_sessions() -> None:
@@ -127,16 +133,3 @@ async def test_micro_figures_over_sessions() -> None:
     assert tool.f1.known.mean == pytest.approx(4 / 7)
     none = session_table([], [], Resampling(200)).tool
     assert (none.precision.known.mean, none.precision.low) == (None, None)
-
-
-def test_calls_of_a_session_also_those_refused() -> None:
-    made = SessionCall(tool="a", arguments="oops", status="bad_arguments", turn=0)
-    log = SessionLog(calls=(made, SessionCall(tool="b", arguments={}, turn=1)), ended="user")
-    assert [(c.tool, c.arguments) for c in calls_of(log)] == [("a", "oops"), ("b", {})]
-
-
-async def test_greedy_in_order_of_gold_can_lose_a_call() -> None:
-    """As documented: the first gold call takes the one that the second needs."""
-    wide, narrow = ("a", {"n": 1}), ("a", {"n": 1, "m": 2})
-    assert (await counts([wide, narrow], [narrow, wide])).right == 1
-    assert (await counts([narrow, wide], [narrow, wide])).right == 2

@@ -13,11 +13,11 @@ import pytest
 
 from agenteval.agents import AgentFailure, System
 from agenteval.errors import BudgetExceeded, InputError, StoreError, Transient, Unauthorized
+from agenteval.evaluators.workflows.behaviours import scripted_assistants
 from agenteval.evaluators.workflows.cases import OpenRole, open_role, session_cases, turn_cases
 from agenteval.evaluators.workflows.results import Level, SessionVerdict
 from agenteval.evaluators.workflows.run_session import SessionSettings
 from agenteval.evaluators.workflows.scenario import Format
-from agenteval.evaluators.workflows.scripted.behaviours import scripted_assistants
 from agenteval.evaluators.workflows.session import (
     Prediction,
     SessionCall,
@@ -25,8 +25,8 @@ from agenteval.evaluators.workflows.session import (
     SessionLog,
 )
 from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict
-from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
-from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
+from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
+from agenteval.evaluators.workflows.simulated_user import ScriptedUser
 from agenteval.evaluators.workflows.stored import load_sessions, load_turns
 from agenteval.evaluators.workflows.trials import (
     Act,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from functools import cache
 
+from agenteval.evaluators.workflows.behaviours import behaviours
+from agenteval.evaluators.workflows.run_session import Serving
 from agenteval.evaluators.workflows.scenario import Profile
-from agenteval.evaluators.workflows.scripted.behaviours import behaviours
-from agenteval.evaluators.workflows.scripted.walker import Book, Plan, Walker
-from agenteval.evaluators.workflows.serving import Serving
-from agenteval.evaluators.workflows.simulators.nouns import Heard
-from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
-from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
+from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
+from agenteval.evaluators.workflows.simulated_user import Heard, ScriptedUser
+from agenteval.evaluators.workflows.walker import Book, Plan, Walker
 from agenteval.records import Message
 from tests.tasks.flows.flow import Flow
 

@@ -15,8 +15,8 @@ from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError, InputError, ModelError
 from agenteval.evaluators.workflows.scenario import RecordedSession, Role, Turn
 from agenteval.evaluators.workflows.session import SimulatorMistake
-from agenteval.evaluators.workflows.simulators.tools import Recorded, ToolSession, ToolSimulator
-from tests.evaluators.workflows.simulators.desk import (
+from agenteval.evaluators.workflows.simulated_tools import Recorded, ToolSession, ToolSimulator
+from tests.evaluators.workflows.desk import (
     BACKEND,
     PROFILES,
     ROLE,
@@ -132,7 +132,7 @@ def test_a_backend_without_state_is_told_before_the_session() -> None:
         books: tuple[str, ...] = ()
 
     without: Any = Bare
-    with pytest.raises(InputError, match=r"test_tools\.py: the backend has no `state`"):
+    with pytest.raises(InputError, match=r"test_simulated_tools\.py: the backend has no `state`"):
         ToolSimulator(backend=without).open(ROLE, HANA)
 
 
@@ -216,18 +216,6 @@ async def test_a_failing_endpoint_is_a_defect_of_the_tools() -> None:
     with pytest.raises(ModelError, match="gone"):
         await tools.call_async("find_book", {"title": "Dune"})
     assert isinstance(tools.defect, ModelError)
-
-
-def test_what_identifies_the_tools() -> None:
-    model, _ = client(replies(""))
-    kinds = [
-        ToolSimulator(backend=BACKEND, backend_sha256="1").parameters,
-        ToolSimulator(backend=BACKEND, backend_sha256="2").parameters,
-        ToolSimulator("recorded").parameters,
-        ToolSimulator("recorded", client=model).parameters,
-        ToolSimulator("model", client=model).parameters,
-    ]
-    assert len({json.dumps(k, sort_keys=True) for k in kinds}) == len(kinds)
 
 
 class Leaving(BACKEND):  # type: ignore[misc,valid-type]
@@ -321,7 +309,7 @@ def session(id: str, profile: str, *turns: Turn) -> RecordedSession:
 
 
 def test_the_exact_value_for_the_same_call() -> None:
-    recorded = Recorded(ROLE, PROFILES["hana"], lambda *_: True)
+    recorded = Recorded(ROLE, PROFILES["hana"], TOOLS)
     assert recorded.answer("find_book", {"title": " dune "}) == FOUND
     assert recorded.answer("find_book", {"title": "Dune", "note": ""}) == FOUND
     assert recorded.answer("find_book", {"title": "Emma"}) is None
@@ -329,7 +317,7 @@ def test_the_exact_value_for_the_same_call() -> None:
 
 
 def test_the_answer_is_a_copy() -> None:
-    recorded = Recorded(ROLE, PROFILES["hana"], lambda *_: True)
+    recorded = Recorded(ROLE, PROFILES["hana"], TOOLS)
     answer = recorded.answer("find_book", {"title": "Dune"})
     assert isinstance(answer, dict)
     answer["shelf"] = "changed"
@@ -337,22 +325,25 @@ def test_the_answer_is_a_copy() -> None:
 
 
 def test_repeated_calls_have_the_results_in_their_order() -> None:
-    made = role(session("s", "hana", call(1, title="Dune"), call(2, title="Dune")))
-    recorded = Recorded(made, PROFILES["hana"], lambda *_: True)
-    assert [recorded.answer("find_book", {"title": "Dune"}) for _ in range(3)] == [1, 2, 2]
+    first, second = {**FOUND, "shelf": "S1"}, {**FOUND, "shelf": "S2"}
+    made = role(session("s", "hana", call(first, title="Dune"), call(second, title="Dune")))
+    recorded = Recorded(made, PROFILES["hana"], TOOLS)
+    answers = [recorded.answer("find_book", {"title": "Dune"}) for _ in range(3)]
+    assert answers == [first, second, second]
 
 
 def test_the_profiles_own_session_comes_first() -> None:
+    other = {**FOUND, "shelf": "S1"}
     made = role(
-        session("a", "otto", call("otto's", title="Dune"), call("only his", title="Emma")),
-        session("b", "hana", call("hana's", title="Dune")),
+        session("a", "otto", call(other, title="Dune"), call(other, title="Emma")),
+        session("b", "hana", call(FOUND, title="Dune")),
     )
-    recorded = Recorded(made, PROFILES["hana"], lambda *_: True)
-    assert recorded.answer("find_book", {"title": "Dune"}) == "hana's"
-    assert recorded.answer("find_book", {"title": "Emma"}) == "only his"
+    recorded = Recorded(made, PROFILES["hana"], TOOLS)
+    assert recorded.answer("find_book", {"title": "Dune"}) == FOUND
+    assert recorded.answer("find_book", {"title": "Emma"}) == other
 
 
 def test_results_that_the_tool_may_not_return_are_left_out() -> None:
     made = role(session("s", "hana", call("no", title="Dune"), call(FOUND, title="Dune")))
-    recorded = Recorded(made, PROFILES["hana"], lambda _, value: isinstance(value, dict))
+    recorded = Recorded(made, PROFILES["hana"], TOOLS)
     assert recorded.answer("find_book", {"title": "Dune"}) == FOUND

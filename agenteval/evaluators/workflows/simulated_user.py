@@ -1,4 +1,5 @@
-"""A user without a model: it answers structured questions from its profile.
+"""A simulated user: what it hears and says, and one without a model, which answers structured
+questions from its profile.
 
 So a scripted user and a scripted agent understand each other: the agent asks for facts by the
 names of parameters, in backticks or brackets, and offers options as lines that begin with "- "; a
@@ -24,11 +25,73 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.simulators.nouns import DONE, Heard, Said
-from agenteval.records import content_hash
+from agenteval.evaluators.workflows.scenario import Profile
+from agenteval.evaluators.workflows.session import SimulatorMistake
+from agenteval.records import Message, Usage, content_hash
+
+DONE = "[DONE]"  # what a user writes that has nothing more to say
+DONE_MARK = re.compile(r"\[\s?done\s?\]", re.I)  # as models write it
+
+
+def parted(text: str) -> tuple[str, bool]:
+    """The words beside the mark, "" where only punctuation is left, and whether it is there."""
+    words = DONE_MARK.sub("", text).strip()
+    done = words != text.strip()
+    return (words if not done or re.search(r"\w", words) else "", done)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A conversation as its user knows it: `messages` holds what the user said (role user) and
+    the agent's replies (role assistant), and neither calls, results nor thoughts.
+
+    `now` is the time at which it takes place. Repeats of a session differ in `repeat`.
+    """
+
+    profile: Profile
+    now: str
+    messages: tuple[Message, ...] = ()
+    seed: int = 0
+    repeat: int = 0
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """What the user said so far."""
+        return tuple(m.content for m in self.messages if m.role == "user")
+
+    @property
+    def agent(self) -> tuple[str, ...]:
+        """What the agent said so far."""
+        return tuple(m.content for m in self.messages if m.role == "assistant")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the user says next; `done`: it leaves. Mistakes that were made on the way are told."""
+
+    text: str
+    done: bool = False
+    mistakes: tuple[SimulatorMistake, ...] = ()
+    usage: Usage = Usage()  # noqa: RUF009  frozen
+
+
+class UserSimulator(Protocol):
+    """A simulated user; it keeps nothing between two turns."""
+
+    @property
+    def parameters(self) -> dict[str, JsonValue]:
+        """Everything that can change what it says."""
+        ...
+
+    async def speak(self, heard: Heard) -> Said:
+        """The next words. Raises UserStuck, or what a model client raises."""
+        ...
+
 
 _ASIDE = 0.35  # chance of an aside at a turn, while there are any left
 _LOST = "Sorry, I do not follow."

@@ -21,7 +21,7 @@ from agenteval.errors import AgentevalError
 from agenteval.evaluators.workflows.chart import Chart, Edge, Node, parse_chart
 from agenteval.evaluators.workflows.conditions import holds
 from agenteval.evaluators.workflows.scenario import Action, Role, WorkflowTool
-from agenteval.evaluators.workflows.simulators.user_scripted import (
+from agenteval.evaluators.workflows.simulated_user import (
     NONE_OF_THESE,
     UNKNOWN,
     ask_for,

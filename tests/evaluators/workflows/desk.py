@@ -10,13 +10,13 @@ from agenteval.agents import Dialogue, System
 from agenteval.agents.toolbox import Toolbox
 from agenteval.evaluators.workflows.folder import load_backend, read_role
 from agenteval.evaluators.workflows.scenario import Profile, Role, WorkflowTool
-from agenteval.evaluators.workflows.simulators.nouns import Heard
+from agenteval.evaluators.workflows.simulated_user import Heard
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Message
 from agenteval.testing.scripted import ScriptedTransport
 
-FOLDER = Path(__file__).parents[1] / "library_desk"
+FOLDER = Path(__file__).parent / "library_desk"
 ROLE: Role = read_role(FOLDER)
 BACKEND = load_backend(FOLDER)
 PROFILES: dict[str, Profile] = {

@@ -12,12 +12,10 @@ from pydantic import JsonValue
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.cases import OpenRole
 from agenteval.evaluators.workflows.run_session import SessionSettings
-from agenteval.evaluators.workflows.simulators.nouns import UserSimulator
-from agenteval.evaluators.workflows.simulators.tool_model import ToolModel
-from agenteval.evaluators.workflows.simulators.tools import ToolMode, ToolSimulator
-from agenteval.evaluators.workflows.simulators.user_model import UserOnModel
-from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
+from agenteval.evaluators.workflows.simulated_tools import ToolMode, ToolModel, ToolSimulator
+from agenteval.evaluators.workflows.simulated_user import ScriptedUser, UserSimulator
 from agenteval.evaluators.workflows.trials import Sessions
+from agenteval.evaluators.workflows.user_model import UserOnModel
 
 if TYPE_CHECKING:
     from agenteval.models.client import Client
@@ -119,7 +117,6 @@ class Cast:
                 made[key] = ToolSimulator(
                     self.tools,
                     backend=of.backend,
-                    backend_sha256=of.backend_sha256,
                     client=client if self.asks_tools else None,
                 )
             return made[key]

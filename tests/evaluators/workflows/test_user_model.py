@@ -7,17 +7,16 @@ import json
 import pytest
 
 from agenteval.errors import ModelError, Unauthorized
-from agenteval.evaluators.workflows.simulators.nouns import DONE, UserSimulator
-from agenteval.evaluators.workflows.simulators.user_model import (
+from agenteval.evaluators.workflows.simulated_user import DONE
+from agenteval.evaluators.workflows.user_model import (
     Mistake,
     UserOnModel,
     UserStuck,
     check,
     invented,
 )
-from agenteval.models.wire import Reply
 from agenteval.records import Usage
-from tests.evaluators.workflows.simulators.desk import PROFILES, client, heard, replies
+from tests.evaluators.workflows.desk import PROFILES, client, heard, replies
 
 ASKED = ("Hi, a book please.", "What is your reader's number?")
 
@@ -92,10 +91,10 @@ async def test_the_second_try_has_another_seed_and_is_really_sent() -> None:
 async def test_after_the_last_try_it_is_stuck() -> None:
     model, asked = client(replies("Thought: I play the agent"))
     with pytest.raises(UserStuck) as stuck:
-        await UserOnModel(model, tries=3).speak(heard("hana", *ASKED))
-    assert len(asked) == 6
-    assert [m.kind for m in stuck.value.mistakes] == ["plays_agent"] * 6
-    assert stuck.value.spent == Usage(requests=6)
+        await UserOnModel(model).speak(heard("hana", *ASKED))
+    assert len(asked) == 4
+    assert [m.kind for m in stuck.value.mistakes] == ["plays_agent"] * 4
+    assert stuck.value.spent == Usage(requests=4)
 
 
 async def test_a_failing_endpoint_is_raised_with_what_it_took() -> None:
@@ -138,13 +137,6 @@ def test_repeats_differ_in_seed_and_key() -> None:
     assert one.key("e", "m") != two.key("e", "m")
     assert one.parameters["seed"] != two.parameters["seed"]
     assert user.request(first).key("e", "m") == one.key("e", "m")
-
-
-def test_what_identifies_it() -> None:
-    model, _ = client(lambda _: Reply("x"))
-    user: UserSimulator = UserOnModel(model, temperature=None)
-    assert user.parameters["model"] == "scripted"
-    assert user.parameters != UserOnModel(model).parameters
 
 
 def test_a_reply_without_end_is_read_to_a_point() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.evaluators.workflows.simulators.nouns import DONE
-from agenteval.evaluators.workflows.simulators.user_scripted import (
+from agenteval.evaluators.workflows.simulated_user import (
+    DONE,
     NONE_OF_THESE,
     ScriptedUser,
     ask_for,
@@ -22,7 +22,7 @@ from agenteval.evaluators.workflows.simulators.user_scripted import (
     told,
 )
 from agenteval.records import Message
-from tests.evaluators.workflows.simulators.desk import PROFILES, heard
+from tests.evaluators.workflows.desk import PROFILES, heard
 
 USER = ScriptedUser()
 

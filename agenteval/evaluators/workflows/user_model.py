@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import JsonValue
 
 from agenteval.errors import AgentevalError, ReplyError
 from agenteval.evaluators.workflows.session import SimulatorMistake
-from agenteval.evaluators.workflows.simulators.meter import Meter
-from agenteval.evaluators.workflows.simulators.nouns import (
+from agenteval.evaluators.workflows.simulated_user import (
     DONE,
+    DONE_MARK,
     Heard,
     Said,
     parted,
-    without_mark,
+    says_goodbye,
 )
-from agenteval.evaluators.workflows.simulators.user_scripted import says_goodbye
 from agenteval.models.asking import MOST_REQUESTS, ask
 from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt
 from agenteval.models.wire import NONCE, Request, printable
-from agenteval.records import content_hash
-
-_PACKAGE = "agenteval.evaluators.workflows"
-_KEPT = 500  # characters of a mistake
-_MOST_READ = 4000  # characters of one reply of the agent
+from agenteval.records import Usage, content_hash
 
 
 class UserStuck(AgentevalError):
@@ -39,29 +34,26 @@ class UserStuck(AgentevalError):
         self.mistakes = mistakes
 
 
+_PACKAGE = "agenteval.evaluators.workflows"
+_TEMPERATURE, _MAX_TOKENS, _TRIES = 0.7, 300, 2
+_KEPT = 500  # characters of a mistake
+_MOST_READ = 4000  # characters of one reply of the agent
+_PROMPTS = ("user_system", "user_turn", "user_repair")
+
+
 class UserOnModel:
     """A simulated user over a client.
 
-    What it says is checked (see `check`); what is wrong is told to the model once, then
-    asked anew with another seed, `tries` times in all. Who insists on leaving early is let go, the
-    mistake being recorded. Texts of the profile and of the agent enter as data, never as
-    instructions.
+    What it says is checked (see `check`); what is wrong is told to the model once, then asked anew
+    with another seed, twice in all. Who insists on leaving early is let go, the mistake being
+    recorded. Texts of the profile and of the agent enter as data, never as instructions.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        *,
-        temperature: float | None = 0.7,
-        tries: int = 2,
-        max_tokens: int = 300,
-    ) -> None:
+    most_requests = _TRIES * MOST_REQUESTS  # that one turn of the user can take
+
+    def __init__(self, client: Client) -> None:
         self._client = client
-        self._temperature = temperature
-        self._tries = tries
-        self._max_tokens = max_tokens
-        names = ("user_system", "user_turn", "user_repair")
-        self._system, self._turn, self._repair = (load_prompt(_PACKAGE, name) for name in names)
+        self._system, self._turn, self._repair = (load_prompt(_PACKAGE, name) for name in _PROMPTS)
 
     @property
     def parameters(self) -> dict[str, JsonValue]:
@@ -73,24 +65,17 @@ class UserOnModel:
             "model": self._client.model,
             "endpoint": self._client.transport.endpoint,
             "prompts": content_hash([prompt.sha256 for prompt in prompts]),
-            "temperature": self._temperature,
-            "tries": self._tries,
-            "max_tokens": self._max_tokens,
+            "temperature": _TEMPERATURE,
+            "tries": _TRIES,
+            "max_tokens": _MAX_TOKENS,
         }
-
-    @property
-    def most_requests(self) -> int:
-        """Requests that one turn of the user can take."""
-        return self._tries * MOST_REQUESTS
 
     async def speak(self, heard: Heard) -> Said:
         """The next words. Raises UserStuck after the last try, and what the client raises.
 
         The `spent` of all it raises tells what this turn took.
         """
-        meter = Meter(self._client)
-        found: list[SimulatorMistake] = []
-        last = ""
+        usage, mistakes, last = Usage(), list[SimulatorMistake](), ""
 
         def read(text: str) -> str:
             nonlocal last
@@ -98,28 +83,39 @@ class UserOnModel:
             try:
                 check(last, heard)
             except Mistake as mistake:
-                found.append(_recorded(mistake, last, heard))
+                mistakes.append(
+                    SimulatorMistake(
+                        who="user", kind=mistake.kind, turn=len(heard.agent), text=last[:_KEPT]
+                    )
+                )
                 raise
             return last
 
-        try:
-            for attempt in range(self._tries):
-                try:
-                    request = self.request(heard, attempt)
-                    text = (await ask(meter.as_client(), request, read, self._again)).value
-                except Mistake:
-                    continue
-                return _said(text, found, meter)
-            if found[-1].kind == "leaves_early":
-                return _said(last, found, meter)
-            raise UserStuck(
-                f"the simulated user made a mistake {len(found)} times in a row, "
-                f"last: {found[-1].kind}",
-                tuple(found),
-            )
-        except AgentevalError as error:
-            error.spent = meter.usage
-            raise
+        def repair(problem: str) -> str:
+            return self._repair.render(problem=problem)
+
+        for attempt in range(_TRIES):
+            try:
+                asked = await ask(self._client, self.request(heard, attempt), read, repair)
+            except Mistake as error:
+                usage += error.spent or Usage()
+            except AgentevalError as error:
+                error.spent = usage + (error.spent or Usage())
+                raise
+            else:
+                usage += asked.usage
+                break
+        else:
+            if mistakes[-1].kind != "leaves_early":
+                stuck = UserStuck(
+                    f"the simulated user made a mistake {len(mistakes)} times in a row, "
+                    f"last: {mistakes[-1].kind}",
+                    tuple(mistakes),
+                )
+                stuck.spent = usage
+                raise stuck
+        words, done = parted(last)
+        return Said(words or DONE, done, tuple(mistakes), usage)
 
     def request(self, heard: Heard, attempt: int = 0) -> Request:
         """The request of one turn."""
@@ -140,40 +136,25 @@ class UserOnModel:
         ]
         turn = self._turn.render(opening=profile.opening, messages=messages)
         seed = int(content_hash([heard.seed, heard.repeat, attempt, len(heard.messages)])[:7], 16)
-        parameters: dict[str, JsonValue] = {"seed": seed, "max_tokens": self._max_tokens}
-        if self._temperature is not None:
-            parameters["temperature"] = self._temperature
         return Request(
             messages=({"role": "system", "content": system}, {"role": "user", "content": turn}),
-            parameters=parameters,
+            parameters={"seed": seed, "max_tokens": _MAX_TOKENS, "temperature": _TEMPERATURE},
             repeat=heard.repeat,
             attempt=attempt,
             role="user",
             run_id=profile.id,
         )
 
-    def _again(self, problem: str) -> str:
-        return self._repair.render(problem=problem)
-
-
-def _said(text: str, found: Sequence[SimulatorMistake], meter: Meter) -> Said:
-    words, done = parted(text)
-    return Said(words or DONE, done, tuple(found), meter.usage)
-
 
 def _read(reply: str) -> str:
     """What a person reads of a reply. One that no model can take must not end the session: that
     would be a failure of the simulator."""
     cut = reply if len(reply) <= _MOST_READ else f"{reply[:_MOST_READ]} …"
-    return without_mark(cut)
+    return DONE_MARK.sub("(done)", cut)  # the mark is the user's alone
 
 
 def _lines(texts: Iterable[str]) -> str:
     return "\n".join(texts)
-
-
-def _recorded(mistake: Mistake, text: str, heard: Heard) -> SimulatorMistake:
-    return SimulatorMistake(who="user", kind=mistake.kind, turn=len(heard.agent), text=text[:_KEPT])
 
 
 Kind = Literal[
@@ -290,44 +271,26 @@ def _is_known(token: str, known: str, numbers: set[int]) -> bool:
         return True
     if "@" in token:
         return False
-    if any(_stands(word, known) for word in _respelled(token)):
+    word = re.sub(r"[^\w]|_", "", token)
+    spelled = {word, word.removeprefix("00")}  # of a telephone number
+    # The letters and digits one after the other, maybe parted by signs.
+    if any(w and re.search(rf"(?<!\w){'[-/. ]?'.join(map(re.escape, w))}(?!\w)", known)
+           for w in spelled):  # fmt: skip
         return True
-    if _is_known_time(token, known, numbers):
-        return True
+    if clock := _CLOCK.match(token):
+        hour, minute = int(clock[1]), int(clock[2])
+        hours = {"am": {hour % 12}, "pm": {hour % 12 + 12}}.get(clock[3], {hour, hour + 12})
+        if (minute == 0 and hours & numbers) or any(
+            int(h) in hours and int(m) == minute for h, m in _TIME.findall(known)
+        ):
+            return True
     if re.fullmatch(r"\d{1,18}[.,]\d{1,2}", token):
         price = float(token.replace(",", "."))
         return any(float(n) == price for n in _NUMBER.findall(known))
-    short = _SHORT_DATE.match(token)
-    if short:
+    if short := _SHORT_DATE.match(token):
         token = f"{short[1]}20{short[2]}"
-    if any(c.isalpha() for c in token):
-        return False
-    return all(int(n) in numbers for n in re.findall(r"\d{1,18}", token))
-
-
-def _is_known_time(token: str, known: str, numbers: set[int]) -> bool:
-    clock = _CLOCK.match(token)
-    if clock is None:
-        return False
-    hour, minute = int(clock[1]), int(clock[2])
-    hours = {"am": {hour % 12}, "pm": {hour % 12 + 12}}.get(clock[3], {hour, hour + 12})
-    if minute == 0 and hours & numbers:
-        return True
-    return any(int(h) in hours and int(m) == minute for h, m in _TIME.findall(known))
-
-
-def _respelled(token: str) -> Iterator[str]:
-    word = re.sub(r"[^\w]|_", "", token)
-    yield word
-    if word.startswith("00"):  # of a telephone number
-        yield word[2:]
-
-
-def _stands(word: str, known: str) -> bool:
-    """Whether these letters and digits stand there one after the other, maybe parted by signs."""
-    if not word:
-        return False
-    return bool(re.search(rf"(?<!\w){'[-/. ]?'.join(map(re.escape, word))}(?!\w)", known))
+    digits = re.findall(r"\d{1,18}", token)
+    return not any(c.isalpha() for c in token) and all(int(n) in numbers for n in digits)
 
 
 def _known(heard: Heard) -> str:

@@ -11,15 +11,15 @@ from agenteval.agents import Dialogue
 from agenteval.agents.protocol import AgentLimits
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError
+from agenteval.evaluators.workflows.behaviours import scripted_assistants
 from agenteval.evaluators.workflows.run_session import SessionSettings, run_session
 from agenteval.evaluators.workflows.scenario import Profile, Role, Scenario, WorkflowTool
-from agenteval.evaluators.workflows.scripted.behaviours import scripted_assistants
-from agenteval.evaluators.workflows.scripted.walker import Book, Plan, Walker
 from agenteval.evaluators.workflows.session import SessionLog
-from agenteval.evaluators.workflows.simulators.tools import ToolSimulator
-from agenteval.evaluators.workflows.simulators.user_scripted import ScriptedUser
+from agenteval.evaluators.workflows.simulated_tools import ToolSimulator
+from agenteval.evaluators.workflows.simulated_user import ScriptedUser
+from agenteval.evaluators.workflows.walker import Book, Plan, Walker
 from agenteval.records import Message
-from tests.evaluators.workflows.simulators.desk import BACKEND, PROFILES, ROLE
+from tests.evaluators.workflows.desk import BACKEND, PROFILES, ROLE
 
 
 async def walked(

@@ -107,6 +107,8 @@ def quoted_in(quote: str, flat_text: str) -> str | None:
     return None
 
 
+LONGEST = 4  # windows that one span may fill; of more, the middle is left out, visibly
+OVERLAP = 1  # spans shown again at the start of the next part, where they fit
 _HINTS = 4  # shown for one span; the rest is counted
 _NOTE = "; what follows is left out"
 _LINE = 2  # line breaks between blocks, in bytes
@@ -167,9 +169,9 @@ class Row:
 
 
 def slices_of(
-    pieces: Sequence[Piece], hints: Mapping[str, Sequence[str]], room: int, longest: int
+    pieces: Sequence[Piece], hints: Mapping[str, Sequence[str]], room: int
 ) -> Iterator[Slice]:
-    """Slices of all pieces, none of more than `room` tokens; at most `longest` of each piece.
+    """Slices of all pieces, none of more than `room` tokens; at most LONGEST of each piece.
 
     Of a piece that would need more, the middle is left out, and the headings say so. `hints` are
     lines by span id; each piece's stand with its first slice.
@@ -181,17 +183,11 @@ def slices_of(
         text = neutralise(piece.text)
         whole = Slice(piece.index, piece.kind, text, 0, len(text), lines)
         parts = list(refit(whole, room))
-        if len(parts) > longest:
-            parts = _without_middle(parts, longest)
+        if len(parts) > LONGEST:
+            # A text that is cut must not pass for whole: `total` and the note tell it.
+            head = parts[: (LONGEST + 1) // 2]
+            parts = [*head[:-1], replace(head[-1], note=_NOTE), *parts[-(LONGEST // 2) :]]
         yield from parts
-
-
-def _without_middle(parts: list[Slice], longest: int) -> list[Slice]:
-    head, tail = (longest + 1) // 2, longest // 2
-    # A text that is cut must not pass for whole: `total` tells them apart, and so does the note.
-    ends = replace(parts[head - 1], note=_NOTE)
-    return [*parts[: head - 1], ends, *parts[len(parts) - tail :]] if tail else [*parts[:head - 1],
-                                                                                 ends]  # fmt: skip
 
 
 def refit(one: Slice, room: int) -> Iterator[Slice]:
@@ -217,7 +213,7 @@ def refit(one: Slice, room: int) -> Iterator[Slice]:
         )
 
 
-def rows_of(slices: Sequence[Slice], room: int, overlap: int) -> Iterator[Row]:
+def rows_of(slices: Sequence[Slice], room: int, overlap: int = OVERLAP) -> Iterator[Row]:
     """Rows within `room` tokens, each with something new.
 
     Up to `overlap` slices are shown again at the start of the next row, if they take no more than

@@ -1,1 +1,0 @@
-"""Simulated users and tools."""
