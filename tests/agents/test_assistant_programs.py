@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.agents import AgentFailure, AgentLimits, AgentLog, Dialogue, Tool, Toolbox, drive
+from agenteval.agents import AgentLimits, AgentLog, Dialogue, Tool, Toolbox, drive
 from agenteval.agents.callable import CallableAgent, Tools
 from agenteval.agents.command import CommandAgent
 from agenteval.agents.mcp import McpAgent
@@ -243,18 +243,6 @@ async def test_functions_and_classes_by_name(project: Any) -> None:
         assistant("python:desk:Deaf")
 
 
-def test_scripted_assistants(project: Any) -> None:
-    class Mute:
-        async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
-            return ""
-
-    found = assistant("scripted:mute", scripted={"mute": Mute})
-    assert isinstance(found.make(), Mute)
-    assert (found.name, found.parameters["adapter"]) == ("scripted:mute", "scripted")
-    with pytest.raises(InputError, match="is 'mute' meant"):
-        assistant("scripted:mut", scripted={"mute": Mute})
-
-
 @pytest.mark.parametrize("word", ["{request}", "--file={request_file}"])
 def test_mcp_with_a_single_request_is_refused(project: Any, word: str) -> None:
     with pytest.raises(InputError, match=r"\{dialogue_file\}"):
@@ -324,12 +312,3 @@ async def test_the_examples_of_the_docs(
 def test_the_docs_hold_these_examples() -> None:
     assert [spec.partition(":")[0] for spec in SPECS] == ["python", "command"]
     assert len(FILES) == 2
-
-
-async def test_a_function_that_fails_is_no_verdict() -> None:
-    def fails(messages: Any, tools: Tools) -> str:
-        raise RuntimeError("out of paper")
-
-    failure = await take(CallableAgent(fails))
-    assert isinstance(failure, AgentFailure)
-    assert "out of paper" in failure.message

@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 
-from agenteval.agents import AgentFailure, AgentLimits, AgentLog, Dialogue, System, Toolbox, drive
+from agenteval.agents import AgentLimits, AgentLog, Dialogue, System, Toolbox, drive
 from agenteval.agents.autogen import autogen
-from agenteval.agents.conversation import turn_messages
 from agenteval.agents.endpoint import Endpoint, connect
 from agenteval.agents.openai_chat import openai_chat
 from agenteval.agents.openai_responses import ResponsesTransport, openai_responses
 from agenteval.agents.react import react
 from agenteval.errors import InputError
 from agenteval.records import Message, ToolCall
-from agenteval.testing import Fault, serve
+from agenteval.testing import serve
 from tests.agents.conftest import (
     CANARY,
     TOOLS,
@@ -69,9 +68,6 @@ HISTORY = (
 )
 AFTER_A_RESULT = (*HISTORY, called(("book_train", {"minute": 30}, "a3")), told("booked", "a3"))
 RULES = "You serve travellers. {never} {{ interpreted }}"
-
-
-TOO_LONG = Fault("status", 400, code="context_length_exceeded")
 
 
 def made(system: System) -> Any:
@@ -155,39 +151,6 @@ def after(*replies: Any) -> Any:
     return reply
 
 
-@pytest.mark.parametrize("adapter", FUNCTIONS)
-async def test_calls_then_words(adapter: str) -> None:
-    both = calls(
-        call("book_train", '{"minute": 30}', "b1"), call("fly", "{}", "b2"),
-        {"id": "b3", "type": "function", "function": {"arguments": "{}"}}, text="Now.",
-    )  # fmt: skip
-    log, bodies = await turn(
-        adapter, HISTORY, after(both, calls(call("pack_bag", "{", "b4")), {"content": "Done."})
-    )
-    assert isinstance(log, AgentLog)
-    assert statuses(log.events) == [
-        (0, "book_train", "ok"), (0, "fly", "unknown_tool"), (0, "", "malformed"),
-        (1, "pack_bag", "bad_arguments"),
-    ]  # fmt: skip
-    assert (log.output, log.turns, len(bodies)) == ("Done.", 2, 3)
-    assert plain(bodies[1])[: len(SENT)] == SENT
-    results = {m["tool_call_id"]: m["content"] for m in bodies[2]["messages"][len(SENT) :]
-               if m["role"] == "tool"}  # fmt: skip
-    assert results["b1"] == 'book_train done {"minute": 30}'
-    # what the turn adds is a dialogue that can go on
-    added = turn_messages(log, Dialogue(instructions=RULES, messages=HISTORY))
-    assert [(m.role, m.content[:10], len(m.tool_calls)) for m in added] == [
-        ("assistant", "Now.", 2), ("tool", "book_train", 0), ("tool", "There is n", 0),
-        ("assistant", "", 1), ("tool", "Not carrie", 0), ("assistant", "Done.", 0),
-    ]  # fmt: skip
-    assert [c.id for c in added[0].tool_calls] == ["call_3", "call_4"]
-    assert added[3].tool_calls[0].arguments == "{"
-    again, bodies = await turn(adapter, (*HISTORY, *added, user("Bye.")), after("Bye."))
-    assert again.output == "Bye."
-    asked = [m for m in bodies[0]["messages"] if m.get("tool_calls")][-1]
-    assert json.loads(asked["tool_calls"][0]["function"]["arguments"]) == {"not_json": "{"}
-
-
 @pytest.mark.parametrize("adapter", sorted(CHAT))
 async def test_one_turn_can_be_seen_without_asking_again(adapter: str) -> None:
     reply: Any = calls(call("pack_bag", number="b1"), call("call_taxi", number="b2"))
@@ -199,27 +162,6 @@ async def test_one_turn_can_be_seen_without_asking_again(adapter: str) -> None:
     assert statuses(log.events) == [(0, "pack_bag", "ok")]
     asked = log.messages[0].tool_calls
     assert [c.name for c in asked] == ["pack_bag", "call_taxi"][: len(asked)]
-
-
-@pytest.mark.parametrize("adapter", sorted(CHAT))
-async def test_a_refusal_is_what_is_said(adapter: str) -> None:
-    log, _ = await turn(adapter, HISTORY, lambda body, n: Fault("refusal", body="No."))
-    assert (log.ending, log.output, log.events) == ("finished", "No.", ())
-
-
-@pytest.mark.parametrize("adapter", sorted(CHAT))
-async def test_a_dialogue_too_long_is_no_verdict(adapter: str) -> None:
-    log, _ = await turn(adapter, HISTORY, lambda body, n: TOO_LONG)
-    assert isinstance(log, AgentFailure)
-    assert log.status == "unscored:too_long"
-
-
-@pytest.mark.parametrize("adapter", sorted(CHAT))
-async def test_out_of_time(adapter: str) -> None:
-    log, _ = await turn(
-        adapter, HISTORY, lambda body, n: Fault("hang"), limits=AgentLimits(seconds=0.3)
-    )
-    assert (log.ending, log.output) == ("timeout", "")
 
 
 @pytest.mark.parametrize("adapter", sorted(CHAT))

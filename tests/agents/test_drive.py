@@ -161,17 +161,6 @@ async def test_a_crash_is_no_verdict(error, status, message):
     failure.model_dump_json()
 
 
-async def test_an_exception_that_cannot_be_printed():
-    class OddError(Exception):
-        def __str__(self):
-            raise RuntimeError("no")
-
-    async def work(tools):
-        raise OddError
-
-    assert (await drive(Doing(work), "", box())).message == "unexpected OddError"
-
-
 @pytest.mark.parametrize("error", [Unauthorized, BudgetExceeded, InputError, ModelUnavailable])
 @pytest.mark.parametrize("grouped", [False, True])
 async def test_what_every_case_would_meet_is_raised(error, grouped):
@@ -180,24 +169,6 @@ async def test_what_every_case_would_meet_is_raised(error, grouped):
 
     with pytest.raises(error):
         await drive(Doing(work), "", box())
-
-
-async def test_it_is_raised_beyond_the_limit_as_well():
-    async def work(tools):
-        tools.call("rinse")
-        tools.call("rinse")
-        raise Unauthorized("401")
-
-    with pytest.raises(Unauthorized):
-        await drive(Doing(work), "", box(turns=1))
-
-
-async def test_a_backend_may_meet_it_too():
-    def backend(name, arguments):
-        raise BudgetExceeded("cap reached")
-
-    with pytest.raises(BudgetExceeded):
-        await drive(Doing(forever), "", box(backend))
 
 
 @pytest.mark.parametrize("work", [forever, stubborn])
@@ -411,46 +382,6 @@ async def test_a_loop_that_stood_still_gives_no_verdict():
     assert isinstance(other, AgentFailure)
     assert "stood still for 2." in other.message
     assert (third.ending, third.output) == ("finished", "done")
-
-
-async def test_blocking_then_waiting_is_no_timeout():
-    async def work(tools):
-        time.sleep(1.5)
-        await asyncio.sleep(30)
-        return ""
-
-    failure = await drive(Doing(work), "", box(seconds=2))
-    assert isinstance(failure, AgentFailure)
-    assert "stood still" in failure.message
-
-
-async def test_plain_functions_do_not_block_the_loop():
-    def work(request, tools):
-        time.sleep(0.4)
-        return "done"
-
-    began = time.monotonic()
-    logs = await asyncio.gather(*(drive(CallableAgent(work), "", box()) for _ in range(8)))
-    assert [log.output for log in logs] == ["done"] * 8
-    assert time.monotonic() - began < 2
-
-
-async def test_many_cases_at_once():
-    """Logs do not mix, and each has its own clock and turns."""
-
-    def agent(number):
-        async def work(tools):
-            for _ in range(number % 5):
-                tools.call("rinse" if number % 2 else "dry")
-                await asyncio.sleep(0.001)
-            return str(number)
-
-        return Doing(work)
-
-    logs = await asyncio.gather(*(drive(agent(n), "", box()) for n in range(200)))
-    for number, log in enumerate(logs):
-        assert (log.output, log.turns) == (str(number), number % 5)
-        assert {e.name for e in log.events} <= {"rinse" if number % 2 else "dry"}
 
 
 @pytest.mark.parametrize(

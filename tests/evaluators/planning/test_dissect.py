@@ -10,7 +10,6 @@ from agenteval.agents import Agent, Dialogue, System, Toolbox
 from agenteval.errors import BudgetExceeded, InputError, Transient, Unauthorized
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.dissect import (
-    STAGES,
     Dissection,
     DissectOptions,
     Stage,
@@ -261,7 +260,3 @@ async def test_planted_causes_are_found(agent: str, cause: str, extended: bool) 
 async def test_chance_is_mostly_called_probability() -> None:
     """p = .8: 1 - .2^3 = .992 of the labels, so 3 others among 20 have probability .0004."""
     assert (await found_causes("chance=0.8", 20))["Probability"] >= 18
-
-
-def test_stage_names_are_in_the_order_of_the_algorithm() -> None:
-    assert STAGES == ("original", "terminal", "topic", "structure")

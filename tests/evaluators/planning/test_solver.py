@@ -31,7 +31,6 @@ from agenteval.evaluators.planning.solver import (
 )
 
 Schedule = tuple[Span, ...]  # from, until of each action
-SLOW = settings(max_examples=60, deadline=None)
 
 
 def kept(constraint: Constraint, times: Schedule) -> bool:
