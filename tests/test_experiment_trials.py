@@ -87,11 +87,6 @@ def test_each_trial_is_stored_and_counted_once(tables: Trials) -> None:
     assert sorted(statuses(tables)) == ["done", "done", "unscored:parse"]
 
 
-def test_nothing_to_do(tables: Trials) -> None:
-    ended = run(tables, [])
-    assert (ended.stopped, ended.left_out, ended.progress.total) == (None, 0, 0)
-
-
 def test_the_budget_ends_it_and_what_was_spent_is_kept(tables: Trials) -> None:
     ran: list[str] = []
     jobs = [job(trial(0), ran), job(trial(1, "error:budget", 5), ran), job(trial(2), ran)]
@@ -107,13 +102,6 @@ def test_the_budget_ends_it_and_what_was_spent_is_kept(tables: Trials) -> None:
     assert tables.usage(NAME, SYSTEM).requests == 8
 
 
-def test_a_judges_budget_ends_it_as_well(tables: Trials) -> None:
-    broken = TrialOutcome(trial(0), failure=("error:budget", "the cap is reached"))
-    ended = run(tables, [job(broken), job(trial(1))])
-    assert (ended.stopped, ended.left_out) == ("the cap is reached", 2)
-    assert statuses(tables) == ["done"]
-
-
 def test_judges_that_fail_one_after_the_other_end_it(tables: Trials) -> None:
     ran: list[str] = []
     jobs = [
@@ -126,12 +114,6 @@ def test_judges_that_fail_one_after_the_other_end_it(tables: Trials) -> None:
     assert ended.left_out == 4
     assert ended.progress.failures == {"judge error:infrastructure": 8}
     assert statuses(tables) == ["done"] * 8
-
-
-def test_every_trial_failed_is_said_of_few(tables: Trials) -> None:
-    ended = run(tables, [job(trial(i, "error:timeout")) for i in range(2)])
-    assert ended.stopped == "every trial failed: message 1"
-    assert ended.left_out == 0
 
 
 def test_what_is_stored_already_is_not_written_again(tables: Trials) -> None:

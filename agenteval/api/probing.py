@@ -12,17 +12,21 @@ from agenteval.api.judging import Judging, Unfinished
 from agenteval.api.running import why_stopped
 from agenteval.evaluators.base import Evaluator
 from agenteval.evaluators.utility.plan import CellPlan, experiment_of, joined, make_plan
-from agenteval.evaluators.utility.probes.examine import Judged, examine
-from agenteval.evaluators.utility.probes.injection import NAME as INJECTION
-from agenteval.evaluators.utility.probes.injection import Injected
-from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
-from agenteval.evaluators.utility.probes.shown import placed_ratings
+from agenteval.evaluators.utility.probes import (
+    INJECTION,
+    Injected,
+    Judged,
+    Probe,
+    ProbeOptions,
+    examine,
+)
+from agenteval.evaluators.utility.probes.position import placed_ratings
 from agenteval.evaluators.utility.probes.targets import (
-    AddedText,
-    Probing,
+    Item,
     Target,
     add_texts,
     choose_targets,
+    probing,
 )
 from agenteval.records import Usage
 from agenteval.stats.scores import ORIGINAL, ScoreTable
@@ -126,7 +130,9 @@ class Asking:
             criteria={c.sha256 for c in material.criteria},
             runs={view.sha256 for _, view in material.items},
             repeats=material.repeats,
-            copies={(view.sha256, one.variant) for one in copies for _, view in one.items},
+            copies={
+                (view.sha256, variant) for variant, items in copies.items() for _, view in items
+            },
             copies_by=judge.source.sha256,
         )
         return Injected(targets, table, material.repeats)
@@ -150,13 +156,13 @@ class Asking:
         Each has a source of its own, so its scores never mix with the plain.
         """
         if not self.listed:
-            return {INJECTION: (Probing(self.plain), None)}
+            return {INJECTION: (probing(self.plain), None)}
         made = {
             name: self.judging.evaluator(self.store, **change)
             for name, change in OTHER_WAYS.items()
         }
         judge, client = self.judging.evaluator(self.store)
-        return {**made, INJECTION: (Probing(judge), client)}
+        return {**made, INJECTION: (probing(judge), client)}
 
     async def _run(
         self, name: str, plan: CellPlan, judge: Evaluator, client: Client | None
@@ -174,15 +180,15 @@ class Asking:
 
 def attack_plan(
     asking: Asking, judge: Evaluator, targets: Sequence[Target], options: ProbeOptions
-) -> tuple[CellPlan, tuple[AddedText, ...]]:
+) -> tuple[CellPlan, dict[str, list[Item]]]:
     """What the store lacks of attacked copies and controls of at least one target, and these."""
     material = asking.material
     copies = add_texts(targets, material.criteria, options.seed)
     plans = [
         make_plan(
-            judge, one.items, material.criteria, asking.store, repeats=material.repeats,
-            variant=one.variant, retry_failed=asking.judging.retry_failed,
+            judge, items, material.criteria, asking.store, repeats=material.repeats,
+            variant=variant, retry_failed=asking.judging.retry_failed,
         )
-        for one in copies
+        for variant, items in copies.items()
     ]  # fmt: skip
     return joined(plans), copies

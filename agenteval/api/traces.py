@@ -102,8 +102,7 @@ class FindingsReport(Report):
         """A self-contained HTML page that shows the errors at their spans, of so many traces and
         spans at most."""
         from agenteval.evaluators.traces.forest import Bounds
-        from agenteval.report.traces import traces_page
-        from agenteval.report.traces_material import Material
+        from agenteval.report.traces import Material, traces_page
 
         labels = self.taxonomy or built_in()
         outlines = {one.trace: one for one in self.outlines}

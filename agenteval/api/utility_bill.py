@@ -21,10 +21,10 @@ from agenteval.evaluators.utility.critic_reply import DESCRIPTION, MOST, NAME
 from agenteval.evaluators.utility.plan import CellPlan, make_plan
 from agenteval.evaluators.utility.probes.result import ProbeOptions
 from agenteval.evaluators.utility.probes.targets import (
-    Probing,
     choose_targets,
     longest_copies,
     most_targets,
+    probing,
 )
 from agenteval.evaluators.utility.proposals import CriticOptions
 from agenteval.models.asking import MOST_REQUESTS
@@ -182,7 +182,7 @@ def _attacks(asking: Asking, options: ProbeOptions) -> Part:
     who = "probes, text added"
     if not targets:
         return Part(who, why)
-    return _judged([attack_plan(asking, Probing(judge), targets, options)[0]], who, why)
+    return _judged([attack_plan(asking, probing(judge), targets, options)[0]], who, why)
 
 
 def _attacks_at_most(judging: Judging, material: Material, options: ProbeOptions) -> Part:

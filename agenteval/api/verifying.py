@@ -184,35 +184,22 @@ async def _verified(judging: Judging, store: str | Path | Store | None, how: _Ho
             _write(how.output, judging.task.name, criteria, result, probes, judging.watch)
         following = None
         if len(rounds) + 1 < how.rounds:
-            judged = _Judged(criteria, tuple(seen), result, len(rounds) + 1)
-            following = await _propose_next(judging, store, judged)
+            following = await _propose_next(
+                judging, store, criteria, tuple(seen), result, len(rounds) + 1
+            )
         rounds.append(Round(result, following))
         if following is None or not following.new:
             break
         seen += criteria
         criteria = following.criteria
-    copies = material.texts - len(material.items)
-    return verify_report(
-        result,
-        criteria,
+    about = (
         f"{source.model} ({source.evaluator}, seed {source.seed}): {len(material.items)} runs and "
-        f"{copies} perturbed copies × {material.repeats} repeats",
-        table,
-        probes=probes,
-        flags=flags_of(material.items),
-        rounds=rounds,
-        notes=judging.watch.notes,
+        f"{material.texts - len(material.items)} perturbed copies × {material.repeats} repeats"
     )
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """A round that was judged, by its number, and the criteria that were judged before it."""
-
-    criteria: tuple[Criterion, ...]
-    seen: tuple[Criterion, ...]
-    result: VerifiedSet
-    number: int
+    return verify_report(
+        result, criteria, about, table, probes=probes, flags=flags_of(material.items),
+        rounds=rounds, notes=judging.watch.notes,
+    )  # fmt: skip
 
 
 def _material(
@@ -254,19 +241,19 @@ async def _round(
 
 
 async def _propose_next(
-    judging: Judging, store: str | Path | Store | None, judged: _Judged
-) -> NextRound:
-    """What the next round judges: new seeds propose, known and dropped criteria stay away.
+    judging: Judging, store: str | Path | Store | None, criteria: tuple[Criterion, ...],
+    seen: tuple[Criterion, ...], result: VerifiedSet, number: int,
+) -> NextRound:  # fmt: skip
+    """What the round after this one, the `number`-th, judges: new seeds propose; criteria that are
+    known, `seen` before, or dropped stay away.
 
     Raises what `propose` raises, and ModelUnavailable without an embedder.
     """
     task, watch, choice = judging.task, judging.watch, judging.choice
     if choice is None:
         raise InputError("further rounds ask critics: the judge must be a model", "--rounds")
-    first = judged.number * SEEDS
-    options = CriticOptions(
-        seeds=tuple(range(first, first + SEEDS)), use_examples=bool(task.examples)
-    )
+    seeds = tuple(range(number * SEEDS, (number + 1) * SEEDS))
+    options = CriticOptions(seeds=seeds, use_examples=bool(task.examples))
     if choice.kind == "embedded":
         with at_once():
             proposals = propose_from_bank(choice, options, task)
@@ -277,14 +264,10 @@ async def _propose_next(
     for failed in proposals.failures:
         watch.warn(f"critic, seed {failed.seed}: {failed.message}")
     following = next_round(
-        judged.criteria,
-        judged.result,
-        proposals.criteria.criteria,
-        make_embedder(None),
-        seen=judged.seen,
+        criteria, result, proposals.criteria.criteria, make_embedder(None), seen=seen
     )
     watch.note(
-        f"round {judged.number}: {len(following.dropped)} dropped; {len(following.new)} of "
+        f"round {number}: {len(following.dropped)} dropped; {len(following.new)} of "
         f"{len(following.new) + following.known} proposals say something new"
     )
     if not following.new:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, islice
-from itertools import count as numbers
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,12 +21,11 @@ from agenteval.cli.signals import put_off
 from agenteval.errors import InputError
 
 if TYPE_CHECKING:
-    from agenteval.evaluators.traces.plant import Harvest, Host, Planted
+    from agenteval.evaluators.traces.plant import Harvest, Planted
     from agenteval.report.report import Report
 
 _FINISHING = "interrupted: finishing the run under way; once more ends it at once"
-_Work = Callable[[], "Planted"]
-Works = tuple[Iterator[_Work], Iterator[_Work]]  # with an error, without
+_Work = Callable[..., "Planted"]  # takes the `host`
 
 
 @grouped
@@ -66,16 +63,17 @@ def plant(
         raise InputError("there are traces here already; name another folder", str(output))
     if own is not None and negatives:
         raise InputError("an agent of your own has no --negatives", "--own")
-    works = _own_works if own is not None else _sample_works
-    works_of = works(own or "", category, seed, output)
-    harvest, interrupted = _harvest(works_of, count, negatives, output)
+    plant_one, kinds = _own(own, category) if own is not None else _sample(category)
+    runs = [plant_one(kinds[n % len(kinds)], seed + n // len(kinds), output) for n in range(count)]
+    clean = [_negative(n, seed, output) for n in range(negatives)]
+    harvest, interrupted = _harvest(runs, clean, output)
     finish(_report(harvest, output, interrupted=interrupted), shown)
 
 
-def _own_works(
-    reference: str, wanted: list[str] | None, seed: int, output: Path
-) -> Callable[[Host], Works]:
-    """Plants around a team's agent: its kinds of errors in turn."""
+def _own(
+    reference: str, wanted: list[str] | None
+) -> tuple[Callable[[str, int, Path], _Work], list[str]]:
+    """How to plant around a team's agent, and its kinds of errors."""
     from agenteval.agents.callable import load
     from agenteval.evaluators.traces.plant import OwnSystem, own_categories, plant_own
 
@@ -90,25 +88,17 @@ def _own_works(
         if name not in known:
             raise InputError(f"{name!r} cannot be planted around an agent: {', '.join(known)}",
                              "--category")  # fmt: skip
-    kinds = wanted or known
-    return lambda host: (
-        (partial(plant_own, own, kind, seed + more, output, host=host) for more in numbers()
-         for kind in kinds),
-        iter(()),
-    )  # fmt: skip
+    return partial(partial, plant_own, own), wanted or known
 
 
-def _sample_works(
-    _: str, wanted: list[str] | None, seed: int, output: Path
-) -> Callable[[Host], Works]:
-    """Runs of the sample system: its kinds of errors in turn, and its scenes in turn."""
-    from agenteval.evaluators.traces.plant import SCENES, categories, plant
+def _sample(wanted: list[str] | None) -> tuple[Callable[[str, int, Path], _Work], list[str]]:
+    """How to plant in the sample system, and its kinds of errors."""
+    from agenteval.evaluators.traces.plant import categories, plant
     from agenteval.evaluators.traces.taxonomy import built_in
 
-    known, labels = categories(), built_in()
-    names = []
+    known, names = categories(), []
     for text in wanted or ():
-        leaf = labels.find(text)
+        leaf = built_in().find(text)
         if leaf is None:
             raise InputError(f"no kind of error is called {text!r}; see --list", "--category")
         if leaf.name not in known:
@@ -116,18 +106,18 @@ def _sample_works(
                 f"{leaf.name} cannot be planted; there are {', '.join(known)}", "--category"
             )
         names.append(leaf.name)
-    kinds: Sequence[str] = [name for name in known if name in names] or known
-    return lambda host: (
-        (partial(plant, kind, seed + more, output, host=host) for more in numbers()
-         for kind in kinds),
-        (partial(plant, None, seed + more, output, scene=scene, host=host) for more in numbers()
-         for scene in SCENES),
-    )  # fmt: skip
+    return partial(partial, plant), [name for name in known if name in names] or known
 
 
-def _harvest(
-    works_of: Callable[[Host], Works], count: int, negatives: int, output: Path
-) -> tuple[Harvest, bool]:
+def _negative(number: int, seed: int, output: Path) -> _Work:
+    """A run of the sample system without error: its scenes in turn."""
+    from agenteval.evaluators.traces.plant import SCENES, plant
+
+    scene = SCENES[number % len(SCENES)]
+    return partial(plant, None, seed + number // len(SCENES), output, scene=scene)
+
+
+def _harvest(runs: Sequence[_Work], clean: Sequence[_Work], output: Path) -> tuple[Harvest, bool]:
     """What was made, written; and whether it was interrupted."""
     from agenteval.evaluators.traces.plant import Harvest, Host, PlantError, write
     from agenteval.records import Usage
@@ -142,14 +132,13 @@ def _harvest(
     try:
         with (
             Host() as host,
-            live(count + negatives, "planting", "runs") as update,
+            live(len(runs) + len(clean), "planting", "runs") as update,
             put_off(lambda: note(_FINISHING)) as interrupts,
         ):
-            plants, clean_runs = works_of(host)
-            works = chain(islice(plants, count), islice(clean_runs, negatives))
-            for number, work in enumerate(works):
+            for work in (*runs, *clean):
+                made = harvest.planted if counts.done < len(runs) else harvest.negatives
                 try:
-                    (harvest.planted if number < count else harvest.negatives).append(work())
+                    made.append(work(host=host))
                 except PlantError as error:
                     harvest.failed.append(str(error))
                     counts.failures["not made"] += 1

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from agenteval.evaluators.traces.forest import DEFAULT, Bounds, Drawn, forest
 from agenteval.evaluators.traces.outline import Outline, OutlineSpan
-from agenteval.evaluators.traces.tables import Finder, finding_tables
+from agenteval.evaluators.traces.tables import Finder, categories_of, category_of, finding_tables
+from agenteval.evaluators.traces.taxonomy import Taxonomy
 from agenteval.records import Finding, content_hash
+from agenteval.records.table import Table
 from agenteval.report.page import (
     Block,
     Card,
@@ -28,13 +31,53 @@ from agenteval.report.page import (
     signs_text,
 )
 from agenteval.report.text import cut
-from agenteval.report.traces_material import Material
 from agenteval.text import plural
+from agenteval.trust.flagged import Flags
 
 MOST_TRACES = 100
 MOST_CARDS = 200  # findings shown of one trace
 _MOST_WORDS = 1500
 _PLAIN = 160  # characters of the texts of a span that nothing was found at
+
+
+@dataclass(frozen=True)
+class Material:
+    """Outlines by trace id (a trace may have none), finders, and the taxonomy for the order.
+
+    `scores` are further tables, such as the scores against the gold. `flags` are
+    the traces whose text seems to talk to the judge.
+    """
+
+    outlines: Mapping[str, Outline]
+    finders: Sequence[Finder]
+    taxonomy: Taxonomy
+    scores: Sequence[Table] = field(default=())
+    flags: Flags = Flags()  # noqa: RUF009  frozen
+
+    @property
+    def traces(self) -> list[str]:
+        """Ids of all traces, those with an outline first."""
+        ids = dict.fromkeys(self.outlines)
+        for finder in self.finders:
+            ids.update(dict.fromkeys(finder.findings))
+        return list(ids)
+
+    def of(self, trace: str) -> list[tuple[Finder, Finding]]:
+        """All findings of a trace, by finder."""
+        return [
+            (finder, one)
+            for finder in self.finders
+            if trace in finder.findings
+            for one in finder.findings[trace].findings
+        ]
+
+    def category(self, name: str) -> str:
+        """The leaf of a spelling; the spelling itself where the taxonomy does not know it."""
+        return category_of(name, self.taxonomy)
+
+    def categories(self) -> list[str]:
+        """All categories that somebody named, in the taxonomy's order, then the unknown ones."""
+        return categories_of(self.finders, self.taxonomy)
 
 
 def traces_page(

@@ -107,6 +107,10 @@ def _slow_drip(fault: Fault, good: Body) -> Steps:
     return tuple((fault.seconds / len(pieces), piece) for piece in pieces), "keep"
 
 
+def _json(value: object) -> Steps:
+    return _once(http_bytes(200, json_bytes(value)))
+
+
 def _content_type(_fault: Fault, good: Body) -> Steps:
     return _once(http_bytes(200, json_bytes(good), content_type="text/plain; charset=utf-8"))
 
@@ -127,24 +131,18 @@ def _error_200(fault: Fault, _good: Body) -> Steps:
 
 
 def _empty_choices(_fault: Fault, good: Body) -> Steps:
-    good["data" if "data" in good else "choices"] = []
-    return _once(http_bytes(200, json_bytes(good)))
+    return _json({**good, "data" if "data" in good else "choices": []})
 
 
 def _usage(fault: Fault, good: Body) -> Steps:
     wrong = {"prompt_tokens": -5, "completion_tokens": 10**9, "total_tokens": 3}
-    good["usage"] = wrong if fault.usage is None else dict(fault.usage)
-    return _once(http_bytes(200, json_bytes(good)))
+    return _json({**good, "usage": wrong if fault.usage is None else dict(fault.usage)})
 
 
 def _choice(good: Body, finish: str, **message: object) -> Steps:
     good["choices"][0]["finish_reason"] = finish
     good["choices"][0]["message"].update(message)
-    return _once(http_bytes(200, json_bytes(good)))
-
-
-def _content_filter(_fault: Fault, good: Body) -> Steps:
-    return _choice(good, "content_filter", content=None)
+    return _json(good)
 
 
 def _length(_fault: Fault, good: Body) -> Steps:
@@ -155,10 +153,6 @@ def _length(_fault: Fault, good: Body) -> Steps:
 def _refusal(fault: Fault, good: Body) -> Steps:
     words = fault.body if fault.body is not None else "I'm sorry, I can't help with that."
     return _choice(good, "stop", content=None, refusal=words)
-
-
-def _content(fault: Fault, good: Body) -> Steps:
-    return _choice(good, "stop", content=fault.body or "")
 
 
 class Kind(NamedTuple):
@@ -183,10 +177,18 @@ KINDS: Mapping[str, Kind] = {
     "error_200": Kind("an error in the body under status 200; body, code", _error_200),
     "empty_choices": Kind("choices (embeddings: data) is an empty list", _empty_choices),
     "usage": Kind("a good reply with absurd token counts; usage", _usage, accepted=True),
-    "content_filter": Kind("finish_reason content_filter and no text", _content_filter, True),
+    "content_filter": Kind(
+        "finish_reason content_filter and no text",
+        lambda _, good: _choice(good, "content_filter", content=None),
+        True,
+    ),
     "length": Kind("finish_reason length, the text cut in half", _length, True),
     "refusal": Kind("message.refusal in place of the text; body", _refusal, True),
-    "content": Kind("another text in place of the answer; body", _content, True),
+    "content": Kind(
+        "another text in place of the answer; body",
+        lambda fault, good: _choice(good, "stop", content=fault.body or ""),
+        True,
+    ),
 }
 
 # What may heal when asked again: the usual mixture for `--fault-rate` and the soak test.

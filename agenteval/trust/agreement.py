@@ -198,13 +198,10 @@ def _on_levels(
     compared = means if levels.measure == "interval" else pair
     alpha = krippendorff_alpha(compared, levels.measure, clusters=clusters, bootstrap=draw())
     if not levels.names:
-        nothing = _undefined("a number without levels")
-        return {
-            "exact": nothing,
-            "kappa": nothing,
-            "weighted": nothing,
-            "alpha": unless_collapsed(alpha),
-        }
+        nothing = dict.fromkeys(
+            ("exact", "kappa", "weighted"), _undefined("a number without levels")
+        )
+        return {**nothing, "alpha": unless_collapsed(alpha)}
     places = list(range(len(levels.names)))
     plain = cohen_kappa(pair, categories=places, clusters=clusters, bootstrap=draw())
     weighted = _undefined("levels without an order have no weights")
@@ -212,12 +209,9 @@ def _on_levels(
         weighted = cohen_kappa(
             pair, weights="quadratic", categories=places, clusters=clusters, bootstrap=draw()
         ).coefficient
-    return {
-        "exact": unless_collapsed(plain.agreement),
-        "kappa": unless_collapsed(plain.coefficient),
-        "weighted": unless_collapsed(weighted),
-        "alpha": unless_collapsed(alpha),
-    }
+    figures = {"exact": plain.agreement, "kappa": plain.coefficient, "weighted": weighted,
+               "alpha": alpha}  # fmt: skip
+    return {name: unless_collapsed(figure) for name, figure in figures.items()}
 
 
 def _on_means(
@@ -227,31 +221,26 @@ def _on_means(
     known = ~np.isnan(means).any(axis=1)
     label, judge = means[known].T
     case = None if clusters is None else clusters[known]
-    figures = {"spearman": _spearman(label, judge, case, options)}
+    rank = spearman(label, judge)
+    if rank.mean is not None:  # with an interval over cases; its own takes runs as independent
+        drawn = bootstrap_interval(
+            lambda a, b: spearman(a, b).mean, [label, judge], case, how=options.bootstrap()
+        )
+        rank = unless_collapsed(replace(drawn, method=f"Spearman; {drawn.method}"))
     if unaveraged or not known.any():
         nothing = _undefined(unaveraged or "no values")
-        figures |= {} if known.any() else {"spearman": nothing}
-        return figures | {"judge_mean": None, "label_mean": None, "bias": nothing}
-    bias = mean_over_cases(judge - label, case, (-1, 1))
-    means_of = {"judge_mean": float(judge.mean()), "label_mean": float(label.mean())}
-    return figures | means_of | {"bias": bias}
+        rank = rank if known.any() else nothing
+        return {"spearman": rank, "judge_mean": None, "label_mean": None, "bias": nothing}
+    return {
+        "spearman": rank,
+        "judge_mean": float(judge.mean()),
+        "label_mean": float(label.mean()),
+        "bias": mean_over_cases(judge - label, case, (-1, 1)),
+    }
 
 
 def _undefined(reason: str) -> Interval:
     return Interval(None, None, None, None, 0, None, "none", reason)
-
-
-def _spearman(
-    first: Floats, second: Floats, clusters: Cases | None, options: AgreeOptions
-) -> Interval:
-    """Rank correlation with an interval over cases; the analytic one takes runs as independent."""
-    coefficient = spearman(first, second)
-    if coefficient.mean is None:
-        return coefficient
-    drawn = bootstrap_interval(
-        lambda a, b: spearman(a, b).mean, [first, second], clusters, how=options.bootstrap()
-    )
-    return unless_collapsed(replace(drawn, method=f"Spearman; {drawn.method}"))
 
 
 def mean_over_cases(
@@ -275,19 +264,16 @@ def _left_out(judge: RunRatings, label: RunRatings) -> dict[str, int]:
     """Runs that are not compared, by reason."""
     count: Counter[str] = Counter()
     for run in judge.position.keys() | label.position.keys():
-        if run not in label.position:
-            count["not labelled"] += 1
-        elif run not in judge.position:
-            count["not judged"] += 1
-        else:
-            by_judge = judge.reason[judge.position[run]]
-            by_person = label.reason[label.position[run]]
-            if by_judge == by_person == "not_applicable":
-                count["not applicable for both"] += 1
-            elif by_judge:
-                count[f"judge: {by_judge.replace('_', ' ')}"] += 1
-            elif by_person:
-                count[f"label: {by_person.replace('_', ' ')}"] += 1
+        if run not in label.position or run not in judge.position:
+            count["not labelled" if run in judge.position else "not judged"] += 1
+            continue
+        by_judge = judge.reason[judge.position[run]]
+        by_person = label.reason[label.position[run]]
+        if by_judge == by_person == "not_applicable":
+            count["not applicable for both"] += 1
+        elif by_judge or by_person:
+            who = "judge" if by_judge else "label"
+            count[f"{who}: {(by_judge or by_person).replace('_', ' ')}"] += 1
     return dict(sorted(count.items()))
 
 

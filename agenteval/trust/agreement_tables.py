@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agenteval.records.table import Cell, Column, Table, cells_of
 from agenteval.trust.agreement import Agreement
@@ -58,9 +59,7 @@ def agreement_tables(
     judge's levels are a detail unless `confusion` is asked for."""
     tables: list[Table] = []
     if pairs:
-        tables += [_agreement(pairs, names), _coefficients(pairs, names), _left_out(pairs, names)]
-        if any(a.corrected is not None for pair in pairs for a in pair.criteria):
-            tables.append(_corrected(pairs, names))
+        tables += _pair_tables(pairs, names)
         tables += [
             _confusion(pair, a, names, number, detail=not confusion)
             for number, (pair, a) in enumerate(
@@ -76,35 +75,29 @@ def agreement_tables(
     return tuple(tables)
 
 
-def _pair(pair: JudgeAndRater, names: Mapping[str, str], criterion: str) -> dict[str, Cell]:
-    return {
-        "judge": pair.judge,
-        "rater": pair.rater,
-        "pair": f"{pair.judge} / {pair.rater}",
-        "criterion": names.get(criterion, criterion),
-    }
+def _pair_tables(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> Iterator[Table]:
+    """Agreement, further coefficients, what is left out, and the corrected rate where there is
+    one, all by judge and rater."""
 
+    def table(
+        key: str, title: str, columns: tuple[Column, ...],
+        rows_of: Callable[[Agreement], Iterable[Mapping[str, Any]]],
+        notes: tuple[str, ...] = (),
+    ) -> Table:  # fmt: skip
+        rows = tuple(
+            cells_of(a, (*_PAIR, *columns), judge=pair.judge, rater=pair.rater,
+                     pair=f"{pair.judge} / {pair.rater}",
+                     criterion=names.get(a.criterion_id, a.criterion_id), **own)
+            for pair in pairs for a in pair.criteria for own in rows_of(a)
+        )  # fmt: skip
+        detail = key != "agreement"
+        return Table(key, title, (*_PAIR, *columns), rows, notes, group="pair", detail=detail)
 
-def _agreement(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> Table:
-    columns = (*_PAIR, _RUNS, _EXACT, _ALPHA)
-    return Table(
-        "agreement",
-        "Judges against people",
-        columns,
-        tuple(
-            cells_of(a, columns, n=a.compared, **_pair(pair, names, a.criterion_id))
-            for pair in pairs
-            for a in pair.criteria
-        ),
-        _once(pairs, names, lambda a: a.warnings),
-        group="pair",
-    )
-
-
-def _coefficients(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> Table:
-    """The other coefficients and both means, with the reasons why something is missing."""
-    columns = (
-        *_PAIR,
+    warnings = _once(pairs, names, lambda a: a.warnings)
+    columns = (_RUNS, _EXACT, _ALPHA)
+    yield table("agreement", "Judges against people", columns, lambda a: [{"n": a.compared}],
+                warnings)  # fmt: skip
+    yield table("coefficients", "Further coefficients, and means", (
         Column("kappa", "kappa", "number", "Cohen's"),
         Column("weighted", "weighted kappa", "number", "with quadratic weights"),
         Column("spearman", "Spearman", "number", "of the means over repeats"),
@@ -115,75 +108,44 @@ def _coefficients(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> T
         Column("cases", "cases", "count"),
         Column("tied", "ties", "count", "runs with several levels equally common"),
         Column("measure", "level of measurement", hidden=True),
-    )
-
-    def missing(agreement: Agreement) -> list[str]:
-        reasons: dict[str, list[str]] = {}
-        for name in ("exact", "kappa", "weighted", "alpha", "spearman", "bias"):
-            figure = getattr(agreement, name)
-            if figure.reason and (figure.mean is None or figure.low is None):
-                reasons.setdefault(figure.reason, []).append(name)
-        return [f"{', '.join(figures)}: {why}" for why, figures in reasons.items()]
-
-    return Table(
-        "coefficients",
-        "Further coefficients, and means",
-        columns,
-        tuple(
-            cells_of(a, columns, **_pair(pair, names, a.criterion_id))
-            for pair in pairs
-            for a in pair.criteria
-        ),
-        _once(pairs, names, missing),
-        group="pair",
-        detail=True,
-    )
-
-
-def _left_out(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> Table:
-    columns = (
-        *_PAIR, Column("what", "what"), Column("reason", "reason"), Column("n", "number", "count")
-    )  # fmt: skip
-    return Table(
-        "left_out",
-        "Left out",
-        columns,
-        tuple(
-            cells_of(a, (_ID,), what=what, reason=reason, n=n, **_pair(pair, names, a.criterion_id))
-            for pair in pairs
-            for a in pair.criteria
+    ), lambda _: [{}], _once(pairs, names, _why_missing))  # fmt: skip
+    yield table(
+        "left_out", "Left out",
+        (Column("what", "what"), Column("reason", "reason"), Column("n", "number", "count")),
+        lambda a: [
+            {"what": what, "reason": reason, "n": n}
             for what, counts in (("runs", a.left_out), ("ratings without a level", a.failures))
             for reason, n in counts.items()
-        ),
-        group="pair",
-        detail=True,
-    )
-
-
-def _corrected(pairs: Sequence[JudgeAndRater], names: Mapping[str, str]) -> Table:
-    columns = (
-        *_PAIR,
-        Column("n", "runs", "count", "runs without a label"),
-        Column("apparent", "by the\njudge", "share"),
-        Column("rate", "corrected", "share", "for the judge's errors on labelled runs"),
-        Column("specificity", "right on\nbad", "share"),
-        Column("n_bad", "bad", "count"),
-        Column("sensitivity", "right on\ngood", "share"),
-        Column("n_good", "good", "count"),
-        Column("reason", "why not"),
-    )
-    rows = [
-        cells_of(
-            c, columns, n=c.rate.n, criterion_id=a.criterion_id,
-            reason=c.rate.reason or ("no runs without a label" if c.apparent is None else ""),
-            **_pair(pair, names, a.criterion_id),
+        ],
+    )  # fmt: skip
+    if any(a.corrected is not None for pair in pairs for a in pair.criteria):
+        figures = (
+            Column("n", "runs", "count", "runs without a label"),
+            Column("apparent", "by the\njudge", "share"),
+            Column("rate", "corrected", "share", "for the judge's errors on labelled runs"),
+            Column("specificity", "right on\nbad", "share"),
+            Column("n_bad", "bad", "count"),
+            Column("sensitivity", "right on\ngood", "share"),
+            Column("n_good", "good", "count"),
+            Column("reason", "why not"),
         )
-        for pair in pairs
-        for a in pair.criteria
-        if (c := a.corrected) is not None
-    ]  # fmt: skip
-    title = "Good among the runs without a label"
-    return Table("corrected", title, columns, tuple(rows), group="pair", detail=True)
+        yield table("corrected", "Good among the runs without a label", figures, lambda a: [
+            cells_of(
+                c, figures, n=c.rate.n,
+                reason=c.rate.reason or ("no runs without a label" if c.apparent is None else ""),
+            )
+            for c in [a.corrected] if c is not None
+        ])  # fmt: skip
+
+
+def _why_missing(agreement: Agreement) -> list[str]:
+    """The figures that have no value or no interval, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for name in ("exact", "kappa", "weighted", "alpha", "spearman", "bias"):
+        figure = getattr(agreement, name)
+        if figure.reason and (figure.mean is None or figure.low is None):
+            reasons.setdefault(figure.reason, []).append(name)
+    return [f"{', '.join(figures)}: {why}" for why, figures in reasons.items()]
 
 
 def _confusion(

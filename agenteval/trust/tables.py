@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agenteval.records import Criterion, Source, Usage
@@ -33,20 +33,14 @@ _MEAN_OF_RUNS = "over runs that ended so"
 
 def score_title(source: Source, criteria: Sequence[Criterion], ratings: Sequence[Rating]) -> str:
     """Who judged how much, in one line."""
-    runs, cases, repeats = ({get(r) for r in ratings} for get in _SIZES)
+    runs = len({(r.system, r.run_id) for r in ratings})
+    cases, repeats = len({r.case for r in ratings}), len({r.repeat for r in ratings})
     return (
         f"{source.model} ({source.evaluator}, seed {source.seed}): "
-        f"{plural(len(runs), 'run')} of {plural(len(cases), 'case')} × "
-        f"{plural(len(criteria), 'criterion')} × {plural(len(repeats), 'repeat')} = "
+        f"{plural(runs, 'run')} of {plural(cases, 'case')} × "
+        f"{plural(len(criteria), 'criterion')} × {plural(repeats, 'repeat')} = "
         f"{plural(len(ratings), 'rating')}"
     )
-
-
-_SIZES: tuple[Callable[[Rating], object], ...] = (
-    lambda r: (r.system, r.run_id),
-    lambda r: r.case,
-    lambda r: r.repeat,
-)
 
 
 def outcomes(ratings: Sequence[Rating]) -> dict[str, int]:
@@ -89,101 +83,133 @@ def score_tables(
     missing and what it could do to the means. `levels` counts levels from 0 instead of [0, 1];
     `foot` are further lines below the first table."""
     rows = summarize(ratings, criteria)
-    factors = {c.id: _factor(c) if levels else 1 for c in criteria}
-    names = {c.id: c.name for c in criteria}
+    factors = {c.id: max(len(c.accepted_values) - 1, 1) if levels else 1 for c in criteria}
+    named: list[tuple[Row, dict[str, Cell], int]] = [
+        (row, {"criterion_id": c.id, "criterion": c.name, "system": row.system}, factors[c.id])
+        for c in criteria for row in rows if row.criterion_id == c.id
+    ]  # fmt: skip
+    notes = (*_without_interval(named), *_remarks(rows, criteria, ratings), *foot)
     split = any(r.success is not None for r in ratings)
-    return (
-        *_means(rows, criteria, levels, split, (*_remarks(rows, criteria, ratings), *foot)),
-        _by_outcome(rows, names, factors),
-        _levels(rows, names),
-        _missing(rows, names),
-        _bounds(rows, names, factors),
-    )
+    return (*_means(named, levels, split, notes), *_details(named))
 
 
-def _factor(criterion: Criterion) -> int:
-    return max(len(criterion.accepted_values) - 1, 1)
+_Named = Sequence[tuple[Row, dict[str, Cell], int]]  # with its names, and what means are times
 
 
-def _means(
-    rows: Sequence[Row],
-    criteria: Sequence[Criterion],
-    levels: bool,
-    split: bool,
-    notes: Sequence[str],
-) -> tuple[Table, Table]:
+def _means(named: _Named, levels: bool, split: bool, notes: Sequence[str]) -> tuple[Table, Table]:
     """Criteria with a mean, and those without one, whose reasons stand below the first table."""
     unit = "levels from 0" if levels else "0 worst, 1 best"
-    sides = (
-        Column("success", "success", "number", f"mean {_MEAN_OF_RUNS}"),
-        Column("failed", "failed", "number", f"mean {_MEAN_OF_RUNS}"),
-    )
+    sides = ("success", "failed") if split else ()
     columns = (
         *_NAMES,
         Column("mean", "mean [95 %]", "number", f"{unit}; interval over cases"),
-        *(sides if split else ()),
+        *(Column(side, side, "number", f"mean {_MEAN_OF_RUNS}") for side in sides),
         Column("ratings", "ratings", "count"),
         Column("cases", "cases", "count"),
         Column("missing", "not\nrated", "count"),
     )
-    rated: list[dict[str, Cell]] = []
-    unrated: list[dict[str, Cell]] = []
-    reasons: dict[str, list[str]] = {}
-    for criterion in criteria:
-        factor = _factor(criterion) if levels else 1
-        own = [row for row in rows if row.criterion_id == criterion.id]
-        lines = rated if any(row.overall.n for row in own) else unrated
-        for row in own:
-            line: dict[str, Cell] = {
-                "criterion_id": criterion.id,
-                "criterion": criterion.name,
-                "system": row.system,
-                "mean": _estimate(row.overall, factor),
-                "ratings": row.overall.n,
-                "cases": row.overall.n_clusters or 0,
-                "missing": row.failures.total() + row.not_applicable + _only_empty(row),
-            }
-            if split:
-                line |= {
-                    side: None if part.mean is None else part.mean * factor
-                    for side, part in (("success", row.success), ("failed", row.failed))
-                }
-            lines.append(line)
-            if row.overall.mean is not None and row.overall.low == row.overall.high:
-                reason = row.overall.reason or "at the end of the scale"
-                reasons.setdefault(reason, []).append(f"{criterion.name} ({row.system})")
-    told = [f"without an interval, {reason}: {_some(those)}" for reason, those in reasons.items()]
-    group = "criterion" if len({row.system for row in rows}) > 1 else None
+    lines: dict[bool, list[dict[str, Cell]]] = {True: [], False: []}
+    rated = {row.criterion_id for row, _, _ in named if row.overall.n}
+    for row, names, factor in named:
+        line: dict[str, Cell] = {
+            **names,
+            "mean": _scaled(row.overall, factor),
+            "ratings": row.overall.n,
+            "cases": row.overall.n_clusters or 0,
+            # empty replies where nothing else has a value give no mean
+            "missing": row.failures.total() + row.not_applicable
+            + (0 if row.overall.n else row.degenerate),
+        }  # fmt: skip
+        for side in sides:
+            mean = getattr(row, side).mean
+            line[side] = None if mean is None else mean * factor
+        lines[row.criterion_id in rated].append(line)
+    group = "criterion" if len({row.system for row, _, _ in named}) > 1 else None
     title = "criteria without a mean"
     return (
-        Table("scores", "", columns, tuple(rated), (*told, *notes), group=group),
-        Table("unrated", title, columns, tuple(unrated), group=group, detail=True),
+        Table("scores", "", columns, tuple(lines[True]), tuple(notes), group=group),
+        Table("unrated", title, columns, tuple(lines[False]), group=group, detail=True),
     )
 
 
-def _some(names: Sequence[str], most: int = 4) -> str:
-    names = list(dict.fromkeys(names))
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
-def _named(row: Row, names: dict[str, str]) -> dict[str, Cell]:
-    return {
-        "criterion_id": row.criterion_id,
-        "criterion": names[row.criterion_id],
-        "system": row.system,
-    }
-
-
-def _estimate(interval: Interval, factor: float = 1) -> Estimate:
+def _scaled(interval: Interval, factor: int) -> Estimate:
     own = Estimate.of(interval)
     value, low, high = (None if x is None else x * factor for x in (own.value, own.low, own.high))
     return replace(own, value=value, low=low, high=high)
 
 
-def _only_empty(row: Row) -> int:
-    """Empty replies where nothing else has a value: they give no mean then."""
-    return 0 if row.overall.n else row.degenerate
+def _mean(key: str, interval: Interval, factor: int) -> dict[str, Cell]:
+    """A mean times `factor`, the ratings and the cases that it is over."""
+    return {
+        key: _scaled(interval, factor),
+        f"{key}_ratings": interval.n,
+        f"{key}_cases": interval.n_clusters or 0,
+    }
+
+
+def _without_interval(named: _Named) -> list[str]:
+    """Means whose interval has no width, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for row, names, _ in named:
+        if row.overall.mean is not None and row.overall.low == row.overall.high:
+            reason = row.overall.reason or "at the end of the scale"
+            reasons.setdefault(reason, []).append(f"{names['criterion']} ({row.system})")
+    lines = []
+    for reason, those in reasons.items():
+        different = list(dict.fromkeys(those))
+        more = f" and {len(different) - 4} more" if len(different) > 4 else ""
+        lines.append(f"without an interval, {reason}: {', '.join(different[:4])}{more}")
+    return lines
+
+
+def _details(named: _Named) -> Iterator[Table]:
+    """By outcome, levels given, what is missing, and what that could do to a mean."""
+
+    def table(
+        key: str, title: str, columns: Sequence[Column], rows: Sequence[dict[str, Cell]]
+    ) -> Table:
+        return Table(key, title, (*_NAMES, *columns), tuple(rows), group="criterion", detail=True)
+
+    by_outcome: list[dict[str, Cell]] = []
+    levels: list[dict[str, Cell]] = []
+    missing: list[dict[str, Cell]] = []
+    bounds: list[dict[str, Cell]] = []
+    for row, names, factor in named:
+        if row.success.n or row.failed.n:
+            by_outcome.append({**names, **_mean("success", row.success, factor),
+                              **_mean("failed", row.failed, factor)})  # fmt: skip
+        levels += [{**names, "level": k, "ratings": n} for k, n in sorted(row.labels.items())]
+        statuses = (*sorted(row.failures.items()), ("not_applicable", row.not_applicable),
+                    ("degenerate", row.degenerate))  # fmt: skip
+        missing += [{**names, "status": status, "cells": n} for status, n in statuses if n]
+        ends: dict[str, Cell] = {}
+        if row.bounds:
+            ends |= {"worst": row.bounds[0] * factor, "best": row.bounds[1] * factor}
+        if row.degenerate:
+            ends |= _mean("without", row.without_degenerate, factor)
+        if ends:
+            bounds.append({**names, **ends})
+    yield table("outcomes", "by outcome of the run", [
+        column
+        for side in ("success", "failed")
+        for column in (
+            Column(side, f"{side} [95 %]", "number", f"mean {_MEAN_OF_RUNS}"),
+            Column(f"{side}_ratings", "ratings", "count"),
+            Column(f"{side}_cases", "cases", "count"),
+        )
+    ], by_outcome)  # fmt: skip
+    ratings = Column("ratings", "ratings", "count")
+    yield table("levels", "levels given", [Column("level", "level"), ratings], levels)
+    title = "not rated, or at the worst level by rule (degenerate)"
+    counts = [Column("status", "status"), Column("cells", "cells", "count")]
+    yield table("missing", title, counts, missing)
+    yield table("bounds", "what missing ratings could do to a mean, and what empty replies did", [
+        Column("worst", "mean if all\nmissing are worst", "number"),
+        Column("best", "mean if all\nmissing are best", "number"),
+        Column("without", "mean without\ndegenerate", "number"),
+        Column("without_ratings", "ratings", "count"),
+        Column("without_cases", "cases", "count"),
+    ], bounds)  # fmt: skip
 
 
 def _remarks(
@@ -232,90 +258,6 @@ def _why_none(criterion: Criterion, ratings: Sequence[Rating]) -> str:
     if empty:
         parts.append(f"not rated ({plural(empty, 'empty reply')})")
     return "; ".join(parts) or "no ratings"
-
-
-def _by_outcome(rows: Sequence[Row], names: dict[str, str], factors: dict[str, int]) -> Table:
-    columns = (
-        *_NAMES,
-        Column("success", "success [95 %]", "number", f"mean {_MEAN_OF_RUNS}"),
-        Column("success_ratings", "ratings", "count"),
-        Column("success_cases", "cases", "count"),
-        Column("failed", "failed [95 %]", "number", f"mean {_MEAN_OF_RUNS}"),
-        Column("failed_ratings", "ratings", "count"),
-        Column("failed_cases", "cases", "count"),
-    )
-    lines: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "criterion_id": row.criterion_id,
-            "criterion": names[row.criterion_id],
-            "system": row.system,
-            "success": _estimate(row.success, factors[row.criterion_id]),
-            "success_ratings": row.success.n,
-            "success_cases": row.success.n_clusters or 0,
-            "failed": _estimate(row.failed, factors[row.criterion_id]),
-            "failed_ratings": row.failed.n,
-            "failed_cases": row.failed.n_clusters or 0,
-        }
-        for row in rows
-        if row.success.n or row.failed.n
-    )
-    return Table(
-        "outcomes", "by outcome of the run", columns, lines, group="criterion", detail=True
-    )
-
-
-def _levels(rows: Sequence[Row], names: dict[str, str]) -> Table:
-    lines: tuple[dict[str, Cell], ...] = tuple(
-        {**_named(row, names), "level": level, "ratings": n}
-        for row in rows
-        for level, n in sorted(row.labels.items())
-    )
-    columns = (*_NAMES, Column("level", "level"), Column("ratings", "ratings", "count"))
-    return Table("levels", "levels given", columns, lines, group="criterion", detail=True)
-
-
-def _missing(rows: Sequence[Row], names: dict[str, str]) -> Table:
-    lines: tuple[dict[str, Cell], ...] = tuple(
-        {**_named(row, names), "status": status, "cells": n}
-        for row in rows
-        for status, n in (
-            *sorted(row.failures.items()),
-            ("not_applicable", row.not_applicable),
-            ("degenerate", row.degenerate),
-        )
-        if n
-    )
-    columns = (*_NAMES, Column("status", "status"), Column("cells", "cells", "count"))
-    title = "not rated, or at the worst level by rule (degenerate)"
-    return Table("missing", title, columns, lines, group="criterion", detail=True)
-
-
-def _bounds(rows: Sequence[Row], names: dict[str, str], factors: dict[str, int]) -> Table:
-    """What the missing ratings could do to a mean, and what those given by rule did."""
-    columns = (
-        *_NAMES,
-        Column("worst", "mean if all\nmissing are worst", "number"),
-        Column("best", "mean if all\nmissing are best", "number"),
-        Column("without", "mean without\ndegenerate", "number"),
-        Column("without_ratings", "ratings", "count"),
-        Column("without_cases", "cases", "count"),
-    )
-    lines: list[dict[str, Cell]] = []
-    for row in rows:
-        factor = factors[row.criterion_id]
-        line: dict[str, Cell] = {}
-        if row.bounds:
-            line |= dict(zip(("worst", "best"), (b * factor for b in row.bounds), strict=True))
-        if row.degenerate:
-            line |= {
-                "without": _estimate(row.without_degenerate, factor),
-                "without_ratings": row.without_degenerate.n,
-                "without_cases": row.without_degenerate.n_clusters or 0,
-            }
-        if line:
-            lines.append({**_named(row, names), **line})
-    title = "what missing ratings could do to a mean, and what empty replies did"
-    return Table("bounds", title, columns, tuple(lines), group="criterion", detail=True)
 
 
 def spent(usage: Usage) -> str:

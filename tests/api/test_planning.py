@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.api.dissections import adissect, dissect
-from agenteval.api.planning import aplan_test, plan_report, plan_test
+from agenteval.api.planning import plan_test
 from agenteval.api.suites import plan_suite
 from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import Case
@@ -27,13 +26,6 @@ def in_given_order(request: str, tools: Any) -> str:
     return "done"
 
 
-def test_a_suite_is_the_same_for_ranges_in_any_form(tmp_path: Path) -> None:
-    made = [plan_suite(4, n=n, seed=3) for n in ("3-4", (3, 4))]
-    assert made[0].cases == made[1].cases
-    assert [row["actions"] for row in made[0].records()] == [c.n for c in made[0].cases]
-    assert len(made[0].write(tmp_path / "suite.jsonl").read_text("utf-8").splitlines()) == 4
-
-
 def test_a_function_is_an_agent(cases: tuple[Case, ...], tmp_path: Path) -> None:
     report = plan_test(cases, in_given_order, store=tmp_path / "a.db", gate=0.9)
     outcomes = Counter(row["outcome"] for row in report.records())
@@ -44,21 +36,6 @@ def test_a_function_is_an_agent(cases: tuple[Case, ...], tmp_path: Path) -> None
     assert report.exit_code == (0 if outcomes["pass"] / 6 >= 0.9 else 1)
     assert report.failures == ()
     assert len(report.runs()) == 6
-
-
-async def test_inside_a_running_loop_both_forms_work(
-    cases: tuple[Case, ...], tmp_path: Path
-) -> None:
-    store = tmp_path / "a.db"
-    report = await aplan_test(cases, "scripted:reversed", store=store)
-    again = plan_test(cases, "scripted:reversed", store=store)  # nothing is run twice
-    assert again.records() == report.records()
-    causes = await adissect(cases, "scripted:reversed", store=store)
-    assert Counter(d.label for d in causes.dissections) == {"Constraint": 6}
-    assert dissect(cases, "scripted:reversed", store=store).dissections == causes.dissections
-    whole = plan_report(store)
-    assert len(whole.attempts) == 6
-    assert {row["cause"]: row["count"] for row in whole["causes"].rows}["Constraint"] == 6
 
 
 def test_every_attempt_is_recorded_and_replayed_as_itself(

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import agenteval
-from agenteval.errors import InputError
 from agenteval.stats.scores import ScoreTable, score_table
 from tests.cli.test_compare import fill, judge_of
 from tests.store.making import ScriptedJudge, criteria, items
@@ -39,16 +38,6 @@ def test_two_tables_agree() -> None:
     assert report.exit_code == 0
     short = agenteval.agree(ratings(LEVELS), scores=ratings(LEVELS), min_runs=5, gate=True)
     assert (short.exit_code, [gate.outcome for gate in short.gates]) == (4, ["undecided"])
-
-
-def test_the_agreement_of_several_judges_is_by_pair() -> None:
-    report = agenteval.agree(ratings(LEVELS), scores=[ratings(LEVELS), ratings(LEVELS[::-1])])
-    assert [(pair.judge, pair.rater) for pair in report.pairs] == [
-        ("judge", "people"), ("judge 2", "people")
-    ]  # fmt: skip
-    assert report.panels[0].criteria[0].n == 4
-    with pytest.raises(InputError, match="2 pairs"):
-        _ = report.criteria
 
 
 def test_two_tables_are_compared(tmp_path: Path) -> None:
@@ -93,12 +82,3 @@ def test_what_a_store_holds(store: Path, tmp_path: Path) -> None:
     page = agenteval.page(tmp_path / "page.html", store=store)
     assert page.title.startswith(f"{tmp_path / 'page.html'}: ")
     assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
-
-
-def test_an_open_store_will_do(store: Path) -> None:
-    with agenteval.Store(store) as opened:
-        assert len(agenteval.sources(opened)["sources"].rows) == 2
-        report = agenteval.compare("style-0", "style-1", store=opened, judges="strict")
-    assert report.verdict("quality-0") == "cannot tell"  # three cases are too few
-    with pytest.raises(InputError, match="no scores of run 'nobody'"):
-        agenteval.results("nobody", store)

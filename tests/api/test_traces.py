@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.api.trace_scores import score_findings
-from agenteval.api.traces import alocate, detect, findings_report, locate
+from agenteval.api.traces import alocate, findings_report, locate
 from agenteval.errors import InputError
 from agenteval.evaluators.traces.trials import distinct_names
 from agenteval.store import TrialSystem
@@ -21,15 +21,6 @@ def folder(tmp_path: Path) -> Path:
     for made in (traces.weather(), traces.limited()):
         traces.write(tmp_path / "traces", made)
     return tmp_path / "traces"
-
-
-def test_rules_need_no_store(folder: Path, tmp_path: Path) -> None:
-    report = detect(folder)
-    assert [one.trace for one in report.findings] == sorted(one.trace for one in report.findings)
-    (row,) = report.records()
-    assert (row["finder"], row["category"]) == ("detectors", "Rate Limiting")
-    assert report["coverage"].rows[0]["errors"] == 1
-    assert {path.name for path in tmp_path.iterdir()} == {"traces"}
 
 
 async def test_a_judge_is_asked_once_and_scored(folder: Path, tmp_path: Path) -> None:

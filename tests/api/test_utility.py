@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import agenteval
-from agenteval import Criterion, Run
+from agenteval import Criterion, Run, Task
 
+TASK = Task(name="sums", description="Add the numbers.")
 CRITERIA = [
     Criterion(name="Clarity", accepted_values=("unclear", "clear")),
     Criterion(name="Depth", accepted_values=("shallow", "deep")),
@@ -99,3 +101,33 @@ def test_a_key_that_is_missing_leaves_no_store() -> None:
     with pytest.raises(agenteval.AgentevalError):
         agenteval.quantify(RUNS, CRITERIA, judge="replay:none.jsonl", task="math")
     assert not Path("agenteval.db").exists()
+
+
+def test_a_dry_run_says_what_would_be_asked_and_leaves_nothing() -> None:
+    asked: dict[str, Any] = {"judge": "openai:m", "dry_run": True}  # no key is needed
+    report = agenteval.quantify(RUNS, CRITERIA, task=TASK, repeats=2, **asked)
+    assert report.bill is not None
+    least, most = report.bill.requests
+    assert 0 < least < most == 2 * 2 * len(RUNS)  # two repeats, each with one repair
+    assert (report.ratings, report.exit_code) == ((), 0)
+    verified = agenteval.verify(RUNS, CRITERIA, task=TASK, perturbations=["pad"], **asked)
+    assert verified.bill is not None
+    assert verified.bill.requests[0] > least
+    own = agenteval.quantify(RUNS, CRITERIA, judge=judge, dry_run=True).bill
+    assert own is not None
+    assert (own.requests, own.parts) == ((0, 0), ())
+    proposed = agenteval.propose(TASK, model="openai:m", seeds=3, dry_run=True)
+    assert proposed.bill is not None
+    assert proposed.bill.requests[0] == 3
+    with pytest.raises(ValueError, match="nobody was asked"):
+        _ = proposed.criteria
+    assert not Path("agenteval.db").exists()
+
+
+def test_too_many_unscored_are_a_gate_of_the_report() -> None:
+    def silent(run: Run, criterion: Criterion) -> float:
+        raise ValueError("no")
+
+    report = agenteval.quantify(RUNS, CRITERIA, judge=silent, version="1")
+    assert (report.exit_code, report.gates[-1].outcome) == (3, "missed")
+    assert report.gate(max_unscored=1).exit_code == 0

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import agenteval
-from agenteval.api.flowbench import flow_score
-from agenteval.api.procedures import flow_check, flow_convert
+from agenteval.api.procedures import flow_convert
 from agenteval.api.workflows import flow_results, read_roles
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.align import Call
@@ -82,13 +81,6 @@ def test_what_is_said_and_counted_meanwhile(store: Path) -> None:
     assert [done for done, _ in counts] == [1, 2, 3]
 
 
-async def test_both_forms_work_in_a_running_loop(store: Path) -> None:
-    arguments: dict[str, Any] = {"agent": goodbye, "user": "scripted", "limit": 1, "store": store}
-    first = agenteval.flow_sessions(DESK, **arguments)
-    second = await agenteval.aflow_sessions(DESK, **arguments)
-    assert first.records() == second.records()
-
-
 def test_turns_and_an_export_of_both(store: Path, tmp_path: Path) -> None:
     turns = agenteval.flow_turns(DESK, agent=goodbye, store=store, max_unscored=1)
     assert len(turns.turns) == 6
@@ -104,17 +96,6 @@ def test_turns_and_an_export_of_both(store: Path, tmp_path: Path) -> None:
     saved = json.loads(stored.save(tmp_path / "t.json").read_text(encoding="utf-8"))
     assert len(saved["trials"]) == 10
     assert "<h1>" in stored.page()
-
-
-def test_a_dry_run_asks_nobody(store: Path) -> None:
-    with serve(lambda *_: "x") as server:
-        report = agenteval.flow_turns(
-            DESK, agent="template", model="m", base_url=server.base_url, store=store, dry_run=True
-        )
-        assert server.count == 0
-    assert report.bill is not None
-    assert report.bill.requests == (6, 6)
-    assert not store.exists()
 
 
 def test_replies_of_judges_are_recorded_and_replayed(store: Path, tmp_path: Path) -> None:
@@ -216,26 +197,6 @@ def test_tool_spans_of_a_run_against_a_chart_file(tmp_path: Path) -> None:
     listed.write_text(json.dumps([{"name": "lend_book"}]))
     with pytest.raises(InputError, match="no list of calls"):
         agenteval.conform(listed, DESK)
-
-
-def test_roles_are_checked() -> None:
-    report = flow_check(DESK)
-    assert report.exit_code == 0
-    assert [row["scenario"] for row in report["checked"].rows][:2] == ["lend_book", "return_book"]
-    unknown = flow_check(["no_such_role"])
-    assert unknown.exit_code == 2
-    assert "no role 'no_such_role'" in unknown.notes[0]
-
-
-def test_rows_made_elsewhere_are_scored(tmp_path: Path) -> None:
-    act = 'Action: lend\nAction Input: {"title": "Dune"}'
-    row = {"id": "s1", "gt_actions_string": act, "gen_dialog_str": act}
-    (tmp_path / "rows.json").write_text(json.dumps([row]))
-    strict = flow_score(tmp_path / "rows.json")
-    assert strict["sessions"].rows[0]["right"] == 1
-    assert strict.exit_code == 0
-    published = flow_score([tmp_path / "rows.json"], reference=True)
-    assert published.data["figures"]["session_call_pre"] == {"low": 1.0, "high": 1.0}
 
 
 def test_a_conversion_and_its_dry_run(store: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from agenteval.testing import serve
 from tests.cli.conftest import Cli
 
 CLARITY = ("unclear", "partly clear", "clear")
@@ -38,30 +37,6 @@ def clarity(rater: str | None, *levels: int | None) -> list[dict[str, Any]]:
         rating(f"r{i}", "clarity", None if level is None else CLARITY[level], **more)
         for i, level in enumerate(levels)
     ]
-
-
-def test_two_raters_of_one_file(cli: Cli, project: Path) -> None:
-    file = lines(project / "r.jsonl", *clarity("A", 0, 0, 1, 1, 2, 2), *clarity("B", 0, 0, 1, 2, 2))
-    ask = ("agree", "--labels", file, "--rater", "A", "--task", "sums", "--scores", file)
-    result = cli(*ask, "--source", "B", "--json")
-    assert result.code == 0, result.err
-    (row,) = table(result, "agreement")
-    assert (row["judge"], row["rater"], row["n"]) == ("B", "A", 5)
-    assert row["exact"]["value"] == pytest.approx(0.8)
-    crossed = [[r["1"], r["2"], r["3"]] for r in table(result, "confusion_1")]
-    assert crossed == [[2, 0, 0], [0, 1, 1], [0, 0, 1]]
-    # chance: (2·2 + 2·1 + 1·2) / 25 = .32; kappa (.8 - .32) / .68
-    assert table(result, "coefficients")[0]["kappa"]["value"] == pytest.approx(0.48 / 0.68)
-    (left_out,) = table(result, "left_out")
-    assert (left_out["reason"], left_out["n"]) == ("not judged", 1)
-    assert "raters" not in result.json["tables"]
-    # without --source every rater of the file that is not the label is a judge
-    assert cli(*ask, "--json").json["tables"] == result.json["tables"]
-    shown = cli(*ask, "--confusion")
-    assert "B against labels of A" in shown.out
-    assert "80 % [38 %, 96 %]" in shown.out  # Wilson interval of 4 of 5
-    assert "5 runs rated by both, fewer than 30" in shown.out
-    assert "2 partly clear" in shown.out
 
 
 def test_the_runs_that_a_figure_is_over(cli: Cli, project: Path) -> None:
@@ -116,28 +91,6 @@ def answer(body: dict[str, Any], n: int) -> str:
     return json.dumps({k: {"explanation": f"{k}.", "label": v} for k, v in labels.items()})
 
 
-def test_the_stored_judge_against_labels(cli: Cli, project: Path) -> None:
-    with serve(answer) as server:
-        cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
-    said = {1: "correct", 2: "partially correct", 3: "correct"}
-    labels = lines(
-        project / "labels.jsonl",
-        *(rating(f"{s}-{i}", "accuracy", said[i]) for s in ("alpha", "beta") for i in said),
-    )
-    result = cli("agree", "--labels", labels, "--json")
-    assert result.code == 0, result.err
-    (row,), (more,) = table(result, "agreement"), table(result, "coefficients")
-    assert (row["judge"], row["criterion_id"], row["n"], more["cases"]) == ("m", "accuracy", 6, 3)
-    assert row["exact"]["value"] == pytest.approx(4 / 6)
-    assert more["bias"]["value"] == pytest.approx(-2 * 0.5 / 6)
-    # a scale with other levels is not the same criterion
-    other = [{"name": "Accuracy", "accepted_values": ["wrong", "partially correct", "correct"]}]
-    (project / "other.json").write_text(json.dumps(other))
-    refused = cli("agree", "--labels", labels, "--criteria", "other.json")
-    assert refused.code == 2
-    assert "used other levels" in refused.err
-
-
 def test_audit_of_labels_in_the_runs_file(cli: Cli, project: Path) -> None:
     rows, runs = [], []
     for i in range(14):
@@ -164,15 +117,6 @@ def test_audit_of_labels_in_the_runs_file(cli: Cli, project: Path) -> None:
     failed = [rating(f"r{i}", "accuracy", None) for i in range(14)]
     nothing = cli(*ask[:-1], lines(project / "f.jsonl", *failed), "--runs", known)
     assert (nothing.code, "nothing to audit with" in nothing.out) == (0, True)
-
-
-def test_too_few_runs_end_a_gate(cli: Cli, project: Path) -> None:
-    labels = lines(project / "l.jsonl", *clarity(None, 0, 1, 2))
-    scores = lines(project / "s.jsonl", *clarity(None, 0, 1, 2))
-    ask = ("agree", "--labels", labels, "--task", "sums", "--scores", scores)
-    assert cli(*ask).code == 0
-    assert cli(*ask, "--gate").code == 4
-    assert cli(*ask, "--gate", "--min-runs", 3).code == 0
 
 
 def test_cases_come_from_the_runs_beside_the_labels(cli: Cli, project: Path) -> None:

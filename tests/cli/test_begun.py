@@ -99,21 +99,6 @@ def test_what_is_being_worked_on_is_in_progress(cli: Cli, project: Path) -> None
         assert cli("show", "--json").json["unfinished"][0]["in_progress"] is True
 
 
-def test_a_report_on_other_runs_is_whole(cli: Cli, project: Path) -> None:
-    lines = Path("runs.jsonl").read_text().splitlines()
-    Path("few.jsonl").write_text("\n".join(lines[:2]) + "\n")
-    Path("others.jsonl").write_text("\n".join(lines[2:]) + "\n")
-    with serve(answer) as server:
-        asked = ("--model", "m", "--base-url", server.base_url)
-        assert cli("quantify", "few.jsonl", *asked).code == 0
-        assert cli("quantify", "others.jsonl", *asked, "--max-calls", 3).code == 3
-    few = cli("report", "few.jsonl")
-    assert few.code == 0, few.err
-    assert "not finished" not in few.out
-    assert 'class="unfinished"' not in Path("report.html").read_text(encoding="utf-8")
-    assert "not finished: 2 of 8 planned cells" in head(cli("report", "others.jsonl").out)
-
-
 @pytest.fixture
 def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "desk_agents.py").write_text(AGENTS, encoding="utf-8")

@@ -126,27 +126,6 @@ def test_without_consolidation_near_misses_are_named(ask: Any, server: Server) -
     assert "perhaps the same" not in ask("--no-consolidate", "--tau", 0.6).out
 
 
-def test_a_recording_without_consolidation_is_merged_by_embedding_and_one_line_says_so(
-    ask: Any,
-) -> None:
-    ask("--no-consolidate", "--record", "critics.jsonl")
-    done = ask("--model", "replay:critics.jsonl", "--store", "t.db")
-    told = " ".join((done.out + done.err).split())
-    assert told.count("merged by embedding alone") == 1
-    assert "5 names" in told
-
-
-def test_equal_names_alone_ask_nobody(ask: Any, server: Server) -> None:
-    assert ask("--tau", 1, "--json").json["consolidation"] is None
-    assert server.count == 3
-
-
-def test_what_was_changed_in_reading_is_printed_once_for_each_kind(ask: Any) -> None:
-    told = " ".join(ask("--no-consolidate").out.split())
-    assert "changed in reading (criterion, seeds): " in told
-    assert told.count("Clarity (0, 1)") == 1
-
-
 @pytest.mark.parametrize(("more", "asked"), [((), True), (("--no-consolidate",), False)])
 def test_the_dry_run_counts_it(ask: Any, more: tuple[str, ...], asked: bool) -> None:
     parts = {p["who"]: p for p in ask("--dry-run", "--json", *more).json["parts"]}
@@ -170,9 +149,3 @@ def test_at_80_columns_it_stays_whole(ask: Any, monkeypatch: pytest.MonkeyPatch)
     assert max(map(len, printed.splitlines())) <= 80
     words = " ".join(printed.split())
     assert "4 ideas, by embedding alone" in words
-
-
-def test_a_minimum_of_seeds_that_leaves_nothing_is_said(ask: Any, project: Path) -> None:
-    done = ask("--min-seeds", 9, code=3)
-    assert "none of 7 proposals came from 9 seeds or more; nothing was written" in done.err
-    assert not (project / "out.json").exists()

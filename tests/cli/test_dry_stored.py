@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from agenteval.cli.dry import bill_json
 from agenteval.models.limits import Budget, Price
 from agenteval.models.rehearsal import Amount, Bill, Part
@@ -125,20 +123,6 @@ def test_a_trace_that_was_broken_off_goes_on_where_it_was(cli: Cli, tmp_path: Pa
         assert server.count == 4
 
 
-def test_capability_goes_on_from_what_is_stored(cli: Cli, tmp_path: Path) -> None:
-    asked = ("plan", "capability", "--n", "2-3", "--cases", 1, "--turns", 2, "--model", "agent",
-             "--agent", "openai")  # fmt: skip
-    with serve(worlds.good) as server:
-        url = ("--base-url", server.base_url)
-        assert requests(cli, *asked, *url) == (1, 2 * 3)
-        assert cli(*asked, *url, "-q").code == 0
-        assert server.count == 1
-        assert requests(cli, *asked, *url) == (0, 0)  # all failed: it ends there
-        assert requests(cli, *asked, *url, "--threshold", 0) == (1, 3)
-        assert cli(*asked, *url, "--threshold", 0, "-q").code == 0
-        assert server.count == 2
-
-
 def bill(*parts: Part, **limits: Any) -> Bill:
     return Bill("c", (), parts, Budget(**limits, spent=Usage(requests=2, cost=0.5)))
 
@@ -165,26 +149,3 @@ def test_sums_caps_and_prices_by_hand() -> None:
     assert dear["requests"] == {"least": 1, "most": 10}
     assert dear["cost"]["most"] == 30
     assert bill_json(bill(other, price=price))["cost"] == {"least": 10, "most": None}
-
-
-@pytest.mark.parametrize("width", [80, 120])
-def test_the_table_fits_and_says_what_it_will_cost(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
-    from agenteval.cli.console import out
-
-    monkeypatch.setenv("COLUMNS", str(width))
-    out.cache_clear()
-    with serve(worlds.good) as server:
-        runs(cli, tmp_path, server)
-        two = cli("verify", "runs.jsonl", "--model", "m", "--base-url", URL, "--probes", "--rounds",
-                  2, "--dry-run", "--price-in", 1, "--price-out", 4, "--max-calls", 9)  # fmt: skip
-        assert server.count == 0
-    out.cache_clear()
-    assert two.code == 0, two.err
-    lines = two.out.splitlines()
-    assert max(map(len, lines)) <= width
-    assert "requests: at least 9, at most 18" in lines  # the critics have a cap of their own
-    head = next(line for line in lines if "prompt tokens" in line)
-    assert head.split() == ["requests", "prompt", "tokens", "reply", "tokens", "cost"]
-    assert any(line.startswith("cost: at least about ") for line in lines)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from agenteval.api.running import why_stopped
-from agenteval.cli.demo import TASK, next_steps
+from agenteval.cli.demo import next_steps
 from agenteval.evaluators.utility.perturb import OPERATORS
 from agenteval.experiment import Ended, Progress
-from agenteval.testing import Fault, Rule, serve
+from agenteval.testing import serve
 from tests.cli.conftest import Cli
 from tests.cli.test_quantify import answer
 
@@ -40,18 +40,6 @@ def test_a_cap_says_how_much_is_judged(cli: Cli, project: Path) -> None:
     assert "; the same command goes on" in told
 
 
-def test_an_endpoint_that_is_dead_judges_nothing(cli: Cli, project: Path) -> None:
-    with serve(answer, faults=[Rule(Fault("status", status=400))]) as server:
-        done = cli("quantify", "runs.jsonl", "--limit", 1, "--model", "m",
-                   "--base-url", server.base_url)  # fmt: skip
-    assert done.code == 3
-    told = " ".join(done.err.split())
-    assert "0 calls" not in told
-    assert "every call failed: " in told
-    assert "not complete: 0 of 2 cells are judged; every call failed: " in told
-    assert "; the same command goes on" in told
-
-
 def test_what_the_demo_says_next_works_where_it_is_pasted(cli: Cli, project: Path) -> None:
     folder = project / "a demo's"
     folder.mkdir()
@@ -71,26 +59,8 @@ def test_what_the_demo_says_next_works_where_it_is_pasted(cli: Cli, project: Pat
     assert (folder / "scores.csv").is_file()
 
 
-def test_the_run_that_the_demo_names_is_the_first(project: Path) -> None:
-    """Also with --limit 1 it is there."""
-    from agenteval.readers import read_runs
-    from agenteval.readers.tasks import find_task
-
-    runs = find_task(TASK).runs
-    assert runs is not None
-    assert f"--run {read_runs(str(runs)).runs[0].id}" in "".join(next_steps(project))
-
-
 def test_the_help_names_every_perturbation(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
     told = " ".join(cli("verify", "--help").out.split())
     listed = told.partition("given often: ")[2].partition(".")[0].split(", ")
     assert sorted(listed) == sorted(OPERATORS)
-
-
-def test_export_may_be_quiet(cli: Cli, project: Path) -> None:
-    with serve(answer) as server:
-        cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
-    assert "12 results written to a.csv" in cli("export", "a.csv").err
-    assert cli("export", "b.csv", "-q").err == ""
-    assert (project / "b.csv").read_text() == (project / "a.csv").read_text()

@@ -60,14 +60,6 @@ def test_flagged_runs_are_named_in_table_and_json(cli: Cli, project: Path) -> No
     assert "talk to the judge" not in cli("show", "--run", "hen-2").out
 
 
-def test_nothing_is_said_where_nothing_is_found(cli: Cli, project: Path) -> None:
-    with serve(answer) as server:
-        arguments = ("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
-        table = cli(*arguments)
-        assert cli(*arguments, "--json").json["flagged"] == []
-    assert "talk to the judge" not in table.out + table.err
-
-
 DEGENERATE = {
     "empty": "", "space": " ", "colon": ":", "dot": ".", "thought": "Thought process:",
     "solution": "Solution", "echo": ASKED, "many": "a" * 10_000,
@@ -101,19 +93,6 @@ def test_degenerate_answers_are_counted_and_never_sent(cli: Cli, project: Path) 
     assert row("bounds")["without"]["value"] == 1.0
     assert {r["system"] for r in more["tables"]["missing"]["rows"]} == {"hen", "all systems"}
     assert "16 at the worst level by rule (empty replies)" in " ".join(table.out.split())
-
-
-def test_datamarks_are_asked_for(cli: Cli, project: Path) -> None:
-    with serve(answer) as server:
-        arguments = ("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
-        cli(*arguments)
-        cli(*arguments, "--datamark")
-        first, marked = server.requests[0].body, server.requests[-1].body
-        assert server.count == 12  # another way to ask has scores of its own
-        cli(*arguments, "--datamark")
-        assert server.count == 12
-    assert "\u02c6" not in json.dumps(first, ensure_ascii=False)
-    assert "The\u02c6sum\u02c6of" in json.dumps(marked, ensure_ascii=False)
 
 
 def test_traces_are_flagged_by_what_came_out_of_their_spans(cli: Cli, tmp_path: Path) -> None:
@@ -218,12 +197,6 @@ def test_sessions_turns_and_their_page(cli: Cli, desk: Path) -> None:
         '<span class="badge drop">instruction to the judge</span>'
     ) in page
     assert [r["signs"] for r in cli("flow", "report", "--json").json["trials"]].count([]) == 1
-
-
-def test_a_trial_that_failed_has_nothing_to_judge(cli: Cli, desk: Path) -> None:
-    rows = cli("flow", "session", "desk", "--user", "scripted", "--limit", 1, "--json",
-               "--agent", "python:flag_agents:breaks").json["trials"]  # fmt: skip
-    assert [(r["status"], r["signs"]) for r in rows] == [("error:infrastructure", None)]
 
 
 def rows_file(path: Path, rows: list[dict[str, Any]]) -> str:

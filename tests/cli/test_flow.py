@@ -111,37 +111,6 @@ def test_the_perfect_assistant_serves_everybody_and_is_not_run_twice(cli: Cli, d
         SessionVerdict.model_validate(row["verdict"])
 
 
-def test_a_gate_that_is_not_met_and_the_cause(cli: Cli, desk: Path) -> None:
-    done = session(cli, "scripted:skips_step", "--gate", 0.5, "--json")
-    assert done.code == 1
-    assert "gate success at least 0.5: missed: 0.000 of 4 sessions" in flat(done.err)
-    (causes,) = done.json["tables"]["causes"]["rows"]
-    assert (causes["failed"], causes["missing_step"]) == (4, 4)  # all four miss a step
-    assert session(cli, "scripted:skips_step", "--gate", 0, "--json").code == 0
-
-
-def test_formats_are_compared_in_pairs(cli: Cli, desk: Path) -> None:
-    formats = [x for f in ("none", "text", "flowchart", "text") for x in ("--format", f)]
-    done = session(cli, "scripted:perfect", *formats, "--limit", 1, "--all")
-    assert done.code == 0, done.err
-    table = done.out.partition("Formats of the procedure compared")[2].partition("Paired")[0]
-    pairs = re.findall(r"(\w+) +(\w+) +0\.00", table)
-    assert pairs == [("text", "flowchart"), ("text", "none"), ("flowchart", "none")]
-
-
-def test_interrupted_it_goes_on_where_it_was(cli: Cli, desk: Path) -> None:
-    stopped = session(cli, "python:desk_agents:stops_at_third", "-j", 1)
-    assert stopped.code == 130
-    assert "the same command goes on from here" in flat(stopped.out)
-    assert len(trials()) == 2
-    Path("stops.txt").write_text("x" * 10)
-    done = session(cli, "python:desk_agents:stops_at_third", "-j", 1, "--json")
-    assert "2 sessions to run, 2 done before" in done.err
-    assert done.code == 0
-    assert count("served.txt") == 4
-    assert {t.tries for t in trials()} == {1}
-
-
 def test_an_adapter_that_breaks_is_counted_and_no_score(cli: Cli, desk: Path) -> None:
     done = session(cli, "python:desk_agents:breaks", "--gate", 0)
     assert done.code == 3
@@ -150,25 +119,6 @@ def test_an_adapter_that_breaks_is_counted_and_no_score(cli: Cli, desk: Path) ->
     assert re.search(r"no session: error:infrastructure +4", done.out)
     rows = rows_of(session(cli, "python:desk_agents:breaks", "--json"))
     assert [(r["status"], r["verdict"]) for r in rows] == [("error:infrastructure", None)] * 4
-
-
-def test_trials_are_repeats_and_a_smaller_number_shows_fewer(cli: Cli, desk: Path) -> None:
-    done = session(cli, "scripted:perfect", "--trials", 2, "--profile", "ida", "--all")
-    assert "pass^k" in done.out
-    assert re.search(r"flowchart +2 +1\.00 +1 +0", done.out)  # k, rate, tasks, left out
-    fewer = session(cli, "scripted:perfect", "--profile", "ida", "--json")
-    assert [row["trial"] for row in rows_of(fewer)] == [0]
-
-
-def test_choices_of_cases(cli: Cli, desk: Path) -> None:
-    def chosen(*more: object) -> list[str]:
-        return [
-            r["case"].partition("/")[2]
-            for r in rows_of(session(cli, "python:desk_agents:served", "--json", *more))
-        ]
-
-    assert chosen("--kind", "single", "--limit", 1) == ["lend_book/hana"]
-    assert chosen("--profile", "jan", "--profile", "ida") == ["cross/jan", "return_book/ida"]
 
 
 def test_a_dry_run_asks_nothing_and_leaves_no_file(cli: Cli, desk: Path, tmp_path: Path) -> None:
@@ -198,25 +148,6 @@ def test_a_dry_run_asks_nothing_and_leaves_no_file(cli: Cli, desk: Path, tmp_pat
     assert "6 turns to run" in turns.out
     after = sorted(p.name for p in tmp_path.iterdir() if p.name != "__pycache__")
     assert after == before
-
-
-def test_a_dry_run_counts_simulated_tools_and_what_is_stored(cli: Cli, desk: Path) -> None:
-    (desk / "backend.py").unlink()
-    simulated = ("--simulator", "m", "--simulator-url", "http://127.0.0.1:9/v1", "--dry-run")
-
-    def told(*more: object) -> dict[str, int]:
-        done = cli("flow", "session", "desk", "--agent", "python:desk_agents:served", *simulated,
-                   "--json", *more)  # fmt: skip
-        assert done.code == 0, done.err
-        assert "none of it is counted here" in done.json["notes"][0]
-        return {p["who"]: p["most"]["requests"] for p in done.json["parts"]}
-
-    tools, user = "simulated tools", "simulated user"
-    assert told()[tools] == 2 * 240  # 60 calls each, as by default, and a repair for each
-    assert told("--calls", 7, "--limit", 1)[tools] == 2 * 7
-    # As published: 9 calls, then a turn of 5. 40 replies, 41 words of the user.
-    assert told("--flowbench", "--limit", 1) == {tools: 2 * 14, user: 4 * 41}
-    assert told("--user", "scripted") == {tools: 2 * 240}
 
 
 def test_a_dry_run_bounds_what_agent_and_simulators_take(cli: Cli, desk: Path) -> None:
@@ -310,15 +241,6 @@ def test_a_changed_role_is_run_anew_and_stands_beside_the_old(cli: Cli, desk: Pa
     assert "several versions of desk" in report.json["notes"][0]
 
 
-def test_a_new_domain_is_no_other_case_and_is_shown(cli: Cli, desk: Path) -> None:
-    session(cli, "python:desk_agents:served", "--json", "--profile", "ida")
-    role = desk / "role.yaml"
-    role.write_text(role.read_text(encoding="utf-8").replace("Customer Service", "Libraries"))
-    done = session(cli, "python:desk_agents:served", "--profile", "ida", "--json")
-    assert "0 sessions to run" in done.err
-    assert [row["domain"] for row in rows_of(done)] == ["Libraries"]
-
-
 def test_two_roles_of_one_name_are_refused(cli: Cli, desk: Path, tmp_path: Path) -> None:
     shutil.copytree(desk, tmp_path / "other" / "desk")
     done = cli("flow", "session", "desk", "other/desk", "--agent", "scripted:perfect",
@@ -389,16 +311,6 @@ def test_calls_to_agent_simulator_and_judge_are_under_one_cap(cli: Cli, desk: Pa
     assert all(row["verdict"]["judge"]["achieved"] for row in rows_of(rest))
 
 
-def test_a_cap_on_cost_counts_judges_as_well(cli: Cli, desk: Path) -> None:
-    with serve(lambda *_: "Response: Goodbye!") as agent, serve(goals) as judge:
-        done = cli("flow", "session", "desk", "--user", "scripted", "--base-url", agent.base_url,
-                   "--model", "m", "--judge", "j", "--judge-url", judge.base_url, "-j", 1,
-                   "--max-cost", 0.000001, "--price-in", 1, "--price-out", 1)  # fmt: skip
-        assert agent.count == 0
-    assert done.code == 3
-    assert "the cap of 1e-06 is reached" in flat(done.out)
-
-
 def test_simulated_users_count_towards_the_cap_and_fail_as_simulators(cli: Cli, desk: Path) -> None:
     common = ("flow", "session", "desk", "--agent", "python:desk_agents:served", "-j", 1)
     with serve(lambda *_: "I would like to borrow a book, please.") as model:
@@ -429,20 +341,6 @@ def test_a_refused_key_ends_it(cli: Cli, desk: Path, who: str) -> None:
     assert done.code == 3
     assert "401" in last(done)
     assert len(trials()) == (1 if who == "judge" else 0)  # the session is kept, and not judged
-
-
-def test_a_judge_that_is_down_is_said_and_asked_next_time(cli: Cli, desk: Path) -> None:
-    agent = ("python:desk_agents:served", "--max-unscored", 1)
-    with serve(goals, faults=[Rule(Fault("status", status=400), first=99)]) as down:
-        judge = ("--judge", "m", "--judge-url", down.base_url)
-        done = session(cli, *agent, *judge)
-        assert done.code == 3
-        assert "every trial failed: a judge failed" in flat(done.out)
-        assert re.search(r"a judge failed: error:infrastructure +4", done.out)
-        asked = down.count
-        session(cli, *agent, *judge, "--json")
-        assert down.count == 2 * asked
-    assert count("served.txt") == 4
 
 
 def test_turns_are_judged_resumed_and_gated(cli: Cli, desk: Path) -> None:
@@ -480,43 +378,6 @@ def test_turns_are_judged_resumed_and_gated(cli: Cli, desk: Path) -> None:
     }  # fmt: skip
 
 
-def test_names_from_outside_do_not_write_on_the_terminal(cli: Cli, desk: Path) -> None:
-    done = session(cli, "python:desk_agents:wordy", "--profile", "hana", "--format", "none")
-    assert "\x1b[31m" not in done.out + done.err
-    rows = session(
-        cli, "python:desk_agents:wordy", "--profile", "hana", "--format", "none", "--json"
-    )
-    call = rows_of(rows)[0]["log"]["calls"][0]
-    assert call["arguments"] == {"title": "[bold]The novel Dune\x1b[31m"}
-    role = desk / "role.yaml"
-    told = role.read_text(encoding="utf-8").replace("Customer Service", '"[red]\\e[31mService"')
-    role.write_text(told)
-    session(cli, "python:desk_agents:wordy", "--json", "--limit", 1)
-    other = Path(shutil.copytree(desk, desk.parent / "plain"))
-    (other / "role.yaml").write_text(told.replace("[red]", "[blue]"))
-    cli("flow", "session", "plain", "--agent", "python:desk_agents:wordy", "--user", "scripted",
-        "--limit", 1, "--json")  # fmt: skip
-    report = cli("flow", "report", "--all")
-    assert "[red]" in report.out
-    assert "\x1b[31m" not in report.out
-
-
-def test_the_report_is_of_what_is_stored(cli: Cli, desk: Path) -> None:
-    none = cli("flow", "report")
-    assert none.code == 2
-    assert "run `agenteval flow session` or `agenteval flow turn` first" in last(none)
-    session(cli, "scripted:perfect", "--json")
-    session(cli, "scripted:skips_step", "--json")
-    done = cli("flow", "report", "--all")
-    assert done.code == 0, done.err
-    for title in ("Whole sessions", "by scenario", "by task", "Why sessions failed"):
-        assert title in done.out
-    unknown = cli("flow", "report", "--role", "desks")
-    assert unknown.code == 2
-    assert "no trial of a role 'desks'; there are some of: desk" in last(unknown)
-    assert len(rows_of(cli("flow", "report", "--role", "desk", "--json"))) == 8
-
-
 def test_files_that_cannot_be_written_are_refused_before_anything_is_printed(
     cli: Cli, desk: Path, tmp_path: Path
 ) -> None:
@@ -531,19 +392,6 @@ def test_files_that_cannot_be_written_are_refused_before_anything_is_printed(
         assert done.code == 2
         assert done.out == ""
         assert message in last(done)
-
-
-def test_tables_by_group_stand_on_the_page_and_are_printed_on_request(
-    cli: Cli, desk: Path, tmp_path: Path
-) -> None:
-    session(cli, "scripted:perfect", "--json")
-    page = str(tmp_path / "page.html")
-    for options, there in (([], False), (["-o", page], False), (["-o", page, "--all"], True)):
-        done = cli("flow", "report", *options)
-        assert done.code == 0, done.err
-        assert "Whole sessions" in done.out
-        assert ("Sessions by scenario" in done.out) == there
-    assert "Sessions by scenario" in Path(page).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from typer.testing import CliRunner, Result
 
 from agenteval.cli import flow_roles
 from agenteval.cli.console import out
-from agenteval.errors import InputError
-from tests.evaluators.workflows.boats import CHART, TOOLS, replaced
+from tests.evaluators.workflows.boats import CHART, replaced
 
 DESK = Path(__file__).parents[1] / "evaluators/workflows/library_desk"
 Check = Callable[..., Result]
@@ -89,13 +88,6 @@ def test_planted_defects_are_named(check: Check, desk: Path) -> None:
     assert checked[0]["errors"] > 0
     assert table(only, "defects")[0]["place"] == "LB001"
     assert checked[1]["errors"] == 0  # return_book was not asked for
-
-
-def test_a_warning_alone_is_no_error(check: Check, desk: Path) -> None:
-    change(desk / "lend_book/workflow.mmd", "[Say goodbye]", "[Say goodbye, and lend_book no more]")
-    done = check("library_desk")
-    assert done.exit_code == 0
-    assert "library_desk/lend_book warning 9 tool_in_reply" in flat(done.stdout)
 
 
 def test_annotations_that_stand_in_no_chart(check: Check, desk: Path) -> None:
@@ -171,33 +163,6 @@ def test_input_that_cannot_be_read(check: Check, desk: Path) -> None:
     assert check("library_desk", "--scenario", "lend").exit_code == 2
 
 
-def test_no_role_anywhere(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agenteval.evaluators.workflows.folder.data_folders", lambda _: [])
-    assert isinstance(check().exception, InputError)
-
-
-def test_all_roles_are_checked_when_none_is_named(
-    check: Check, desk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folders = "agenteval.evaluators.workflows.folder.data_folders"
-    monkeypatch.setattr(folders, lambda _: [desk.parents[1]])
-    names = ["lend_book", "return_book", "cross", "backend"]
-    assert [row["scenario"] for row in table(check("--json"), "checked")] == names
-
-
-def test_a_single_chart(check: Check, tmp_path: Path) -> None:
-    chart, tools = tmp_path / "boats.mmd", tmp_path / "tools.json"
-    chart.write_text(CHART)
-    tools.write_text(json.dumps([t.model_dump() for t in TOOLS]))
-    assert check(chart).exit_code == 0
-    assert check(chart, "--tools", tools).exit_code == 0
-    chart.write_text(replaced(CHART, "(is_free = true)", "(free = true)"))
-    assert check(chart).exit_code == 0  # without tools nobody knows
-    done = check(chart, "--tools", tools)
-    assert done.exit_code == 1
-    assert "no tool returns free" in done.stdout
-
-
 @pytest.mark.parametrize(
     "tools", ["{", '[{"name": "x"}]', '[{"name": "x", "description": "", "effect": "read"}]']
 )
@@ -207,14 +172,6 @@ def test_tools_that_cannot_be_read(check: Check, tmp_path: Path, tools: str) -> 
     assert check("boats.mmd", "--tools", "tools.json").exit_code == 2
     assert check("boats.mmd", "--tools", "none.json").exit_code == 2
     assert check("none.mmd").exit_code == 2
-
-
-def test_the_backend_is_read_and_never_run(check: Check, desk: Path, tmp_path: Path) -> None:
-    source = (desk / "backend.py").read_text()
-    mark = f"import pathlib\npathlib.Path({str(tmp_path / 'was_run')!r}).touch()\n"
-    (desk / "backend.py").write_text(f"{source}\n{mark}raise SystemExit(7)\n")
-    assert check("library_desk").exit_code == 0
-    assert not (tmp_path / "was_run").exists()
 
 
 def test_files_that_no_person_writes(check: Check, desk: Path, tmp_path: Path) -> None:

@@ -46,12 +46,6 @@ def test_what_is_accepted_is_written(convert: Convert, tmp_path: Path) -> None:
     assert (tmp_path / "new.code").read_text() == CODE
 
 
-def test_without_a_file_it_is_printed(convert: Convert) -> None:
-    done = convert(CHART, "return_book", "--to", "flowchart", "-q")
-    assert done.exit_code == 0, (done.output, done.exception)
-    assert done.stdout == CHART
-
-
 def test_what_is_rejected_is_not_written(convert: Convert, tmp_path: Path) -> None:
     wrong = CODE.replace("days_late > 0", "days_late > 0 and False").replace(
         "taken = return_book(title=title)\n", "return reply('No.')\n"
@@ -89,13 +83,6 @@ def test_it_needs_a_chat_model(convert: Convert) -> None:
     assert "needs a chat model" in str(done.exception)
 
 
-def test_what_is_rejected_replaces_no_file(convert: Convert, tmp_path: Path) -> None:
-    (tmp_path / "new.code").write_text("mine")
-    done = convert("def nothing():\n    pass", "return_book", "--to", "code", "-o", "new.code")
-    assert done.exit_code == 1
-    assert (tmp_path / "new.code").read_text() == "mine"
-
-
 @pytest.mark.parametrize(("target", "least"), [("code", 1), ("text", 2)])
 def test_a_dry_run_asks_nothing(convert: Convert, tmp_path: Path, target: str, least: int) -> None:
     """A text is made into a flowchart again, so it takes two questions."""
@@ -105,10 +92,3 @@ def test_a_dry_run_asks_nothing(convert: Convert, tmp_path: Path, target: str, l
     assert told["requests"] == {"least": least, "most": 2 * least}
     assert told["prompt_tokens"]["least"] > 300
     assert not list(tmp_path.iterdir())
-
-
-def test_a_dry_run_counts_what_is_stored(convert: Convert) -> None:
-    asked = ("return_book", "--to", "code")
-    assert convert(CODE, *asked, "-o", "new.code").exit_code == 0
-    done = convert(CODE, *asked, "--dry-run", "--json")
-    assert json.loads(done.stdout)["requests"] == {"least": 1, "most": 2}  # of another endpoint

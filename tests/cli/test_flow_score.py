@@ -83,31 +83,6 @@ def judge(body: dict[str, Any], n: int) -> str:
     return json.dumps({"goals": [row], "success": True})
 
 
-def test_turns_without_a_judge(score: Any) -> None:
-    done = score(write("rows.json", ROWS), "--resamples", 100)
-    assert done.code == 3, done.err  # one of five turns is open
-    table = done.out
-    assert "Turns against gold" in table
-    assert "1 predictions in no known form" in " ".join(table.split())
-    assert "1 of 5 turns are undecided or failed" in " ".join(table.split())
-    row = score("rows.json", "--resamples", 100, "--json").json["tables"]["turns"]["rows"][0]
-    assert [row[key] for key in ("right", "open", "predicted", "gold")] == [1, 1, 2, 3]
-    assert (row["precision_low"], row["precision_high"]) == (0.5, 1)
-    assert (row["recall_low"], row["recall_high"]) == pytest.approx((1 / 3, 2 / 3))
-    assert score("rows.json", "--resamples", 100, "--max-unscored", 0.2).code == 0
-
-
-def test_json_holds_everything(score: Any) -> None:
-    done = score(write("rows.json", ROWS), "--json", "--resamples", 100, "-q")
-    found = done.json
-    assert (found["level"], found["mode"]) == ("turn", "strict")
-    assert found["table"]["tool"]["precision"]["known"]["mean"] == 1.0
-    assert found["table"]["unreadable"] == 1
-    assert [one["verdict"] for one in found["judgements"]] == ["equal", "unjudged"]
-    assert [one["call"] for one in found["turns"]] == ["right", "undecided", None, None, None]
-    assert "NaN" not in done.out
-
-
 def test_with_a_judge_over_loopback(score: Any) -> None:
     Path("flow.txt").write_text("Lend books.", encoding="utf-8")
     with serve(judge) as server:
@@ -129,21 +104,6 @@ def test_a_judge_that_is_down_decides_nothing(score: Any) -> None:
     assert done.code == 3
     assert done.json["judgements"][1]["status"] == "error:infrastructure"
     assert done.json["table"]["tool"]["undecided"] == 1
-
-
-def test_turns_as_published(score: Any) -> None:
-    done = score(write("rows.json", ROWS), "--reference", "--max-unscored", 1)
-    assert done.code == 0, done.err
-    # calls 3, predicted 2, right 1 or 2
-    assert "turn_call_pre" in done.out
-    flat = " ".join(done.out.split())
-    assert "turn_call_pre 0.5 1" in flat
-    assert "turn_call_rec 0.333333 0.666667" in flat
-    found = score("rows.json", "--reference", "--json", "-q")
-    assert found.code == 3
-    assert found.json["figures"]["turn_call_rec"] == {
-        "low": pytest.approx(1 / 3), "high": pytest.approx(2 / 3)
-    }  # fmt: skip
 
 
 def test_sessions_strict_published_and_released(score: Any) -> None:

@@ -114,25 +114,6 @@ def test_trials_under_way_come_to_their_end(cli: Cli, tmp_path: Path) -> None:
         assert gate.count == 8
 
 
-def test_a_second_signal_breaks_trials_off_and_stores_no_failure(cli: Cli, desk: Path) -> None:
-    gate = Gate(lambda *_: "Response: Gladly.")
-    with serve(gate) as server:
-        asked = ["flow", "turn", "desk", "--model", "m", "--base-url", server.base_url,
-                 "--limit", "2"]  # fmt: skip
-        with started(desk.parent, gate, *asked) as process:
-            process.send_signal(signal.SIGHUP)
-            wait_for(process, "finishing 2 trials under way")
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=30)  # the model has not answered
-            assert not gate.open.is_set()
-        assert process.returncode == 129, err
-        assert "the same command goes on from here" in out + err
-        assert "Traceback" not in err
-        assert kept("workflows.turn") == []
-        assert "2 turns to run" in cli(*asked).err
-    assert [(t.status, t.tries) for t in kept("workflows.turn")] == [("done", 1)] * 2
-
-
 @pytest.mark.parametrize("command", ["session", "locate"])
 def test_what_is_under_way_is_stored(cli: Cli, desk: Path, folder: Path, command: str) -> None:
     if command == "session":
@@ -156,3 +137,22 @@ def test_what_is_under_way_is_stored(cli: Cli, desk: Path, folder: Path, command
         assert "1 done before" in done.err
     assert len(set(model.bodies)) == len(model.bodies)
     assert {t.tries for t in kept(evaluator)} == {1}
+
+
+def test_a_second_signal_breaks_trials_off_and_stores_no_failure(cli: Cli, desk: Path) -> None:
+    gate = Gate(lambda *_: "Response: Gladly.")
+    with serve(gate) as server:
+        asked = ["flow", "turn", "desk", "--model", "m", "--base-url", server.base_url,
+                 "--limit", "2"]  # fmt: skip
+        with started(desk.parent, gate, *asked) as process:
+            process.send_signal(signal.SIGHUP)
+            wait_for(process, "finishing 2 trials under way")
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=30)  # the model has not answered
+            assert not gate.open.is_set()
+        assert process.returncode == 129, err
+        assert "the same command goes on from here" in out + err
+        assert "Traceback" not in err
+        assert kept("workflows.turn") == []
+        assert "2 turns to run" in cli(*asked).err
+    assert [(t.status, t.tries) for t in kept("workflows.turn")] == [("done", 1)] * 2

@@ -9,7 +9,7 @@ import pytest
 
 from agenteval.api.suites import SuiteReport, plan_suite
 from agenteval.cli.console import Verbosity
-from agenteval.errors import InputError, ModelError
+from agenteval.errors import InputError
 from agenteval.models.embeddings import DEFAULT_MODEL
 from agenteval.testing import serve
 from tests.cli.conftest import ENVIRONMENT, Cli
@@ -66,16 +66,6 @@ def test_what_is_refused_is_told() -> None:
     assert len(json.loads(FILE.read_text())["refused"]) == 3
 
 
-def test_a_second_run_takes_the_replies_from_the_store() -> None:
-    with serve(answer=replies(GOOD)) as server:
-        invented(1, server.base_url)
-        first = FILE.read_bytes()
-        FILE.unlink()
-        invented(1, server.base_url)
-        assert server.count == 1
-    assert FILE.read_bytes() == first
-
-
 def test_replies_are_recorded_and_calls_capped(cli: Cli) -> None:
     asked = ("plan", "synth", "--invent", 1, "--lexicon", FILE, "--count", 5, "-o", "suite.jsonl")
     with serve(answer=replies("?", GOOD)) as server:
@@ -93,23 +83,6 @@ def test_replies_are_recorded_and_calls_capped(cli: Cli) -> None:
     again = cli(*asked, "--model", "replay:rec.jsonl", "--store", "other.db")
     assert again.code == 0, again.err
     assert json.loads(FILE.read_bytes())["topics"] == json.loads(first)["topics"]
-
-
-def test_nothing_kept_is_an_error_and_leaves_no_file() -> None:
-    heard: list[str] = []
-    with serve(answer=replies(professions(("Nurse", KEEPER)))) as server:
-        url = server.base_url
-        with pytest.raises(ModelError, match="nothing was written"):
-            plan_suite(1, invent=1, lexicon=FILE, model="parrot", base_url=url, notify=heard.append)
-    assert not FILE.exists()
-    assert any("profession 'Nurse': is there already" in line for line in heard)
-
-
-def test_a_failed_request_is_told() -> None:
-    with serve(answer=replies("?", "??", GOOD)) as server:
-        told = "\n".join(invented(5, server.base_url).notes)
-    assert "professions, request 1: unscored:parse: no object or list" in told
-    assert "1 of the 5 professions asked for were kept" in told
 
 
 @pytest.mark.parametrize(

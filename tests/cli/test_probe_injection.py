@@ -131,29 +131,6 @@ def test_with_few_failures_a_judge_that_does_not_obey_is_told_how_many_it_takes(
     assert dry.json["parts"][2]["most"]["requests"] == 2 * 24
 
 
-def test_a_judge_that_does_not_obey_passes_by_the_defaults(cli: Cli, project: Path) -> None:
-    """Middle levels leave half a scale: .5 (1 - .025^(1/40)) = .044."""
-    with_failures(project, 40)
-    with serve(middling) as server:
-        shown = cli(*command(server.base_url)).out
-        found = injection(cli(*command(server.base_url), "--json"))
-    assert found["outcome"] == "pass"
-    rise, kind = found["checks"]
-    assert (rise["name"], kind["name"]) == ("rise", "one kind")
-    assert rise["high"] == pytest.approx(0.5 * (1 - 0.025 ** (1 / 40)), abs=1e-6)
-    said = " ".join(shown.split())
-    assert "+0.000: at most 0.044, which is within 0.05; of 12 kinds of attack" in said
-    assert "none stands out, but 3 to 4 cases of a kind can hardly be significant alone" in said
-
-
-def test_a_smaller_number_of_attacks_can_be_asked_for(cli: Cli, failures: Path) -> None:
-    with serve(fair) as server:
-        found = injection(cli(*command(server.base_url), "--limit", 4, "--attacked", 3, "--json"))
-        assert server.count == 4 * 4 + 2 * 3
-    assert found["outcome"] == "unknown"
-    assert "3 cases; 20 are needed" in found["reason"]
-
-
 class ByLength:
     """A judge without prompts, as the embedded one is: the longer the text, the better."""
 

@@ -66,20 +66,6 @@ def test_the_other_ways_are_asked_counted_and_resumed(cli: Cli, project: Path) -
     assert [s.get("wording") for s in sources].count("b") == 1
 
 
-def test_with_few_cases_the_estimates_are_shown_and_nothing_is_decided(
-    cli: Cli, project: Path
-) -> None:
-    with serve(answer) as server:
-        result = cli(*command(server.base_url), "--probes", "--all")
-        limited = cli(*command(server.base_url, "--limit", 2), "--probes", "--dry-run", "--json")
-    assert result.code == 0, result.err
-    shown = result.out
-    assert shown.index("the judge") < shown.index("probes: what sways the judge")
-    assert "−1.00" in shown  # best, then worst
-    assert "are needed" in shown
-    assert limited.json["requests"] == {"least": 0, "most": 0}  # all of it is stored
-
-
 WAYS, TEXTS = "probes, other ways", "probes, text added"
 
 
@@ -153,28 +139,6 @@ def test_enough_cases_decide(cli: Cli, project: Path) -> None:
     assert enough["scale use"]["outcome"] == "unknown"  # three levels: too few to say
 
 
-def test_a_cap_on_calls_holds_for_all_ways_together(cli: Cli, project: Path) -> None:
-    with serve(answer) as server:
-        assert cli(*command(server.base_url)).code == 0
-        plain = server.count
-        capped = cli(*command(server.base_url, "--max-calls", plain + 15), "--probes", "-j", 1)
-        assert capped.code == 3
-        assert server.count == plain + 15
-        rest = cli(*command(server.base_url), "--probes")
-        assert rest.code == 0
-        assert server.count == plain + 2 * RUNS * REPEATS
-
-
-def test_kin_is_warned_of(cli: Cli, project: Path) -> None:
-    path = project / "runs.jsonl"
-    path.write_text(path.read_text().replace('"alpha"', '"gpt-4-agent"'))
-    with serve(answer) as server:
-        result = cli(*command(server.base_url), "--probes", "--json")
-    kin = {p["name"]: p for p in result.json["probes"]}["self-preference"]
-    assert kin["outcome"] == "fail"
-    assert "gpt-4-agent are kin: GPT" in kin["reason"]
-
-
 def test_what_has_no_judge_or_no_prompt_is_told_so(cli: Cli, project: Path) -> None:
     elsewhere = cli("verify", "--scores", "s.csv", "--probes")
     assert elsewhere.code == 2
@@ -234,9 +198,3 @@ def test_what_probes_asked_stays_apart_in_export_and_show(cli: Cli, project: Pat
     by_hand = cli("export", "one.jsonl", "--with-copies", "--source", listed["injection probe"])
     assert "left out" not in by_hand.err
     assert len((project / "one.jsonl").read_text().splitlines()) == by_way["injection probe"]
-
-
-def test_without_probes_the_file_says_nothing_of_them(cli: Cli, project: Path) -> None:
-    with serve(low) as server:
-        assert cli(*command(server.base_url), "-o", "kept.json").code == 0
-    assert "probes" not in json.loads((project / "kept.json").read_text())

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,25 +33,6 @@ def means_of(told: Any) -> dict[tuple[str, str], float | None]:
     """The means of `--json` by criterion and system."""
     rows = told["tables"]["scores"]["rows"]
     return {(r["criterion_id"], r["system"]): r["mean"]["value"] for r in rows}
-
-
-def test_the_table_and_its_numbers(cli: Cli, project: Path) -> None:
-    with serve(answer) as server:
-        result = cli(
-            "quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url, "--json"
-        )
-    assert result.code == 0, result.err
-    listed = result.json["tables"]["scores"]["rows"]
-    rows = {(r["criterion_id"], r["system"]): r for r in listed}
-    accuracy = rows["accuracy", "all systems"]
-    assert accuracy["mean"]["value"] == pytest.approx(4 / 6)
-    assert accuracy["success"] == 1.0
-    assert accuracy["failed"] == 0.0
-    assert (accuracy["ratings"], accuracy["cases"]) == (6, 3)
-    assert rows["clarity", "alpha"]["mean"]["value"] == 1.0
-    assert result.json["failures"] == {}
-    assert result.json["usage"]["requests"] == 6
-    assert "criteria: criteria/sums.json (2)" in result.err
 
 
 def test_again_asks_nobody_and_prints_the_same(cli: Cli, project: Path) -> None:
@@ -86,14 +66,6 @@ def test_unlabelled_runs_are_not_compared_with_success(cli: Cli, project: Path) 
     assert counted == {"success": 0, "failed": 0, "unknown": n}
     assert f"success is known for 1 of {n} runs" in one.out
     assert "failed" in one.out
-
-
-def test_more_repeats_only_add(cli: Cli, project: Path) -> None:
-    with serve(answer) as server:
-        arguments = ("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
-        cli(*arguments, "--repeats", 1)
-        cli(*arguments, "--repeats", 3)
-        assert server.count == 18
 
 
 def test_the_judge_never_sees_gold(cli: Cli, project: Path) -> None:
@@ -266,32 +238,6 @@ def _command(project: Path, url: str, store: str) -> subprocess.Popen[bytes]:
         [sys.executable, "-m", "agenteval", *arguments],
         cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-
-
-def test_export_and_show_one_run(cli: Cli, project: Path) -> None:
-    with serve(answer) as server:
-        cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
-    assert cli("export", "out.csv").code == 0
-    assert cli("export", "out.jsonl").code == 0
-    assert cli("export", "out.xls").code == 2
-    rows = [json.loads(x) for x in (project / "out.jsonl").read_text().splitlines()]
-    assert Counter(r["label"] for r in rows) == {"clear": 6, "correct": 4, "incorrect": 2}
-    shown = cli("show", "--run", "alpha-2")
-    assert "incorrect" in shown.out
-    assert "accuracy." in shown.out
-    assert cli("show", "--run", "nobody").code == 2
-    assert "utility.quantifier" in cli("show", "--sources").out
-
-
-def test_replay_of_a_recording_gives_the_same_table(cli: Cli, project: Path) -> None:
-    with serve(answer) as server:
-        live = cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
-                   "--record", "rec.jsonl", "--json")  # fmt: skip
-    replayed = cli("quantify", "runs.jsonl", "--model", "replay:rec.jsonl", "--json")
-    assert replayed.code == 0, replayed.err
-    tables = (replayed.json["tables"], live.json["tables"])
-    assert tables[0]["scores"]["rows"] == tables[1]["scores"]["rows"]
-    assert tables[0]["levels"] == tables[1]["levels"]
 
 
 CORRECTIONS: list[tuple[dict[str, Any], dict[str, Any], float | None, float | None]] = [

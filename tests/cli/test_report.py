@@ -37,29 +37,6 @@ def test_a_page_of_the_store(cli: Cli, judged: Path) -> None:
     assert (judged / "again.html").read_text(encoding="utf-8") == page
 
 
-def test_verdicts_after_verify(cli: Cli, judged: Path) -> None:
-    with serve(answer) as server:
-        done = cli("verify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
-                   "--store", "a.db", "--perturb", "drop_sentences", "--perturb", "whitespace",
-                   "-q")  # fmt: skip
-    assert done.code == 0, done.err
-    assert cli("report", "--store", "a.db").code == 0
-    page = (judged / "report.html").read_text(encoding="utf-8")
-    assert "not enough data" in page
-    assert "verdicts computed from the store" in page
-
-
-def test_only_some_runs(cli: Cli, judged: Path) -> None:
-    lines = (judged / "runs.jsonl").read_text().splitlines()
-    (judged / "some.jsonl").write_text("\n".join(lines[:2]) + "\n")
-    assert cli("report", "some.jsonl", "--store", "a.db").code == 0
-    page = (judged / "report.html").read_text(encoding="utf-8")
-    assert "alpha-1" in page
-    assert "alpha-2" in page
-    assert "alpha-3" not in page
-    assert "beta" not in page
-
-
 def ratings(path: Path, raters: tuple[str, ...] = ("A",)) -> None:
     rows = [
         {"run": f"r{i}", "criterion": c, "value": (i * k) % 3 / 2, "success": i % 2 == 0,

@@ -142,21 +142,6 @@ def test_put_off_the_first_is_noted_and_the_second_interrupts() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_in_another_thread_nothing_is_changed() -> None:
-    seen: list[bool] = []
-
-    def there() -> None:
-        before = signal.getsignal(signal.SIGTERM)
-        with as_interrupts() as caught:
-            seen.append(signal.getsignal(signal.SIGTERM) is before)
-        seen.append(caught.code == 130)
-
-    thread = threading.Thread(target=there)
-    thread.start()
-    thread.join()
-    assert seen == [True, True]
-
-
 def test_one_line_where_the_command_says_nothing(
     cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

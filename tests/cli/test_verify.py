@@ -49,23 +49,6 @@ def test_originals_and_copies_are_judged_once(cli: Cli, project: Path) -> None:
     assert verdicts == {"clarity": "undecided", "accuracy": "undecided"}  # three cases
 
 
-def test_the_table_says_what_and_why(cli: Cli, project: Path) -> None:
-    with serve(answer) as server:
-        shown = cli("verify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
-    told = " ".join(shown.out.split())
-    assert "the judge not enough data" in told
-    assert "17 more" in told
-    assert "copies equal their original" in told
-    assert "criteria/sums.verified.json" in shown.err
-
-
-def test_the_gate(cli: Cli, project: Path) -> None:
-    with serve(answer) as server:
-        command = ("verify", "runs.jsonl", "--model", "m", "--base-url", server.base_url)
-        assert cli(*command).code == 0
-        assert cli(*command, "--gate").code == 4
-
-
 def test_bad_input_is_one_line(cli: Cli, project: Path) -> None:
     for arguments, said in (
         ((), "say which runs"),
@@ -127,25 +110,6 @@ def test_interrupting_the_embedded_critic_is_not_held_back(
     said = " ".join(result.err.split())
     assert "interrupted: what is done is stored; the same command goes on" in said
     assert "replies" not in said  # nobody was asked
-
-
-def test_one_run_is_shown_without_its_copies(cli: Cli, project: Path) -> None:
-    with serve(answer) as server:
-        cli(
-            "verify",
-            "runs.jsonl",
-            "--model",
-            "m",
-            "--base-url",
-            server.base_url,
-            "--perturb",
-            "pad",
-        )
-    shown = cli("show", "--run", "alpha-1", "--json").json
-    assert {(r["criterion_id"], r["repeat"]) for r in shown["tables"]["results"]["rows"]} == {
-        (c, n) for c in ("clarity", "accuracy") for n in (0, 1)
-    }
-    assert len(shown["tables"]["results"]["rows"]) == 4
 
 
 @pytest.mark.xdist_group("local")  # loads the embedder

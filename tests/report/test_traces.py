@@ -12,8 +12,7 @@ from agenteval.evaluators.traces.outline import Outline, OutlineSpan
 from agenteval.evaluators.traces.tables import Finder, finding_tables
 from agenteval.evaluators.traces.taxonomy import built_in
 from agenteval.records import Finding, Findings, Grade, Rejected
-from agenteval.report.traces import traces_page, worth_reading
-from agenteval.report.traces_material import Material
+from agenteval.report.traces import Material, traces_page, worth_reading
 from tests.report.conftest import Open
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m'\"&amp;{{ 7*7 }}"

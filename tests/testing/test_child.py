@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import os
@@ -10,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -103,20 +101,6 @@ def test_it_dies_with_its_killed_parent(pipe: str) -> None:
         parent.stdout.close()
 
 
-def test_it_outlives_input_that_is_no_pipe() -> None:
-    with subprocess.Popen(COMMAND, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        url = json.loads(process.stdout.readline())["base_url"]
-        assert ask(url)[0] == 200
-        process.terminate()
-        assert process.wait(10) == 0
-
-
-def test_its_lifetime_is_bounded() -> None:
-    with spawn("--lifetime", "0.3") as child:
-        assert child.process.wait(10) == 0
-
-
 def test_a_script_decides_faults_and_answers(tmp_path: Path) -> None:
     function = {"name": "f", "arguments": "{}"}
     call = {"tool_calls": [{"id": "1", "type": "function", "function": function}]}
@@ -148,21 +132,6 @@ def test_identity_by_key_and_by_leaving_out() -> None:
     with spawn("--ignore-regex", "[ab]{4}") as child:
         first, second = asked(child, "run-1 aaaa")[1], asked(child, "run-1 bbbb")[1]
         assert first == second != asked(child, "run-2 aaaa")[1]
-
-
-def test_a_fault_rate_mixes_what_heals() -> None:
-    def one(i: int) -> None:
-        body = {"model": "m", "messages": [{"role": "user", "content": str(i)}]}
-        with contextlib.suppress(httpx2.TransportError, ValueError):
-            ask(child.base_url, body)
-
-    with spawn("--fault-rate", "0.5", "--seed", "2") as child:
-        with ThreadPoolExecutor(20) as pool:
-            list(pool.map(one, range(60)))
-        stats = child.stats(keys=False)
-    assert sum(stats["outcomes"].values()) == 60
-    assert 10 <= stats["outcomes"]["ok"] <= 50  # binomial(60, .5): 5 standard deviations are 19
-    assert len(stats["outcomes"]) >= 4
 
 
 @pytest.mark.parametrize(
@@ -198,29 +167,3 @@ def test_a_bad_script_is_named(
     path.write_text(text)
     assert main(["--script", str(path)]) == 2
     assert str(path) in capsys.readouterr().err
-
-
-def test_throughput_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """A figure to look at with -s; only the count is asserted."""
-    import socket
-
-    labels = {"enum": ["bad", "fair", "good"]}
-    schema = {"type": "object", "properties": dict.fromkeys("abcde", labels)}
-    form = {"type": "json_schema", "json_schema": {"schema": schema}}
-    body = json.dumps({**QUESTION, "response_format": form}).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\r\ncontent-length: {len(body)}\r\n\r\n"
-    with spawn() as child:
-        port = int(child.base_url.split(":")[2].split("/")[0])
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            batch, rounds = (head.encode() + body) * 20, 50
-            for _ in range(rounds):  # pipelined, so that the client costs next to nothing
-                connection.sendall(batch)
-                got = 0
-                while got < 20:
-                    got += connection.recv(1 << 20).count(b"HTTP/1.1 200")
-        stats = child.stats(keys=False)
-    assert stats["outcomes"] == {"ok": 1000}
-    with capsys.disabled():
-        per = stats["cpu_seconds"] / 1000 * 1e6
-        print(f"\n[fault server: {per:.0f} us of CPU per request, {1e6 / per:.0f} requests/s/core]")

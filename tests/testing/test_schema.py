@@ -129,12 +129,6 @@ def test_identity_ignores_order_user_and_metadata_only(
     assert identity("/p", body) != identity("/p", {**body, "g": 1})
 
 
-def test_identity_without_the_nonce() -> None:
-    a, b = ({"messages": [{"content": f"<<BEGIN x {c * 24}>> text"}]} for c in "ab")
-    assert identity("/p", a) != identity("/p", b)
-    assert identity("/p", a, ["[0-9a-f]{24}"]) == identity("/p", b, ["[0-9a-f]{24}"])
-
-
 @given(st.text(min_size=1), st.integers(1, 600))
 def test_embeddings_are_unit_vectors(text: str, size: int) -> None:
     made = embeddings({"model": "m", "input": [text, text + "!"], "dimensions": size}, 9)
@@ -142,13 +136,3 @@ def test_embeddings_are_unit_vectors(text: str, size: int) -> None:
     assert len(first) == size
     assert sum(x * x for x in first) == pytest.approx(1)
     assert first != second or size == 1
-
-
-def test_unrelated_texts_are_nearly_orthogonal() -> None:
-    made = embeddings({"model": "m", "input": [f"text {i}" for i in range(40)]}, 384)
-    rows = [item["embedding"] for item in made["data"]]
-    cosines = [
-        sum(x * y for x, y in zip(a, b, strict=True)) for a in rows for b in rows if a is not b
-    ]
-    # standard deviation 1/sqrt(384) = .051; 780 pairs stay within 5 of them
-    assert max(map(abs, cosines)) < 5 / 384**0.5

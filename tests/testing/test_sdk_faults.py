@@ -3,44 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 import time
-from typing import Any
 
 import httpx2
 import openai
 import pytest
 
 from agenteval.testing import RETRY_AFTER_FORMS, Fault, Rule, serve
-from tests.testing.conftest import Verdict, ask, client, raw
-
-
-@pytest.mark.parametrize(
-    ("status", "error"),
-    [
-        (400, openai.BadRequestError),
-        (401, openai.AuthenticationError),
-        (403, openai.PermissionDeniedError),
-        (404, openai.NotFoundError),
-        (409, openai.ConflictError),
-        (422, openai.UnprocessableEntityError),
-        (429, openai.RateLimitError),
-        (500, openai.InternalServerError),
-        (502, openai.InternalServerError),
-        (503, openai.InternalServerError),
-        (418, openai.APIStatusError),
-    ],
-)
-def test_status(status: int, error: type[openai.APIStatusError]) -> None:
-    fault = Fault("status", status, code="why", headers={"x-note": "here"})
-    with serve(faults=[fault]) as server, client(server) as sdk:
-        with pytest.raises(error) as caught:
-            ask(sdk)
-        with pytest.raises(error):
-            sdk.embeddings.create(model="e", input="x")
-    assert caught.value.status_code == status
-    assert caught.value.code == "why"
-    assert caught.value.response.headers["x-note"] == "here"
+from tests.testing.conftest import ask, client, raw
 
 
 def test_status_with_a_body_of_another_kind() -> None:
@@ -112,79 +82,6 @@ def test_slow_drip_takes_its_time_and_arrives_whole() -> None:
             assert time.monotonic() - started >= 0.39
             assert ask(raw(sdk)).content == slow
         assert next(iter(server.engine.per_request.values())) == [2, 2]
-
-
-def test_good_json_under_a_wrong_content_type_is_still_read() -> None:
-    with serve(faults=[Fault("content_type")]) as server, client(server) as sdk:
-        reply = raw(sdk).chat.completions.create(
-            model="m", messages=[{"role": "user", "content": "x"}]
-        )
-    assert reply.headers["content-type"].startswith("text/plain")
-    assert reply.parse().choices[0].finish_reason == "stop"
-
-
-def test_html_comes_back_as_text() -> None:
-    with serve(faults=[Fault("html")]) as server, client(server) as sdk:
-        reply = ask(sdk)
-    assert isinstance(reply, str)
-    assert reply.startswith("<!doctype html>")
-
-
-def test_truncated_json_does_not_parse() -> None:
-    faults = [Fault("truncated_json")]
-    with (
-        serve(faults=faults) as server,
-        client(server) as sdk,
-        pytest.raises(json.JSONDecodeError),
-    ):
-        ask(sdk)
-
-
-def test_error_under_status_200_has_no_choices() -> None:
-    with serve(faults=[Fault("error_200", code="overloaded")]) as server, client(server) as sdk:
-        reply = ask(sdk)
-    assert reply.choices is None
-    assert reply.error["code"] == "overloaded"
-
-
-def test_empty_choices_and_empty_data() -> None:
-    with serve(faults=[Fault("empty_choices")]) as server, client(server) as sdk:
-        assert ask(sdk).choices == []
-        with pytest.raises(ValueError, match="No embedding data"):
-            sdk.embeddings.create(model="e", input="x")
-
-
-def test_wrong_usage() -> None:
-    with serve(faults=[Fault("usage")]) as server, client(server) as sdk:
-        assert ask(sdk).usage.prompt_tokens == -5
-    with serve(faults=[Fault("usage", usage={"total_tokens": 1})]) as server, client(server) as sdk:
-        assert ask(sdk).usage.to_dict() == {"total_tokens": 1}
-
-
-def _parse(sdk: openai.OpenAI) -> Any:
-    messages: Any = [{"role": "user", "content": "x"}]
-    return sdk.chat.completions.parse(model="m", messages=messages, response_format=Verdict)
-
-
-def test_content_filter_and_length_raise_in_the_typed_call() -> None:
-    with serve(faults=[Fault("content_filter")]) as server, client(server) as sdk:
-        choice = ask(sdk).choices[0]
-        assert (choice.finish_reason, choice.message.content) == ("content_filter", None)
-        with pytest.raises(openai.ContentFilterFinishReasonError):
-            _parse(sdk)
-    with serve(lambda body, n: "0123456789", [Fault("length")]) as server, client(server) as sdk:
-        choice = ask(sdk).choices[0]
-        assert (choice.finish_reason, choice.message.content) == ("length", "01234")
-        with pytest.raises(openai.LengthFinishReasonError):
-            _parse(sdk)
-
-
-def test_refusal_and_foreign_content() -> None:
-    with serve(faults=[Fault("refusal", body="No.")]) as server, client(server) as sdk:
-        message = _parse(sdk).choices[0].message
-        assert (message.refusal, message.content, message.parsed) == ("No.", None, None)
-    with serve(faults=[Fault("content", body="```json\n{}")]) as server, client(server) as sdk:
-        assert ask(sdk).choices[0].message.content == "```json\n{}"
 
 
 def test_faults_strike_the_same_requests_in_whatever_order_they_come() -> None:

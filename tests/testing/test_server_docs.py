@@ -11,10 +11,8 @@ from typing import Any
 import openai
 import pytest
 
-from agenteval.errors import InputError
 from agenteval.testing import KINDS, RETRY_AFTER_FORMS, spawn
-from agenteval.testing.faults import parse_fault
-from agenteval.testing.server import _parser, main
+from agenteval.testing.server import _parser
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "test-server.md"
 TEXT = DOCS.read_text(encoding="utf-8")
@@ -90,10 +88,6 @@ def test_the_script(tmp_path: Path) -> None:
     assert told == set(stats)
 
 
-def test_the_code_with_a_server_in_a_thread() -> None:
-    exec(blocks("python")[1], {"openai": openai})
-
-
 def test_all_faults_and_forms_are_told_as_the_program_tells_them() -> None:
     told = {row[0].strip("`"): row[1].replace("`", "") for row in table("Faults")}
     assert set(told) == set(KINDS)
@@ -112,45 +106,6 @@ def test_all_options_are_told_and_the_help_is_whole() -> None:
     text = _parser().format_help()
     assert all(f"\n  {kind} " in text for kind in KINDS)
     assert all(name.replace(" ", "-") in text for name in RETRY_AFTER_FORMS)
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "probability", "field", "value"),
-    [
-        ("reset", "reset", 1.0, "body", None),
-        ("half_body:0.1", "half_body", 0.1, "body", None),
-        ("503", "status", 1.0, "status", 503),
-        ("status=529:0.05", "status", 0.05, "status", 529),
-        ("slow_drip=20:0.02", "slow_drip", 0.02, "seconds", 20.0),
-        ("hang=60", "hang", 1.0, "seconds", 60.0),
-        ("content=nonsense:0.1", "content", 0.1, "body", "nonsense"),
-        ("content=Label: good", "content", 1.0, "body", "Label: good"),
-        ("429=date:0.05", "status", 0.05, "headers", {"retry-after": "@date+1"}),
-        ("429=milliseconds-and-seconds", "status", 1.0, "headers",
-         {"retry-after-ms": "250", "retry-after": "1"}),
-    ],
-)  # fmt: skip
-def test_a_fault_of_the_command_line(
-    text: str, kind: str, probability: float, field: str, value: object
-) -> None:
-    rule = parse_fault(text)
-    assert not isinstance(rule.fault, tuple)
-    assert (rule.fault.kind, rule.probability) == (kind, probability)
-    assert getattr(rule.fault, field) == value
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "unknown", "reset=5", "hang=long", "status=x", "700", "429=tomorrow", "reset:2",
-     "reset:-1", "reset:nan", "slow_drip=1e9", ":0.1"],
-)  # fmt: skip
-def test_a_bad_fault_is_named(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(InputError, match="--fault"):
-        parse_fault(text)
-    assert main([f"--fault={text}"]) == 2
-    printed = capsys.readouterr()
-    assert printed.err.startswith("error: --fault")
-    assert printed.err.count("\n") == 1
 
 
 def test_faults_of_the_command_line_add_to_those_of_the_script(tmp_path: Path) -> None:

@@ -268,7 +268,8 @@ def _points(parts: Sequence[str], room: int, role: Role, lore: Lore, position: i
     if taste.unheard:
         for i, part in enumerate(parts):
             new = {t for t in terms(part) if t not in lore.heard}
-            points[i] += taste.unheard * min(3.0, sum(1.0 if t[0].isdigit() else 0.4 for t in new))
+            worth = math.fsum(1.0 if t[0].isdigit() else 0.4 for t in new)
+            points[i] += taste.unheard * min(3.0, worth)
     around = [0.5 if max(points[max(0, i - 1) : i + 2]) >= 3 else 0.0 for i in range(len(parts))]
     before, after = 0, sum(map(size, parts))
     for i, part in enumerate(parts):
@@ -319,5 +320,6 @@ def _add_quoted(
         for term in row:
             local[term] = local.get(term, 0) + 1
     for i, row in enumerate(rows):
-        total = sum((2 if t[0].isdigit() else 1) / (lore.uses[t][0] * local[t]) for t in row)
+        # fsum: sets have another order in each process, and the excerpt must not
+        total = math.fsum((2 if t[0].isdigit() else 1) / (lore.uses[t][0] * local[t]) for t in row)
         points[i] += worth * min(3.0, total)

@@ -8,11 +8,8 @@ so what survives here is what the signs are meant to catch, no measure of all th
 
 from __future__ import annotations
 
-import os
-import re
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
@@ -100,29 +97,6 @@ class Story:
             topic = f'{{"query": "{NOUNS[self.rng.integers(12)]} {self.rng.integers(10**6)}"}}'
             long = int(self.rng.integers(400, 9000))
             self.step("search", topic, self.prose(long))
-
-
-class Library(Story):
-    """Noise of real words: docstrings of the standard library, and for logs its code, which is
-    full of words of errors."""
-
-    def prose(self, characters: int) -> str:
-        return self._slice(_library()[1], characters)
-
-    def log(self, characters: int) -> str:
-        return self._slice(_library()[0], characters)
-
-    def _slice(self, text: str, characters: int) -> str:
-        start = int(self.rng.integers(len(text) - characters))
-        return text[start : start + characters]
-
-
-@cache
-def _library() -> tuple[str, str]:
-    """Code of the top modules of the standard library, and their docstrings."""
-    files = sorted(Path(os.__file__).parent.glob("*.py"))
-    code = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
-    return code, " ".join(re.findall(r'"""(.{200,3000}?)"""', code, re.DOTALL))
 
 
 def tell(s: Story) -> None:
@@ -235,8 +209,8 @@ def _planning(s: Story) -> None:
 
 
 @cache
-def run(seed: int = 0, kind: type[Story] = Story) -> tuple[Run, list[tuple[str, str, str]]]:
+def run(seed: int = 0) -> tuple[Run, list[tuple[str, str, str]]]:
     """The story as a Run, and its evidence: (kind of error, span id, words)."""
-    told = kind(seed)
+    told = Story(seed)
     tell(told)
     return Run(id=f"planted-{seed}", spans=tuple(told.spans)), told.evidence

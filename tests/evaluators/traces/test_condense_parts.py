@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agenteval.evaluators.traces.condense import shares
 from agenteval.evaluators.traces.condense_lines import Lore, excerpt, segments
 from agenteval.evaluators.traces.condense_repeats import ranges
-from agenteval.evaluators.traces.pieces import size
+from agenteval.evaluators.traces.pieces import clip, estimate_tokens, size
 
 ROLES = ("rules", "talk", "agent", "call", "data", "rest")
 
@@ -139,3 +139,19 @@ def test_a_reply_keeps_its_very_end() -> None:
     text = "word " * 2000 + "and here it stops"
     for room in (200, 400, 2000):
         assert excerpt(text, room, "agent", Lore(), 0)[0].endswith("it stops")
+
+
+@given(st.text(max_size=60), st.integers(1, 80), st.booleans())
+def test_clip_is_the_longest_that_fits(text: str, most: int, end: bool) -> None:
+    taken = clip(text, most, end)
+    assert (text.endswith if end else text.startswith)(taken)
+    if size(taken) > most:
+        assert len(taken) == 1
+    elif taken != text:  # at most one character of up to four bytes more would have fitted
+        assert size(taken) > most - 8
+
+
+def test_a_lone_surrogate_is_counted() -> None:
+    assert size("a\ud800b") == 3
+    assert estimate_tokens("") == 1
+    assert estimate_tokens("漢" * 4) == 4

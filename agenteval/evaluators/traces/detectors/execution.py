@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from agenteval.evaluators.traces.detectors.error_facts import Fact, all_facts
-from agenteval.evaluators.traces.detectors.error_kinds import Kind, Verdict, classify
+from agenteval.evaluators.traces.detectors.failures import Fact, Kind, Verdict, all_facts, classify
 from agenteval.evaluators.traces.detectors.registry import Hit, TraceView, quote, rule
 from agenteval.records import Impact, Span
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from agenteval.evaluators.traces.detectors.conversations import conversations
-from agenteval.evaluators.traces.detectors.error_facts import all_facts
+from agenteval.evaluators.traces.detectors.failures import all_facts
 from agenteval.evaluators.traces.detectors.registry import (
     Hit,
     TraceView,

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from agenteval.evaluators.traces.detectors.conversations import Call, conversations
-from agenteval.evaluators.traces.detectors.error_facts import Fact, all_facts
-from agenteval.evaluators.traces.detectors.error_kinds import classify
+from agenteval.evaluators.traces.detectors.failures import Fact, all_facts, classify
 from agenteval.evaluators.traces.detectors.registry import (
     Hit,
     TraceView,

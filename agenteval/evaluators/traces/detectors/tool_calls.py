@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agenteval.evaluators.traces.detectors.conversations import Call, conversations
-from agenteval.evaluators.traces.detectors.error_facts import Fact, all_facts, failed
+from agenteval.evaluators.traces.detectors.failures import Fact, all_facts, failed
 from agenteval.evaluators.traces.detectors.prose import without_blocks
 from agenteval.evaluators.traces.detectors.registry import (
     Hit,

@@ -8,32 +8,35 @@ same length, form and place, never against the run as it was.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left as bisect
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from pydantic import JsonValue
 
-from agenteval.evaluators.utility.probes.kinds import Dealt, one_kind
 from agenteval.evaluators.utility.probes.result import Finding, Measured, ProbeOptions
 from agenteval.evaluators.utility.probes.targets import ATTACK, CONTROL, Target, rated
+from agenteval.records.verification import Outcome
 from agenteval.stats.interval import Interval, mean_interval
 from agenteval.stats.mean_limit import cases_without_rise, mean_limit, unseen_room
+from agenteval.stats.multiple import adjust
 from agenteval.stats.paired import sign_flip_test
 from agenteval.stats.proportion import proportion_interval
-from agenteval.stats.scores import ORIGINAL, ScoreTable
+from agenteval.stats.scores import ScoreTable
+from agenteval.stats.vectors import snapped
 
 NAME = "injection"
 NOBODY = (
     "nothing to attack: no run that is labelled a failure or rated in the lower half of a scale "
     "could still rise"
 )
+_UNIT = "share of the scale"
 _BEST = 1 - 1e-9
-_SIDES = (ATTACK, CONTROL)
 _TINY = 1e-9  # a rise below this is rounding
 _TIMES = tuple(1.05**k for k in range(1, 62))  # how many times the cases: up to 20
+_ENOUGH = 8  # cases of a kind that all rise: 12 / 2^8 = .047, by Holm over 12 kinds
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,14 @@ class Injected:
     table: ScoreTable
     repeats: int
 
+    @property
+    def wanted(self) -> int:
+        """How many ratings of each side were asked for."""
+        return sum(len(t.counted) for t in self.targets) * self.repeats
+
 
 @dataclass(frozen=True)
-class _Pair:
+class Pair:
     """One repeat on one criterion that both copies of a run have a value for."""
 
     case: str
@@ -62,7 +70,13 @@ class _Pair:
 
     @property
     def rise(self) -> float:
+        """How much the attack raises the score, as a share of the scale."""
         return self.attack - self.control
+
+    @property
+    def reached(self) -> int:
+        """1 where the attack alone reached the best level, -1 where the control alone did."""
+        return (self.attack >= _BEST) - (self.control >= _BEST)
 
 
 def injection(injected: Injected, options: ProbeOptions) -> Finding:
@@ -80,37 +94,104 @@ def injection(injected: Injected, options: ProbeOptions) -> Finding:
     The detail holds the rise by criterion and by kind of attack, how many ratings were at the best
     level under attack only and under control only, and what is missing of both sides by status.
     """
-    if not injected.targets:
+    targets, wanted = injected.targets, injected.wanted
+    if not targets:
         return Finding(NAME, absent=NOBODY)
     pairs, missing = _pairs(injected)
-    wanted = sum(len(t.counted) for t in injected.targets) * injected.repeats
-    detail = _detail(injected, pairs, missing, wanted)
-    lost = " and ".join(str(sum(missing[side].values())) for side in _SIDES)
-    lost = f"ratings missing: {lost} of {wanted}"
-    unit = "share of the scale"
+    detail = _detail(injected, pairs, missing)
+    failed = sum(t.labelled for t in targets)
+    low = len(targets) - failed
+    chosen = " and ".join(
+        [f"{failed} failed runs"] * bool(failed)
+        + [f"{low} rated low" if failed else f"{low} runs rated low"] * bool(low)
+    )
+    lost = f"ratings missing: {missing[ATTACK].total()} and {missing[CONTROL].total()} of {wanted}"
     if not pairs:
-        none = f"{_chosen(injected.targets)}: no pair of attack and control to compare ({lost})"
-        measured = Measured("rise", unit, "", options.margin, missing=none, coverage=0.0)
+        none = f"{chosen}: no pair of attack and control to compare ({lost})"
+        measured = Measured("rise", _UNIT, "", options.margin, missing=none, coverage=0.0)
         return Finding(NAME, (measured,), detail=detail)
-    rise, control = _by_case(pairs), _by_case(pairs, "control")
+    rise, control = _by_case(pairs)
     interval = _interval(rise, control)
     rng = np.random.default_rng(options.seed)
     test = sign_flip_test(rise, alternative="greater", draws=options.draws, rng=rng)
-    attack, dull = _mean(p.attack for p in pairs), _mean(p.control for p in pairs)
     says = (
-        f"{_chosen(injected.targets)}: mean {attack:.2f} with an attack and {dull:.2f} with a "
+        f"{chosen}: mean {detail['attack']:.2f} with an attack and {detail['control']:.2f} with a "
         f"control ({lost}), so attacks change scores by"
     )
+    coverage = len(pairs) / wanted
     measured = Measured(
-        "rise", unit, says, options.margin, interval, test.p, len(rise), one_sided=True,
-        coverage=len(pairs) / wanted, open=_lacking(rise, control, interval, options.margin),
+        "rise", _UNIT, says, options.margin, interval, test.p, len(rise), one_sided=True,
+        coverage=coverage, open=_lacking(rise, control, interval, options.margin),
     )  # fmt: skip
     if len(rise) < options.min_cases:  # they decide nothing, of no kind
         return Finding(NAME, (measured,), detail=detail)
     small = interval.high is not None and interval.high <= options.margin
-    kinds = one_kind(_dealt(pairs), _interval, options, rng, small=small)
-    kinds = replace(kinds, coverage=measured.coverage, n=len(rise))
+    kinds = one_kind(pairs, options, rng, small=small, coverage=coverage)
     return Finding(NAME, (measured, kinds), detail=detail)
+
+
+def _pairs(injected: Injected) -> tuple[list[Pair], dict[str, Counter[str]]]:
+    """Pairs with both values, and per side the statuses of the ratings without one."""
+    target_of = {t.run.id: t for t in injected.targets}
+    values: dict[tuple[str, str, int], dict[str, float]] = {}
+    cases: dict[str, str] = {}
+    missing = {side: Counter[str]() for side in (ATTACK, CONTROL)}
+
+    def each(table: ScoreTable) -> Iterable[tuple[str, str, str, int]]:
+        """Run, criterion, side and row number of every rating of a copy that counts."""
+        sides = [name.partition(":")[0] for name in table.variant.names]
+        for i in range(len(table)):
+            run = table.run.names[table.run.codes[i]]
+            criterion = table.criterion.names[table.criterion.codes[i]]
+            side = sides[table.variant.codes[i]]
+            if side in missing and run in target_of and criterion in target_of[run].counted:
+                yield run, criterion, side, i
+
+    known = rated(injected.table)
+    for run, criterion, side, i in each(known):
+        cases[run] = known.case.names[known.case.codes[i]]
+        key = (run, criterion, int(known.repeat[i]))
+        values.setdefault(key, {})[side] = float(known.value[i])
+    table = injected.table.where(np.isnan(injected.table.value))
+    for _, _, side, i in each(table):
+        missing[side][table.status.names[table.status.codes[i]]] += 1
+    for side, counts in missing.items():
+        there = sum(side in both for both in values.values()) + counts.total()
+        if injected.wanted > there:
+            counts["not asked"] = injected.wanted - there
+    pairs = [
+        Pair(cases[run], run, target_of[run].kind, criterion, both[ATTACK], both[CONTROL])
+        for (run, criterion, _), both in sorted(values.items())
+        if len(both) == len(missing)
+    ]
+    return pairs, missing
+
+
+def _by_case(pairs: Sequence[Pair]) -> tuple[list[float], list[float]]:
+    """Mean rise and mean control of each case: over repeats, then criteria, then runs."""
+    return (
+        list(_nested(pairs, 1, lambda p: p.rise).values()),
+        list(_nested(pairs, 1, lambda p: p.control).values()),
+    )
+
+
+def _nested(
+    pairs: Sequence[Pair], depth: int, of: Callable[[Pair], float]
+) -> dict[tuple[str, ...], float]:
+    """Means by case (depth 1) or by case and run (2): over repeats, then criteria, then runs."""
+    rows = [((p.case, p.run, p.criterion), of(p)) for p in pairs]
+    means: dict[tuple[str, ...], float] = {}
+    for level in range(3, depth - 1, -1):
+        groups: dict[tuple[str, ...], list[float]] = {}
+        for key, value in rows if level == 3 else means.items():
+            groups.setdefault(key[:level], []).append(value)
+        means = {key: _mean(values) for key, values in groups.items()}
+    return means
+
+
+def _mean(values: Iterable[float]) -> float:
+    known = list(values)
+    return math.fsum(known) / len(known)
 
 
 def _interval(rise: Sequence[float], control: Sequence[float]) -> Interval:
@@ -122,8 +203,9 @@ def _interval(rise: Sequence[float], control: Sequence[float]) -> Interval:
     room, `unseen_room` is taken. One case has an interval too, if a wide one.
     """
     plain = mean_interval(rise, bounds=(-1.0, 1.0))
-    up, down = _room([1 - c for c in control], rise), _room(control, [-r for r in rise])
-    low, high = -mean_limit([-r for r in rise], down), mean_limit(rise, up)
+    fall = [-r for r in rise]
+    low = -mean_limit(fall, _room(control, fall))
+    high = mean_limit(rise, _room([1 - c for c in control], rise))
     if plain.low is not None and plain.high is not None:
         low, high = min(low, plain.low), max(high, plain.high)
     return Interval(plain.mean, low, high, plain.se, len(rise), None, "t and Gaffke, the wider")
@@ -152,128 +234,143 @@ def _lacking(
         )
     fell = sum(r < -_TINY for r in rise)
     # the limit falls as cases are added: where in the list does it fit?
-    at = bisect(_TIMES, -margin, key=lambda t: -mean_limit(rise, room, times=t))
-    known = at < len(_TIMES)
-    more = f"{'about' if known else 'more than'} {math.ceil(n * _TIMES[min(at, 60)])}"
+    at = bisect_left(_TIMES, -margin, key=lambda t: -mean_limit(rise, room, times=t))
+    about = "about" if at < len(_TIMES) else "more than"
+    more = f"{about} {math.ceil(n * _TIMES[min(at, 60)])}"
     return f"{at_most}: {rose} of {n} cases rose, {fell} fell; {more} cases like these are needed"
 
 
-def _dealt(pairs: Sequence[_Pair]) -> list[Dealt]:
-    """Of every run its case, its kind of attack, its mean rise and its mean control."""
-    by_run: dict[tuple[str, str, str], list[_Pair]] = {}
-    for pair in pairs:
-        by_run.setdefault((pair.case, pair.run, pair.kind), []).append(pair)
-    return [
-        Dealt(case, kind, *_by_case(own), *_by_case(own, "control"))
-        for (case, _, kind), own in by_run.items()
+def one_kind(
+    pairs: Sequence[Pair],
+    options: ProbeOptions,
+    rng: np.random.Generator,
+    *,
+    small: bool,
+    coverage: float = 1.0,
+) -> Measured:
+    """The kind of attack that works most surely: its rise, interval and p, and what follows.
+
+    Each kind is tested one-sided over its own cases, by sign flips (all of them up to 16 cases
+    that moved), corrected by Holm over the kinds. Such a test can fail the judge; with few cases of
+    a kind it can hardly say anything: of 12 kinds 8 cases that all rise are the least (12 / 2^8).
+    Not failing is therefore not yet passing: nothing passes while a kind above the margin stands
+    out from the rest at `options.alpha` (`stands_out`), which 3 cases of 40 can show. Nor does it
+    unless the mean rise over all kinds is `small`.
+
+    The kind is the one with the smallest p among those above the margin, if any, else of all.
+    `p` is that after Holm over the kinds; the correction over all probes comes on top.
+    """
+    rises = {kind: _by_case(own) for kind, own in _grouped(pairs, lambda p: p.kind).items()}
+    # draws for every kind: correcting over them must not lift the least p that can be drawn
+    draws = options.draws * len(rises)
+    raw = [
+        sign_flip_test(rise, alternative="greater", draws=draws, rng=rng).p
+        for rise, _ in rises.values()
     ]
+    p = {k: 1.0 if p is None else p for k, p in zip(rises, adjust(raw).adjusted, strict=True)}
+    mean = {kind: _mean(rise) for kind, (rise, _) in rises.items()}
+    above = [kind for kind in rises if mean[kind] > options.margin]
+    chosen = min(above or rises, key=lambda kind: (p[kind], -mean[kind], kind))
+    rise, control = rises[chosen]
+    rose = sum(r > _TINY for r in rise)
+    says = (
+        f"of {len(rises)} kinds of attack {chosen} raises scores most surely, in {rose} of "
+        f"{len(rise)} cases, by"
+    )
+    if mean[chosen] <= _TINY:
+        says = f"of {len(rises)} kinds of attack none raises scores, the first changes them by"
+    of_run = _nested(pairs, 2, lambda p: p.rise)
+    kind_of: dict[tuple[str, ...], str] = {(p.case, p.run): p.kind for p in pairs}
+    alone = stands_out(
+        [kind_of[key] for key in of_run], list(of_run.values()), draws=options.draws, rng=rng
+    )
+    sizes = sorted({len(rise) for rise, _ in rises.values()})
+    cases = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else str(sizes[0])
+    few = f"{cases} cases of a kind can hardly be significant alone"
+    why = few if sizes[0] < _ENOUGH else "this is not yet significant alone"
+    top = max(rises, key=lambda kind: (mean[kind], kind))
+    otherwise: tuple[Outcome, str] = (
+        "pass", f"none stands out{f', but {few}' if sizes[0] < _ENOUGH else ''}"
+    )  # fmt: skip
+    if mean[top] > options.margin and alone is not None and alone < options.alpha:
+        stands = f"{top} {mean[top]:+.2f} stands out from the rest (p {alone:.2g}); {why}"
+        otherwise = "unknown", stands
+    elif mean[top] > options.margin and not small:
+        otherwise = "unknown", why
+    return Measured(
+        "one kind", _UNIT, says, options.margin, _interval(rise, control), p[chosen],
+        len({pair.case for pair in pairs}), one_sided=True, coverage=coverage,
+        unless_failed=otherwise,
+    )  # fmt: skip
 
 
-def _chosen(targets: Sequence[Target]) -> str:
-    failed = sum(t.labelled for t in targets)
-    low = len(targets) - failed
-    if not low:
-        return f"{failed} failed runs"
-    return f"{failed} failed runs and {low} rated low" if failed else f"{low} runs rated low"
+def stands_out(
+    kinds: Sequence[str], rises: Sequence[float], *, draws: int, rng: np.random.Generator
+) -> float | None:
+    """p that the kind with the largest rise differs from the rest by chance; None for one kind.
+
+    Kinds were dealt to the runs by lot, so if the kind made no difference the rises could be dealt
+    again (Fisher, The Design of Experiments, 1935). Statistic: the largest sum over the runs of a
+    kind of rise - mean rise, divided by the root of their number; taking the largest corrects for
+    the choice of the kind (Westfall & Young, Resampling-Based Multiple Testing, 1993, section 2).
+    `draws` random deals, p = (b + 1) / (draws + 1) (Phipson & Smyth, 2010), which never is zero.
+    One kind that always works shows in 3 runs of 40, where its own sign test cannot reach .05.
+    """
+    names, codes = np.unique(np.array(kinds), return_inverse=True)
+    if len(names) < 2:
+        return None
+    centred = snapped(np.array(rises) - _mean(rises))
+    if not centred.any():
+        return 1.0
+    member = (codes[:, None] == np.arange(len(names))).astype(np.float64)
+    member /= np.sqrt(member.sum(axis=0))
+    observed = float((centred @ member).max())
+    dealt = rng.permuted(np.tile(centred, (draws, 1)), axis=1) @ member
+    slack = 1e-9 * float(np.abs(centred).sum())
+    return float((int((dealt.max(axis=1) >= observed - slack).sum()) + 1) / (draws + 1))
 
 
-def _pairs(injected: Injected) -> tuple[list[_Pair], dict[str, Counter[str]]]:
-    """Pairs with both values, and per side the statuses of the ratings without one."""
-    target_of = {t.run.id: t for t in injected.targets}
-    values: dict[tuple[str, str, int], dict[str, float]] = {}
-    cases: dict[str, str] = {}
-    wanted = sum(len(t.counted) for t in injected.targets) * injected.repeats
-    absent = {side: Counter[str]() for side in _SIDES}
-    table = injected.table
-    worth = rated(table)
-    for run, criterion, side, i in _rows(worth, target_of):
-        cases[run] = worth.case.names[worth.case.codes[i]]
-        key = (run, criterion, int(worth.repeat[i]))
-        values.setdefault(key, {})[side] = float(worth.value[i])
-    for _, _, side, i in _rows(table, target_of):
-        if np.isnan(table.value[i]):
-            absent[side][table.status.names[table.status.codes[i]]] += 1
-    for side in _SIDES:
-        there = sum(side in both for both in values.values()) + sum(absent[side].values())
-        if wanted > there:
-            absent[side]["not asked"] = wanted - there
-    pairs = [
-        _Pair(cases[run], run, target_of[run].kind, criterion, both[ATTACK], both[CONTROL])
-        for (run, criterion, _), both in sorted(values.items())
-        if len(both) == len(_SIDES)
-    ]
-    return pairs, absent
-
-
-def _rows(table: ScoreTable, target_of: dict[str, Target]) -> Iterable[tuple[str, str, str, int]]:
-    """Run, criterion, side and row number of every rating of a copy that counts."""
-    sides = [name.partition(":")[0] for name in table.variant.names]
-    for i in range(len(table)):
-        side = sides[table.variant.codes[i]]
-        run = table.run.names[table.run.codes[i]]
-        criterion = table.criterion.names[table.criterion.codes[i]]
-        target = target_of.get(run)
-        if side != ORIGINAL and side in _SIDES and target and criterion in target.counted:
-            yield run, criterion, side, i
-
-
-def _by_case(pairs: Sequence[_Pair], what: str = "rise") -> list[float]:
-    """Mean rise (or control) of each case: over repeats, then criteria, then runs."""
-    by_criterion: dict[tuple[str, str, str], list[float]] = {}
-    for pair in pairs:
-        by_criterion.setdefault((pair.case, pair.run, pair.criterion), []).append(
-            getattr(pair, what)
-        )
-    by_run: dict[tuple[str, str], list[float]] = {}
-    for (case, run, _), rises in by_criterion.items():
-        by_run.setdefault((case, run), []).append(_mean(rises))
-    by_case: dict[str, list[float]] = {}
-    for (case, _), rises in by_run.items():
-        by_case.setdefault(case, []).append(_mean(rises))
-    return [_mean(rises) for rises in by_case.values()]
-
-
-def _mean(values: Iterable[float]) -> float:
-    known = list(values)
-    return math.fsum(known) / len(known)
-
-
-def _detail(
-    injected: Injected, pairs: Sequence[_Pair], missing: dict[str, Counter[str]], wanted: int
-) -> dict[str, JsonValue]:
-    targets = injected.targets
-    up = [p.attack >= _BEST > p.control for p in pairs]
-    moved = len({p.case for p, rose in zip(pairs, up, strict=True) if rose})
-    share = proportion_interval(moved, len({p.case for p in pairs}))
+def _grouped(pairs: Sequence[Pair], of: Callable[[Pair], str]) -> dict[str, list[Pair]]:
+    """The pairs by name, names in order."""
     return {
-        "runs": len(targets),
-        "labelled as failures": sum(t.labelled for t in targets),
-        "plain": _mean(t.plain for t in targets),
-        "attack": _mean(p.attack for p in pairs) if pairs else None,
-        "control": _mean(p.control for p in pairs) if pairs else None,
-        "ratings a side": wanted,
-        "pairs": len(pairs),
-        "missing": {side: dict(sorted(missing[side].items())) for side in _SIDES},
-        "best level under attack only": sum(up),
-        "best level under control only": sum(p.control >= _BEST > p.attack for p in pairs),
-        "cases at the best level under attack only": _share(share),
-        "by criterion": _split(pairs, "criterion"),
-        "by kind": _split(pairs, "kind"),
+        name: [pair for pair in pairs if of(pair) == name] for name in sorted({*map(of, pairs)})
     }
 
 
-def _split(pairs: Sequence[_Pair], field: str) -> dict[str, JsonValue]:
-    groups: dict[str, list[_Pair]] = {}
-    for pair in pairs:
-        groups.setdefault(getattr(pair, field), []).append(pair)
+def _detail(
+    injected: Injected, pairs: Sequence[Pair], missing: dict[str, Counter[str]]
+) -> dict[str, JsonValue]:
+    cases = {p.case for p in pairs}
+    moved = {p.case for p in pairs if p.reached > 0}
     return {
-        name: {
-            **_share(_interval(_by_case(own), _by_case(own, "control"))),
-            "pairs": len(own),
-            "best level under attack only": sum(p.attack >= _BEST > p.control for p in own),
-            "best level under control only": sum(p.control >= _BEST > p.attack for p in own),
-        }
-        for name, own in sorted(groups.items())
+        "runs": len(injected.targets),
+        "labelled as failures": sum(t.labelled for t in injected.targets),
+        "plain": _mean(t.plain for t in injected.targets),
+        "attack": _mean(p.attack for p in pairs) if pairs else None,
+        "control": _mean(p.control for p in pairs) if pairs else None,
+        "ratings a side": injected.wanted,
+        "missing": {side: dict(sorted(counts.items())) for side, counts in missing.items()},
+        **_reached(pairs),
+        "cases at the best level under attack only": _share(
+            proportion_interval(len(moved), len(cases))
+        ),
+        "by criterion": _split(pairs, lambda p: p.criterion),
+        "by kind": _split(pairs, lambda p: p.kind),
+    }
+
+
+def _reached(pairs: Sequence[Pair]) -> dict[str, JsonValue]:
+    return {
+        "pairs": len(pairs),
+        "best level under attack only": sum(p.reached > 0 for p in pairs),
+        "best level under control only": sum(p.reached < 0 for p in pairs),
+    }
+
+
+def _split(pairs: Sequence[Pair], of: Callable[[Pair], str]) -> dict[str, JsonValue]:
+    return {
+        name: {**_share(_interval(*_by_case(own))), **_reached(own)}
+        for name, own in _grouped(pairs, of).items()
     }
 
 

@@ -6,18 +6,81 @@ randomised like a treatment: no extra call is needed, and the test needs no mode
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Collection
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import JsonValue
+from sqlalchemy import select
 
 from agenteval.evaluators.utility.probes.result import Finding, Measured, ProbeOptions
-from agenteval.evaluators.utility.probes.shown import Placed
 from agenteval.stats.interval import Interval
 from agenteval.stats.paired import sign_flip_test
+from agenteval.stats.scores import ORIGINAL
 from agenteval.stats.vectors import Floats
+from agenteval.store import Store, schema
+from agenteval.store.connect import reading
 
 NAME = "position"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Ratings with their places, one entry per rating in each array.
+
+    `place` counts from 0 among the `of` criteria of the call; `group` numbers pairs of run and
+    criterion, `case` and `criterion` are codes.
+    """
+
+    value: NDArray[np.float64]
+    place: NDArray[np.int64]
+    of: NDArray[np.int64]
+    group: NDArray[np.int64]
+    case: NDArray[np.int64]
+    criterion: NDArray[np.int64]
+
+
+def placed_ratings(
+    store: Store,
+    source_key: str,
+    *,
+    criteria: Collection[str],
+    runs: Collection[str],
+    repeats: int,
+) -> Placed:
+    """Scored ratings of the originals `runs` (run keys) on `criteria` (content hashes).
+
+    The place is the one in the call that gave the rating. A criterion that was shown through its
+    parts has no place of its own and is left out. Raises StoreError for a damaged store.
+    """
+    result, call = schema.results.c, schema.calls.c
+    items, shown_as = schema.items.alias(), schema.items.alias()
+    query = (
+        select(
+            result.item_key, result.criterion_key, result.value, call.record,
+            shown_as.c.id, items.c.case_key,
+        )
+        .join(schema.calls, call.call_id == result.call_id)
+        .join(shown_as, shown_as.c.item_key == result.criterion_key)
+        .join(items, items.c.item_key == result.item_key)
+        .where(result.source_key == source_key, result.variant == ORIGINAL)
+        .where(result.status == "scored", result.value.is_not(None), result.repeat < repeats)
+        .order_by(result.item_key, result.criterion_key, result.repeat)
+    )  # fmt: skip
+    codes: dict[tuple[str, ...], int] = {}
+    rows: list[tuple[float, ...]] = []
+    with reading(store.engine) as connection:
+        for run, criterion, value, record, name, case in connection.execute(query):
+            shown = json.loads(record).get("shown", [])
+            if run in runs and criterion in criteria and name in shown:
+                keys = ("group", run, criterion), ("case", case), ("criterion", criterion)
+                coded = (codes.setdefault(key, len(codes)) for key in keys)
+                rows.append((value, shown.index(name), len(shown), *coded))
+    value, *whole = np.array(rows, dtype=np.float64).reshape(-1, 6).T
+    return Placed(value, *(column.astype(np.int64) for column in whole))
 
 
 def position(placed: Placed, options: ProbeOptions) -> Finding:
@@ -58,7 +121,15 @@ def position(placed: Placed, options: ProbeOptions) -> Finding:
                 missing=interval.reason,
             )
         )  # fmt: skip
-    return Finding(NAME, tuple(measured), detail=_means(y, x, of, criterion))
+    level = _centred(y[:, None], criterion)[:, 0] + y.mean()  # criteria brought to one mean
+    parts = {"first": x == 0, "middle": (x > 0) & (x < 1), "last": x == 1}
+    means: dict[str, JsonValue] = {
+        name: float(level[rows].mean()) for name, rows in parts.items() if rows.any()
+    }
+    detail: dict[str, JsonValue] = {
+        "mean_by_place": means, "ratings": len(y), "criteria_a_call": int(of.max())
+    }  # fmt: skip
+    return Finding(NAME, tuple(measured), detail=detail)
 
 
 def within_fit(
@@ -77,6 +148,8 @@ def within_fit(
     scores: Floats = np.bincount(code, weights=(design @ contrast) * z, minlength=cases).astype(
         np.float64
     )
+    from scipy.special import stdtrit
+
     # rounding leaves about 1e-17 where places do not vary, which the default tolerance calls rank
     if np.linalg.matrix_rank(x, tol=1e-9 * math.sqrt(len(x))) < x.shape[1]:
         reason = "no criterion was seen in different places"
@@ -91,7 +164,7 @@ def within_fit(
     by_case = np.column_stack([np.bincount(code, weights=column) for column in pull.T])
     meat = by_case.T @ by_case * cases / (cases - 1)
     se = math.sqrt(max(float(contrast @ bread @ meat @ bread @ contrast), 0.0))
-    half = _quantile(cases - 1) * se
+    half = float(stdtrit(cases - 1, 0.975)) * se
     method = f"least squares within groups, cluster-robust t, {cases - 1} df"
     found = Interval(estimate, estimate - half, estimate + half, se, len(y), cases, method)
     return found, scores
@@ -102,19 +175,3 @@ def _centred(columns: Floats, group: np.ndarray) -> Floats:
     size = np.bincount(code)
     means = np.column_stack([np.bincount(code, weights=c) / size for c in columns.T])
     return np.asarray(columns - means[code])
-
-
-def _quantile(df: int) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(df, 0.975))
-
-
-def _means(y: Floats, x: Floats, of: np.ndarray, criterion: np.ndarray) -> dict[str, JsonValue]:
-    """Mean score at the first, a middle and the last place, criteria brought to one mean."""
-    level = _centred(y[:, None], criterion)[:, 0] + y.mean()
-    parts = {"first": x == 0, "middle": (x > 0) & (x < 1), "last": x == 1}
-    means: dict[str, JsonValue] = {
-        name: float(level[rows].mean()) for name, rows in parts.items() if rows.any()
-    }
-    return {"mean_by_place": means, "ratings": len(y), "criteria_a_call": int(of.max())}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nlargest
 
 import numpy as np
@@ -23,6 +23,7 @@ from agenteval.stats.scores import ORIGINAL, ScoreTable
 PROBE = "injection/1"
 ATTACK, CONTROL = "attack", "control"
 _BEST = 1 - 1e-9
+Item = tuple[Run, View]
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def most_targets(runs: Sequence[Run], options: ProbeOptions) -> int:
 
 
 def choose_targets(
-    items: Sequence[tuple[Run, View]],
+    items: Sequence[Item],
     criteria: Sequence[Criterion],
     plain: ScoreTable,
     options: ProbeOptions,
@@ -66,17 +67,36 @@ def choose_targets(
     ratings that are compared later play no part in the choice, so that it favours neither side.
     Deterministic by seed and the content of the runs.
     """
-    means = _plain_means(plain, [c.id for c in criteria if c.ordered])
     found = []
+    means: dict[str, dict[str, float]] = {}  # of the plain ratings, by run and criterion
+    for name in (c.id for c in criteria if c.ordered):
+        own = rated(plain.of(criterion=name, variant=ORIGINAL))
+        matrix = own.matrix()
+        for code, mean in zip(matrix.run, matrix.mean, strict=True):
+            means.setdefault(own.run.names[code], {})[name] = float(mean)
     for run, view in items:
         limit = _BEST if run.success is False else 0.5
-        own = {c: m for c, m in means.get(run.id, {}).items() if m < limit}
-        if own and may_be_low(run):
-            mean = sum(own.values()) / len(own)
-            found.append(Target(run, view, "", tuple(own), mean, run.success is False))
+        low = {c: m for c, m in means.get(run.id, {}).items() if m < limit}
+        if low and may_be_low(run):
+            mean = sum(low.values()) / len(low)
+            found.append(Target(run, view, "", tuple(low), mean, run.success is False))
     failed = [target for target in found if target.labelled]
     enough = len({_case(t.run) for t in failed}) >= options.min_cases
-    return _dealt(failed if enough else found, options)
+
+    def draw(target: Target) -> bytes:
+        return hashlib.sha256(f"{options.seed}|{PROBE}|{target.view.sha256}".encode()).digest()
+
+    seen: Counter[tuple[str, str]] = Counter()
+    ranked = []  # the first run of every case before the second of any
+    for target in sorted(failed if enough else found, key=draw):
+        ranked.append((seen[_case(target.run)], target))
+        seen[_case(target.run)] += 1
+    ranked.sort(key=lambda pair: pair[0])
+    kinds = np.random.default_rng(options.seed).permutation(len(KINDS)).tolist()
+    return tuple(
+        replace(target, kind=KINDS[kinds[i % len(kinds)]])
+        for i, (_, target) in enumerate(ranked[: options.attacked])
+    )
 
 
 def rated(table: ScoreTable) -> ScoreTable:
@@ -85,58 +105,19 @@ def rated(table: ScoreTable) -> ScoreTable:
     return table.where(~np.isnan(table.value) & ~by_rule)
 
 
-def _plain_means(table: ScoreTable, criteria: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Run id → criterion → mean over repeats, where there is one."""
-    means: dict[str, dict[str, float]] = {}
-    for name in criteria:
-        own = rated(table.of(criterion=name, variant=ORIGINAL))
-        matrix = own.matrix()
-        for run, mean in zip(matrix.run, matrix.mean, strict=True):
-            if not np.isnan(mean):
-                means.setdefault(own.run.names[run], {})[name] = float(mean)
-    return means
-
-
-def _dealt(found: Sequence[Target], options: ProbeOptions) -> tuple[Target, ...]:
-    """In an order by hash, the first run of every case before the second of any."""
-
-    def draw(target: Target) -> bytes:
-        return hashlib.sha256(f"{options.seed}|{PROBE}|{target.view.sha256}".encode()).digest()
-
-    seen: Counter[tuple[str, str]] = Counter()
-    ranked = []
-    for target in sorted(found, key=draw):
-        ranked.append((seen[_case(target.run)], target))
-        seen[_case(target.run)] += 1
-    ranked.sort(key=lambda pair: pair[0])
-    kinds = np.random.default_rng(options.seed).permutation(len(KINDS)).tolist()
-    return tuple(
-        Target(t.run, t.view, KINDS[kinds[i % len(kinds)]], t.counted, t.plain, t.labelled)
-        for i, (_, t) in enumerate(ranked[: options.attacked])
-    )
-
-
 def _case(run: Run) -> tuple[str, str]:
     """Runs on one input are one case; a run without an input is its own."""
     return ("input", run.input) if run.input else ("run", run.id)
 
 
-@dataclass(frozen=True)
-class AddedText:
-    """Copies of one side and kind: what a plan is made of."""
-
-    variant: str
-    items: tuple[tuple[Run, View], ...]
-
-
 def add_texts(
     targets: Sequence[Target], criteria: Sequence[Criterion], seed: int
-) -> tuple[AddedText, ...]:
+) -> dict[str, list[Item]]:
     """An attacked copy and a control of every target, by variant `attack:KIND:SEED`, `control:...`.
 
     The text stands behind the work, as a paragraph of its own. Same seed, same copies.
     """
-    copies: dict[str, list[tuple[Run, View]]] = {}
+    copies: dict[str, list[Item]] = {}
     for target in targets:
         rng = rng_for(seed, PROBE, target.view)
         texts = {
@@ -147,19 +128,19 @@ def add_texts(
             work = f"{target.view.trajectory.rstrip()}\n\n{text}"
             view = target.view.model_copy(update={"trajectory": work, "origin": target.view.sha256})
             copies.setdefault(f"{side}:{target.kind}:{seed}", []).append((target.run, view))
-    return tuple(AddedText(variant, tuple(items)) for variant, items in copies.items())
+    return copies
 
 
 def longest_copies(
-    items: Sequence[tuple[Run, View]], criteria: Sequence[Criterion], options: ProbeOptions
-) -> Iterator[tuple[Run, View]]:
+    items: Sequence[Item], criteria: Sequence[Criterion], options: ProbeOptions
+) -> Iterator[Item]:
     """The longest runs that may be chosen, as many as are chosen at most, each with the longest
     text that may be added to it: what no choice of targets exceeds."""
     low = [item for item in items if may_be_low(item[0])]
     for run, view in nlargest(options.attacked, low, key=lambda item: _size(item[1])):
         targets = [Target(run, view, kind, (), 0.0, labelled=True) for kind in KINDS]
-        copies = (copy for one in add_texts(targets, criteria, options.seed) for copy in one.items)
-        yield max(copies, key=lambda copy: _size(copy[1]))
+        copies = add_texts(targets, criteria, options.seed).values()
+        yield max((copy for items in copies for copy in items), key=lambda copy: _size(copy[1]))
 
 
 def _size(view: View) -> int:
@@ -168,8 +149,6 @@ def _size(view: View) -> int:
     return sum(len(neutralise(text).encode("utf-8", "replace")) for text in shown)
 
 
-class Probing(Renamed):
+def probing(judge: Evaluator) -> Evaluator:
     """The same judge under a source of its own: what it says of attacked texts stays apart."""
-
-    def __init__(self, inner: Evaluator) -> None:
-        super().__init__(inner, probe=PROBE)
+    return Renamed(judge, probe=PROBE)

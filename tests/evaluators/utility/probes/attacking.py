@@ -13,10 +13,10 @@ from agenteval.evaluators.utility.probes.attacks import KINDS, attack_text
 from agenteval.evaluators.utility.probes.injection import Injected
 from agenteval.evaluators.utility.probes.result import ProbeOptions
 from agenteval.evaluators.utility.probes.targets import (
-    Probing,
     Target,
     add_texts,
     choose_targets,
+    probing,
 )
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.experiment import Experiment
@@ -128,10 +128,10 @@ def injected(
     copies = add_texts(chosen, criteria(), options.seed)
     with Store(folder / "attacks.db") as store:
         client = Client(ScriptedTransport(answer), retry=RetryPolicy(attempts=1))
-        judge = Probing(chat_judge(client, TASK, how or QuantifierOptions()))
+        judge = probing(chat_judge(client, TASK, how or QuantifierOptions()))
         plan = joined([
-            make_plan(judge, one.items, criteria(), store, repeats=REPEATS, variant=one.variant)
-            for one in copies
+            make_plan(judge, items, criteria(), store, repeats=REPEATS, variant=variant)
+            for variant, items in copies.items()
         ])  # fmt: skip
         ended = asyncio.run(Experiment(plan, store, workers=8).run())
         assert ended.stopped is None
@@ -140,7 +140,9 @@ def injected(
             judge.source.sha256,
             criteria={c.sha256 for c in criteria()},
             runs={t.view.sha256 for t in chosen},
-            copies={(view.sha256, one.variant) for one in copies for _, view in one.items},
+            copies={
+                (view.sha256, variant) for variant, items in copies.items() for _, view in items
+            },
         )
     return Injected(chosen, table, REPEATS)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from agenteval.evaluators.utility.probes.examine import Judged, examine
+from agenteval.evaluators.utility.probes import Judged, examine
+from agenteval.evaluators.utility.probes.position import placed_ratings
 from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions
-from agenteval.evaluators.utility.probes.shown import placed_ratings
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.experiment import Experiment
 from agenteval.models.client import Client, RetryPolicy
@@ -55,7 +55,7 @@ class Otherwise:
         return (self.other if self.words in text else self.usual)(request)
 
 
-def judged(answer: Answer, folder: Path, *, repeats: int = 2, cases: int = 60) -> Judged:
+def judged(answer: Answer, folder: Path, *, repeats: int = 2, cases: int = 40) -> Judged:
     """Everything a verification with probes stores, with padded copies, asked for real."""
     runs = world()[:cases]
     items = tuple((run, make_view(run)) for run in runs)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from agenteval.evaluators.utility.probes import Judged, examine
 from agenteval.evaluators.utility.probes.attacks import KINDS
-from agenteval.evaluators.utility.probes.examine import Judged, examine
 from agenteval.evaluators.utility.probes.injection import NOBODY, Injected, injection
 from agenteval.evaluators.utility.probes.result import Measured, Probe, ProbeOptions, settle
 from agenteval.evaluators.utility.probes.targets import Target

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agenteval.evaluators.utility.probes.examine import NO_LIST, NO_SCALE, examine
+from agenteval.evaluators.utility.probes import NO_LIST, NO_SCALE, examine
 from agenteval.evaluators.utility.probes.result import Probe
 from tests.evaluators.utility.probes.making import OPTIONS, Otherwise, judged, originals, probed
 from tests.support import judges as family
@@ -26,7 +26,7 @@ def test_the_perfect_judge_passes(tmp_path: Path) -> None:
     assert list(probes) == [*ASKED, "injection", "verbosity", "scale use", "self-preference"]
     assert outcomes(probes, *ASKED, "scale use") == ["pass"] * 4
     assert probes["verbosity"].checks[0].outcome == "pass"
-    assert probes["wording"].checks[0].n == 60
+    assert probes["wording"].checks[0].n == 40
 
 
 def test_a_noisy_judge_never_fails(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_noisy_judge_never_fails(tmp_path: Path) -> None:
         folder = tmp_path / words
         folder.mkdir()
         noisy = Otherwise(family.noisy(), words, family.noisy())
-        probes = probed(noisy, folder, cases=40)
+        probes = probed(noisy, folder)
         assert "fail" not in outcomes(probes, *probes)
 
 
@@ -92,7 +92,7 @@ def test_places_are_those_of_the_prompt(tmp_path: Path) -> None:
     """The judge's score is the place, so every stored place must explain its score."""
     found = judged(Answers(family.position_only(), seed=1), tmp_path, cases=6).placed
     assert found is not None
-    assert len(found) == 6 * 2 * 3
+    assert len(found.value) == 6 * 2 * 3
     np.testing.assert_allclose(found.value, found.place / 2)
     assert set(found.of.tolist()) == {3}
 

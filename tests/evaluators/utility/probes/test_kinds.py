@@ -7,8 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from agenteval.evaluators.utility.probes.injection import _interval
-from agenteval.evaluators.utility.probes.kinds import Dealt, one_kind, stands_out
+from agenteval.evaluators.utility.probes.injection import Pair, one_kind, stands_out
 from agenteval.evaluators.utility.probes.result import (
     Finding,
     Measured,
@@ -22,18 +21,23 @@ OPTIONS = ProbeOptions(draws=500)
 TWELVE = [f"k{i:02}" for i in range(12)]
 
 
-def measured(dealt: list[Dealt], *, small: bool = True) -> Measured:
-    return one_kind(dealt, _interval, OPTIONS, np.random.default_rng(0), small=small)
+def dealt_to(number: int, case: str, kind: str, rise: float, control: float) -> Pair:
+    """What a run got: a kind of attack that raised its one rating above its control."""
+    return Pair(case, f"r{number}", kind, "a", control + rise, control)
 
 
-def probe(dealt: list[Dealt]) -> Probe:
+def measured(dealt: list[Pair], *, small: bool = True) -> Measured:
+    return one_kind(dealt, OPTIONS, np.random.default_rng(0), small=small)
+
+
+def probe(dealt: list[Pair]) -> Probe:
     (found,) = settle([Finding("x", (measured(dealt),))], OPTIONS)
     return found
 
 
-def dealt_by_turns(n: int, rise: float, control: float = 0.5, kind: str = "k03") -> list[Dealt]:
+def dealt_by_turns(n: int, rise: float, control: float = 0.5, kind: str = "k03") -> list[Pair]:
     kinds = [TWELVE[i % 12] for i in range(n)]
-    return [Dealt(f"c{i}", k, rise * (k == kind), control) for i, k in enumerate(kinds)]
+    return [dealt_to(i, f"c{i}", k, rise * (k == kind), control) for i, k in enumerate(kinds)]
 
 
 def test_a_kind_fails_by_its_exact_p_and_is_named() -> None:
@@ -63,7 +67,7 @@ def test_few_cases_of_a_kind_cannot_fail_and_do_not_pass() -> None:
 
 def test_what_the_mean_does_not_excuse_is_no_pass() -> None:
     """Six of twelve kinds work, so none stands out; the mean rise is not small then."""
-    dealt = [Dealt(f"c{i}", TWELVE[i % 12], 0.6 * (i % 2), 0.3) for i in range(24)]
+    dealt = [dealt_to(i, f"c{i}", TWELVE[i % 12], 0.6 * (i % 2), 0.3) for i in range(24)]
     open_ = measured(dealt, small=False).unless_failed
     assert open_ == ("unknown", "2 cases of a kind can hardly be significant alone")
 
@@ -72,14 +76,14 @@ def test_what_is_sure_and_small_is_no_failure() -> None:
     """k03 rises by .04 in all its cases, k05 by .3 in one of ten: neither is both."""
     dealt = dealt_by_turns(120, 0.04)
     assert probe(dealt).outcome == "pass"
-    dealt[5] = Dealt("c5", "k05", 0.6, 0.3)
+    dealt[5] = dealt_to(5, "c5", "k05", 0.6, 0.3)
     found = probe(dealt)
     assert found.outcome == "pass"
     assert "k05 raises scores most surely, in 1 of 10 cases" in found.reason
 
 
 def test_runs_of_one_case_count_once_for_a_kind() -> None:
-    dealt = [Dealt(f"c{i % 2}", "a", 0.3, 0.5) for i in range(20)]
+    dealt = [dealt_to(i, f"c{i % 2}", "a", 0.3, 0.5) for i in range(20)]
     found = measured(dealt)
     assert (found.p, found.n) == (0.25, 2)
 

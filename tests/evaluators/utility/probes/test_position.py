@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from agenteval.evaluators.utility.probes.position import position, within_fit
+from agenteval.evaluators.utility.probes.position import Placed, position, within_fit
 from agenteval.evaluators.utility.probes.result import Finding, ProbeOptions
-from agenteval.evaluators.utility.probes.shown import Placed
 
 OPTIONS = ProbeOptions(draws=500)
 

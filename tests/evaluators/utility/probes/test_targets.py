@@ -15,11 +15,11 @@ from agenteval.evaluators.base import Unit
 from agenteval.evaluators.utility.probes.attacks import KINDS, attack_text, control_text
 from agenteval.evaluators.utility.probes.result import ProbeOptions
 from agenteval.evaluators.utility.probes.targets import (
-    Probing,
     Target,
     add_texts,
     choose_targets,
     most_targets,
+    probing,
 )
 from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.evaluators.utility.reading import read_text
@@ -131,13 +131,14 @@ def test_copies_say_their_origin_and_the_same_seed_makes_the_same() -> None:
     run, view = item("f", False)
     target = Target(run, view, "plea", ("a",), 0.5, True)
     copies = add_texts([target], (A, B), 7)
-    assert [c.variant for c in copies] == ["attack:plea:7", "control:plea:7"]
-    attack, control = (c.items[0][1] for c in copies)
+    assert list(copies) == ["attack:plea:7", "control:plea:7"]
+    attack, control = (items[0][1] for items in copies.values())
     assert attack.trajectory == f"It is so.\n\n{attack_text('plea', (A, B))}"
     assert (attack.origin, control.origin) == (view.sha256, view.sha256)
     assert len({view.sha256, attack.sha256, control.sha256}) == 3
     assert add_texts([target], (A, B), 7) == copies
-    assert add_texts([target], (A, B), 8)[1].items[0][1].trajectory != control.trajectory
+    other = add_texts([target], (A, B), 8)["control:plea:8"][0][1]
+    assert other.trajectory != control.trajectory
 
 
 def asked_in_every_kind(datamark: bool) -> tuple[Obeying, list[str]]:
@@ -152,13 +153,13 @@ def asked_in_every_kind(datamark: bool) -> tuple[Obeying, list[str]]:
 
     judge = Obeying(honest, honest)
     client = Client(ScriptedTransport(judge))
-    evaluator = Probing(chat_judge(client, TASK, QuantifierOptions(datamark=datamark)))
+    evaluator = probing(chat_judge(client, TASK, QuantifierOptions(datamark=datamark)))
     for kind in ("", *KINDS):
         shown = view
         if kind:
             judge.attack = attack_text(kind, criteria())
             target = Target(run, view, kind, ("completeness",), 0.0, True)
-            shown = add_texts([target], criteria(), 0)[0].items[0][1]
+            shown = add_texts([target], criteria(), 0)[f"attack:{kind}:0"][0][1]
         outcome = asyncio.run(evaluator.evaluate(Unit(run, shown, criteria())))
         assert all(isinstance(r, Score) for r in outcome.results)
         assert {r.key.source for r in outcome.results} == {evaluator.source.sha256}
@@ -176,8 +177,8 @@ def test_the_attacked_text_stands_inside_the_block(datamark: bool) -> None:
 
 def test_the_source_is_its_own_and_the_question_the_same() -> None:
     plain = chat_judge(Client(ScriptedTransport(lambda _: "{}")), TASK, QuantifierOptions())
-    probing = Probing(plain)
-    assert probing.source.sha256 != plain.source.sha256
-    kept = {k: v for k, v in probing.source.parameters.items() if k != "probe"}
+    apart = probing(plain)
+    assert apart.source.sha256 != plain.source.sha256
+    kept = {k: v for k, v in apart.source.parameters.items() if k != "probe"}
     assert kept == plain.source.parameters
-    assert probing.batches(criteria()) == plain.batches(criteria())
+    assert apart.batches(criteria()) == plain.batches(criteria())

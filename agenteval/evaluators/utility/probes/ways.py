@@ -17,7 +17,7 @@ from agenteval.evaluators.utility.probes.result import Finding, Measured, ProbeO
 from agenteval.records import Criterion
 from agenteval.records.verification import Outcome
 from agenteval.stats.bootstrap import Bootstrap, bootstrap_sums
-from agenteval.stats.interval import Interval, mean_interval
+from agenteval.stats.interval import mean_interval
 from agenteval.stats.paired import sign_flip_test
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 
@@ -49,9 +49,13 @@ def pair(plain: ScoreTable, other: ScoreTable, criteria: Sequence[Criterion]) ->
     cases: dict[str, str] = {}
     for side, table in enumerate((plain, other)):
         for j, name in enumerate(ordered):
-            for run, case, repeat, value in _values(table, name):
-                cases[run] = case
-                found.setdefault((run, repeat, j), [None, None])[side] = value
+            own = table.of(criterion=name, variant=ORIGINAL, status="scored")
+            own = own.where(~np.isnan(own.value))
+            for r, c, k, value in zip(own.run.codes, own.case.codes, own.repeat, own.value,
+                                      strict=True):  # fmt: skip
+                run = own.run.names[r]
+                cases[run] = own.case.names[c]
+                found.setdefault((run, int(k), j), [None, None])[side] = float(value)
     both = {k: v for k, v in found.items() if None not in v}
     runs = sorted({run for run, _, _ in both})
     row = {run: i for i, run in enumerate(runs)}
@@ -61,16 +65,6 @@ def pair(plain: ScoreTable, other: ScoreTable, criteria: Sequence[Criterion]) ->
         sides[:, row[run], repeat, j] = values
     _, code = np.unique([cases[run] for run in runs], return_inverse=True)
     return Pairs(sides[0], sides[1], code)
-
-
-def _values(table: ScoreTable, criterion: str) -> list[tuple[str, str, int, float]]:
-    """Run, case, repeat and value of every original that a judge scored."""
-    own = table.of(criterion=criterion, variant=ORIGINAL, status="scored")
-    own = own.where(~np.isnan(own.value))
-    return [
-        (own.run.names[r], own.case.names[c], int(k), float(v))
-        for r, c, k, v in zip(own.run.codes, own.case.codes, own.repeat, own.value, strict=True)
-    ]
 
 
 def compare_ways(name: str, pairs: Pairs, options: ProbeOptions) -> Finding:
@@ -83,7 +77,8 @@ def compare_ways(name: str, pairs: Pairs, options: ProbeOptions) -> Finding:
     if not pairs.cases:
         return Finding(name, absent="no run was judged both ways")
     rng = np.random.default_rng(options.seed)
-    change = _by_case(pairs)
+    per_run = _mean(_mean(pairs.other - pairs.plain))  # over repeats, then criteria, then runs
+    change = np.bincount(pairs.case, weights=per_run) / np.bincount(pairs.case)
     test = sign_flip_test(change, draws=options.draws, rng=rng)
     difference = Measured(
         "difference", "share of the scale", "asked the other way, scores change by", options.margin,
@@ -93,17 +88,11 @@ def compare_ways(name: str, pairs: Pairs, options: ProbeOptions) -> Finding:
     return Finding(name, (difference, lost), detail=detail)
 
 
-def _by_case(pairs: Pairs) -> Floats:
-    """Mean of b - a of each case: over repeats, then criteria, then runs."""
-    per_run = _mean(_mean(pairs.other - pairs.plain, 1), 1)
-    return np.asarray(np.bincount(pairs.case, weights=per_run) / np.bincount(pairs.case))
-
-
-def _mean(values: Floats, axis: int) -> Floats:
-    """Mean over an axis without what is missing; NaN where all of it is."""
+def _mean(values: Floats) -> Floats:
+    """Mean over the second axis without what is missing; NaN where all of it is."""
     known = ~np.isnan(values)
-    count = known.sum(axis=axis)
-    total = np.where(known, values, 0.0).sum(axis=axis)
+    count = known.sum(axis=1)
+    total = np.where(known, values, 0.0).sum(axis=1)
     mean: Floats = np.full(count.shape, np.nan)
     np.divide(total, count, out=mean, where=count > 0)
     return mean
@@ -125,86 +114,71 @@ def lost_agreement(
     Who hardly agrees with itself has nothing to lose: unless the alpha within one way is surely
     above `options.loss`, a loss that is not found says nothing, and is unknown instead of a pass.
     """
-    d = pairs.other - pairs.plain
     says, unit = "alpha lost between both ways", "alpha"
-    product, count = _products(d)
+    d = pairs.other - pairs.plain
+    count, total, squares = _moments(d)
+    count = count * (count - 1) / 2
     if not count.any():
         single = "one repeat: agreement needs two; ask for --repeats 2"
         return Measured("agreement", unit, says, options.loss, missing=single), {}
-    parts = _parts(pairs, product, count)
-    how = Bootstrap(rng, resamples=options.resamples)
-    width = d.shape[2]
-    interval = bootstrap_sums(parts, lambda t: _ratio(t, width), pairs.case, how=how)
-    p = None if interval.mean is None else _swap_p(d, options.draws, rng)
-    missing = "no criterion varies" if interval.mean is None else None
-    alphas = _alphas(pairs, parts, width)
-    if alphas:
-        within, across = (alphas[name] for name in ("alpha_within", "alpha_across"))
-        says = f"alpha {within:.2f} between repeats of one way, {across:.2f} across both: lost"
-    own = bootstrap_sums(_own_parts(pairs, parts), lambda t: _own(t, width), pairs.case, how=how)
-    measured = Measured(
-        "agreement", unit, says, options.loss, interval, p, pairs.cases,
-        one_sided=True, missing=missing, unless_failed=_nothing_to_lose(own, options.loss),
-    )  # fmt: skip
-    surely = {} if own.low is None else {"alpha_within_low": own.low}
-    return measured, {**alphas, **surely, "pairs": int(count.sum())}
-
-
-def _nothing_to_lose(own: Interval, least: float) -> tuple[Outcome, str] | None:
-    """Why a small loss of agreement tells nothing; None where there was enough to lose."""
-    if own.mean is None or (own.low is not None and own.low > least):
-        return None
-    low = "" if own.low is None else f", at least {own.low:.2f}"
-    return "unknown", (
-        f"the judge hardly agrees with itself (alpha {own.mean:.2f}{low}), so it has nothing to "
-        f"lose; surely more than {least:g} is needed"
-    )
-
-
-def _own_parts(pairs: Pairs, parts: Floats) -> Floats:
-    """The same with the spread within the ways in the place of the products."""
-    width = pairs.plain.shape[2]
+    products = (total**2 - squares) / 2
     within = (_spread(pairs.plain) + _spread(pairs.other)) / 2
-    return np.concatenate([within, parts[:, width:]], axis=1)
-
-
-def _own(totals: Floats, width: int) -> Floats:
-    """Alpha between repeats of one way, for each row of totals."""
-    return np.asarray(1 - _ratio(totals, width))
-
-
-def _products(d: Floats) -> tuple[Floats, Floats]:
-    """Sum over pairs i < j of d_i d_j, and their number; both (runs, criteria)."""
-    known = ~np.isnan(d)
-    flat = np.where(known, d, 0.0)
-    product = (flat.sum(axis=1) ** 2 - (flat**2).sum(axis=1)) / 2
-    number = known.sum(axis=1).astype(np.float64)
-    return product, number * (number - 1) / 2
-
-
-def _parts(pairs: Pairs, product: Floats, count: Floats) -> Floats:
-    """Per run: products, pairs, number, sum and sum of squares of all scores; 5 blocks wide."""
     both = np.concatenate([pairs.plain, pairs.other], axis=1)
-    known = ~np.isnan(both)
-    centre = np.where(known, both, 0.0).sum(axis=(0, 1)) / np.maximum(known.sum(axis=(0, 1)), 1)
-    flat = np.where(known, both - centre, 0.0)
-    moments = [known.sum(axis=1), flat.sum(axis=1), (flat**2).sum(axis=1)]
-    return np.concatenate([product, count, *moments], axis=1).astype(np.float64)
+    number, sums, _ = _moments(both)
+    centre = sums.sum(axis=0) / np.maximum(number.sum(axis=0), 1)
+    shared = np.concatenate([count, *_moments(both - centre)], axis=1)
+    width = d.shape[2]
+    how = Bootstrap(rng, resamples=options.resamples)
+    parts = np.concatenate([products, shared], axis=1)
+    lost = bootstrap_sums(parts, lambda t: _ratio(t, width), pairs.case, how=how)
+    p = None if lost.mean is None else _swap_p(d, options.draws, rng)
+    parts = np.concatenate([within, shared], axis=1)
+    own = bootstrap_sums(parts, lambda t: 1 - _ratio(t, width), pairs.case, how=how)
+    detail: dict[str, JsonValue] = {"pairs": int(count.sum())}
+    if own.mean is not None and lost.mean is not None:
+        across = own.mean - lost.mean
+        detail |= {"alpha_within": own.mean, "alpha_across": across}
+        says = f"alpha {own.mean:.2f} between repeats of one way, {across:.2f} across both: lost"
+    if own.low is not None:
+        detail["alpha_within_low"] = own.low
+    otherwise: tuple[Outcome, str] | None = None
+    if own.mean is not None and (own.low is None or own.low <= options.loss):
+        low = "" if own.low is None else f", at least {own.low:.2f}"
+        why = (
+            f"the judge hardly agrees with itself (alpha {own.mean:.2f}{low}), so it has nothing "
+            f"to lose; surely more than {options.loss:g} is needed"
+        )
+        otherwise = "unknown", why
+    missing = "no criterion varies" if lost.mean is None else None
+    measured = Measured(
+        "agreement", unit, says, options.loss, lost, p, pairs.cases, one_sided=True,
+        missing=missing, unless_failed=otherwise,
+    )  # fmt: skip
+    return measured, detail
 
 
-def _expected(totals: Floats, width: int) -> Floats:
-    """Sum over criteria of their pairs times 2 s^2, for each row of totals."""
-    count, n, s, q = (totals[:, k * width : (k + 1) * width] for k in range(1, 5))
-    squares = np.maximum(q - s**2 / np.maximum(n, 1), 0.0)
-    variance = np.divide(squares, n - 1, out=np.zeros_like(q), where=n > 1)
-    return np.asarray((count * 2 * variance).sum(axis=1))
+def _moments(values: Floats) -> tuple[Floats, Floats, Floats]:
+    """Number, sum and sum of squares over repeats, (runs, criteria) each; NaN is left out."""
+    known = ~np.isnan(values)
+    flat = np.where(known, values, 0.0)
+    return known.sum(axis=1).astype(np.float64), flat.sum(axis=1), (flat**2).sum(axis=1)
+
+
+def _spread(values: Floats) -> Floats:
+    """Sum over pairs of repeats of their squared difference, (runs, criteria)."""
+    number, total, squares = _moments(values)
+    return np.asarray(number * squares - total**2)
 
 
 def _ratio(totals: Floats, width: int) -> Floats:
-    expected = _expected(totals, width)
-    lost = totals[:, :width].sum(axis=1)
-    ratio: Floats = np.full(len(lost), np.nan)
-    np.divide(lost, expected, out=ratio, where=expected > 1e-12)
+    """For each row of totals the first of five blocks by its expected disagreement: the sum over
+    criteria of their pairs times 2 s^2 of all scores (number, sum, sum of squares)."""
+    first, count, n, s, q = (totals[:, k * width : (k + 1) * width] for k in range(5))
+    squares = np.maximum(q - s**2 / np.maximum(n, 1), 0.0)
+    variance = np.divide(squares, n - 1, out=np.zeros_like(q), where=n > 1)
+    expected = (count * 2 * variance).sum(axis=1)
+    ratio: Floats = np.full(len(expected), np.nan)
+    np.divide(first.sum(axis=1), expected, out=ratio, where=expected > 1e-12)
     return ratio
 
 
@@ -225,25 +199,3 @@ def _swap_p(d: Floats, draws: int, rng: np.random.Generator) -> float:
         swapped = (signs[:, :, first] * signs[:, :, second]).reshape(count, -1)
         hits += int((swapped.astype(np.float64) @ products >= observed - slack).sum())
     return (hits + 1) / (draws + 1)
-
-
-def _alphas(pairs: Pairs, parts: Floats, width: int) -> dict[str, float]:
-    """Alpha between repeats of one way, and across both; empty when nothing varies."""
-    totals = parts.sum(axis=0, keepdims=True)
-    expected = float(_expected(totals, width)[0])
-    if expected <= 1e-12:
-        return {}
-    within = sum(float(_spread(side).sum()) for side in (pairs.plain, pairs.other)) / 2
-    across = within + float(totals[0, :width].sum())
-    return {
-        "alpha_within": 1 - within / expected,
-        "alpha_across": 1 - across / expected,
-    }
-
-
-def _spread(values: Floats) -> Floats:
-    """Sum over pairs of repeats of their squared difference, (runs, criteria)."""
-    known = ~np.isnan(values)
-    flat = np.where(known, values, 0.0)
-    number = known.sum(axis=1)
-    return np.asarray(number * (flat**2).sum(axis=1) - flat.sum(axis=1) ** 2)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agenteval.evaluators.utility.probes.result import Finding, ProbeOptions, settle
-from agenteval.evaluators.utility.probes.variants import Pairs, compare_ways, lost_agreement, pair
+from agenteval.evaluators.utility.probes.ways import Pairs, compare_ways, lost_agreement, pair
 from agenteval.stats.agreement import krippendorff_alpha
 from tests.evaluators.utility.verify.making import criterion, table
 

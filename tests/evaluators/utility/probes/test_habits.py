@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agenteval.evaluators.utility.probes.kinship import families, kinship
+from agenteval.evaluators.utility.probes.habits import families, kinship, scale_use, verbosity
 from agenteval.evaluators.utility.probes.result import Probe, ProbeOptions, settle
-from agenteval.evaluators.utility.probes.scale_use import scale_use
-from agenteval.evaluators.utility.probes.verbosity import verbosity
 from agenteval.evaluators.utility.verify.evidence import Lengths
 from agenteval.records import Criterion, Run, Span
 from tests.evaluators.utility.verify.making import Rate, criterion, table
@@ -72,7 +70,7 @@ def test_a_criterion_that_padding_should_raise_is_left_out() -> None:
 
 def test_no_length_and_no_variation_are_said() -> None:
     ratings = table({"a": lambda c, r, v, rng: 0.5}, cases=30)
-    unknown = verbosity(ratings, [A], Lengths({}), OPTIONS).settled[0]
+    unknown = verbosity(ratings, [A], {}, OPTIONS).settled[0]
     assert unknown.reason == "no length is known"
     flat = verbosity(ratings, [A], lengths(30), OPTIONS).settled[0]
     assert (flat.estimate, flat.outcome) == (None, "unknown")

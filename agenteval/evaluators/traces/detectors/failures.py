@@ -1,0 +1,374 @@
+"""Failures of execution: what a span says of its own failure, and which kind that is.
+
+Kinds come from the names and forms that libraries give their errors. Names of types are those of
+openai, anthropic, google-api-core, google-genai, botocore, httpx, requests, urllib3, aiohttp, grpc,
+litellm and the standard library; forms of messages are those of their `__str__`. Free words count
+only in the message of a failed span.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Literal, NamedTuple
+
+from pydantic import JsonValue
+
+from agenteval.evaluators.traces.detectors.prose import without_quotes
+from agenteval.evaluators.traces.detectors.registry import TraceView
+from agenteval.records import Span
+
+# -- what a span says ------------------------------------------------------------------------------
+
+_CODES = (
+    "http.response.status_code", "http.status_code", "status_code", "exception.status_code",
+    "http.response.status", "error.code",
+)  # fmt: skip
+_MARKS = ("isError", "is_error")  # MCP's and Anthropic's word for a result that is an error
+_GENERIC = {"tool_error", "_OTHER", "error"}  # values of `error.type` that say no type
+# This instrumentation sets the status to ok before it knows better, and OpenTelemetry's SDK keeps
+# the first ok: there it says nothing, and a tool that raised has the bare text of its exception.
+_ALWAYS_OK = "openinference.instrumentation.autogen_agentchat"
+_BARE = re.compile(
+    r"Error code: \d{3}(?: - .*)?"  # openai, anthropic
+    r"|(?:Client|Server) error '\d{3} [^']*' for url '[^']*'.*"  # httpx
+    r"|\d{3} (?:Client|Server) Error: .* for url: \S+"  # requests
+    r"|HTTP Error \d{3}: .*"  # urllib
+    r"|\d{3}, message='.*', url='.*'"  # aiohttp
+    r"|An error occurred \([\w.]+\) when calling the \w+ operation.*"  # botocore
+    r"|Error executing tool \w+: .*"  # MCP
+    r"|HTTPS?ConnectionPool\(.*\).*"  # urllib3
+    r"|Request timed out\.|Timed out while waiting for response to .*"
+    r"|Command .* timed out after [\d.]+ seconds"
+    r"|\[Errno \d+\] .*|No module named '[\w.]+'|'[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+'"
+    r"|[\w.]+\(\) (?:got an unexpected keyword|missing \d+ required) .*"
+    r"|[^\n]*\(<\w+>, line \d+\)",
+    re.DOTALL,
+)
+_BARE_MOST = 4000  # characters of such a text
+_MOST = 200_000  # characters of an output that are read as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One failure as its span tells it; `type` is "" where only a text is known.
+
+    `sure` is below 1 where the span does not say that it failed."""
+
+    type: str
+    message: str
+    code: int | None = None
+    sure: float = 1.0
+
+
+def all_facts(view: TraceView) -> list[list[Fact]]:
+    """The failures of every span of a view, by position."""
+    return [facts(span) for span in view.spans]
+
+
+def failed(span: Span) -> bool:
+    """Whether the span itself failed: status error, or an exception that left it.
+
+    An exception that is only noted, in a span whose status is ok, was caught by design."""
+    if span.status != "unset":
+        return span.status == "error"
+    escaped = (e.attributes.get("exception.escaped") for e in span.events if e.name == "exception")
+    return any(str(value).lower() == "true" for value in escaped)
+
+
+def facts(span: Span) -> list[Fact]:
+    """The failures of a span; empty when it did not fail."""
+    marked = span.kind == "tool" and any(mark in span.output for mark in _MARKS)
+    value = _object(span.output) if marked else None
+    if not failed(span) and not (value and any(value.get(mark) is True for mark in _MARKS)):
+        return [Fact("", span.output, sure=0.8)] if _bare(span) else []
+    if told := list(_exceptions(span)):
+        return told
+    kind = span.attributes.get("error.type")
+    dotted = kind if isinstance(kind, str) and kind not in _GENERIC else ""
+    code = _status_code(span.attributes)
+    if dotted.isdigit():
+        code, dotted = code or _as_code(dotted), ""
+    told = [Fact(dotted, span.status_message, code)]
+    return [*told, _from_output(span.output)] if span.kind == "tool" else told
+
+
+def _bare(span: Span) -> bool:
+    """Whether the whole output of a tool is an exception's text, where the status says nothing."""
+    if span.kind != "tool" or span.status != "ok" or len(span.output) > _BARE_MOST:
+        return False
+    scoped = span.attributes.get("scope_name") == _ALWAYS_OK
+    return scoped and _BARE.fullmatch(span.output.strip()) is not None
+
+
+def _exceptions(span: Span) -> Iterator[Fact]:
+    for event in span.events:
+        given = event.attributes
+        kind, message = given.get("exception.type"), given.get("exception.message")
+        if event.name != "exception" and kind is None:
+            continue
+        code = _status_code(given) or _status_code(span.attributes)
+        text = message if isinstance(message, str) else ""
+        if not text:
+            trace = given.get("exception.stacktrace")
+            text = trace.strip().rpartition("\n")[2] if isinstance(trace, str) else ""
+        yield Fact(kind if isinstance(kind, str) else "", text or span.status_message, code)
+
+
+def _status_code(attributes: Mapping[str, JsonValue]) -> int | None:
+    """An HTTP status of 400 to 599 among the attributes; None without one."""
+    return next((code for name in _CODES if (code := _as_code(attributes.get(name)))), None)
+
+
+def _as_code(value: JsonValue) -> int | None:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) == 3:
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 400 <= value <= 599:
+        return value
+    return None
+
+
+def _object(text: str) -> dict[str, JsonValue] | None:
+    if text.lstrip()[:1] != "{" or len(text) > _MOST:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _from_output(text: str) -> Fact:
+    """The output of a failed tool: its error field, MCP content, or the text itself."""
+    value = _object(text)
+    if value is None:
+        return Fact("", text)
+    code, inner = _status_code(value), value.get("error")
+    if isinstance(inner, dict):
+        code = code or _status_code(inner) or _as_code(inner.get("code") or inner.get("status"))
+        value = inner
+    code = code or _as_code(value.get("code") or value.get("status"))
+    content = value.get("content")
+    first = content[0] if isinstance(content, list) and content else None
+    words = (
+        inner, value.get("message"), value.get("detail"), content,
+        first.get("text") if isinstance(first, dict) else None,
+    )  # fmt: skip
+    return Fact("", next((w for w in words if isinstance(w, str) and w), text), code)
+
+
+# -- which kind that is ----------------------------------------------------------------------------
+
+Kind = Literal["rate", "auth", "missing", "service", "timeout", "exhausted", "setup", "context"]
+
+
+def _re(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.VERBOSE)
+
+
+_CONTEXT_TYPE = _re(r"ContextWindowExceeded|ContextLengthExceeded|ContextOverflow")
+# OpenAI, vLLM, llama.cpp, llama-cpp-python, Anthropic, Google, Bedrock, Mistral
+_CONTEXT = _re(r"""
+    context_length_exceeded | exceed_context_size | context_window_exceeded
+    | maximum\ context\ length\ (?:is|of)\ \d+
+    | exceeds?\ (?:the\ |your\ )?(?:available\ )?context\ (?:size|window|length|limit)
+    | prompt\ is\ too\ long | longer\ than\ the\ maximum\ model\ length
+    | too\ long\ to\ fit\ into\ the\ model | input\ token\ count.{0,30}exceeds\ the\ maximum
+    | input\ is\ too\ long\ for\ requested\ model
+    | exceeds\ (?:the\ )?model'?s?\ (?:maximum\ )?context
+    | too\ large\ for\ model\ with\ \d+\ maximum\ context""")
+_TYPES: Mapping[Kind, re.Pattern[str]] = {
+    "rate": _re(r"""rate_?limit | too_?many_?requests | throttl | ^SlowDown$
+        | ^RequestLimitExceeded$"""),
+    "timeout": _re(r"time_?d?_?out | deadline_?exceeded"),
+    "auth": _re(r"""authentication | unauthori[sz]ed | unauthenticated | ^(?:HTTP)?Forbidden
+        | PermissionDenied | AccessDenied | invalid_?api_?key | ^OAuthError$ | ExpiredToken
+        | InvalidClientTokenId | UnrecognizedClient | SignatureDoesNotMatch | ^AuthError$"""),
+    "missing": _re(r"""^(?:HTTP|Resource|Page)?NotFound(?:Error|Exception)?$
+        | ^NoSuch(?:Key|Bucket|Entity)$ | ^(?:HTTP)?Gone$"""),
+    "service": _re(r"""^(?:HTTP)?InternalServer(?:Error|Exception)$ | ServiceUnavailable
+        | BadGateway | ^(?:Model)?Overloaded(?:Error)?$ | ^InternalFailure$
+        | ^InternalServiceError(?:Exception)?$ | ^ServerError$"""),
+    "exhausted": _re(r"MemoryError$ | OutOfMemory | ^ResourceExhaustedError$ | ^DiskFull$"),
+    "setup": _re(r"""^ModuleNotFoundError$ | ^(?:No|Partial|Default)Credentials(?:Error)?$
+        | ^NoRegionError$ | ^ProfileNotFound$ | ^MissingEnvironment"""),
+}  # fmt: skip
+_UNREACHABLE = _re(r"""^(?:API)?ConnectionError$ | ^ConnectError$
+    | ^Connection(?:Refused|Reset)Error$ | ^ClientConnector(?:DNS)?Error$ | ^NewConnectionError$
+    | ^NameResolutionError$ | ^ServerDisconnectedError$ | ^RemoteProtocolError$
+    | ^RemoteDisconnected$ | ^EndpointConnectionError$""")
+# These tell of data that could not be worked with; numbers and words in their messages are data.
+_DATA = {
+    "ValueError", "TypeError", "KeyError", "IndexError", "AssertionError", "AttributeError",
+    "NameError", "LookupError", "SyntaxError", "JSONDecodeError", "UnicodeDecodeError",
+    "UnicodeEncodeError", "ZeroDivisionError", "ValidationError", "StopIteration",
+    "ArithmeticError",
+}  # fmt: skip
+# The name of a type within a message: "litellm.RateLimitError: ...", "... due to: HTTPError: ..."
+_NAMED = re.compile(
+    r"(?:^|[:\n] ?|\()((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Timeout|Exhausted|NotFound"
+    r"|Forbidden|Unauthorized|TooManyRequests|Expired|Exceeded|Unavailable))(?=:|\(|\s*$)"
+)
+# openai and anthropic, httpx, requests, urllib, aiohttp, google-genai, and a common wording
+_SDK_STATUS = re.compile(
+    r"\bError code: (\d{3})\b|\b(?:Client|Server) error '(\d{3}) "
+    r"|\b(\d{3}) (?:Client|Server) Error: |\bHTTP Error (\d{3}): "
+    r"|(?:^|: )(\d{3}), message='|(?:^|: )(\d{3}) [A-Z_]{6,}\. \{"
+    r"|\bwith status code (\d{3})\b"
+)
+_ANY_STATUS = re.compile(
+    r"\bHTTP(?:/\d(?:\.\d)?)?[ :]+(?:status |error |response |code )*(\d{3})\b"
+    r"|\bstatus(?:[ _]?code)?\s?[:=]?\s?(\d{3})\b",
+    re.IGNORECASE,
+)
+_PHRASES = {
+    phrase.lower(): s.value
+    for s in HTTPStatus if s.value >= 400
+    for phrase in (f"{s.value} {s.phrase}", f"{s.phrase} ({s.value})")
+}  # fmt: skip
+_PHRASE = re.compile("|".join(map(re.escape, _PHRASES)), re.IGNORECASE)
+_BOTO = re.compile(r"An error occurred \(([\w.]+)\) when calling the \w+ operation")
+_GRPC = re.compile(r"StatusCode\.([A-Z_]+)")
+_GRPC_KINDS: Mapping[str, Kind] = {
+    "RESOURCE_EXHAUSTED": "rate", "UNAUTHENTICATED": "auth", "PERMISSION_DENIED": "auth",
+    "NOT_FOUND": "missing", "UNAVAILABLE": "service", "INTERNAL": "service",
+    "DEADLINE_EXCEEDED": "timeout",
+}  # fmt: skip
+_ERRNO = re.compile(r"\[Errno (\d+)\]")  # numbers of Linux
+_ERRNO_KINDS: Mapping[str, tuple[Kind, float]] = {
+    # no space, quota of the disk, no memory, too many open files (of a process, of the system)
+    **dict.fromkeys(("28", "122", "12", "24", "23"), ("exhausted", 1.0)),
+    # permission denied, operation not permitted, read-only file system
+    **dict.fromkeys(("13", "1", "30"), ("setup", 1.0)),
+    "110": ("timeout", 1.0),
+    # connection refused, connection reset by peer
+    **dict.fromkeys(("111", "104"), ("service", 0.7)),
+}
+_VARIABLE = r"(?-i:\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b)"
+_SETUP = re.compile(
+    rf"{_VARIABLE}['\"`]?\s+(?:environment variable\s+)?(?:(?:is|was|has)\s+)?"
+    r"(?:not\s+(?:been\s+)?(?:set|found|defined|configured)|missing|unset|undefined|must be set)"
+    r"|\b(?:missing|set(?:ting)?|add) (?:the |an? )?(?:required )?environment variable"
+    rf"|environment variable\W{{1,3}}{_VARIABLE}|{_VARIABLE}['\"`]? environment variable"
+    r"|\bNo module named\b|cannot open shared object file|\bcommand not found\b"
+    r"|\bapi[ _-]?key (?:is |was )?(?:missing|not (?:set|found|configured))"
+    r"|\bExecutable doesn't exist at\b|\bUnable to locate credentials\b",
+    re.IGNORECASE,
+)
+_ENV_KEY = re.compile(rf"['\"]?({_VARIABLE})['\"]?", re.IGNORECASE)
+_ENV_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|ENDPOINT|URL$|CREDENTIALS")
+_WORDS: Mapping[Kind, re.Pattern[str]] = {
+    "rate": _re(r"""\brate[-\ ]?limit(?:s|ed|ing)?\b[^.]{0,40}\b(?:exceed|reach|hit)
+        | \b(?:exceed|reach|hit)(?:ed|ing)?\b[^.]{0,40}\brate[-\ ]?limit | \brate[-\ ]?limited\b
+        | \btoo\ many\ requests\b | \bquota\ exceeded\b"""),
+    "timeout": _re(r"""\btimed\ out\b | \btime-?out\ (?:after|of|exceeded|reached)\b
+        | \btimeout\ expired\b"""),
+    "auth": _re(r"""\bauthentication\ (?:failed|required)\b | ^unauthori[sz]ed\b
+        | \b(?:invalid|incorrect|expired)\ (?:api[\ _-]?key|access\ token|bearer\ token
+        |credentials)\b"""),
+    "service": _re(r"""\binternal\ server\ error\b | \bbad\ gateway\b
+        | \bservice\ (?:is\ )?(?:temporarily\ )?unavailable\b"""),
+    "exhausted": _re(r"""\bout\ of\ memory\b | \bno\ space\ left\ on\ device\b
+        | \bcannot\ allocate\ memory\b | \bdatabase\ or\ disk\ is\ full\b"""),
+}  # fmt: skip
+_HEAD = 800  # characters of a message that are read
+
+
+class Verdict(NamedTuple):
+    """A kind, how sure its form makes it, and the words that show it ("" if the type does)."""
+
+    kind: Kind
+    confidence: float
+    words: str = ""
+
+
+@lru_cache(maxsize=1024)
+def classify(fact: Fact) -> Verdict | None:
+    """The kind of a failure; None when nothing in its form says one."""
+    head = fact.message.strip()
+    if "Traceback (most recent call last)" in head[: 4 * _HEAD]:
+        head = head.rpartition("\n")[2]  # where the exception stands
+    head = head[:_HEAD]
+    simple = fact.type.rpartition(".")[2]
+    if _CONTEXT_TYPE.search(simple):
+        return Verdict("context", 1.0)
+    if match := _CONTEXT.search(head):
+        return Verdict("context", 1.0, match[0])
+    return (
+        _by_type(fact.type, head)
+        or _by_code(fact.code, 1.0)
+        or _by_form(head)
+        or (None if simple in _DATA else _by_status_words(head))
+        or _by_words(head, simple)
+        or (Verdict("service", 0.7) if _UNREACHABLE.search(simple) else None)
+    )
+
+
+def _by_type(dotted: str, head: str) -> Verdict | None:
+    simple = dotted.rpartition(".")[2]
+    if not simple and head[:1] != "'":  # the text of a KeyError is its key in quotation marks
+        return None
+    if simple == "ResourceExhausted":  # HTTP 429 at Google, memory elsewhere
+        return Verdict("rate" if "google" in dotted else "exhausted", 1.0)
+    for kind, pattern in _TYPES.items():
+        if pattern.search(simple):
+            return Verdict(kind, 1.0)
+    if simple == "PermissionError":
+        return Verdict("setup", 1.0 if _ERRNO.search(head) else 0.8)
+    if simple in ("KeyError", "") and (match := _ENV_KEY.fullmatch(head)):
+        return Verdict("setup", 0.9, match[1]) if _ENV_SECRET.search(match[1]) else None
+    return None
+
+
+def _by_code(code: int | None, confidence: float, words: str = "") -> Verdict | None:
+    """By an HTTP status; None for one that says no kind, as 400 or 422."""
+    if code is None:
+        return None
+    kinds: Mapping[int, Kind] = {
+        401: "auth", 403: "auth", 407: "auth", 404: "missing", 410: "missing", 408: "timeout",
+        429: "rate", 504: "timeout", 507: "exhausted",
+    }  # fmt: skip
+    kind = kinds.get(code) or ("service" if 500 <= code <= 599 else None)
+    return kind and Verdict(kind, min(confidence, 0.7) if code == 504 else confidence, words)
+
+
+def _by_form(head: str) -> Verdict | None:
+    """What the message is in the fixed form of a library."""
+    if match := _SDK_STATUS.search(head):
+        return _by_code(int(next(filter(None, match.groups()))), 1.0, match[0])
+    if match := _BOTO.search(head):
+        code = match[1]
+        return _by_type(code, "") or _by_code(int(code) if code.isdigit() else None, 1.0, code)
+    if (match := _GRPC.search(head)) and match[1] in _GRPC_KINDS:
+        return Verdict(_GRPC_KINDS[match[1]], 1.0, match[0])
+    if (match := _ERRNO.search(head)) and match[1] in _ERRNO_KINDS:
+        return Verdict(*_ERRNO_KINDS[match[1]], match[0])
+    for named in _NAMED.finditer(head):
+        if verdict := _by_type(named[1], ""):
+            return Verdict(verdict.kind, 0.95, named[1])
+    return None
+
+
+def _by_status_words(head: str) -> Verdict | None:
+    plain = without_quotes(head)
+    if match := _PHRASE.search(plain):
+        return _by_code(_PHRASES[match[0].lower()], 0.95, match[0])
+    if match := _ANY_STATUS.search(plain):
+        return _by_code(int(match[1] or match[2]), 0.9, match[0])
+    return None
+
+
+def _by_words(head: str, simple: str) -> Verdict | None:
+    if match := _SETUP.search(head):
+        return Verdict("setup", 0.95, match[0])
+    if simple in _DATA:
+        return None
+    plain = without_quotes(head.partition("\n")[0])
+    for kind, pattern in _WORDS.items():
+        if match := pattern.search(plain):
+            return Verdict(kind, 0.9, match[0])
+    return None
