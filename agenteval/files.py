@@ -31,7 +31,6 @@ _OF_THE_PATH = {
 _NO_SPACE = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _LONGEST = 200  # bytes of a name that gets a suffix or a token: systems allow 255
 _FORBIDDEN = re.compile(r'[/\\:*?"<>|\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]')
-_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a database belongs to it
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -177,13 +176,26 @@ def same_file(a: Path, b: Path) -> bool:
 
 
 def is_database(path: Path) -> bool:
-    """Whether the file is an SQLite database, or a name that SQLite uses beside one that is there.
+    """Whether the file is an SQLite database.
 
     False where there is no file, or nothing in it. Raises OSError for a file that cannot be read.
     """
-    target = Path(os.path.realpath(path))
-    bases = (target.name.removesuffix(end) for end in _BESIDE if target.name.endswith(end))
-    return _holds_one(target) or any(base and _holds_one(target.with_name(base)) for base in bases)
+    import sqlite3
+
+    path = Path(os.path.realpath(path))
+    if not path.is_file():
+        return False
+    if not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    try:
+        with looking(path) as database:
+            # A file of one byte has no page, and passes for an empty database.
+            return bool(database.execute("PRAGMA page_count").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        kind = error.sqlite_errorcode & 0xFF
+        if kind in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
+            raise OSError(errno.EIO, f"SQLite: {error}", str(path)) from error
+        return kind != sqlite3.SQLITE_NOTADB  # locked or damaged, it is one
 
 
 @contextmanager
@@ -208,24 +220,6 @@ def has_log(path: Path) -> bool:
         return os.stat(f"{path}-wal").st_size > 0
     except FileNotFoundError:
         return False
-
-
-def _holds_one(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    if not os.access(path, os.R_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    import sqlite3
-
-    try:
-        with looking(path) as database:
-            # A file of one byte has no page, and passes for an empty database.
-            return bool(database.execute("PRAGMA page_count").fetchone()[0])
-    except sqlite3.DatabaseError as error:
-        kind = error.sqlite_errorcode & 0xFF
-        if kind in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
-            raise OSError(errno.EIO, f"SQLite: {error}", str(path)) from error
-        return kind != sqlite3.SQLITE_NOTADB  # locked or damaged, it is one
 
 
 # -- reading -------------------------------------------------------------------------------------

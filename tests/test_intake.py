@@ -69,14 +69,6 @@ def test_sizes(tmp_path: Path) -> None:
     assert "larger than 10 bytes" in refused(lambda: list(text_lines(path, most=10)))
 
 
-def test_a_sparse_file_costs_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "sparse"
-    path.touch()
-    os.truncate(path, 10**12)
-    assert "larger than" in refused(lambda: read_text(path))
-    assert "larger than" in refused(lambda: list(text_lines(path)))
-
-
 def test_what_is_no_file(tmp_path: Path) -> None:
     pipe, circle = tmp_path / "pipe", tmp_path / "circle"
     os.mkfifo(pipe)

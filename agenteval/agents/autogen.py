@@ -41,8 +41,7 @@ from agenteval.agents.dialogue import AssistantSystem, Dialogue
 from agenteval.agents.endpoint import Endpoint, Line
 from agenteval.agents.protocol import System, Tool
 from agenteval.agents.toolbox import Toolbox
-from agenteval.models.autogen import AgentevalChatClient
-from agenteval.models.autogen_wire import to_autogen, wire_call
+from agenteval.models.autogen import AgentevalChatClient, to_autogen, wire_call
 from agenteval.models.client import Client
 from agenteval.models.wire import Reply, Request
 from agenteval.records import Message

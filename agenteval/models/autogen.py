@@ -12,35 +12,28 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from autogen_core import CancellationToken
+from autogen_core import CancellationToken, FunctionCall
 from autogen_core.models import (
+    AssistantMessage,
     ChatCompletionClient,
     CreateResult,
+    FunctionExecutionResult,
+    FunctionExecutionResultMessage,
     LLMMessage,
     ModelInfo,
     RequestUsage,
+    SystemMessage,
+    UserMessage,
 )
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, ValidationError
 
 from agenteval.errors import AgentevalError, BadRequest, InputError, ModelError, Transient
 from agenteval.files import read_text
-from agenteval.models.autogen_wire import (
-    autogen_finish,
-    function_call,
-    schema_of,
-    to_autogen,
-    to_wire,
-    tool_choice,
-    tool_schema,
-    wire_call,
-    wire_choice,
-    wire_tool,
-)
 from agenteval.models.client import Client, estimate_tokens
-from agenteval.models.connections import hopeless
-from agenteval.models.redirects import stay_at_home
-from agenteval.models.wire import Reply, Request, hide, one_line, printable
+from agenteval.models.connections import hopeless, stay_at_home
+from agenteval.models.openai import status_error
+from agenteval.models.wire import NONCE, Reply, Request, WireMessage, hide, one_line, printable
 from agenteval.records import Usage, content_hash
 from agenteval.text import keep_secret, public_url, url_secrets, without_known
 
@@ -92,8 +85,10 @@ class AutogenTransport:
         """One attempt. Errors of the wrapped client are sorted by their HTTP status."""
         json_output = bool(request.schema) and self._client.model_info.get("json_output", False)
         extra = {k: v for k, v in request.parameters.items() if v is not None}
-        tools = [tool_schema(t) for t in request.tools]
-        choice = {"tool_choice": tool_choice(request)} if tools else {}
+        tools = [tool["function"] for tool in request.tools]
+        if tools and isinstance(request.tool_choice, dict):  # it wants the object
+            raise BadRequest("an AutoGen client cannot be told to call one tool by its name")
+        choice: Any = {"tool_choice": request.tool_choice or "auto"} if tools else {}
         try:
             result = await self._client.create(
                 [to_autogen(m, request.messages) for m in request.messages],
@@ -180,8 +175,6 @@ def _without_secrets(value: Any) -> Any:
 
 
 def _sorted_error(error: Exception, secrets: Sequence[str] = ()) -> ModelError:
-    from agenteval.models.openai import status_error
-
     if (why := hopeless(error)) is not None:
         return why
     status = getattr(error, "status_code", None)
@@ -219,13 +212,19 @@ class AgentevalChatClient(ChatCompletionClient):
         cancellation_token: CancellationToken | None = None,
     ) -> CreateResult:
         """One completion. Raises the ModelError of the Client."""
+        choice = tool_choice
+        if not isinstance(choice, str):
+            choice = {"type": "function", "function": {"name": choice.name}}
         request = Request(
-            messages=tuple(w for m in messages for w in to_wire(m)),
-            schema=schema_of(json_output),
+            messages=tuple(w for m in messages for w in _to_wire(m)),
+            schema=_schema_of(json_output),
             parameters=dict(extra_create_args),
             repeat=self._repeat,
-            tools=tuple(wire_tool(t) for t in tools),
-            tool_choice=wire_choice(tool_choice) if tools else None,
+            tools=tuple(
+                {"type": "function", "function": dict(t.schema if isinstance(t, Tool) else t)}
+                for t in tools
+            ),
+            tool_choice=choice if tools else None,
             role=self._role,
         )
         answer = asyncio.ensure_future(self._client.complete(request))
@@ -236,9 +235,10 @@ class AgentevalChatClient(ChatCompletionClient):
             prompt_tokens=reply.usage.prompt_tokens or 0,
             completion_tokens=reply.usage.completion_tokens or 0,
         )
+        finish = reply.finish if reply.finish in ("stop", "length", "content_filter") else "unknown"
         return CreateResult(
-            finish_reason=autogen_finish(reply),
-            content=[function_call(c) for c in reply.tool_calls] or reply.text,
+            finish_reason="function_calls" if reply.tool_calls else finish,
+            content=[_function_call(c) for c in reply.tool_calls] or reply.text,
             usage=self._last,
             cached=reply.cached,
         )
@@ -281,7 +281,7 @@ class AgentevalChatClient(ChatCompletionClient):
         self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = ()
     ) -> int:
         """Estimate (an upper one); no tokenizer is downloaded for it."""
-        return estimate_tokens(Request(messages=tuple(w for m in messages for w in to_wire(m))))
+        return estimate_tokens(Request(messages=tuple(w for m in messages for w in _to_wire(m))))
 
     def remaining_tokens(
         self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = ()
@@ -304,3 +304,90 @@ class AgentevalChatClient(ChatCompletionClient):
             family="unknown",
             structured_output=True,
         )
+
+
+# ---- messages, tools and calls between AutoGen and OpenAI's wire format -------------------------
+
+
+def to_autogen(message: WireMessage, history: Sequence[WireMessage]) -> LLMMessage:
+    """Our message as AutoGen's. Raises BadRequest for content that is no text."""
+    content = message.get("content")
+    if not isinstance(content, str | None):
+        raise BadRequest("a message in parts cannot be sent through an AutoGen client")
+    content = content or ""
+    if message["role"] == "system":
+        return SystemMessage(content=content)
+    if message["role"] == "tool":
+        call = str(message.get("tool_call_id") or "")
+        result = FunctionExecutionResult(
+            content=content, name=_called(call, history), call_id=call, is_error=False
+        )
+        return FunctionExecutionResultMessage(content=[result])
+    if message["role"] == "assistant":
+        calls = [_function_call(c) for c in message.get("tool_calls") or ()]
+        thought = content if calls and content else None
+        return AssistantMessage(content=calls or content, thought=thought, source="assistant")
+    return UserMessage(content=content, source=str(message.get("name") or "user"))
+
+
+def _called(call_id: str, history: Sequence[WireMessage]) -> str:
+    """Name of the function behind a tool call."""
+    calls = (c for m in history for c in m.get("tool_calls") or () if c.get("id") == call_id)
+    return next((str(c["function"]["name"]) for c in calls), "tool")
+
+
+def wire_call(call: FunctionCall) -> dict[str, Any]:
+    """AutoGen's tool call in OpenAI's form."""
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+    }
+
+
+def _schema_of(json_output: bool | type[BaseModel] | None) -> dict[str, Any] | None:
+    """The JSON schema of a model class in OpenAI's strict form; any object for True."""
+    if isinstance(json_output, type):
+        import openai
+
+        tool: Any = openai.pydantic_function_tool(json_output)
+        schema: dict[str, Any] = tool["function"]["parameters"]
+        return schema
+    return {"type": "object"} if json_output else None
+
+
+def _outside(text: str) -> str:
+    """What a model or a tool wrote; it must not hold the place of a nonce."""
+    return text.replace(NONCE[0], "\ufffd")
+
+
+def _to_wire(message: LLMMessage) -> list[WireMessage]:
+    """AutoGen's message as ours, one per tool result. Raises BadRequest for pictures."""
+    if isinstance(message, SystemMessage):
+        return [{"role": "system", "content": message.content}]
+    if isinstance(message, FunctionExecutionResultMessage):
+        return [
+            {"role": "tool", "tool_call_id": r.call_id, "content": _outside(r.content)}
+            for r in message.content
+        ]
+    if isinstance(message, AssistantMessage):
+        if isinstance(message.content, str):
+            return [{"role": "assistant", "content": _outside(message.content)}]
+        calls = [wire_call(c) for c in message.content]
+        thought = _outside(message.thought or "")
+        return [{"role": "assistant", "content": thought, "tool_calls": calls}]
+    if isinstance(message.content, str):
+        return [{"role": "user", "content": message.content}]
+    if not all(isinstance(part, str) for part in message.content):
+        raise BadRequest("this client sends text only, no pictures")
+    return [{"role": "user", "content": "\n".join(map(str, message.content))}]
+
+
+def _function_call(call: dict[str, Any]) -> FunctionCall:
+    """A tool call in OpenAI's form as AutoGen's."""
+    function = call.get("function") or {}
+    return FunctionCall(
+        id=str(call.get("id") or ""),
+        name=str(function.get("name") or ""),
+        arguments=str(function.get("arguments") or "{}"),
+    )

@@ -38,10 +38,6 @@ class Recorder(Protocol):
         """Append one reply."""
         ...
 
-    def close(self) -> None:
-        """Put on the disk what was appended and let go of it; `record` may take it up again."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
@@ -281,16 +277,8 @@ class Client:
             self.recorder.record(request, reply)
 
     async def close(self) -> None:
-        """Close the transport and leave the recording, which is on the disk then.
-
-        Another process may record into it from now on. Raises StoreError when it is not on the
-        disk, or not under its name.
-        """
-        try:
-            await self.transport.close()
-        finally:
-            if self.recorder is not None:
-                self.recorder.close()
+        """Close the transport."""
+        await self.transport.close()
 
 
 def estimate_tokens(request: Request) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
-import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import files
@@ -18,15 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agenteval.errors import (
-    BadRequest,
     InputError,
     ModelError,
     ModelUnavailable,
     RequestTimeout,
     Transient,
-    Unauthorized,
 )
 from agenteval.models.connections import hopeless, open_plain_connections
+from agenteval.models.openai import status_error
 from agenteval.text import keep_secret, redacted, url_secrets
 
 if TYPE_CHECKING:
@@ -246,62 +244,35 @@ def _display_name(name_or_path: str) -> str:
 
 
 def _load(source: str) -> Any:
-    with _offline_and_quiet():
-        try:
+    try:
+        with _quiet():
             from sentence_transformers import SentenceTransformer
 
             return SentenceTransformer(source, device="cpu", local_files_only=True)
-        except ImportError as error:
-            raise ModelUnavailable(
-                f"local embedders cannot be loaded ({_one_line(error)}): {INSTALL}"
-            ) from error
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise ModelUnavailable(
-                f"embedder {source!r} cannot be loaded from this machine "
-                f"({_one_line(error)}); give a model folder, or fetch it once with "
-                f"`hf download {source}`"
-            ) from error
+    except ImportError as error:
+        raise ModelUnavailable(
+            f"local embedders cannot be loaded ({_one_line(error)}): {INSTALL}"
+        ) from error
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise ModelUnavailable(
+            f"embedder {source!r} cannot be loaded from this machine "
+            f"({_one_line(error)}); give a model folder, or fetch it once with "
+            f"`hf download {source}`"
+        ) from error
 
 
 @contextlib.contextmanager
-def _offline_and_quiet() -> Iterator[None]:
-    """No request, no progress bar, no warning while a model is imported and loaded.
+def _quiet() -> Iterator[None]:
+    """No progress bar and no warning while a model is loaded."""
+    from transformers.utils import logging
 
-    The environment is put back, so that later child processes are not touched.
-    """
-    wanted = {
-        "HF_HUB_OFFLINE": "1",
-        "TRANSFORMERS_OFFLINE": "1",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-    }
-    before = {key: os.environ.get(key) for key in wanted}
-    os.environ.update(wanted)
-    try:
-        with warnings.catch_warnings(), _transformers_silent():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for key, value in before.items():
-            if value is None:
-                os.environ.pop(key, None)
-            else:
-                os.environ[key] = value
-
-
-@contextlib.contextmanager
-def _transformers_silent() -> Iterator[None]:
-    try:
-        from transformers.utils import logging
-    except ImportError:  # the load itself reports what is missing
-        yield
-        return
     bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logging.set_verbosity(level)
         if bars:
@@ -326,9 +297,6 @@ def _translated(error: Exception) -> ModelError:
         return RequestTimeout(text)
     if isinstance(error, openai.APIConnectionError):
         return Transient(text)
-    status = error.status_code if isinstance(error, openai.APIStatusError) else None
-    if status in (401, 403):
-        return Unauthorized(text)
-    if status is not None and (status in (408, 409, 429) or status >= 500):
-        return Transient(text, overload=status == 429)
-    return BadRequest(text) if status is not None else ModelError(text)
+    if isinstance(error, openai.APIStatusError):
+        return status_error("embeddings endpoint", error)
+    return ModelError(text)

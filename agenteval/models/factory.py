@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 from agenteval.errors import InputError, ModelUnavailable
 from agenteval.models.client import Client, ReplyCache
 from agenteval.models.limits import Limiter, Limits
+from agenteval.models.openai import OpenAITransport
+from agenteval.models.replay import FileRecorder, ReplayTransport
 from agenteval.models.wire import Transport
 from agenteval.text import keep_secret, public_url, url_secrets
 
@@ -168,15 +170,11 @@ def _existing(name: str, spec: str) -> Path:
 def make_transport(choice: ModelChoice) -> Transport:
     """The transport of a chat model. Raises InputError for a file it cannot use."""
     if choice.provider == "replay" and choice.path:
-        from agenteval.models.replay import ReplayTransport
-
         return ReplayTransport(choice.path)
     if choice.provider == "autogen" and choice.path:
         from agenteval.models.autogen import AutogenTransport
 
         return AutogenTransport.from_config(choice.path)
-    from agenteval.models.openai import OpenAITransport
-
     return OpenAITransport(choice.name, base_url=choice.base_url, api_key=choice.api_key)
 
 
@@ -191,8 +189,6 @@ def make_client(
 ) -> Client:
     """A client for a chat model, with the store as its cache; replies are also appended to
     `record`. Raises InputError for a file that the model cannot be read from."""
-    from agenteval.models.replay import FileRecorder
-
     return Client(
         make_transport(choice),
         cache=store,

@@ -24,8 +24,7 @@ from agenteval.errors import (
     Transient,
     Unauthorized,
 )
-from agenteval.models.connections import hopeless, http_library, open_connections
-from agenteval.models.redirects import Redirected
+from agenteval.models.connections import Redirected, hopeless, http_library, open_connections
 from agenteval.models.waiting import may_retry, retry_after
 from agenteval.models.wire import (
     Reply,

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agenteval.errors import ReplyError
 from agenteval.models.jsonish import MAX_DEPTH, NotJsonish, Scan, number, scan, to_object
-from agenteval.models.thinking import behind_thinking, thinking_in, within
 from agenteval.models.wire import printable
 
 _FENCE_OPEN = re.compile(r"```[\w+-]*\s*\Z")
@@ -227,3 +227,99 @@ def _rung(text: str, start: int, one: Scan) -> str:
         return "loose"
     fenced = _FENCE_OPEN.search(text, max(0, start - 40), start)
     return "fenced" if fenced and text[one.end :].lstrip().startswith("```") else "buried"
+
+
+# ---- thinking: a draft is not the answer, not even when nothing else came ------------------------
+
+_NAMES = "think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis"
+_TAG = re.compile(
+    rf"<(?P<end>/)?(?:{_NAMES})>|◁(?P<end2>/)?think▷|\[(?P<end3>/)?THINK\]", re.I
+)  # fmt: skip
+
+
+def behind_thinking(text: str) -> str:
+    """What comes after the thinking with which the text begins; the text itself without one.
+
+    Raises ReplyError when that thinking has no end: the answer never came.
+    """
+    opening = _TAG.match(text)
+    if opening is None or _ends(opening):
+        return text
+    for tag in _TAG.finditer(text, opening.end()):
+        if _ends(tag):
+            return text[tag.end() :]
+    raise ReplyError("the reply ends within its thinking: there is no answer in it")
+
+
+def thinking_in(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """(start, end) of the thinking in the text, in order and apart.
+
+    `spans` are the (start, end) of values, in order and apart: a tag within one of them is quoted.
+    Before a closing tag without an opening one everything is thinking, for the opening one often
+    stands in the prompt; behind an opening tag without a closing one everything is.
+    """
+    starts = [start for start, _ in spans]
+    found: list[tuple[int, int]] = []
+    opened: int | None = None
+    for tag in _TAG.finditer(text):
+        at = bisect_right(starts, tag.start()) - 1
+        if at >= 0 and tag.start() < spans[at][1]:
+            continue
+        if not _ends(tag):
+            opened = tag.start() if opened is None else opened
+        elif opened is None:
+            found = [(0, tag.end())]
+        else:
+            found.append((opened, tag.end()))
+            opened = None
+    return found if opened is None else [*found, (opened, len(text))]
+
+
+def within(at: int, spans: Sequence[tuple[int, int]]) -> bool:
+    """True when the offset lies in one of the spans, which are in order and apart."""
+    before = bisect_right(spans, (at, float("inf"))) - 1
+    return before >= 0 and at < spans[before][1]
+
+
+def _ends(tag: re.Match[str]) -> bool:
+    return any(tag.groups())
+
+
+# ---- refusals ------------------------------------------------------------------------------------
+#
+# Told by what a text opens with, in the languages models decline in. They only name the reason for
+# which there is no answer: it is asked after nothing could be read.
+
+_REFUSAL_LONGEST = 2000  # characters; a refusal is short
+_REFUSAL_OPENING = 300  # characters in which it says so
+_ACTS = (
+    r"(?:assist|help|comply|fulfil|provide|evaluate|judge|grade|rate|assess|score|answer|engage|"
+    r"continue|support|do (?:that|this|so)|discuss|participate|complete|process|respond)"
+)
+_REFUSALS = re.compile(
+    "|".join((
+        rf"\b(?:can(?:no|['’]?)t|can not|(?:am|['’]m) (?:not able|unable) to|won['’]?t|will not|"
+        rf"must decline to|(?:am|['’]m) not comfortable|(?:have|need) to decline to) {_ACTS}",
+        r"\bi (?:must|have to|need to) decline\b",
+        r"\bich kann (?:\w+ ){0,5}nicht (?:\w+ ){0,2}(?:helfen|beantworten|bewerten|beurteilen)",
+        r"\bkann ich (?:\w+ ){0,5}nicht (?:\w+ ){0,2}(?:helfen|beantworten|bewerten|beurteilen)",
+        r"\bje ne (?:peux|suis) pas (?:\w+ ){0,3}(?:en mesure|aider|répondre|évaluer|noter)",
+        r"\bno puedo (?:\w+ ){0,3}(?:ayudar|responder|evaluar|calificar)",
+        r"\bnão posso (?:\w+ ){0,3}(?:ajudar|responder|avaliar)",
+        r"\bnon posso (?:\w+ ){0,3}(?:aiutar|rispondere|valutare)",
+        r"\bkan (?:ik )?(?:\w+ ){0,5}niet (?:\w+ ){0,2}(?:helpen|beantwoorden|beoordelen)",
+        r"\bnie mogę (?:\w+ ){0,3}(?:pomóc|odpowiedzieć|ocenić)",
+        r"не могу (?:\w+ ){0,3}(?:помочь|ответить|оценить|выполнить)",
+        r"(?:抱歉|对不起|對不起)[，,。 ]{0,2}.{0,10}(?:无法|不能|無法)",
+        r"(?:申し訳|すみません|ごめんなさい).{0,40}(?:できません|できかねます|ません)",
+        r"(?:죄송|미안).{0,40}(?:없습니다|어렵습니다|못합니다)",
+        r"لا (?:أستطيع|يمكنني)",
+        r"(?:üzgünüm|özür dilerim).{0,60}(?:amam|emem|amıyorum|emiyorum)",
+    )),
+    re.I,
+)  # fmt: skip
+
+
+def declines(text: str) -> bool:
+    """True for a short text whose opening says that it will not or cannot do what is asked."""
+    return len(text) <= _REFUSAL_LONGEST and _REFUSALS.search(text[:_REFUSAL_OPENING]) is not None

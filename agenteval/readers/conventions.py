@@ -10,9 +10,8 @@ OpenLLMetry's `traceloop.*`.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,8 +62,6 @@ _TREE = re.compile(
 _MORE_ROLES: dict[str, Role] = {"tool-response": "tool", "tool-call": "assistant"}
 _MOST = 10**12  # a larger count is a defect of the trace
 
-_Call = tuple[str | None, str, str]  # id, name, arguments as text
-
 
 @dataclass
 class Meaning:
@@ -82,21 +79,11 @@ class Pool:
     _messages: dict[Any, Message] = field(default_factory=dict)
     _tools: dict[str, ToolSpec | None] = field(default_factory=dict)
 
-    def message(
-        self, role: Role, content: str, calls: Sequence[_Call] = (), name: str | None = None,
-        call_id: str | None = None,
-    ) -> Message:  # fmt: skip
-        """The one Message with these fields; arguments of calls are read as JSON."""
-        key = (role, content, tuple(calls), name, call_id)
-        if key not in self._messages:
-            made = tuple(
-                ToolCall(name=called, arguments=decode_arguments(text) if text else None, id=number)
-                for number, called, text in calls
-            )
-            self._messages[key] = Message(
-                role=role, content=content, name=name, tool_calls=made, tool_call_id=call_id
-            )
-        return self._messages[key]
+    def intern(self, message: Message) -> Message:
+        """The first message that is equal to this one."""
+        calls = tuple(call.model_dump_json() for call in message.tool_calls)
+        key = (message.role, message.content, message.name, message.tool_call_id, calls)
+        return self._messages.setdefault(key, message)
 
     def tools(self, rows: Any) -> Iterator[ToolSpec | None]:
         """The tools of descriptions in the form of OpenAI, Anthropic or MCP; None for what is
@@ -411,34 +398,39 @@ def _conversation(value: Any, default: Role, pool: Pool, context: Context) -> li
             inner = item.get("message")
             messages += _message(inner if isinstance(inner, dict) else item, default, pool, context)
         else:
-            messages.append(pool.message(default, text_of(item)))
+            messages.append(pool.intern(Message(role=default, content=text_of(item))))
     return messages
 
 
 def _message(item: dict[str, Any], default: Role, pool: Pool, context: Context) -> list[Message]:
-    content = _Content()
+    parts = Parts()
     for key in ("content", "contents", "parts"):
-        content.add(item.get(key))
+        held = item.get(key)
+        for part in held if isinstance(held, list) else [held]:
+            inner = part.get("message_content") if isinstance(part, dict) else None
+            parts.add(inner if isinstance(inner, dict) else part)
+    texts = [text for text in parts.texts if text]
     for key in ("refusal", "reasoning_content"):
-        if not content.texts and isinstance(item.get(key), str):
-            content.add(item[key])
-    content.calls += _calls(item.get("tool_calls")) + _calls(item.get("function_call"))
+        if not texts and isinstance(item.get(key), str):
+            texts.append(item[key])
+    calls = parts.calls + _calls(item.get("tool_calls")) + _calls(item.get("function_call"))
     legacy = item.get("function_call_name")
     if isinstance(legacy, str):
-        content.calls.append((None, legacy, text_of(item.get("function_call_arguments_json"))))
+        arguments = _arguments(item.get("function_call_arguments_json"))
+        calls.append(ToolCall(name=legacy, arguments=arguments))
     role = _role(item.get("role"), default, context)
-    results = [pool.message("tool", text, call_id=number) for number, text in content.results]
-    if results and not content.texts and not content.calls:
+    results = [pool.intern(result) for result in parts.results]
+    if results and not texts and not calls:
         return results
     name, number = item.get("name"), item.get("tool_call_id", item.get("id"))
-    made = pool.message(
-        role,
-        "\n".join(content.texts),
-        content.calls,
-        name if isinstance(name, str) and name else None,
-        number if isinstance(number, str) and number and role == "tool" else None,
+    made = Message(
+        role=role,
+        content="\n".join(texts),
+        tool_calls=tuple(calls),
+        name=name if isinstance(name, str) and name else None,
+        tool_call_id=number if isinstance(number, str) and number and role == "tool" else None,
     )
-    return [*results, made]
+    return [*results, pool.intern(made)]
 
 
 def _role(value: Any, default: Role, context: Context) -> Role:
@@ -452,61 +444,27 @@ def _role(value: Any, default: Role, context: Context) -> Role:
     return role or default
 
 
-@dataclass
-class _Content:
-    """Contents of a message taken apart: texts, calls, and results of tools (call id, text)."""
-
-    texts: list[str] = field(default_factory=list)
-    calls: list[_Call] = field(default_factory=list)
-    results: list[tuple[str | None, str]] = field(default_factory=list)
-
-    def add(self, value: Any) -> None:
-        for part in value if isinstance(value, list) else [value]:
-            if isinstance(part, dict):
-                inner = part.get("message_content")
-                self._part(inner if isinstance(inner, dict) else part)
-            elif part is not None and part != "":
-                self.texts.append(text_of(part))
-
-    def _part(self, part: dict[str, Any]) -> None:
-        kind = part.get("type")
-        if kind in ("tool_call", "tool_use") and isinstance(part.get("name"), str):
-            self.calls += _calls(part)
-        elif kind in ("tool_call_response", "tool_result"):
-            held = next((part[k] for k in ("response", "result", "content") if k in part), None)
-            inner = _Content()
-            inner.add(held)
-            number = part.get("id", part.get("tool_use_id"))
-            text = "\n".join(inner.texts)
-            self.results.append((number if isinstance(number, str) else None, text))
-        elif isinstance(part.get("content"), str) and kind in ("text", "reasoning"):
-            self.texts.append(part["content"])
-        else:
-            parts = Parts()
-            parts.add(part)
-            self.texts += parts.texts
-
-
-def _calls(value: Any) -> list[_Call]:
+def _calls(value: Any) -> list[ToolCall]:
     """Calls in a list or alone; in the form of OpenAI, OpenInference or GenAI."""
     if isinstance(value, str):
         value = json_or_none(value)
-    rows = value if isinstance(value, list) else [value]
-    return [_call(row) for row in rows if isinstance(row, dict) and row]
+    calls = []
+    for row in value if isinstance(value, list) else [value]:
+        if isinstance(row, dict) and row:
+            outer = row["tool_call"] if isinstance(row.get("tool_call"), dict) else row
+            function = outer["function"] if isinstance(outer.get("function"), dict) else outer
+            name, number = function.get("name"), outer.get("id")
+            keys = ("arguments", "args", "input")
+            calls.append(
+                ToolCall(
+                    name=name if isinstance(name, str) else "",
+                    arguments=_arguments(next((function[k] for k in keys if k in function), None)),
+                    id=number if isinstance(number, str) and number else None,
+                )
+            )
+    return calls
 
 
-def _call(item: dict[str, Any]) -> _Call:
-    inner = item.get("tool_call")
-    outer: dict[str, Any] = inner if isinstance(inner, dict) else item
-    inner = outer.get("function")
-    function: dict[str, Any] = inner if isinstance(inner, dict) else outer
-    name, number = function.get("name"), outer.get("id")
-    keys = ("arguments", "args", "input")
-    arguments = next((function[k] for k in keys if k in function), None)
-    if arguments is not None and not isinstance(arguments, str):
-        arguments = json.dumps(arguments, ensure_ascii=False)
-    return (
-        number if isinstance(number, str) and number else None,
-        name if isinstance(name, str) else "",
-        arguments or "",
-    )
+def _arguments(value: Any) -> Any:
+    """Arguments of a call, out of their JSON text where they are one."""
+    return (decode_arguments(value) if value else None) if isinstance(value, str) else value

@@ -216,13 +216,13 @@ class Parts:
 
     def _part(self, part: dict[str, Any]) -> None:
         kind = part.get("type")
-        if kind == "tool_use" and isinstance(part.get("name"), str):
-            self.calls.append(tool_call(part, "", "", parse=False))
-        elif kind == "tool_result":
+        if kind in ("tool_use", "tool_call") and isinstance(part.get("name"), str):
+            self.calls.append(tool_call(part, "", "", parse=kind == "tool_call"))
+        elif kind in ("tool_result", "tool_call_response"):
             inner = Parts()
-            inner.add(part.get("content"))
+            inner.add(next((part[k] for k in ("response", "result", "content") if k in part), None))
             self.result_objects.extend(inner.objects)
-            number = _text_or_none(part.get("tool_use_id"))
+            number = _text_or_none(part.get("tool_use_id", part.get("id")))
             told = "\n".join(inner.texts)
             self.results.append(Message(role="tool", content=told, tool_call_id=number))
         elif isinstance(kind, str) and kind in _PLACEHOLDERS:
@@ -238,7 +238,9 @@ class Parts:
 def _part_text(part: dict[str, Any]) -> str | None:
     if "type" not in part and len(part) > 1:  # an object of the system's own, not a part
         return None
-    keys = ("text", "refusal", "thinking", "reasoning")
+    keys: tuple[str, ...] = ("text", "refusal", "thinking", "reasoning")
+    if part.get("type") in ("text", "reasoning"):
+        keys = ("content", *keys)
     return next((part[k] for k in keys if isinstance(part.get(k), str)), None)
 
 

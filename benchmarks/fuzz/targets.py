@@ -17,7 +17,7 @@ from benchmarks.malformed.corpus import criteria
 from benchmarks.malformed.readers import READERS
 
 SOURCES = (
-    "models/reply.py", "models/jsonish.py", "models/thinking.py", "models/refusal.py",
+    "models/reply.py", "models/jsonish.py",
     "evaluators/utility/answers.py", "evaluators/utility/labels.py",
     "evaluators/utility/reading.py", "evaluators/utility/critic_reply.py",
     "evaluators/utility/levels.py", "evaluators/traces/locator_reply.py",

@@ -297,17 +297,6 @@ async def test_an_agent_calls_a_tool() -> None:
     assert bodies[1]["messages"][3] == {"role": "tool", "tool_call_id": "c1", "content": "42"}
 
 
-async def test_a_streaming_agent_gets_one_piece() -> None:
-    with serve(lambda b, n: "all at once") as server:
-        client = client_of(server)
-        agent = AssistantAgent("a", AgentevalChatClient(client), model_client_stream=True)
-        result = await agent.run(task="x")
-        await client.close()
-    last = result.messages[-1]
-    assert isinstance(last, TextMessage)
-    assert last.content == "all at once"
-
-
 async def test_budget_cache_and_retries_hold_for_agents() -> None:
     rules = [Rule(Fault("status", 500), first=1)]
     with serve(lambda b, n: "ok", rules) as server:
@@ -375,17 +364,6 @@ async def test_messages_both_ways() -> None:
     assert (result.usage.prompt_tokens, result.usage.completion_tokens) == (7, 2)
 
 
-@pytest.mark.parametrize(
-    ("reply", "finish"),
-    [(Reply("x", finish="length"), "length"), (Reply("x", finish="unknown"), "unknown"),
-     (Reply("x", finish="content_filter"), "content_filter")],
-)  # fmt: skip
-async def test_how_a_reply_ended(reply: Reply, finish: str) -> None:
-    chat = AgentevalChatClient(Client(Canned(reply)))
-    result = await chat.create([UserMessage(content="x", source="u")])
-    assert result.finish_reason == finish
-
-
 async def test_pictures_are_refused_not_dropped() -> None:
     from PIL import Image as Picture
 
@@ -413,14 +391,6 @@ async def test_cancelling_through_autogens_token() -> None:
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, 5)
     assert client.limiter.in_flight == 0
-
-
-def test_counting() -> None:
-    chat = AgentevalChatClient(Client(Canned(Reply(""))))
-    messages = [UserMessage(content="x" * 300, source="u")]
-    assert chat.count_tokens(messages) == 111  # 300 bytes / 3 + 8 for the message + 3
-    assert chat.remaining_tokens(messages) == 128_000 - 111
-    assert chat.model_info["structured_output"]
 
 
 async def test_it_is_the_same_call_as_autogens_own_client() -> None:

@@ -24,28 +24,16 @@ from agenteval.models.jsonish import MAX_DEPTH, NotJsonish, number, scan, to_obj
 )
 def test_a_value_ends_behind_its_bracket(text: str, start: int, value: Any, end: int) -> None:
     read = scan(text, start)
-    assert (read.value, read.end, read.cut, read.loose) == (value, end, False, set())
+    assert (read.value, read.end, read.cut, read.loose) == (value, end, False, False)
 
 
 @pytest.mark.parametrize(
-    ("text", "loose"),
-    [
-        ("{'a': 1}", {"single quotes"}),
-        ('{"a": True}', {"python"}),
-        ("[(1, 2)]", {"python"}),
-        ("[range(3)]", {"python"}),
-        ("[1,]", {"trailing comma"}),
-        ('{"a": 1,}', {"trailing comma"}),
-        ("[1 // one\n]", {"comment"}),
-        ('["a\nb"]', {"control character in a string"}),
-        ('["\\("]', {"escape"}),
-        ('["\\u12x"]', {"escape"}),
-        ("[.5]", {"number"}),
-        ("['a', None,]", {"single quotes", "python", "trailing comma"}),
-    ],
-)
-def test_what_json_does_not_allow_is_named(text: str, loose: set[str]) -> None:
-    assert scan(text, 0).loose == loose
+    "text",
+    ["{'a': 1}", '{"a": True}', "[(1, 2)]", "[range(3)]", "[1,]", '{"a": 1,}', "[1 // one\n]",
+     '["a\nb"]', '["\\("]', '["\\u12x"]', "[.5]", "[1\u00a0]"],
+)  # fmt: skip
+def test_what_json_does_not_allow_is_loose(text: str) -> None:
+    assert scan(text, 0).loose
 
 
 @pytest.mark.parametrize("text", ["[1", '{"a": 1', "[[", '{"a": "b', "[1, 2, "])
@@ -112,4 +100,4 @@ def test_it_reads_json_as_json_loads_does(value: Any, tail: str, ascii_only: boo
     text = json.dumps(value, ensure_ascii=ascii_only)
     read = scan(text + tail, 0)
     assert repr(read.value) == repr(json.loads(text))
-    assert (read.end, read.cut, read.loose) == (len(text), False, set())
+    assert (read.end, read.cut, read.loose) == (len(text), False, False)

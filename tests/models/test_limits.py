@@ -24,12 +24,6 @@ async def turn_of_the_loop(times: int = 3) -> None:
 # ---- Limiter -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("maximum", "start"), [(0, None), (-1, None), (3, 0)])
-def test_a_limit_below_one_is_refused(maximum: int, start: int | None) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        Limiter(maximum, start=start)
-
-
 async def test_never_more_in_flight_than_the_limit() -> None:
     limiter, inside, most = Limiter(3), 0, 0
 

@@ -10,7 +10,6 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -105,15 +104,6 @@ async def test_the_form_is_asked_for_under_a_name_the_api_allows() -> None:
     }
 
 
-async def test_any_object_is_asked_for_in_json_mode() -> None:
-    with serve() as server:
-        async with client_of(server) as (client, _):
-            reply = await client.complete(ask(schema={"type": "object"}))
-    assert reply.mode == "json_object"
-    assert server.requests[0].body is not None
-    assert server.requests[0].body["response_format"] == {"type": "json_object"}
-
-
 async def test_tools_and_logprobs() -> None:
     tool = {"type": "function", "function": {"name": "look", "parameters": SCHEMA}}
     with serve() as server:
@@ -203,24 +193,6 @@ async def test_broken_answers_heal(kind: str) -> None:
     assert (reply.text, server.count) == ("ok", 2)
 
 
-async def test_two_500_then_an_answer() -> None:
-    def answer(body: dict[str, Any], n: int) -> str | Fault:
-        return Fault("status", 500) if n < 2 else "third"
-
-    with serve(answer) as server:
-        async with client_of(server) as (client, _):
-            assert (await client.complete(ask())).text == "third"
-    assert server.count == 3
-
-
-async def test_attempts_end() -> None:
-    with serve(faults=[Fault("status", 503)]) as server:
-        async with client_of(server, retry=RetryPolicy(attempts=4)) as (client, _):
-            with pytest.raises(Transient, match="HTTP 503"):
-                await client.complete(ask())
-    assert server.count == 4
-
-
 @pytest.mark.parametrize("kind", ["content_type", "usage"])
 async def test_odd_but_good(kind: str) -> None:
     with serve(lambda b, n: "fine", [Fault(kind)]) as server:
@@ -269,10 +241,6 @@ PAUSES: dict[str, tuple[float, float] | None] = {
 }  # fmt: skip
 
 
-def test_the_table_covers_every_form() -> None:
-    assert set(PAUSES) == set(RETRY_AFTER_FORMS)
-
-
 @pytest.mark.parametrize("form", sorted(PAUSES))
 async def test_the_endpoint_says_when(form: str) -> None:
     fault = Fault("status", 429, headers=RETRY_AFTER_FORMS[form])
@@ -289,57 +257,34 @@ async def test_the_endpoint_says_when(form: str) -> None:
 
 
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
+REQUESTS, TOKENS = "x-ratelimit-reset-requests", "x-ratelimit-reset-tokens"
 
 
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
-        ({}, None),
-        ({"retry-after": "7"}, 7.0),
-        ({"retry-after": " 7.5 "}, 7.5),
+        ({}, None), ({"retry-after": " 7.5 "}, 7.5), ({"retry-after": "-3"}, None),
         ({"retry-after-ms": "1500", "retry-after": "1"}, 1.5),
         ({"retry-after-ms": "x", "retry-after": "1"}, 1.0),
-        ({"retry-after": "Tue, 14 Nov 2023 22:13:50 GMT"}, 30.0),
-        ({"retry-after": "Tue, 14 Nov 2023 22:13:50"}, 30.0),  # no zone: UTC
         ({"retry-after": "tue, 14 nov 2023 22:13:50 gmt"}, 30.0),
+        ({"retry-after": "Tue, 14 Nov 2023 22:13:50"}, 30.0),  # no zone: UTC
         ({"retry-after": "Tue, 14 Nov 2023 23:13:50 +0100"}, 30.0),
         ({"retry-after": "Tue, 14 Nov 2023 22:13:00 GMT"}, None),  # past
         ({"retry-after": "Tue, 99 Nov 2023 22:13:50 GMT"}, None),
         ({"retry-after": "Tue, 14 Nov 99999999 22:13:50 GMT"}, None),
-        ({"retry-after": "-3"}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "-inf"}, None),
-        ({"retry-after": "1e999"}, None),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": ""}, None),
+        ({"retry-after": "nan"}, None), ({"retry-after": "-inf"}, None),
         # several reset headers: the longest; a hint to retry goes before all of them
-        ({"x-ratelimit-reset-requests": "1m2.5s", "x-ratelimit-reset-tokens": "250ms"}, 62.5),
-        ({"x-ratelimit-reset-requests": "9s", "retry-after": "2"}, 2.0),
-        (
-            {
-                "x-ratelimit-reset-requests": "9s",
-                "x-ratelimit-remaining-requests": "5",
-                "x-ratelimit-reset-tokens": "3",
-                "x-ratelimit-remaining-tokens": "0",
-            },
-            3.0,
-        ),
-        ({"x-ratelimit-reset-tokens": "9s", "x-ratelimit-remaining-tokens": "71"}, None),
-        ({"x-ratelimit-reset-requests": "soon"}, None),
-        ({"x-ratelimit-reset-requests": "-5s"}, None),
-        ({"x-ratelimit-reset-requests": "2023-11-14T22:14:00Z"}, None),
-        ({"x-ratelimit-reset-requests": "1" * 400 + "s"}, None),
+        ({REQUESTS: "1m2.5s", TOKENS: "250ms"}, 62.5), ({REQUESTS: "9s", "retry-after": "2"}, 2.0),
+        ({REQUESTS: "9s", "x-ratelimit-remaining-requests": "5", TOKENS: "3",
+          "x-ratelimit-remaining-tokens": "0"}, 3.0),
+        ({TOKENS: "9s", "x-ratelimit-remaining-tokens": "71"}, None),
+        ({REQUESTS: "soon"}, None), ({REQUESTS: "-5s"}, None),
+        ({REQUESTS: "2023-11-14T22:14:00Z"}, None), ({REQUESTS: "1" * 400 + "s"}, None),
     ],
-)
+)  # fmt: skip
 def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
     found = retry_after(headers, now=NOW)
     assert found == (None if expected is None else pytest.approx(expected))
-
-
-def test_retry_after_reads_the_clock() -> None:
-    assert retry_after({"retry-after": formatdate(time.time() + 60, usegmt=True)}) == pytest.approx(
-        60, abs=3
-    )
 
 
 # ---- Stepping down -------------------------------------------------------------------------------
@@ -451,52 +396,7 @@ async def test_a_bad_value_is_not_silently_left_out(text: str) -> None:
     assert server.count == 1
 
 
-async def test_stepping_down_counts_against_the_cap() -> None:
-    with serve(refusing(NO_SCHEMA, NO_JSON_MODE)) as server:
-        async with client_of(server, budget=Budget(max_calls=2)) as (client, _):
-            with pytest.raises(BudgetExceeded):
-                await client.complete(ask(schema=SCHEMA))
-    assert server.count == 2
-
-
 # ---- Budget and concurrency ----------------------------------------------------------------------
-
-
-async def test_the_server_sees_no_more_than_the_cap() -> None:
-    rules = [Rule((Fault("status", 500), Fault("reset"), Fault("half_body")), probability=0.3)]
-    with serve(lambda b, n: "ok", rules, latency=0.01, seed=3) as server:
-        async with client_of(server, budget=Budget(max_calls=40), limiter=Limiter(16)) as (
-            client,
-            _,
-        ):
-            results = await asyncio.gather(
-                *(client.complete(ask(str(n))) for n in range(100)), return_exceptions=True
-            )
-            assert client.usage.requests == 40
-    assert server.count == 40
-    kinds = {type(r) for r in results if isinstance(r, BaseException)}
-    assert kinds == {BudgetExceeded}
-
-
-async def test_never_more_in_flight_than_asked_for() -> None:
-    with serve(lambda b, n: "ok", latency=0.02) as server:
-        async with client_of(server, limiter=Limiter(5)) as (client, _):
-            await asyncio.gather(*(client.complete(ask(str(n))) for n in range(40)))
-    assert server.max_in_flight == 5
-    assert server.count == 40
-
-
-async def test_a_server_that_takes_five_gets_all_answered() -> None:
-    with serve(lambda b, n: "ok", latency=0.01, ceiling=5) as server:
-        transport = OpenAITransport("test-model", base_url=server.base_url, api_key=None)
-        retry = RetryPolicy(attempts=50, first=0.02, longest=0.2)
-        client = Client(transport, limiter=Limiter(20), retry=retry)
-        replies = await asyncio.gather(*(client.complete(ask(str(n))) for n in range(120)))
-        await client.close()
-    assert [r.text for r in replies] == ["ok"] * 120
-    rejected = sum(r.outcome == "rejected" for r in server.requests)
-    assert 0 < rejected < 120
-    assert client.limiter.limit < 20
 
 
 # ---- One clear line; no key ----------------------------------------------------------------------
@@ -574,19 +474,6 @@ async def test_the_key_is_nowhere(fault: Fault, caplog: pytest.LogCaptureFixture
     assert not [
         r for r in caplog.records if r.name.startswith("agenteval") and CANARY in r.getMessage()
     ]
-
-
-async def test_nothing_is_logged_of_the_key_while_all_is_well(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    for name in ("openai", "httpx", "httpx2", "httpcore", "httpcore2"):
-        caplog.set_level(logging.DEBUG, logger=name)
-    with serve(lambda b, n: "ok") as server:
-        async with client_of(server, api_key=CANARY) as (client, _):
-            await client.complete(ask())
-    assert caplog.records
-    assert CANARY not in caplog.text
 
 
 def body_with(**more: Any) -> dict[str, Any]:
@@ -720,3 +607,27 @@ def test_usage(usage: Any, expected: tuple[int | None, int | None]) -> None:
     found = read_completion(payload, "text", 0.0, "here").usage
     assert (found.prompt_tokens, found.completion_tokens) == expected
     assert found.requests == 1
+
+
+async def test_the_server_sees_no_more_than_the_cap() -> None:
+    rules = [Rule((Fault("status", 500), Fault("reset"), Fault("half_body")), probability=0.3)]
+    with serve(lambda b, n: "ok", rules, latency=0.01, seed=3) as server:
+        async with client_of(server, budget=Budget(max_calls=40), limiter=Limiter(16)) as (
+            client,
+            _,
+        ):
+            results = await asyncio.gather(
+                *(client.complete(ask(str(n))) for n in range(100)), return_exceptions=True
+            )
+            assert client.usage.requests == 40
+    assert server.count == 40
+    kinds = {type(r) for r in results if isinstance(r, BaseException)}
+    assert kinds == {BudgetExceeded}
+
+
+async def test_never_more_in_flight_than_asked_for() -> None:
+    with serve(lambda b, n: "ok", latency=0.02) as server:
+        async with client_of(server, limiter=Limiter(5)) as (client, _):
+            await asyncio.gather(*(client.complete(ask(str(n))) for n in range(40)))
+    assert server.max_in_flight == 5
+    assert server.count == 40

@@ -216,10 +216,6 @@ def test_marked_words_are_neutralised_and_have_no_space(text: str) -> None:
     assert marked.replace(DATAMARK, " ") == neutralise(text).replace(DATAMARK, " ")
 
 
-def test_a_block_is_text_between_markers() -> None:
-    assert data_block("x\ny", "work") == f"<<BEGIN work {NONCE}>>\nx\ny\n<<END work {NONCE}>>"
-
-
 TRICKY = st.lists(
     st.one_of(
         st.sampled_from(
@@ -243,18 +239,6 @@ def test_neutralising_twice_is_neutralising_once(text: str) -> None:
     assert NONCE[0] not in once
     assert not re.search(r"<<\s*/?\s*(BEGIN|END)\b", once, re.I)
     assert not re.search(r"<\|[^|<>\s]{1,40}\|>|\[/?INST\]", once, re.I)
-
-
-@given(TRICKY)
-def test_no_text_can_write_a_marker_that_counts(text: str) -> None:
-    block = data_block(text, "work")
-    assert block.count(NONCE) == 2
-    request = Request(messages=({"role": "user", "content": block},))
-    key = request.key("e", "m")
-    content: str = request.with_nonce(key, b"s").messages[0]["content"]
-    nonce = content[len("<<BEGIN work ") :][:24]
-    # the text was fixed before the nonce, which hashes it
-    assert content.count(nonce) == 2
 
 
 @pytest.mark.parametrize(
@@ -297,3 +281,15 @@ def test_the_identity_is_the_sha256_of_the_file(package: str) -> None:
         "df2f42a83325d7760461c08f739156ac034c97d74680940045f0fbf5b534bc8c"
     )
     assert load_prompt(package, "hello") is load_prompt(package, "hello")
+
+
+@given(TRICKY)
+def test_no_text_can_write_a_marker_that_counts(text: str) -> None:
+    block = data_block(text, "work")
+    assert block.count(NONCE) == 2
+    request = Request(messages=({"role": "user", "content": block},))
+    key = request.key("e", "m")
+    content: str = request.with_nonce(key, b"s").messages[0]["content"]
+    nonce = content[len("<<BEGIN work ") :][:24]
+    # the text was fixed before the nonce, which hashes it
+    assert content.count(nonce) == 2

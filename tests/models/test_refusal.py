@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agenteval.models.refusal import declines
+from agenteval.models.reply import declines
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
@@ -162,10 +161,6 @@ def test_pattern(tmp_path: Path) -> None:
         read_runs(f"{tmp_path}/*.jsonl")
 
 
-def test_a_file_name_with_brackets_is_a_file_first(tmp_path: Path) -> None:
-    assert [r.id for r in read_runs(put(tmp_path / "run[1].json", ONE)).runs] == ["run[1]"]
-
-
 def test_broken_file_in_a_folder_is_an_error(tmp_path: Path) -> None:
     put(tmp_path / "a.json", ONE)
     put(tmp_path / "b.json", "{")
@@ -203,19 +198,6 @@ def test_a_pipe_is_no_file_and_not_waited_for(tmp_path: Path) -> None:
 def test_names_of_nothing(source: str) -> None:
     with pytest.raises(InputError):
         read_runs(source)
-
-
-def test_empty_folder(tmp_path: Path) -> None:
-    put(tmp_path / "README.md", "x")
-    with pytest.raises(InputError, match=r"no runs found \(1 file\(s\) skipped\)"):
-        read_runs(tmp_path)
-
-
-def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = f'{ONE}\n{{"id": "b", "output": "c"}}\n'.encode()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-    assert [r.id for r in read_runs("-").runs] == ["stdin:1", "b"]
-    assert not sys.stdin.closed
 
 
 def test_standard_input_through_a_real_pipe() -> None:

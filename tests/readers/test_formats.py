@@ -229,11 +229,6 @@ def test_messages_of_relatives(tmp_path: Path) -> None:
     assert run.messages[1].tool_calls == (ToolCall(name="look", arguments={"at": "x"}, id="u"),)
 
 
-def test_unknown_parts_leave_a_mark(tmp_path: Path) -> None:
-    run = one(tmp_path, [{"role": "assistant", "content": [{"type": "hologram", "data": 1}]}])
-    assert run.messages[0].content == "[hologram]"
-
-
 LOG: dict[str, Any] = {
     "problem": "How long does a tank of 240 litres last at 3 litres an hour?",
     "level": "Level 1", "type": "Prealgebra", "solution": "240 / 3 = 80, so the answer is 80.",

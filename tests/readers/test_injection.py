@@ -7,11 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agenteval.readers import make_view, read_runs
-from agenteval.readers.injection import NAMES, find_signs, texts_signs, view_signs
+from agenteval.readers.injection import find_signs, texts_signs, view_signs
 from agenteval.records import Message, Run
 
 ROOT = Path(__file__).parents[2]
@@ -127,12 +125,6 @@ def test_all_that_a_judge_sees_is_looked_at() -> None:
     assert [s.name for s in texts_signs((evil, "a\u202eb", evil))] == [
         "instruction to the judge", "bidirectional",
     ]  # fmt: skip
-
-
-@given(st.text())
-def test_signs_are_few_and_in_order(text: str) -> None:
-    found = [sign.name for sign in find_signs(text)]
-    assert found == sorted(set(found), key=NAMES.index)
 
 
 @pytest.mark.parametrize(

@@ -145,21 +145,8 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 OTHERS: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    1.5,
-    10**400,
-    "",
-    "x",
-    "\u2028",
-    [],
-    {},
-    [None],
-    [[]],
-    {"": None},
-    ["x"],
-)
+    None, True, -1, 1.5, 10**400, "", "x", "\u2028", [], {}, [None], [[]], {"": None}, ["x"],
+)  # fmt: skip
 JSON_KINDS = [kind for kind, (name, _) in LOADERS.items() if Path(name).suffix != ".csv"
               and Path(name).suffix != ".mmd"]  # fmt: skip
 

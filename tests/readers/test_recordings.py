@@ -25,7 +25,6 @@ def recording(tmp_path: Path) -> str:
     for run in ("r", "s"):
         request = Request(({"role": "user", "content": "q"},), run_id=run)
         recorder.record(request, Reply("fine"))
-    recorder.close()
     return path.read_text()
 
 

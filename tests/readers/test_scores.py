@@ -67,13 +67,6 @@ def test_one_rater_of_several(tmp_path: Path) -> None:
         read_scores(path, [CLARITY], rater="C")
 
 
-def test_a_nominal_label_has_no_value(tmp_path: Path) -> None:
-    path = jsonl(tmp_path / "s.jsonl", {"run": "a", "criterion": "kind", "label": "y"})
-    table = read_scores(path, [KIND])
-    assert math.isnan(table.value[0])
-    assert table.label.names == ("y",)
-
-
 BASE = {"run": "a", "criterion": "clarity"}
 BAD: list[tuple[Any, str]] = [
     ({"criterion": "clarity", "value": 1}, "run and criterion are needed"),

@@ -28,9 +28,7 @@ from agenteval.evaluators.utility.answers import (
     read_answers,
 )
 from agenteval.evaluators.utility.labels import NUMBER, fold
-from agenteval.models.refusal import declines
-from agenteval.models.reply import meant_as_json, parse_reply, tidied
-from agenteval.models.thinking import behind_thinking
+from agenteval.models.reply import behind_thinking, declines, meant_as_json, parse_reply, tidied
 from agenteval.records import Criterion, slug
 
 

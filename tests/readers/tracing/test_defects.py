@@ -19,7 +19,6 @@ from tests.readers.tracing.samples import (
     TRACE,
     flat,
     nested,
-    one_span,
     otlp,
     read,
     span,
@@ -33,12 +32,6 @@ def ids(result: Any) -> list[tuple[str, str | None]]:
 def said(result: Any) -> list[str]:
     """Warnings without the place."""
     return [line.split(": ", 1)[1] for line in result.warnings]
-
-
-def test_several_roots(tmp_path: Path) -> None:
-    result = read(tmp_path, nested(*(span(f"{i:016x}") for i in range(1, 8))))
-    assert result.warnings == []
-    assert ids(result) == [(f"{i:016x}", None) for i in range(1, 8)]
 
 
 def test_a_repeated_id_keeps_the_first(tmp_path: Path) -> None:
@@ -271,24 +264,3 @@ def test_time_grows_with_the_number_of_spans(tmp_path: Path) -> None:
         assert [s.id for s in result.runs[0].spans] == [f"{i:016x}" for i in range(1, count + 1)]
         assert len(result.warnings) == 1
     assert seconds[1] < 40 * seconds[0]  # ten times the spans; a square would be a hundred
-
-
-def test_shared_messages_bound_the_memory(tmp_path: Path) -> None:
-    """Forty turns over a long text: it is in memory once, however often it stands in the file."""
-    long = "word " * 20_000
-    spans = []
-    for i in range(40):
-        attributes = {"openinference.span.kind": "LLM",
-                      "llm.input_messages.0.message.role": "user",
-                      "llm.input_messages.0.message.content": long,
-                      "llm.output_messages.0.message.role": "assistant",
-                      "llm.output_messages.0.message.content": f"turn {i}"}  # fmt: skip
-        spans.append(span(f"{i + 1:016x}", span_attributes=attributes))
-    run = read(tmp_path, nested(*spans)).runs[0]
-    assert len({id(s.messages[0]) for s in run.spans}) == 1
-    assert len(run.messages) == 41
-    assert sum(len(json.dumps(s.attributes)) for s in run.spans) < 10_000
-
-
-def test_an_empty_span_kind_is_none(tmp_path: Path) -> None:
-    assert one_span(tmp_path, a={"openinference.span.kind": ""}).kind == "chain"
