@@ -219,6 +219,7 @@ def test_recorded_verdicts_are_used_and_differences_said(tmp_path: Path) -> None
         assert (changed in text) == copies
 
 
+@pytest.mark.slow
 def test_many_ratings_make_a_page_that_opens() -> None:
     """40,000 ratings of 1,000 runs: their number is in tables, not in the size of the page."""
     rows = [

@@ -124,6 +124,7 @@ def test_hostile_words_stay_words() -> None:
 # In a browser
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("browser")
 @pytest.mark.parametrize("width", [390, 1400])
 def test_nothing_sticks_out_and_nobody_is_asked(

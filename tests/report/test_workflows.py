@@ -368,6 +368,7 @@ def test_hostile_words_stay_words() -> None:
     assert not [v for _, name, v in seen.attributes if name in ("id", "href", "class") and "<" in v]
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("browser")
 def test_in_a_browser_nothing_sticks_out_and_a_link_unfolds_its_call(open_page: Open) -> None:
     results = [session(verdict=FULL), session(False, "r/s/" + "x" * 300, "y" * 300)]
