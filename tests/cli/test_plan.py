@@ -97,15 +97,15 @@ def test_a_dry_run_of_a_hosted_model_needs_no_key(cli: Cli, suite: Path, agent: 
     assert "OPENAI_API_KEY" in done.err
 
 
-def test_dissect_finds_a_planted_pattern(cli: Cli, suite: Path) -> None:
-    none = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
+def test_dissect_finds_that_the_demands_are_the_cause(cli: Cli, suite: Path) -> None:
+    none = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:reversed")
     assert none.code == 2  # no store yet
     run(cli, "scripted:perfect", "--limit", 1, "-q")
-    none = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
+    none = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:reversed")
     assert none.code == 2
     assert "no trial of this agent and suite is stored" in none.err
-    assert run(cli, "scripted:wrong-pattern=chain3", "-q").code == 0
-    arguments = ("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
+    assert run(cli, "scripted:reversed", "-q").code == 0
+    arguments = ("plan", "dissect", "suite.jsonl", "--agent", "scripted:reversed")
     dry = cli(*arguments, "--dry-run")
     assert "failed cases: " in dry.out
     done = cli(*arguments)
