@@ -13,7 +13,7 @@ from agenteval.agents.conversation import wire_messages
 from agenteval.agents.endpoint import INSTRUCTIONS, Endpoint, attempt, sendable_call
 from agenteval.agents.openai_chat import Items, OpenAIChatAgent, on_functions
 from agenteval.agents.protocol import Dialogue, System, Tool
-from agenteval.errors import BadRequest, ModelError, Transient
+from agenteval.errors import BadRequest, Transient
 from agenteval.models.client import Client
 from agenteval.models.openai import OpenAITransport
 from agenteval.models.wire import (
@@ -21,7 +21,6 @@ from agenteval.models.wire import (
     Request,
     Simplified,
     WireMessage,
-    hide,
     one_line,
     printable,
 )
@@ -72,10 +71,8 @@ class ResponsesTransport(OpenAITransport):
             with attempt():
                 payload = await self._post(body)
             return read_response(payload, time.monotonic() - started, self.endpoint)
-        except ModelError as error:
-            # what a library or an endpoint says may repeat the key
-            error.args = (hide(str(error), self._secrets),)
-            if isinstance(error, BadRequest) and self._asks_for_less(str(error), body, request):
+        except BadRequest as error:
+            if self._asks_for_less(str(error), body, request):
                 raise Simplified(str(error)) from None
             raise
 

@@ -38,7 +38,6 @@ _VALUE = "mean value, 0 worst to 1 best; whiskers: 95 % interval over cases"
 # machinery; each family has its colours, hatches tell them apart in grey.
 _STATUS = {
     "scored": ("rated", "#0072B2", ""),
-    "relative": ("compared within its problem", "#56B4E9", ""),
     "degenerate": ("degenerate answer, worst level", "#9fd0ee", "---"),
     "not_applicable": ("not applicable", "#dddddd", ""),
     "unscored:parse": ("unscored: parse", "#E69F00", ""),

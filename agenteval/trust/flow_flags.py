@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pydantic import JsonValue
 
 from agenteval.evaluators.workflows.flowbench_rows import Rows
-from agenteval.evaluators.workflows.reference.turns import ERROR
+from agenteval.evaluators.workflows.published import ERROR
 from agenteval.evaluators.workflows.reply_text import read_reply
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.session import Prediction, SessionLog
