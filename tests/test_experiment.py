@@ -36,7 +36,7 @@ def asked(judge: ScriptedJudge) -> set[tuple[str, str, int]]:
 ALL = [(f"run-{r}", f"quality-{c}", p) for r in range(4) for c in range(3) for p in range(2)]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(done=st.sets(st.sampled_from(ALL)), one_per_call=st.booleans())
 def test_a_resume_asks_exactly_what_is_missing(
     tmp_path_factory: pytest.TempPathFactory,

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from agenteval.api.judging import Criteria, read_criteria
 from agenteval.api.running import Watch, opened
 from agenteval.errors import InputError
 from agenteval.files import same_file
+from agenteval.readers import read_runs
+from agenteval.records import Criterion, Run
+from agenteval.records.base import content_hash
 from agenteval.report.report import Report
 from agenteval.stats.scores import ScoreTable
+from agenteval.store import Store
 from agenteval.trust.agreement import Agreement, AgreeOptions
 from agenteval.trust.agreement import agree as agreement_of
 from agenteval.trust.agreement_tables import AuditBy, JudgeAndRater, PanelOf, agreement_tables
@@ -22,11 +26,6 @@ from agenteval.trust.panel import RaterAgreement, agreement_among
 from agenteval.trust.panel import panel as panel_of
 from agenteval.trust.ratings import with_runs
 from agenteval.trust.sides import StoredJudge, chosen_raters, file_table, raters_in
-
-if TYPE_CHECKING:
-    from agenteval.api.judging import Criteria
-    from agenteval.records import Criterion, Run
-    from agenteval.store import Store
 
 Ratings = str | Path | ScoreTable
 
@@ -151,8 +150,6 @@ def known_criteria(
 ) -> tuple[tuple[Criterion, ...], list[str]]:
     """The criteria given, or else those of the task, with what must be said of their file; none
     without both."""
-    from agenteval.api.judging import read_criteria
-
     if criteria is None and not task:
         return (), []
     watch = Watch()
@@ -270,9 +267,6 @@ def _placed(
     notes: list[str],
 ) -> tuple[dict[str, ScoreTable], dict[str, ScoreTable]]:
     """With cases and success of the runs, if these are given or lie beside the labels."""
-    from agenteval.readers import read_runs
-    from agenteval.records.base import content_hash
-
     beside = Path(labels).parent / "runs.jsonl" if isinstance(labels, str | Path) else None
     place = runs if runs is not None else beside if beside and beside.is_file() else None
     if place is None:

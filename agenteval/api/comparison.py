@@ -6,23 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from agenteval.api.agreement import known_criteria
+from agenteval.api.judging import Criteria
 from agenteval.api.running import opened
 from agenteval.errors import InputError
 from agenteval.files import same_file
 from agenteval.records.table import Column, Estimate, Table, cells_of
+from agenteval.report.junit import junit_xml
 from agenteval.report.report import Report
 from agenteval.stats.scores import ScoreTable
+from agenteval.store import Store, default_path
 from agenteval.trust.comparison import CompareOptions, Comparison, Row
 from agenteval.trust.comparison import compare as compare_tables
 from agenteval.trust.gates import FailIf, regression_gates, under_gate
 from agenteval.trust.means import cases_answered_twice
 from agenteval.trust.sides import Sides, Wanted, sides_of_stores, sides_of_tables
-
-if TYPE_CHECKING:
-    from agenteval.api.judging import Criteria
-    from agenteval.store import Store
 
 _JUDGES = {"better": "higher", "worse": "lower"}  # a judge that rates higher is not better for it
 _UNEVEN = 0.05  # difference of the shares not rated that is worth a warning
@@ -51,8 +50,6 @@ class ComparisonReport(Report):
 
     def junit(self) -> str:
         """The gates as JUnit XML, with the figures of every row."""
-        from agenteval.report.junit import junit_xml
-
         about = {
             "A": self.names[0], "B": self.names[1], "about": "; ".join(self.data["about"]),
             "common cases": len(self.comparison.common),
@@ -185,9 +182,6 @@ def _sides(
     task: str | None,
     criteria: Criteria | None,
 ) -> Sides:
-    from agenteval.api.agreement import known_criteria
-    from agenteval.store import Store
-
     if scores is not None:
         if store is not None:
             raise InputError("give --store or --scores, not both", "--scores")
@@ -216,8 +210,6 @@ def _sides(
 
 
 def _place(store: str | Path | Store | None) -> str:
-    from agenteval.store import Store, default_path
-
     return str(store.path if isinstance(store, Store) else store or default_path())
 
 

@@ -116,9 +116,12 @@ class Judging:
             f"{plan.cells} cells{kept}{left}; {plan.open} to judge in {len(plan.units)} calls"
         )
 
-        # Twice as many workers as requests in flight: while some wait for their commit, others
-        # keep every connection busy (an idle one is polled by the HTTP pool at each request).
-        workers = 2 * self.limits.concurrency if client else self._workers
+        if client is not None:
+            # Twice as many workers as requests in flight: while some wait for their commit, others
+            # keep every connection busy (an idle one is polled by the HTTP pool at each request).
+            workers = 2 * self.limits.concurrency
+        else:
+            workers = self.limits.concurrency if callable(self.judge) else 1
         experiment = Experiment(
             plan, store, workers=workers, client=client, on_interrupt=self.watch.note
         )
@@ -131,10 +134,6 @@ class Judging:
         finally:
             if client is not None:
                 await client.close()
-
-    @property
-    def _workers(self) -> int:
-        return self.limits.concurrency if callable(self.judge) else 1
 
 
 def read_judging(
@@ -185,20 +184,12 @@ def read_judging(
         ]
         watch.warn_list("the judge may see the answer or the verdict:", leaks, most=5)
     return Judging(
-        items=tuple(items),
-        task=found_task,
-        criteria=read_criteria(criteria, found_task.name, watch),
-        judge=judge,
-        base_url=base_url,
+        items=tuple(items), task=found_task, judge=judge, base_url=base_url, repeats=repeats,
+        criteria=read_criteria(criteria, found_task.name, watch), retry_failed=retry_failed,
         options=QuantifierOptions(one_per_call, temperature, seed=seed, datamark=datamark),
-        repeats=repeats,
-        retry_failed=retry_failed,
-        limits=limits or Limits(),
-        record=None if record is None else Path(record),
-        version=version,
-        watch=watch,
-        need_key=need_key,
-    )
+        limits=limits or Limits(), record=None if record is None else Path(record),
+        version=version, watch=watch, need_key=need_key,
+    )  # fmt: skip
 
 
 def read_run_list(runs: Runs, task: str, watch: Watch) -> list[Run]:

@@ -21,6 +21,7 @@ from agenteval.evaluators.utility.tables import (
 from agenteval.evaluators.utility.verify.rounds import Round
 from agenteval.records import CriteriaSet, Criterion, Failure, Score, Source, Usage
 from agenteval.records.verification import JudgeVerdict, Verification, VerifiedSet
+from agenteval.report import plots
 from agenteval.report.report import Report
 from agenteval.stats.scores import ORIGINAL, ScoreTable, TableBuilder
 from agenteval.store import Store
@@ -45,45 +46,31 @@ class Plots:
 
     def radar(self, *, ax: Axes | None = None) -> Axes:
         """Mean by criterion, a polygon for each system or outcome."""
-        from agenteval.report.plots import radar
-
-        return radar(self.table.of(variant=ORIGINAL), ax=ax)
+        return plots.radar(self.table, ax=ax)
 
     def bars(self, *, ax: Axes | None = None) -> Axes:
         """Mean of runs that succeeded and of those that failed, by criterion."""
-        from agenteval.report.plots import success_bars
-
-        return success_bars(self.table.of(variant=ORIGINAL), ax=ax)
+        return plots.success_bars(self.table, ax=ax)
 
     def boxes(self, *, ax: Axes | None = None) -> Axes:
         """Spread of the ratings by criterion."""
-        from agenteval.report.plots import repeat_boxes
-
-        return repeat_boxes(self.table.of(variant=ORIGINAL), ax=ax)
+        return plots.repeat_boxes(self.table, ax=ax)
 
     def heatmap(self, *, ax: Axes | None = None) -> Axes:
         """Rank correlation of every two criteria."""
-        from agenteval.report.plots import correlation_map
-
-        return correlation_map(self.table.of(variant=ORIGINAL), ax=ax)
+        return plots.correlation_map(self.table, ax=ax)
 
     def coverage(self, *, ax: Axes | None = None) -> Axes:
         """What became of the cells, by criterion."""
-        from agenteval.report.plots import coverage_bars
-
-        return coverage_bars(self.table.of(variant=ORIGINAL), ax=ax)
+        return plots.coverage_bars(self.table.of(variant=ORIGINAL), ax=ax)
 
     def repeats(self) -> Figure:
         """Mean by repeat, one panel for each criterion."""
-        from agenteval.report.plots import repeat_lines
-
-        return repeat_lines(self.table.of(variant=ORIGINAL))
+        return plots.repeat_lines(self.table)
 
     def perturbations(self, *, ax: Axes | None = None) -> Axes:
         """Mean of originals and of perturbed copies, by criterion."""
-        from agenteval.report.plots import perturbation_bars
-
-        return perturbation_bars(self.table, ax=ax)
+        return plots.perturbation_bars(self.table, ax=ax)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +104,8 @@ class ScoreReport(Report):
 
     @cached_property
     def _results(self) -> list[Score | Failure]:
+        if not self.ratings:
+            return []
         runs = {rating.run_key for rating in self.ratings}
         criteria = {c.sha256 for c in self.criteria}
         repeats = 1 + max((rating.repeat for rating in self.ratings), default=-1)
@@ -132,20 +121,11 @@ class ScoreReport(Report):
         """The ratings in columns, as the functions of `agenteval.stats` take them."""
         builder = TableBuilder()
         for r in self.ratings:
-            builder.add(
-                {
-                    "run": r.run_id,
-                    "case": r.case,
-                    "system": r.system,
-                    "criterion": r.criterion_id,
-                    "variant": ORIGINAL,
-                    "status": r.status,
-                    "label": r.label,
-                },
-                repeat=r.repeat,
-                success=r.success,
-                value=r.value,
-            )
+            names = {
+                "run": r.run_id, "case": r.case, "system": r.system, "criterion": r.criterion_id,
+                "variant": ORIGINAL, "status": r.status, "label": r.label,
+            }  # fmt: skip
+            builder.add(names, repeat=r.repeat, success=r.success, value=r.value)
         return builder.table()
 
     @property
@@ -155,21 +135,10 @@ class ScoreReport(Report):
 
     def records(self) -> list[dict[str, Any]]:
         """A row for each rating."""
-        return [
-            {
-                "run_id": r.run_id,
-                "system": r.system,
-                "case_key": r.case,
-                "success": r.success,
-                "criterion_id": r.criterion_id,
-                "repeat": r.repeat,
-                "status": r.status,
-                "label": r.label,
-                "value": r.value,
-                "message": r.message,
-            }
-            for r in self.ratings
-        ]
+        keys = ("run_id", "system", "case", "success", "criterion_id", "repeat", "status", "label",
+                "value", "message")  # fmt: skip
+        return [{"case_key" if k == "case" else k: getattr(r, k) for k in keys}
+                for r in self.ratings]  # fmt: skip
 
     def gate(
         self,
@@ -386,9 +355,7 @@ class CurvePlots:
 
     def curves(self, *, ax: Axes | None = None) -> Axes:
         """Unique criteria against the number of seeds, a line for each threshold."""
-        from agenteval.report.plots import unique_curves
-
-        return unique_curves(self.proposals.curves, ax=ax)
+        return plots.unique_curves(self.proposals.curves, ax=ax)
 
 
 def criteria_report(

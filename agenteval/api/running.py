@@ -27,12 +27,14 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+
+from agenteval.store import Store, default_path
 
 if TYPE_CHECKING:
     from agenteval.experiment import Ended
     from agenteval.report.report import Report
-    from agenteval.store import Store
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -219,10 +221,6 @@ def how_it_ended(ended: Ended | None, left: str) -> tuple[tuple[str, ...], int]:
 @contextmanager
 def planned(store: str | Path | Store | None = None) -> Iterator[Store]:
     """The store that a dry run plans against: it leaves no file, an empty one stands for none."""
-    from tempfile import TemporaryDirectory
-
-    from agenteval.store import Store, default_path
-
     path = Path(default_path() if store is None or isinstance(store, Store) else store)
     with TemporaryDirectory() as folder:
         there = isinstance(store, Store) or path.is_file()
@@ -259,8 +257,6 @@ def opened(store: str | Path | Store | None = None, *, create: bool = True) -> I
 
     Raises StoreError.
     """
-    from agenteval.store import Store, default_path
-
     if isinstance(store, Store):
         yield store
         return

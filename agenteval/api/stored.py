@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agenteval.api.agreement import known_criteria
 from agenteval.api.reports import ScoreReport, score_report
@@ -16,20 +15,18 @@ from agenteval.evaluators.utility.verify.options import VerifyOptions
 from agenteval.files import write_atomically
 from agenteval.readers import make_view, read_runs
 from agenteval.readers.scores import read_scores
+from agenteval.records import Source
 from agenteval.records.table import Cell, Column, Table
 from agenteval.report.material import Wanted, from_ratings, from_store
 from agenteval.report.report import Report
 from agenteval.report.utility import MOST_RUNS, utility_page
+from agenteval.store import Store
 from agenteval.store.experiments import unfinished_of
 from agenteval.store.export import export_cells, is_probe, results_on_copies, way_of
 from agenteval.text import plural
 from agenteval.trust.flagged import stored_flags
 from agenteval.trust.means import load_ratings
 from agenteval.trust.sides import pick_source
-
-if TYPE_CHECKING:
-    from agenteval.records import Source
-    from agenteval.store import Store
 
 
 def scores(

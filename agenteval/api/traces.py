@@ -26,6 +26,7 @@ from agenteval.evaluators.traces.annotations import Annotation, official_text, r
 from agenteval.evaluators.traces.condense import LEGEND, Options
 from agenteval.evaluators.traces.detectors import detect as detected
 from agenteval.evaluators.traces.finders import DetectorsFinder, LocatorFinder, finder_key
+from agenteval.evaluators.traces.forest import Bounds
 from agenteval.evaluators.traces.locator import Locator
 from agenteval.evaluators.traces.locator_prompt import LocatorOptions
 from agenteval.evaluators.traces.outline import Outline, outline, trace_key
@@ -56,7 +57,7 @@ from agenteval.models.rehearsal import Bill
 from agenteval.records import Findings, Span
 from agenteval.records.table import Table
 from agenteval.report.report import Report
-from agenteval.store import Store, Trials
+from agenteval.store import Store, Trials, default_path
 from agenteval.store.experiments import Unfinished, unfinished_trials
 from agenteval.text import plural
 from agenteval.trust.flagged import Flags
@@ -101,7 +102,6 @@ class FindingsReport(Report):
     def page(self, *, most_traces: int = 100, spans: int = 200) -> str:
         """A self-contained HTML page that shows the errors at their spans, of so many traces and
         spans at most."""
-        from agenteval.evaluators.traces.forest import Bounds
         from agenteval.report.traces import Material, traces_page
 
         labels = self.taxonomy or built_in()
@@ -419,8 +419,6 @@ def findings_report(
 def _stored(
     store: StorePath, keys: set[str] | None, *, needed: bool
 ) -> tuple[list[Stored], list[Outline], list[Unfinished]]:
-    from agenteval.store import default_path
-
     path = default_path() if store is None else store
     if not isinstance(path, Store) and not Path(path).is_file() and not needed:
         return [], [], []

@@ -146,7 +146,8 @@ async def averify(
 
         material = _material(judging, judging.criteria, perturbations, share)
         bill = await asyncio.to_thread(verify_bill, judging, material, store, probing, rounds)
-        return replace(unverified("a dry run", watch.notes), bill=bill, exit_code=0)
+        nothing = unverified("", watch.notes)
+        return replace(nothing, bill=bill, unfinished=(), exit_code=0)
     if output is not None:
         written = Path(str(output).replace("{task}", judging.task.name))
     how = _How(tuple(perturbations or DEFAULT_OPERATORS), share, options, probing, rounds, written)

@@ -1,16 +1,19 @@
-"""What people see: results on standard output, progress and notes on standard error."""
+"""What people see: results on standard output, progress and notes on standard error.
+
+Pipes whose reader is gone and full disks are met here as well.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import re
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Iterable, Iterator
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
-from agenteval.cli.streams import drop, naming, write_out
 from agenteval.text import HIDDEN, visible, visible_line
 
 if TYPE_CHECKING:
@@ -113,8 +116,60 @@ def warn_list(title: str, lines: Iterable[str], *, most: int = 10) -> None:
     listed = list(lines)
     if not listed:
         return
-    warn(title)
-    for line in listed[:most]:
-        warn(f"  {line}")
-    if len(listed) > most:
-        warn(f"  ... and {len(listed) - most} more")
+    more = [f"... and {len(listed) - most} more"] if len(listed) > most else []
+    for line in (title, *(f"  {line}" for line in (*listed[:most], *more))):
+        warn(line)
+
+
+# ---- standard streams ----------------------------------------------------------------------------
+
+
+def drop(stream: IO[Any]) -> None:
+    """What is written to the stream from now on, or waits in it, goes nowhere: Python would try it
+    again at its end, and say so (docs.python.org, library/signal, "Note on SIGPIPE")."""
+    with contextlib.suppress(OSError, ValueError):  # no file below it, as in tests
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def write_out(text: str) -> None:
+    """Write to standard output. A pipe whose reader has seen enough is no error."""
+    try:
+        with naming("standard output"):
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    except BrokenPipeError:
+        drop(sys.stdout)
+
+
+@contextlib.contextmanager
+def naming(stream: str) -> Iterator[None]:
+    """An OSError of the block says which stream it is about; the system knows no name of it."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = stream
+        raise
+
+
+def write_err(text: str) -> None:
+    """Write to standard error; where nobody reads it, nobody can be told."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        drop(sys.stderr)
+
+
+def output_fails() -> OSError | None:
+    """What the system says when the rest of standard output is written; None when that works."""
+    try:
+        with naming("standard output"):
+            sys.stdout.flush()
+    except BrokenPipeError:
+        drop(sys.stdout)
+    except OSError as error:
+        return error
+    return None

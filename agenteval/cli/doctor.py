@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,17 +13,13 @@ from agenteval.cli.console import clean, out, print_json
 from agenteval.errors import AgentevalError, NoStoreYet
 from agenteval.text import public_url
 
+if TYPE_CHECKING:
+    from agenteval.models.factory import ModelChoice
+
 _PACKAGES = (
-    "agenteval",
-    "autogen-agentchat",
-    "autogen-ext",
-    "openai",
-    "pydantic",
-    "sqlalchemy",
-    "sentence-transformers",
-    "torch",
-    "xllamacpp",
-)
+    "agenteval", "autogen-agentchat", "autogen-ext", "openai", "pydantic", "sqlalchemy",
+    "sentence-transformers", "torch", "xllamacpp",
+)  # fmt: skip
 _LOCAL = ("torch", "sentence_transformers", "xllamacpp", "gguf", "tokenizers")
 
 Check = tuple[str, bool | None, str]  # name, fine (None: only information), what was found
@@ -89,22 +86,17 @@ def _model(spec: str | None, base_url: str | None) -> Iterator[Check]:
         yield "judge", False, str(error)
 
 
-async def _ask(choice: object) -> str:
+async def _ask(choice: ModelChoice) -> str:
     """One short question, without retries: does the endpoint answer, and how fast?"""
     from agenteval.models.client import RetryPolicy
-    from agenteval.models.factory import ModelChoice, make_client
+    from agenteval.models.factory import make_client
     from agenteval.models.limits import Limits
     from agenteval.models.wire import Request
 
-    if not isinstance(choice, ModelChoice):
-        raise TypeError(choice)
     client = make_client(choice, Limits(timeout=30.0), None)
     client.retry = RetryPolicy(attempts=1)
-    request = Request(
-        messages=({"role": "user", "content": "Reply with the word: ready"},),
-        parameters={"max_tokens": 16},
-        role="doctor",
-    )
+    question = {"role": "user", "content": "Reply with the word: ready"}
+    request = Request(messages=(question,), parameters={"max_tokens": 16}, role="doctor")
     try:
         reply = await client.complete(request)
     finally:
@@ -119,11 +111,8 @@ def _store(store: Path | None) -> Iterator[Check]:
     path = Path(store or default_path())
     try:
         with Store(path, create=False) as opened, opened.snapshot():
-            yield (
-                "store",
-                True,
-                f"{path}: {len(opened.runs())} runs, {len(opened.sources())} judges",
-            )
+            held = f"{len(opened.runs())} runs, {len(opened.sources())} judges"
+            yield "store", True, f"{path}: {held}"
     except NoStoreYet:
         yield "store", None, f"{path} (made by the first quantify)"
     except AgentevalError as error:

@@ -20,8 +20,8 @@ from typing import Any, TextIO
 
 import typer
 
+from agenteval.cli.console import drop, output_fails, write_err
 from agenteval.cli.signals import INTERRUPTED, Caught, as_interrupts
-from agenteval.cli.streams import drop, output_fails, write_err
 from agenteval.errors import AgentevalError, StoreError
 from agenteval.text import guard_logs, redacted, visible
 

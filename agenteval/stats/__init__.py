@@ -30,10 +30,7 @@ from agenteval.stats.ranks import RankTest, mann_whitney
 from agenteval.stats.reliability import icc, icc_table
 from agenteval.stats.sample_size import (
     cases_for_difference,
-    cases_for_half_width,
     difference_variance,
-    half_width,
-    repeats_for_half_width,
     smallest_difference,
 )
 from agenteval.stats.sequential import (
@@ -73,7 +70,6 @@ __all__ = [
     "bootstrap_mean",
     "bootstrap_sums",
     "cases_for_difference",
-    "cases_for_half_width",
     "cohen_kappa",
     "corrected_rate",
     "correlation_matrix",
@@ -85,7 +81,6 @@ __all__ = [
     "fleiss_kappa",
     "flip_rate",
     "gwet_ac1",
-    "half_width",
     "icc",
     "icc_table",
     "krippendorff_alpha",
@@ -97,7 +92,6 @@ __all__ = [
     "pass_hat_k",
     "pass_rate",
     "proportion_interval",
-    "repeats_for_half_width",
     "sign_flip_test",
     "sign_test",
     "signed_rank_test",

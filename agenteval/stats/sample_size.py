@@ -1,4 +1,4 @@
-"""How many cases, how many repeats: planning from variances.
+"""How many cases: planning from variances.
 
 `between` is the variance between cases, `within` that of repeats of one case, both in squared
 units of the values; K repeats of a case leave between + within / K per case. For a comparison of
@@ -9,68 +9,12 @@ two systems on the same cases they are the variance of the true difference betwe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from agenteval.stats.interval import Interval
 from agenteval.stats.mean_limit import cases_without_rise
 from agenteval.stats.vectors import check_level, normal_quantile
 
-MOST = 10_000_000  # more than this many cases or repeats is no plan
 FEWEST = 6  # differing values below which no two-sided sign test reaches .05 (2 x .5^5 = .0625)
-
-
-def half_width(
-    between: float, within: float, cases: int, repeats: int, *, level: float = 0.95
-) -> float | None:
-    """Half the width of the t interval of a mean over cases; None with fewer than two cases.
-
-    t(cases - 1) * sqrt((between + within / repeats) / cases) (Miller, arXiv 2411.00640,
-    section 2). Raises ValueError for negative variances, fewer than one case or repeat.
-    """
-    _check(between, within, repeats)
-    check_level(level)
-    if cases < 1:
-        raise ValueError(f"{cases} cases: at least one is needed")
-    if cases < 2:
-        return None
-    from scipy.special import stdtrit
-
-    se = math.sqrt((between + within / repeats) / cases)
-    return float(stdtrit(cases - 1, (1 + level) / 2)) * se
-
-
-def cases_for_half_width(
-    between: float, within: float, repeats: int, target: float, *, level: float = 0.95
-) -> int | None:
-    """Smallest number of cases (at least 2) whose `half_width` is at most `target`.
-
-    None where even ten million do not do. Raises ValueError as `half_width`, and for a target
-    that is not positive.
-    """
-    _check_positive(target, "target")
-
-    def enough(cases: int) -> bool:
-        half = half_width(between, within, cases, repeats, level=level)
-        return half is not None and half <= target
-
-    return _smallest(enough, 2)
-
-
-def repeats_for_half_width(
-    between: float, within: float, cases: int, target: float, *, level: float = 0.95
-) -> int | None:
-    """Smallest number of repeats per case whose `half_width` is at most `target`.
-
-    None where no number of repeats does: the spread between cases alone is too much, so more
-    cases are needed. Raises ValueError as `cases_for_half_width`.
-    """
-    _check_positive(target, "target")
-
-    def enough(repeats: int) -> bool:
-        half = half_width(between, within, cases, repeats, level=level)
-        return half is not None and half <= target
-
-    return _smallest(enough, 1)
 
 
 def cases_for_difference(
@@ -166,20 +110,6 @@ def _z_sum(power: float, level: float) -> float:
     check_level(power)
     check_level(level)
     return normal_quantile((1 + level) / 2) + normal_quantile(power)
-
-
-def _smallest(enough: Callable[[int], bool], start: int) -> int | None:
-    """Smallest n >= start with enough(n), which stays true once it is; None beyond MOST."""
-    high = start
-    while not enough(high):
-        high *= 2
-        if high > MOST:
-            return None
-    low = max(start, high // 2)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle + 1, high)
-    return low
 
 
 def _check(between: float, within: float, repeats: int) -> None:

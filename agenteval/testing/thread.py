@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, TypedDict, Unpack
+from collections.abc import Sequence
+from typing import Any
 
 from agenteval.testing.engine import Answer, Engine, Recorded, Settings
 from agenteval.testing.faults import Fault, Latency, Rule, as_rules
 from agenteval.testing.http import run
-from agenteval.testing.wire import Body
 
 
 class Server:
@@ -84,35 +82,16 @@ class Server:
         return self.engine.max_in_flight
 
 
-class More(TypedDict, total=False):
-    """Further settings of `serve`; see Settings."""
-
-    ceiling_retry_after: str
-    key: Callable[[Body], str]
-    ignore: Sequence[str]
-    record: int
-    models: tuple[str, ...]
-    dimensions: int
-
-
 def serve(
     answer: Answer | None = None,
     faults: Sequence[Fault | Rule] = (),
     latency: float | Latency = 0.0,
-    seed: int = 0,
-    ceiling: int | None = None,
-    **more: Unpack[More],
+    **more: Any,
 ) -> Server:
-    """A server to be entered with `with`; Settings explains the options.
+    """A server to be entered with `with`; Settings explains these and all other options.
 
     Leaving the block raises the first error of `answer` or `key`, if there was one. Raises
-    InputError for values out of bounds.
+    InputError for values out of bounds, TypeError for an option there is none of.
     """
-    settings = Settings(
-        answer=answer,
-        faults=as_rules(faults),
-        latency=latency if isinstance(latency, Latency) else Latency(a=latency),
-        seed=seed,
-        ceiling=ceiling,
-    )
-    return Server(replace(settings, **more))
+    waits = latency if isinstance(latency, Latency) else Latency(a=latency)
+    return Server(Settings(answer=answer, faults=as_rules(faults), latency=waits, **more))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -20,15 +20,15 @@ from agenteval.stats.paired import sign_flip_test
 from agenteval.stats.sample_size import FEWEST, cases_to_exclude, smallest_difference
 from agenteval.stats.scores import ORIGINAL, Floats, ScoreTable
 from agenteval.trust.pairing import (
+    UNKNOWN,
     PairBy,
     PairKey,
     PairMeans,
     chosen_criteria,
-    means_by_pair,
     nothing_common,
-    pair_key,
     pair_keys,
-    successes,
+    pair_means,
+    success_rows,
 )
 
 Verdict = Literal["better", "worse", "no difference", "identical", "cannot tell"]
@@ -155,16 +155,17 @@ def compare(
     for side, table in zip(("first", "second"), tables, strict=True):
         if not len(table):
             raise InputError(f"the {side} side has no ratings", "compare")
-    cells = tuple(pair_keys(t, pair_by) for t in tables)
-    both = set(cells[0]) & set(cells[1])
+    cells = tuple(set(pair_keys(t, pair_by)) for t in tables)
+    both = cells[0] & cells[1]
     names = [{case for case, _ in c} for c in cells]
     common = tuple(sorted({case for case, _ in both}))
     if not common:
         raise InputError(nothing_common(names, pair_by), "compare")
     wanted = chosen_criteria(tables, criteria)
     rated = {n for t in tables for n in t.present("criterion")}
+    outcomes = [success_rows(table) for table in tables]
     rows = [
-        (_criterion_row if name in rated else _success_row)(name, tables, both, pair_by, chosen)
+        _criterion_row(name, tables if name in rated else outcomes, both, pair_by, chosen)
         for name in wanted
     ]
     inside = set(common)
@@ -174,8 +175,8 @@ def compare(
         common=common,
         only_first=tuple(sorted(names[0] - inside)),
         only_second=tuple(sorted(names[1] - inside)),
-        unmatched=sum(1 for c in set(cells[0]) ^ set(cells[1]) if c[0] in inside),
-        rows=tuple(_judged(_corrected(rows), chosen)),
+        unmatched=sum(1 for c in cells[0] ^ cells[1] if c[0] in inside),
+        rows=tuple(_judged(rows, chosen)),
     )
 
 
@@ -192,13 +193,7 @@ def _criterion_row(
         inside = np.array([n in cases for n in table.case.names] + [False])
         own = table.of(criterion=name)
         own = own.where(inside[own.case.codes])
-        matrix = own.matrix()
-        pairs = [
-            (pair_key(own, pair_by, c, s, r), float(v))
-            for c, s, r, v in zip(matrix.case, matrix.system, matrix.run, matrix.mean, strict=True)
-            if not math.isnan(v)
-        ]
-        sides.append(means_by_pair(pairs))
+        sides.append(pair_means(own, pair_by))
         counts.append(_counts(own))
         failed |= {own.case.names[c] for c in np.unique(own.case.codes[own.failed])}
     return _row(name, (sides[0], sides[1]), (counts[0], counts[1]), (both, failed), how)
@@ -206,7 +201,7 @@ def _criterion_row(
 
 def _counts(table: ScoreTable) -> Counts:
     statuses = table.statuses()
-    failures = {name: n for name, n in statuses.items() if ":" in name}
+    failures = {"unknown" if k == UNKNOWN else k: n for k, n in statuses.items() if ":" in k}
     not_applicable = statuses.get("not_applicable", 0)
     without_value = table.of(status="scored")
     without_value = without_value.where(np.isnan(without_value.value))
@@ -218,26 +213,6 @@ def _counts(table: ScoreTable) -> Counts:
         not_applicable=not_applicable,
         labels=dict(labels.most_common()),
     )
-
-
-def _success_row(
-    name: str,
-    tables: Sequence[ScoreTable],
-    both: set[PairKey],
-    pair_by: PairBy,
-    how: CompareOptions,
-) -> Row:
-    """Runs of unknown success are left out and counted; nobody failed to rate them."""
-    cases = {case for case, _ in both}
-    sides, counts = [], []
-    for table in tables:
-        runs = [s for s in successes(table).values() if table.case.names[s[0]] in cases]
-        known = [(pair_key(table, pair_by, c, s, r), float(ok)) for c, s, r, ok in runs if ok >= 0]
-        sides.append(means_by_pair(known))
-        unknown = Counter({"unknown": len(runs) - len(known)})
-        counts.append(Counts(len(runs), len(known), dict(+unknown), 0))
-    gone = cases - ({case for case, _ in sides[0]} & {case for case, _ in sides[1]})
-    return _row(name, (sides[0], sides[1]), (counts[0], counts[1]), (both, gone), how)
 
 
 # ---- figures -------------------------------------------------------------------------------------
@@ -323,21 +298,14 @@ def _flip_test(d: Floats, how: CompareOptions) -> tuple[float | None, str]:
 # ---- verdicts ------------------------------------------------------------------------------------
 
 
-def _corrected(rows: Sequence[Row]) -> list[Row]:
+def _judged(rows: Sequence[Row], how: CompareOptions) -> Iterator[Row]:
+    """The rows with corrected p and their verdict."""
     plain = adjust([r.p for r in rows]).adjusted
     against = adjust([r.p_regression for r in rows]).adjusted
-    return [
-        replace(r, p_holm=p, p_regression_holm=q)
-        for r, p, q in zip(rows, plain, against, strict=True)
-    ]
-
-
-def _judged(rows: Sequence[Row], how: CompareOptions) -> list[Row]:
-    judged = []
-    for row in rows:
-        verdict, reason, cases = _verdict(row, how)
-        judged.append(replace(row, verdict=verdict, reason=reason, cases_to_decide=cases))
-    return judged
+    for row, p, q in zip(rows, plain, against, strict=True):
+        corrected = replace(row, p_holm=p, p_regression_holm=q)
+        verdict, reason, cases = _verdict(corrected, how)
+        yield replace(corrected, verdict=verdict, reason=reason, cases_to_decide=cases)
 
 
 def _verdict(row: Row, how: CompareOptions) -> tuple[Verdict, str, int | None]:

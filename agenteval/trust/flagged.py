@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from agenteval.records import Run, View
-    from agenteval.store import Store
+from agenteval.readers.injection import texts_signs, view_signs
+from agenteval.records import Run, View
+from agenteval.store import Store
 
 CONSTANT = "one output for several problems"
 
@@ -105,8 +105,6 @@ def flags_among(runs: Iterable[Examined]) -> Flags:
 
 def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
     """The flags of runs and what the judge sees of them."""
-    from agenteval.readers.injection import view_signs
-
     return flags_among(
         Examined(
             run.id, run.system, view.problem, view.trajectory,
@@ -118,8 +116,6 @@ def flags_of(items: Iterable[tuple[Run, View]]) -> Flags:
 
 def stored_flags(store: Store, run_ids: Collection[str], source_key: str) -> Flags:
     """The flags of original runs by their ids, from the texts that the source judged last."""
-    from agenteval.readers.injection import texts_signs
-
     judged, known = store.judged(source_key, variant="original"), store.runs()
     newest = {row["run_id"]: key for key, row in known.items() if key in judged}
     keys = {key: run for run, key in sorted(newest.items()) if run in run_ids}

@@ -5,33 +5,66 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from agenteval.errors import InputError
-from agenteval.stats.scores import ScoreTable
+from agenteval.stats.scores import Column, ScoreTable
 
 SUCCESS = "success"
+UNKNOWN = f"{SUCCESS}:unknown"  # status of a run of which nobody knows whether it succeeded
 PairBy = Literal["case", "system", "run"]
 PairKey = tuple[str, str]  # case, and what is paired within it
 PairMeans = Mapping[PairKey, float]
 
 
-def pair_key(table: ScoreTable, pair_by: PairBy, case: int, system: int, run: int) -> PairKey:
-    """What a run, by its codes in the table, is paired as."""
-    if pair_by == "case":
-        return table.case.names[case], ""
-    if pair_by == "run":
-        return table.case.names[case], table.run.names[run]
-    return table.case.names[case], table.system.names[system] if system >= 0 else ""
+def pair_keys(table: ScoreTable, pair_by: PairBy) -> list[PairKey]:
+    """What the run of each row is paired as."""
+    within: Mapping[PairBy, Column | None] = {
+        "case": None, "run": table.run, "system": table.system
+    }  # fmt: skip
+    column = within[pair_by]
+    keys = [table.case.names[code] for code in table.case.codes]
+    if column is None:
+        return [(case, "") for case in keys]
+    names = [*column.names, ""]  # -1: a run without a system
+    return [(case, names[code]) for case, code in zip(keys, column.codes, strict=True)]
 
 
-def pair_keys(table: ScoreTable, pair_by: PairBy) -> set[PairKey]:
-    """Everything in the table that can be paired."""
-    _, at = np.unique(table.run.codes, return_index=True)
-    codes = zip(table.case.codes[at], table.system.codes[at], table.run.codes[at], strict=True)
-    return {pair_key(table, pair_by, c, s, r) for c, s, r in codes}
+def pair_means(own: ScoreTable, pair_by: PairBy) -> PairMeans:
+    """The mean over the runs of each pair; that of a run is over its repeats. `own` holds the
+    ratings of one criterion."""
+    matrix = own.matrix()
+    means = dict(zip(matrix.run.tolist(), matrix.mean.tolist(), strict=True))
+    first = _one_row_each(own)
+    grouped: defaultdict[PairKey, list[float]] = defaultdict(list)
+    for key, run in zip(pair_keys(first, pair_by), first.run.codes.tolist(), strict=True):
+        if not math.isnan(means[run]):
+            grouped[key].append(means[run])
+    return {key: math.fsum(values) / len(values) for key, values in grouped.items()}
+
+
+def _one_row_each(table: ScoreTable) -> ScoreTable:
+    """The first row of every run."""
+    mask = np.zeros(len(table), dtype=np.bool_)
+    mask[np.unique(table.run.codes, return_index=True)[1]] = True
+    return table.where(mask)
+
+
+def success_rows(table: ScoreTable) -> ScoreTable:
+    """The outcome of every run as a rating of 1 or 0; that of an unknown one is a failure."""
+    runs = _one_row_each(table)
+    nothing = np.zeros(len(runs), dtype=np.int32)
+    return replace(
+        runs,
+        criterion=Column(nothing, (SUCCESS,)),
+        status=Column((runs.success < 0).astype(np.int32), ("scored", UNKNOWN)),
+        label=Column(nothing - 1, ()),
+        repeat=np.zeros_like(runs.repeat),
+        value=np.where(runs.success < 0, np.nan, runs.success),
+    )
 
 
 def nothing_common(names: Sequence[set[str]], pair_by: PairBy) -> str:
@@ -45,41 +78,22 @@ def nothing_common(names: Sequence[set[str]], pair_by: PairBy) -> str:
 def chosen_criteria(tables: Sequence[ScoreTable], criteria: Sequence[str] | None) -> list[str]:
     """The criteria asked for, else all, with `success` where it differs. Raises InputError."""
     known = sorted({n for t in tables for n in t.present("criterion")})
-    if SUCCESS not in known and outcomes_differ(tables):
+    if SUCCESS not in known and _outcomes_differ(tables):
         known.append(SUCCESS)
-    if criteria is None:
-        return known
-    for name in criteria:
+    for name in criteria or ():
         if name not in known:
             raise InputError(
                 f"criterion {name!r} is not rated here; there are {', '.join(known)}", "--criterion"
             )
-    return list(dict.fromkeys(criteria))
+    return known if criteria is None else list(dict.fromkeys(criteria))
 
 
-def successes(table: ScoreTable) -> dict[str, tuple[int, int, int, int]]:
-    """Case, system and run code with success (1, 0, -1), by run."""
-    _, place = np.unique(table.run.codes, return_index=True)
-    return {
-        table.run.names[table.run.codes[i]]: (
-            int(table.case.codes[i]), int(table.system.codes[i]), int(table.run.codes[i]),
-            int(table.success[i]),
-        )
-        for i in place
-    }  # fmt: skip
-
-
-def outcomes_differ(tables: Sequence[ScoreTable]) -> bool:
+def _outcomes_differ(tables: Sequence[ScoreTable]) -> bool:
     """Success is known on both sides, and these are not the same runs rated twice."""
-    first, second = ({run: s[3] for run, s in successes(t).items()} for t in tables)
+    first, second = (
+        {t.run.names[run]: success for run, success in zip(t.run.codes, t.success, strict=True)}
+        for t in map(_one_row_each, tables)
+    )
     shared = first.keys() & second.keys()
     same = bool(shared) and all(first[run] == second[run] for run in shared)
     return not same and all(any(s >= 0 for s in side.values()) for side in (first, second))
-
-
-def means_by_pair(pairs: Sequence[tuple[PairKey, float]]) -> PairMeans:
-    """The mean of all values of each pair."""
-    grouped: defaultdict[PairKey, list[float]] = defaultdict(list)
-    for cell, value in pairs:
-        grouped[cell].append(value)
-    return {cell: math.fsum(v) / len(v) for cell, v in grouped.items()}

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from agenteval.errors import InputError
+from agenteval.readers.scores import read_scores, score_rows
 from agenteval.records import Criterion, Source
 from agenteval.stats.scores import ORIGINAL, ScoreTable
 from agenteval.store import Store
@@ -118,8 +119,6 @@ class StoredJudge:
 
 def raters_in(path: Path) -> list[str | None]:
     """Names in the field `rater` of a file of ratings, in its order; None for rows without one."""
-    from agenteval.readers.scores import score_rows
-
     named = (row.get("rater") for _, row in score_rows(path))
     return list(dict.fromkeys(None if r in (None, "") else str(r) for r in named))
 
@@ -141,8 +140,6 @@ def file_table(
 ) -> ScoreTable:
     """Ratings made elsewhere: those of a file (of one rater, where named), or the table itself.
     Raises InputError."""
-    from agenteval.readers.scores import read_scores
-
     if isinstance(ratings, ScoreTable):
         if rater is not None:
             raise InputError("raters are known in a file of ratings only", "--source")

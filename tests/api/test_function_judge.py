@@ -83,22 +83,6 @@ def test_a_bug_is_shown_with_its_line_and_the_run_goes_on() -> None:
     assert gated.exit_code == 3
 
 
-def test_async_functions_are_asked_at_once_as_often_as_the_limits_allow() -> None:
-    now = most = 0
-
-    async def judge(run: Run, criterion: Criterion) -> tuple[str, str]:
-        nonlocal now, most
-        now, most = now + 1, max(most, now + 1)
-        await asyncio.sleep(0.02)
-        now -= 1
-        return "clear", f"{run.id} is"
-
-    limits = agenteval.Limits(concurrency=2)
-    report = agenteval.quantify(RUNS, [CLEAR], judge=judge, limits=limits)
-    assert most == 2
-    assert {s.explanation for s in report.scores} == {f"r{i} is" for i in range(4)}
-
-
 def test_it_sees_what_any_judge_sees() -> None:
     seen: list[Run] = []
 

@@ -32,33 +32,11 @@ async def awork() -> Report:
     return Report(title="whole", tables=())
 
 
-async def afail() -> None:
-    """Raises."""
-    raise OSError("disk")
-
-
-def test_the_twin_has_the_name_parameters_and_words_of_the_async_function() -> None:
-    double = synchronous(adouble)
-    assert double(2, name="y") == "y4"
-    assert double.__name__ == "double"
-    assert double.__doc__ == adouble.__doc__
-    assert not asyncio.iscoroutinefunction(double)
-
-
 def test_it_works_inside_a_running_loop() -> None:
     async def notebook() -> str:
         return synchronous(adouble)(3)
 
     assert asyncio.run(notebook()) == "x6"
-
-
-@pytest.mark.parametrize("inside", [False, True])
-def test_errors_come_as_they_are(inside: bool) -> None:
-    async def notebook() -> None:
-        synchronous(afail)()
-
-    with pytest.raises(OSError, match="disk"):
-        asyncio.run(notebook()) if inside else synchronous(afail)()
 
 
 @pytest.mark.parametrize("inside", [False, True])

@@ -39,35 +39,6 @@ def clarity(rater: str | None, *levels: int | None) -> list[dict[str, Any]]:
     ]
 
 
-def test_the_runs_that_a_figure_is_over(cli: Cli, project: Path) -> None:
-    """Two of the judge's six values lie between levels: means compare, levels do not."""
-    labels = lines(project / "l.jsonl", *clarity(None, 0, 0, 1, 1, 2, 2))
-    values = [0.25, 0.75, 0.5, 0.5, 1.0, 1.0]
-    scores = lines(project / "s.jsonl", *(
-        {"run": f"r{i}", "criterion": "clarity", "value": v} for i, v in enumerate(values)
-    ))  # fmt: skip
-    result = cli("agree", "--labels", labels, "--task", "sums", "--scores", scores, "--gate",
-                 "--min-runs", 5)  # fmt: skip
-    assert "2 of 6 runs rated by both have no level" in " ".join(result.out.split())
-    assert "equal levels, kappa and alpha are over 4" in " ".join(result.out.split())
-    assert result.code == 4  # of six runs four are compared, fewer than five
-
-
-def test_every_rater_and_how_far_they_agree(cli: Cli, project: Path) -> None:
-    labels = lines(project / "l.jsonl", *clarity("A", 0, 1, 2, 2), *clarity("B", 0, 1, 2, 1))
-    judge = lines(project / "judge.jsonl", *clarity(None, 0, 1, 2, None))
-    ask = ("agree", "--labels", labels, "--task", "sums", "--scores", judge)
-    result = cli(*ask, "--json")
-    pairs = [(row["judge"], row["rater"]) for row in table(result, "agreement")]
-    assert pairs == [("judge", "A"), ("judge", "B")]
-    failed = [r for r in table(result, "left_out") if r["what"] != "runs" and r["rater"] == "A"]
-    assert [(r["reason"], r["n"]) for r in failed] == [("unscored:parse", 1)]
-    assert table(result, "raters")[0]["exact"]["value"] == pytest.approx(0.75)
-    shown = cli(*ask, "--all")
-    assert "raters among themselves (A, B)" in shown.out
-    assert "unscored:parse" in shown.out
-
-
 def test_several_judges_make_a_panel(cli: Cli, project: Path) -> None:
     labels = lines(project / "labels.jsonl", *clarity(None, 0, 1, 2, 2))
     high = lines(project / "high.jsonl", *clarity(None, 1, 2, 2, 2))

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from agenteval.cli.doctor import _store
-from agenteval.store import Store
 
 
 @pytest.mark.parametrize("there", [None, b""])
@@ -17,13 +16,6 @@ def test_a_store_not_made_yet_is_no_fault(tmp_path: Path, there: bytes | None) -
         path.write_bytes(there)
     assert list(_store(path)) == [("store", None, f"{path} (made by the first quantify)")]
     assert path.exists() == (there is not None)
-
-
-def test_a_store_is_counted(tmp_path: Path) -> None:
-    Store(tmp_path / "s.db").close()
-    assert list(_store(tmp_path / "s.db")) == [
-        ("store", True, f"{tmp_path / 's.db'}: 0 runs, 0 judges")
-    ]
 
 
 def test_a_damaged_store_is_a_fault(tmp_path: Path) -> None:

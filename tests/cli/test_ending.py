@@ -26,20 +26,6 @@ def test_nothing_left_out_is_not_said_to_be(left: int, said: str) -> None:
     assert why_stopped(Ended(Progress(7), "every call failed: no", left), "calls not made") == said
 
 
-def test_a_cap_says_how_much_is_judged(cli: Cli, project: Path) -> None:
-    with serve(answer) as server:
-        done = cli("quantify", "runs.jsonl", "--model", "m", "--base-url", server.base_url,
-                   "--max-calls", 2, "-j", 1)  # fmt: skip
-    assert done.code == 3
-    first, _, rest = done.out.partition("Clarity")
-    far = "not complete: 4 of 12 cells are judged; stopped, 4 calls not made: "  # two criteria
-    assert far in " ".join(first.split())  # above the table
-    assert rest
-    told = " ".join(done.err.split())
-    assert far in told
-    assert "; the same command goes on" in told
-
-
 def test_what_the_demo_says_next_works_where_it_is_pasted(cli: Cli, project: Path) -> None:
     folder = project / "a demo's"
     folder.mkdir()

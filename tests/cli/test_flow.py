@@ -121,35 +121,6 @@ def test_an_adapter_that_breaks_is_counted_and_no_score(cli: Cli, desk: Path) ->
     assert [(r["status"], r["verdict"]) for r in rows] == [("error:infrastructure", None)] * 4
 
 
-def test_a_dry_run_asks_nothing_and_leaves_no_file(cli: Cli, desk: Path, tmp_path: Path) -> None:
-    before = sorted(p.name for p in tmp_path.iterdir())
-    done = session(cli, "python:desk_agents:served", "--dry-run", "--format", "text",
-                   "--format", "none", "--trials", 3)  # fmt: skip
-    assert done.code == 0, done.err
-    assert done.out.count("12 sessions to run") == 2
-    with serve(lambda *_: "x") as server:
-        url = ("--model", "m", "--base-url", server.base_url, "--price-in", 10, "--price-out", 10)
-        done = cli("flow", "session", "desk", "--dry-run", "--judge", "m", "--judge-url",
-                   server.base_url, "--simulator", "m", "--simulator-url", server.base_url,
-                   "--json", *url)  # fmt: skip
-        turns = cli("flow", "turn", "desk", "--dry-run", *url)
-        assert server.count == 0
-    parts = {p["who"]: p for p in done.json["parts"]}
-    assert {who: p["least"]["requests"] for who, p in parts.items()} == {
-        "agent": 4, "simulated user": 8, "judge of sessions": 4, "judge of values": 0,
-    }  # fmt: skip
-    # At most 15 replies to each of the three users of one scenario, 20 to jan's; a word before each
-    # and one after the last: 3 × 16 + 21. Two tries, each with one repair.
-    assert parts["simulated user"]["most"]["requests"] == 4 * 69
-    assert parts["judge of sessions"]["most"]["requests"] == 2 * 4
-    assert "simulated tools" not in parts  # the backend answers
-    assert parts["agent"]["likely"]["cost"] > 0
-    assert parts["agent"]["most"]["cost"] is None  # how long a talk grows is not known
-    assert "6 turns to run" in turns.out
-    after = sorted(p.name for p in tmp_path.iterdir() if p.name != "__pycache__")
-    assert after == before
-
-
 def test_a_dry_run_bounds_what_agent_and_simulators_take(cli: Cli, desk: Path) -> None:
     (desk / "backend.py").unlink()
     url = "http://127.0.0.1:9/v1"
@@ -173,30 +144,6 @@ def test_a_dry_run_bounds_what_agent_and_simulators_take(cli: Cli, desk: Path) -
     user = parts["simulated user"]["prompt_tokens"]
     assert user > 4 * (0 + 1 + 2 + 3 + 4) * (1200 + 4000) // 3
     assert done.json["cost"]["most"] == 1  # how long the agent's prompts grow is not known
-
-
-@pytest.mark.parametrize("level", ["session", "turn"])
-def test_a_dry_run_of_hosted_models_needs_no_key(cli: Cli, desk: Path, level: str) -> None:
-    hosted = "openai:gpt-4o"
-    asked = ["flow", level, "desk", "--model", hosted, "--judge", hosted]
-    asked += ["--simulator", hosted] if level == "session" else []
-    dry = cli(*asked, "--dry-run")
-    assert dry.code == 0, dry.err
-    assert "judge of" in dry.out
-    done = cli(*asked)
-    assert done.code == 2
-    assert "OPENAI_API_KEY" in done.err
-
-
-def test_a_second_process_is_refused(cli: Cli, desk: Path) -> None:
-    session(cli, "python:desk_agents:served", "--json", "--limit", 1)
-    (key,) = {t.system_key for t in trials()}
-    with Store("agenteval.db") as store, Trials(store).lock(EVALUATORS["session"], key):
-        done = session(cli, "python:desk_agents:served")
-        assert done.code == 2
-        assert "process" in last(done)
-        # Another system is not held up.
-        assert session(cli, "scripted:perfect", "--json", "--limit", 1).code == 0
 
 
 def test_without_backend_and_judge_it_is_undecided(cli: Cli, desk: Path) -> None:
@@ -228,19 +175,6 @@ def test_gold_that_the_backend_refuses_is_found_before_anything_is_run(
     assert not (tmp_path / "agenteval.db").exists()
 
 
-def test_a_changed_role_is_run_anew_and_stands_beside_the_old(cli: Cli, desk: Path) -> None:
-    session(cli, "python:desk_agents:served", "--json", "--profile", "ida")
-    role = desk / "role.yaml"
-    role.write_text(role.read_text(encoding="utf-8").replace("town library", "new library"))
-    done = session(cli, "python:desk_agents:served", "--profile", "ida", "--json")
-    assert "1 sessions to run" in done.err
-    assert len(rows_of(done)) == 1
-    report = cli("flow", "report", "--json")
-    assert len(rows_of(report)) == 2
-    assert len({row["task"] for row in rows_of(report)}) == 2
-    assert "several versions of desk" in report.json["notes"][0]
-
-
 def test_two_roles_of_one_name_are_refused(cli: Cli, desk: Path, tmp_path: Path) -> None:
     shutil.copytree(desk, tmp_path / "other" / "desk")
     done = cli("flow", "session", "desk", "other/desk", "--agent", "scripted:perfect",
@@ -250,16 +184,6 @@ def test_two_roles_of_one_name_are_refused(cli: Cli, desk: Path, tmp_path: Path)
     same = cli("flow", "session", "desk", "./desk", str(desk), "--agent", "scripted:perfect",
                "--user", "scripted", "--limit", 1)  # fmt: skip
     assert same.code == 0, same.err
-
-
-def test_the_folder_one_stands_in_is_a_role(
-    cli: Cli, desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as there:
-        there.chdir(desk)
-        done = cli("flow", "session", ".", "--agent", "scripted:perfect", "--user", "scripted",
-                   "--limit", 1, "--json", "--store", tmp_path / "s.db")  # fmt: skip
-    assert [row["role"] for row in rows_of(done)] == ["desk"]
 
 
 def goals(body: dict[str, Any], n: int) -> str:
@@ -309,22 +233,6 @@ def test_calls_to_agent_simulator_and_judge_are_under_one_cap(cli: Cli, desk: Pa
         assert rest.code == 0, rest.err
         assert agent.count == judge.count == 4
     assert all(row["verdict"]["judge"]["achieved"] for row in rows_of(rest))
-
-
-def test_simulated_users_count_towards_the_cap_and_fail_as_simulators(cli: Cli, desk: Path) -> None:
-    common = ("flow", "session", "desk", "--agent", "python:desk_agents:served", "-j", 1)
-    with serve(lambda *_: "I would like to borrow a book, please.") as model:
-        simulator = ("--simulator", "m", "--simulator-url", model.base_url)
-        done = cli(*common, *simulator, "--max-calls", 1)
-        assert done.code == 3
-        assert "the cap of 1 calls is reached" in flat(done.out)
-        assert model.count == 1
-    with serve(lambda *_: "x", faults=[Rule(Fault("status", status=400))]) as down:
-        done = cli(*common, "--simulator", "n", "--simulator-url", down.base_url, "--json")
-    assert done.code == 3
-    assert {(r["status"], r["log"]["who"], r["verdict"]) for r in rows_of(done)} == {
-        ("error:infrastructure", "user", None)
-    }
 
 
 @pytest.mark.parametrize("who", ["judge", "simulator", "agent"])

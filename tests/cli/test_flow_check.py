@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -90,23 +89,6 @@ def test_planted_defects_are_named(check: Check, desk: Path) -> None:
     assert checked[1]["errors"] == 0  # return_book was not asked for
 
 
-def test_annotations_that_stand_in_no_chart(check: Check, desk: Path) -> None:
-    change(desk / "cross/profiles.yaml", "Bring a book back,", "Bring the book back,")
-    change(desk / "lend_book/sessions/hana.yaml", "node: LB004", "node: LB044")
-    change(
-        desk / "lend_book/sessions/hana.yaml", "intent: The book is in", "intent: The book is out"
-    )
-    done = check("library_desk", "--json")
-    assert done.exit_code == 1
-    assert [row["message"] for row in table(done, "defects")] == [
-        "session hana_dune, turn 4: an edge into LB002 labelled 'The book is out' is in no chart; "
-        "is 'The book is in' meant?",
-        "session hana_dune, turn 7: the node 'LB044' is in no chart; is 'LB004' meant?",
-        "profile jan: the choice 'Bring the book back' is in no chart; "
-        "is 'Bring a book back' meant?",
-    ]
-
-
 def test_users_recorded_calls_and_the_state_are_checked(check: Check, desk: Path) -> None:
     change(desk / "cross/profiles.yaml", "{title: Dune, reader_id: R-17}", "{title: Dune}")
     change(desk / "lend_book/profiles.yaml", "reader_id: R-20}\n", "}\n")
@@ -126,16 +108,6 @@ def test_users_recorded_calls_and_the_state_are_checked(check: Check, desk: Path
         "error library_desk/backend backend the class Backend has no state: set self.state, "
         "a dict, in __init__",
     ]
-
-
-def test_users_are_checked_beside_a_chart_that_cannot_be_read(check: Check, desk: Path) -> None:
-    change(desk / "return_book/workflow.mmd", "flowchart TD", "graph of nothing")
-    profiles = "- {id: lea, scenarios: [return_book], persona: x, opening: x, goals: [{text: x}]}\n"
-    (desk / "return_book/profiles.yaml").write_text(profiles)
-    done = check("library_desk", "--scenario", "return_book", "--json")
-    assert done.exit_code == 2
-    messages = [row["message"] for row in table(done, "defects")]
-    assert any("profile lea: no goal of this user needs a call" in one for one in messages)
 
 
 def test_an_unknown_role_is_told_as_every_error_is(check: Check, desk: Path) -> None:
@@ -172,15 +144,3 @@ def test_tools_that_cannot_be_read(check: Check, tmp_path: Path, tools: str) -> 
     assert check("boats.mmd", "--tools", "tools.json").exit_code == 2
     assert check("boats.mmd", "--tools", "none.json").exit_code == 2
     assert check("none.mmd").exit_code == 2
-
-
-def test_files_that_no_person_writes(check: Check, desk: Path, tmp_path: Path) -> None:
-    deep = tmp_path / "deep.json"
-    deep.write_text("[" * 100_000)
-    done = check(desk / "lend_book/workflow.mmd", "--tools", deep, "--json")
-    assert done.exit_code == 2
-    assert "deep.json: nested deeper than 64 levels" in json.loads(done.stdout)["unreadable"][0]
-    os.mkfifo(tmp_path / "pipe.mmd")
-    done = check(tmp_path / "pipe.mmd", "--json")
-    assert done.exit_code == 2
-    assert "this is no file" in json.loads(done.stdout)["unreadable"][0]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from agenteval.cli import console, flow
 from agenteval.cli.console import Verbosity
 from agenteval.errors import AgentevalError
-from agenteval.testing import Fault, Rule, serve
+from agenteval.testing import serve
 from tests.cli.conftest import ENVIRONMENT, Result
 
 PROMPT = "API: lend\nAPI Desciption: d\nInput parameters: {}\n\nPlease note the time."
@@ -95,15 +95,6 @@ def test_with_a_judge_over_loopback(score: Any) -> None:
     assert again["usage"]["requests"] == 0  # answered by the store
     assert again["judgements"][1]["verdict"] == "different"
     assert again["table"]["tool"]["undecided"] == 0
-
-
-def test_a_judge_that_is_down_decides_nothing(score: Any) -> None:
-    with serve(judge, faults=[Rule(Fault("status", status=400))]) as server:
-        done = score(write("rows.json", ROWS), "--model", "m", "--base-url", server.base_url,
-                     "--json", "-q", "--resamples", 100)  # fmt: skip
-    assert done.code == 3
-    assert done.json["judgements"][1]["status"] == "error:infrastructure"
-    assert done.json["table"]["tool"]["undecided"] == 1
 
 
 def test_sessions_strict_published_and_released(score: Any) -> None:

@@ -92,6 +92,7 @@ def test_replies_of_single_questions_are_kept(cli: Cli, project: Path, command: 
     assert Path("new.json").exists() == (command == "criteria")
 
 
+@pytest.mark.slow
 def test_trials_under_way_come_to_their_end(cli: Cli, tmp_path: Path) -> None:
     assert cli("plan", "synth", "--n", "3", "--count", 4, "-o", "suite.jsonl").code == 0
     gate = Gate(thinks_twice)
@@ -139,6 +140,7 @@ def test_what_is_under_way_is_stored(cli: Cli, desk: Path, folder: Path, command
     assert {t.tries for t in kept(evaluator)} == {1}
 
 
+@pytest.mark.slow
 def test_a_second_signal_breaks_trials_off_and_stores_no_failure(cli: Cli, desk: Path) -> None:
     gate = Gate(lambda *_: "Response: Gladly.")
     with serve(gate) as server:

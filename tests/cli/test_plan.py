@@ -45,13 +45,6 @@ def test_the_perfect_planner_passes_and_is_not_run_twice(cli: Cli, suite: Path) 
     assert len(second.json["trials"]) == 30
 
 
-def test_an_agent_that_crashes_has_no_verdict(cli: Cli, suite: Path) -> None:
-    done = run(cli, "scripted:crash", "-j", 1)
-    assert done.code == 3
-    assert "8 trials in a row failed" in done.out
-    assert "22 trials not run" in done.out
-
-
 def test_cases_that_are_the_same_are_run_once_and_said_so(
     cli: Cli, suite: Path, tmp_path: Path
 ) -> None:
@@ -81,41 +74,6 @@ def test_a_case_without_a_text_does_not_hold_up_the_dissection_of_others(
     assert done.code == 0, done.err
     assert "mine: it cannot be dissected: it has no text in the language" in done.err
     assert len(done.json["dissections"]) == 2
-
-
-@pytest.mark.parametrize("agent", ["openai", "responses", "react", "autogen"])
-def test_a_dry_run_of_a_hosted_model_needs_no_key(cli: Cli, suite: Path, agent: str) -> None:
-    hosted = ("--agent", agent, "--model", "openai:gpt-4o", "--temperature", -1)
-    test = ("plan", "test", "suite.jsonl", *hosted)
-    raised = ("plan", "capability", "--n", "2-2", "--cases", 1, *hosted)
-    for asked in (test, raised):
-        dry = cli(*asked, "--dry-run")
-        assert dry.code == 0, dry.err
-        assert "requests: at least" in dry.out
-    done = cli(*test)
-    assert done.code == 2
-    assert "OPENAI_API_KEY" in done.err
-
-
-def test_dissect_finds_a_planted_pattern(cli: Cli, suite: Path) -> None:
-    none = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
-    assert none.code == 2  # no store yet
-    run(cli, "scripted:perfect", "--limit", 1, "-q")
-    none = cli("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
-    assert none.code == 2
-    assert "no trial of this agent and suite is stored" in none.err
-    assert run(cli, "scripted:wrong-pattern=chain3", "-q").code == 0
-    arguments = ("plan", "dissect", "suite.jsonl", "--agent", "scripted:wrong-pattern=chain3")
-    dry = cli(*arguments, "--dry-run")
-    assert "failed cases: " in dry.out
-    done = cli(*arguments)
-    assert done.code == 0, done.err
-    assert "Constraint" in done.out
-    again = cli(*arguments, "--json")
-    assert "0 failed cases to dissect" in again.err
-    labels = [d["label"] for d in again.json["dissections"]]
-    assert len(labels) > 5
-    assert set(labels) == {"Constraint"}
 
 
 def test_a_command_of_ones_own(cli: Cli, suite: Path, tmp_path: Path) -> None:

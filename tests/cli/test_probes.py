@@ -101,44 +101,6 @@ def test_a_dry_run_prices_plain_calls_probes_and_their_sum(cli: Cli, project: Pa
     assert not (project / "agenteval.db").exists()
 
 
-def test_a_dry_run_of_stored_ratings_knows_the_attacks(cli: Cli, project: Path) -> None:
-    with serve(low) as server:
-        asked = command(server.base_url)
-        assert cli(*asked).code == 0
-        before = server.count
-        dry = cli(*asked, "--probes", "--dry-run", "--json")
-        assert server.count == before
-        assert cli(*asked, "--probes").code == 0
-        assert dry.json["requests"]["least"] == server.count - before
-        again = cli(*asked, "--probes", "--dry-run", "--json")
-    assert again.json["requests"] == {"least": 0, "most": 0}
-
-
-def test_enough_cases_decide(cli: Cli, project: Path) -> None:
-    lines = [
-        {"id": f"r{i}", "task": "sums", "system": "alpha", "input": f"What is {i} + {i}?",
-         "output": f"The sum of {i} and {i} is {2 * i}, by adding them."}
-        for i in range(12)
-    ]  # fmt: skip
-    (project / "runs.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
-    with serve(answer) as server:
-        asked = command(server.base_url, "--probes", "--json", "--min-cases")
-        few, enough = (
-            {p["name"]: p for p in cli(*asked, cases).json["probes"]} for cases in (13, 12)
-        )
-    assert few["position"]["outcome"] == "unknown"
-    # all fell by the whole scale: no more cases are needed to fail
-    assert few["scale order"]["outcome"] == "fail"
-    assert "though of 12 cases only" in few["scale order"]["reason"]
-    order = enough["scale order"]
-    assert order["outcome"] == "fail"
-    difference = order["checks"][0]
-    assert (difference["estimate"], difference["n"]) == (-1.0, 12)
-    assert difference["p"] == 2 / 2**12  # all twelve fell: two of the sign patterns
-    assert enough["position"]["outcome"] == "pass"
-    assert enough["scale use"]["outcome"] == "unknown"  # three levels: too few to say
-
-
 def test_what_has_no_judge_or_no_prompt_is_told_so(cli: Cli, project: Path) -> None:
     elsewhere = cli("verify", "--scores", "s.csv", "--probes")
     assert elsewhere.code == 2

@@ -25,18 +25,6 @@ def judged(cli: Cli, project: Path) -> Path:
     return project
 
 
-def test_a_page_of_the_store(cli: Cli, judged: Path) -> None:
-    done = cli("report", "--store", "a.db", "-o", "out/page.html")
-    assert done.code == 0, done.err
-    assert "out/page.html" in done.out
-    page = (judged / "out" / "page.html").read_text(encoding="utf-8")
-    assert page.startswith("<!DOCTYPE html>")
-    assert "alpha-1" in page
-    assert "not verified" in page
-    cli("report", "--store", "a.db", "-o", "again.html")
-    assert (judged / "again.html").read_text(encoding="utf-8") == page
-
-
 def ratings(path: Path, raters: tuple[str, ...] = ("A",)) -> None:
     rows = [
         {"run": f"r{i}", "criterion": c, "value": (i * k) % 3 / 2, "success": i % 2 == 0,

@@ -87,6 +87,7 @@ def wait_for(process: subprocess.Popen[str], said: str) -> str:
     ("sent", "ignoring", "code"),
     [(signal.SIGTERM, "INT", 143), (signal.SIGINT, "", 130), (signal.SIGHUP, "", 129)],
 )
+@pytest.mark.slow
 def test_what_is_under_way_is_finished_and_kept(
     project: Path, sent: signal.Signals, ignoring: str, code: int
 ) -> None:
@@ -101,6 +102,7 @@ def test_what_is_under_way_is_finished_and_kept(
     assert "not complete: 2 of 12 cells are judged; interrupted; the same command goes on" in err
 
 
+@pytest.mark.slow
 def test_a_second_signal_waits_for_nothing_and_still_says_something(project: Path) -> None:
     with quantify(project, "--json") as (process, gate):
         process.send_signal(signal.SIGTERM)

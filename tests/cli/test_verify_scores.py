@@ -141,19 +141,6 @@ def test_without_texts_equal_ratings_are_warned_of(
 # ---- what is printed -----------------------------------------------------------------------------
 
 
-def test_what_holds_of_several_criteria_is_printed_once(cli: Cli, project: Path) -> None:
-    rows = [r | {"criterion": name} for r in rows_of("fair", cases=3, repeats=1)
-            for name in ("clarity", "depth", "order")]  # fmt: skip
-    (project / "s.csv").write_text(
-        "run,criterion,variant,value\n"
-        + "".join(f"{r['run']},{r['criterion']},{r['variant']},0.5\n" for r in rows)
-    )
-    out = " ".join(cli("verify", "--scores", project / "s.csv").out.split())
-    said = "3 cases: 17 more are needed to decide anything → rate more cases"
-    assert out.count("17 more are needed") == 2  # of the criteria, and of the judge
-    assert said in out
-
-
 # ---- the recipe ----------------------------------------------------------------------------------
 
 
@@ -187,28 +174,6 @@ def test_the_recipe(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) ->
     (project / "example.py").write_text(from_python)
     example = runpy.run_path("example.py")
     assert example["report"].judge.verdict == "not enough data"  # numbers and letters, no more
-
-
-def test_perturbed_copies_are_those_that_verify_judges(cli: Cli, project: Path) -> None:
-    target = project / "copies.jsonl"
-    made = cli("perturb", "runs.jsonl", "-o", target, "--perturb", "drop_sentences",
-               "--perturb", "swap_numbers", "--seed", 3, "--limit", 5)  # fmt: skip
-    assert made.code == 0, made.err
-    rows = [json.loads(line) for line in target.read_text().splitlines()]
-    assert [r["variant"] for r in rows] == ["original"] * 5 + ["swap_numbers:0.25:3"] * 5
-    assert "5 of 5 copies equal their original and are left out" in " ".join(made.err.split())
-    assert {r["run"] for r in rows} == {"alpha-1", "alpha-2", "alpha-3", "beta-1", "beta-2"}
-    by_run = {(r["run"], r["variant"]): r for r in rows}
-    alpha, beta = by_run["alpha-1", "original"], by_run["beta-1", "original"]
-    assert alpha["case"] == beta["case"] != by_run["alpha-2", "original"]["case"]  # one problem
-    assert (alpha["system"], alpha["success"], alpha["problem"]) == (
-        "alpha",
-        True,
-        "What is 1 + 1?",
-    )
-    copy = by_run["alpha-1", "swap_numbers:0.25:3"]
-    assert copy["text"] != alpha["text"]
-    assert len(copy["text"]) == len(alpha["text"])
 
 
 @pytest.mark.parametrize(

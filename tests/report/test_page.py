@@ -6,7 +6,6 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,7 @@ from agenteval.store import Store
 from tests.report.conftest import Page
 from tests.report.making import (
     HOSTILE,
+    Seen,
     Shape,
     empty_or_dead,
     fill,
@@ -44,46 +44,13 @@ SIGNS = (
 )
 
 
-class Elements(HTMLParser):
-    """Elements, attributes and the text of scripts and styles, as a parser sees them."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: Counter[str] = Counter()
-        self.attributes: list[tuple[str, str, str]] = []
-        self.inside: list[tuple[str, dict[str, str], str]] = []
-        self.words: list[str] = []
-        self._open: tuple[str, dict[str, str]] | None = None
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags[tag] += 1
-        self.attributes += [(tag, k, v or "") for k, v in attrs]
-        if tag in ("script", "style"):
-            self._open = (tag, {k: v or "" for k, v in attrs})
-
-    def handle_endtag(self, tag: str) -> None:
-        if self._open and tag == self._open[0]:
-            self._open = None
-
-    def handle_data(self, data: str) -> None:
-        if self._open:
-            self.inside.append((*self._open, data))
-        else:
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
-
-
 def hash_of(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 @SHARED
 def test_the_policy_allows_this_style_and_this_script_and_nothing_else(page_of: Page) -> None:
-    found = Elements(page_of())
+    found = Seen(page_of())
     (policy,) = [v for tag, k, v in found.attributes if (tag, k) == ("meta", "content")
                  and "default-src" in v]  # fmt: skip
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
@@ -101,7 +68,7 @@ def test_the_policy_allows_this_style_and_this_script_and_nothing_else(page_of: 
 
 @SHARED
 def test_nothing_is_loaded(page_of: Page) -> None:
-    found = Elements(page_of(Shape(words=HOSTILE)))
+    found = Seen(page_of(Shape(words=HOSTILE)))
     loads = [(t, k, v) for t, k, v in found.attributes
              if k in ("src", "href", "action", "data", "poster", "srcset", "style", "background")
              or k.startswith("on")]  # fmt: skip
@@ -124,7 +91,7 @@ def test_hostile_words_make_no_element(tmp_path: Path) -> None:
             html = utility_page(material_of(store, judge))
         return re.sub(SIGNS, "", re.sub(r"<svg .*?</svg>", "", html, flags=re.S), flags=re.S)
 
-    benign, hostile = Elements(page(plain, "a.db")), Elements(page(list(HOSTILE), "b.db"))
+    benign, hostile = Seen(page(plain, "a.db")), Seen(page(list(HOSTILE), "b.db"))
     assert hostile.tags == benign.tags
     assert Counter(k for _, k, _ in hostile.attributes) == Counter(
         k for _, k, _ in benign.attributes
@@ -150,7 +117,7 @@ def test_the_same_store_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_the_summary_comes_first_and_says_what_is_missing(page_of: Page) -> None:
     shape = Shape(systems=1, repeats=1, success=lambda _: None, copies=False)
     html = page_of(shape)
-    text = Elements(html).text
+    text = Seen(html).words
     assert "not verified" in text
     assert "run agenteval verify" in text.replace("`", "")
     assert "success is unknown for every run" in text
@@ -161,7 +128,7 @@ def test_the_summary_comes_first_and_says_what_is_missing(page_of: Page) -> None
 
 @SHARED
 def test_a_verified_store_says_what_holds(page_of: Page) -> None:
-    text = Elements(page_of()).text
+    text = Seen(page_of()).words
     assert "not enough data" in text  # six runs
     assert "undecided" in text
     assert "drop sentences 25 %" in text
@@ -172,7 +139,7 @@ def test_empty_replies_alone_have_no_mean(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as store:
         judge, _ = fill(store, Shape(copies=False, script=empty_or_dead))
         material = material_of(store, judge)
-        text = " ".join(Elements(utility_page(material)).words)
+        text = Seen(utility_page(material)).words
     means = [row["mean"] for row in criteria_table(material).rows]
     reason = "only empty replies, which get the worst level by rule"
     assert means == [Estimate(None, n=0, reason=reason)] * 3
@@ -180,7 +147,7 @@ def test_empty_replies_alone_have_no_mean(tmp_path: Path) -> None:
 
 
 def test_all_unscored(page_of: Page) -> None:
-    text = Elements(page_of(Shape(script=refusing))).text
+    text = Seen(page_of(Shape(script=refusing))).words
     assert "108 of 108 judgements have no result: 108 unscored:parse" in text
     assert "Quality 1: never rated" in text
 
@@ -204,7 +171,7 @@ def test_runs_without_room_are_named(tmp_path: Path) -> None:
         judge, _ = fill(store, Shape(runs=8, copies=False))
         material = material_of(store, judge)
         html = utility_page(material, most_runs=3)
-    text = Elements(html).text
+    text = Seen(html).words
     shown = re.findall(r'id="run-[0-9]+">', html)
     assert len(shown) == 3
     assert "3 of 8 runs can be opened here" in text
@@ -245,7 +212,7 @@ def test_recorded_verdicts_are_used_and_differences_said(tmp_path: Path) -> None
         with Store(tmp_path / f"{copies}.db") as store:
             judge, _ = fill(store, Shape(criteria=1, copies=copies))
             material = from_store(store, judge.source.sha256, judge.source, wanted, VerifyOptions())
-            text = Elements(utility_page(material)).text
+            text = Seen(utility_page(material)).words
         assert ("it was fine" in text) != copies
         assert ("judge not verified" in text) != copies
         changed = "quality-0: the criteria file says keep, the store now gives undecided"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from html.parser import HTMLParser
 
 import pytest
 
@@ -15,27 +13,10 @@ from agenteval.evaluators.planning.words import built_in
 from agenteval.report.planning import chosen, pieces, planning_page, wrong_plan
 from tests.evaluators.planning.campaigns import attempt, campaign, case, failure
 from tests.report.conftest import Open
+from tests.report.making import Seen
 
 RIGHT, WRONG = "ab", "ba"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[31m$x$&amp;"
-
-
-class Seen(HTMLParser):
-    """Elements and words of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[str] = []
-        self.words = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [name for name, _ in attrs]
-
-    def handle_data(self, data: str) -> None:
-        self.words += data
 
 
 @pytest.fixture(scope="module")
@@ -132,8 +113,8 @@ def test_hostile_words_stay_words() -> None:
     )
     seen = Seen(page)
     assert not {"img", "iframe", "link"} & set(seen.tags)
-    assert seen.tags.count("script") == 1
-    assert not [name for name in seen.attributes if name.startswith("on")]
+    assert seen.tags["script"] == 1
+    assert not [name for _, name, _ in seen.attributes if name.startswith("on")]
     assert "\u202e" not in page
     assert "\x1b" not in page
     assert "<script>alert(1)</script>" in seen.words
@@ -154,13 +135,3 @@ def test_nothing_sticks_out_and_nobody_is_asked(
     assert watched.page.locator("#figures figure svg").count() == 4
     assert watched.page.locator("nav").evaluate("e => getComputedStyle(e).position") == "sticky"
     assert watched.quiet, (watched.console, watched.requests)
-
-
-@pytest.mark.xdist_group("browser")
-def test_a_link_unfolds_its_plan(open_page: Open, mixed: list[Attempt]) -> None:
-    page = open_page(planning_page(mixed)).page
-    plan = page.locator(".plan").nth(3)
-    assert not plan.locator("ol").first.is_visible()
-    page.evaluate("location.hash = document.querySelectorAll('.plan > div')[3].id")
-    page.wait_for_function("document.querySelectorAll('.plan')[3].open")
-    assert plan.locator("ol").first.is_visible()

@@ -119,17 +119,6 @@ def test_parquet_comes_back_with_its_types(store: Store, tmp_path: Path) -> None
     assert parquet.read_table(none).schema == table.schema
 
 
-def test_only_the_source_that_is_asked_for(store: Store, tmp_path: Path) -> None:
-    other = ScriptedJudge(seed=6)
-    store.register(items(1), criteria(2), other.source)
-    from agenteval.evaluators.base import Unit
-
-    done = scores(Unit(*items(1)[0], tuple(criteria(2))), other.source)
-    store.commit_soon(done.results, done.call).result(5)
-    assert export_cells(store, tmp_path / "all.csv") == 2 * len(NASTY) + 2
-    assert export_cells(store, tmp_path / "one.csv", source_key=other.source.sha256) == 2
-
-
 def test_the_way_of_asking_stands_in_every_row_and_probes_can_be_left_out(tmp_path: Path) -> None:
     from agenteval.evaluators.base import Unit
 

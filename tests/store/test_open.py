@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.errors import AgentevalError, InputError, StoreError, StoreRefused
+from agenteval.errors import AgentevalError, InputError, StoreRefused
 from agenteval.store import Store
 from agenteval.store.schema import APPLICATION_ID, SCHEMA_VERSION
 from tests.store.making import FORK, ScriptedJudge, check_file, criteria, items
@@ -191,17 +191,6 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
         Store(tmp_path / "pipe")
 
 
-def test_a_folder_and_a_path_below_a_file(tmp_path: Path) -> None:
-    with pytest.raises(StoreError) as caught:
-        Store(tmp_path)
-    one_line(caught.value, tmp_path)
-    file = tmp_path / "file"
-    file.write_text("x")
-    with pytest.raises(StoreError) as caught:
-        Store(file / "deep" / "s.db")
-    one_line(caught.value, file)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="folders have no such mode")
 def test_a_read_only_folder(tmp_path: Path) -> None:
     folder = tmp_path / "fixed"
@@ -230,15 +219,6 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
     assert lines[0].startswith("StoreRefused ")
     assert str(folder) in lines[0]
     assert list(folder.iterdir()) == []
-
-
-def test_no_store_yet_and_a_url(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no store here yet"):
-        Store(tmp_path / "none.db", create=False)
-    assert list(tmp_path.iterdir()) == []
-    for url in ("postgresql://host/db", Path("sqlite:///x.db")):
-        with pytest.raises(InputError, match="give a path"):
-            Store(url)
 
 
 @pytest.mark.parametrize("name", ["a?b.db", "a#b.db", "100%.db", "with space.db", ":memory:"])

@@ -166,14 +166,6 @@ def test_replies_are_kept_replaced_and_a_damaged_one_is_none(store: Store, tmp_p
         assert again.get_reply("k") == {"text": "healed"}
 
 
-def test_a_call_needs_results_of_one_call(store: Store) -> None:
-    with pytest.raises(ValueError, match="without results"):
-        store.commit_soon([], CALL)
-    mixed = scores(unit(0), JUDGE.source).results + scores(unit(1), JUDGE.source).results
-    with pytest.raises(ValueError, match="several calls"):
-        store.commit_soon(mixed, CALL)
-
-
 def test_a_closed_store_says_so(store: Store) -> None:
     store.close()
     store.close()

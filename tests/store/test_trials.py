@@ -248,21 +248,6 @@ def test_a_newer_checker_replaces_the_verdict_and_nothing_else(store: Store) -> 
     assert trials.write_verdicts([]) == 0
 
 
-def test_only_what_is_done_can_be_judged(store: Store) -> None:
-    trials = known(store, 3)
-    write(trials, trial(0, outcome="pass"), failed(2))
-    before = stored(trials)
-    good = trial(0, outcome="order_error")
-    for bad in (trial(2), trial(1)):  # stored as a failure; never stored
-        with pytest.raises(StoreError, match="not stored as done"):
-            trials.write_verdicts([good, bad])
-    with pytest.raises(ValueError, match="outcome"):
-        trials.write_verdicts([trial(0, outcome=None, check_key=None, verdict=None)])
-    with pytest.raises(ValidationError):
-        failed(2).judged(CHECK, "pass")
-    assert stored(trials) == before
-
-
 @pytest.mark.parametrize(
     ("table", "change"),
     [
@@ -286,15 +271,3 @@ def test_a_damaged_row_is_told_in_one_line(store: Store, table: str, change: str
     with pytest.raises(StoreError, match="is damaged in the store") as caught:
         stored(trials), list(trials.cases("planning")), trials.systems("planning")
     assert "\n" not in str(caught.value)
-
-
-def test_what_a_system_has_spent_and_who_has_trials(store: Store) -> None:
-    trials = known(store, 3, SYSTEM, OTHER)
-    assert trials.evaluators() == []
-    assert trials.usage("planning", SYSTEM.key) == Usage(requests=0)
-    spent = Usage(requests=4, prompt_tokens=7)
-    write(trials, trial(1), trial(2), failed(0, usage=spent), trial(1, system=OTHER.key))
-    assert trials.evaluators() == ["planning"]
-    total = Usage(requests=2 + 2 + 4, prompt_tokens=10 + 20 + 7, completion_tokens=6, cost=0.5)
-    assert trials.usage("planning", SYSTEM.key) == total
-    assert trials.usage("workflows", SYSTEM.key) == Usage(requests=0)

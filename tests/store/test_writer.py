@@ -173,6 +173,7 @@ def _run(store: Store, done: list[int] | None = None) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no RLIMIT_FSIZE")
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_nothing_is_acknowledged_in_vain(tmp_path: Path) -> None:
     refused = 0
     for kilobytes in (60, 110, 150, 200, 300, 450):

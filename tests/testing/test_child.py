@@ -121,19 +121,6 @@ def test_a_script_decides_faults_and_answers(tmp_path: Path) -> None:
     assert other["message"]["content"].startswith("This is reply")
 
 
-def test_identity_by_key_and_by_leaving_out() -> None:
-    def asked(child: Any, text: str) -> tuple[int, Any]:
-        return ask(child.base_url, {"model": "m", "messages": [{"role": "user", "content": text}]})
-
-    with spawn("--key-regex", r"run-(\d+)") as child:
-        assert asked(child, "run-1 aaaa")[1] == asked(child, "run-1 bbbb")[1] | {}
-        assert asked(child, "no marker")[0] == 400
-        assert child.stats()["per_request"] == {"1": [2, 2]}
-    with spawn("--ignore-regex", "[ab]{4}") as child:
-        first, second = asked(child, "run-1 aaaa")[1], asked(child, "run-1 bbbb")[1]
-        assert first == second != asked(child, "run-2 aaaa")[1]
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -8,7 +8,7 @@ from typing import Any
 import openai
 import pytest
 
-from agenteval.testing import DEFAULT, Fault, serve
+from agenteval.testing import serve
 from tests.testing.conftest import Verdict, ask, client
 
 FORM = {
@@ -91,23 +91,6 @@ def test_the_answer_callable_sees_the_body_and_how_often_it_was_asked() -> None:
     ):
         said = [ask(sdk, t, temperature=1).choices[0].message.content for t in ("a", "b", "a")]
     assert said == ["1 0", "1 0", "1 1"]
-
-
-def test_an_answer_may_be_a_fault_a_default_or_a_whole_response() -> None:
-    whole = {"id": "x", "choices": [], "model": "other"}
-    script: list[Any] = [Fault("status", 503), DEFAULT, whole]
-    with serve(answer=lambda body, n: script[n]) as server, client(server) as sdk:
-        with pytest.raises(openai.InternalServerError):
-            ask(sdk)
-        assert ask(sdk).choices[0].message.content.startswith("This is reply")
-        assert ask(sdk).model == "other"
-
-
-@pytest.mark.parametrize("bad", [None, 7, {"content": {1, 2}}, {"choices": float("nan")}])
-def test_an_answer_that_is_none_is_the_tests_error(bad: Any) -> None:
-    with pytest.raises((TypeError, ValueError)), serve(answer=lambda body, n: bad) as server:  # noqa: SIM117
-        with client(server) as sdk, pytest.raises(openai.BadRequestError, match="scripted"):
-            ask(sdk)
 
 
 def test_an_error_in_the_answer_comes_out_of_the_with_block() -> None:

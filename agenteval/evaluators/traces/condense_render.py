@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from agenteval.evaluators.traces.condense_lines import STRONG, Role
 from agenteval.evaluators.traces.condense_repeats import TELLING, Seen, plain, ranges
 from agenteval.evaluators.traces.pieces import size
-from agenteval.records.run import Message, Span, SpanEvent, ToolCall, ToolSpec
+from agenteval.records.run import Message, Span, SpanEvent, ToolCall
 
 _REST = 240  # bytes of attributes that tell nothing in particular
 # Bytes by role: what always stays, what stays while the budget has room for all of these, and how
@@ -146,8 +146,10 @@ class Writer:
         if self._news("tools", names):
             draft.head.append(f"tools offered: {f'as in {before}' if before else names}")
         for spec in draft.span.tools:
-            if self.seen.tool(spec):
-                draft.add(f"tool {one_line(spec.name, 80)}:", _describe(spec), "rules")
+            parameters = plain(spec.parameters)
+            if self.seen.new("tool", spec.name, spec.description, parameters):
+                text = f"{spec.description}\nparameters: {parameters or 'not told'}"
+                draft.add(f"tool {one_line(spec.name, 80)}:", text, "rules")
                 draft.sections[-1].weight = 0.5
                 draft.sections[-1].least = min(draft.sections[-1].least, 96)
                 draft.sections[-1].fair = min(draft.sections[-1].fair, 200)
@@ -229,7 +231,7 @@ class Writer:
         rest: list[str] = []
         for key, value in draft.span.attributes.items():
             text = plain(value)
-            if not text.strip() or not self.seen.pair(key, text):
+            if not text.strip() or not self.seen.new("attribute", key, text):
                 continue
             text = self.seen.fold(text, f"{one_line(key, 60)} of {draft.index}")
             signs = TELLING.search(key) or STRONG.stands_in(text)
@@ -257,10 +259,6 @@ def _facts(span: Span) -> Iterator[str]:
         yield f"tokens {sent} in {got} out"
     if span.finish:
         yield f"finish {one_line(span.finish, 40)}"
-
-
-def _describe(spec: ToolSpec) -> str:
-    return f"{spec.description}\nparameters: {plain(spec.parameters) or 'not told'}"
 
 
 def one_line(text: str, most: int) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agenteval.evaluators.traces.condense_lines import STRONG
-from agenteval.records.run import Message, Span, ToolSpec
+from agenteval.records.run import Message, Span
 
 # Attributes of a wrapper that a reader of the trace may need, by their key.
 TELLING = re.compile(
@@ -34,82 +34,68 @@ def wrappers(spans: Sequence[Span], parents: Sequence[int | None]) -> list[str |
     stays when its name comes for the first time; a span without children when its name does;
     one with a telling attribute when that is new.
     """
-    return _Wrappers(spans, parents).reasons()
+    children: list[list[int]] = [[] for _ in spans]
+    for i, parent in enumerate(parents):
+        if parent is not None:
+            children[parent].append(i)
+    texts, names, told = set(_texts(spans)), set[str](), set[tuple[str, str]]()
 
-
-class _Wrappers:
-    def __init__(self, spans: Sequence[Span], parents: Sequence[int | None]) -> None:
-        self.spans, self.parents = spans, parents
-        self.children: list[list[int]] = [[] for _ in spans]
-        for i, parent in enumerate(parents):
-            if parent is not None:
-                self.children[parent].append(i)
-        self.texts = set(_texts(spans))
-        self.names: set[str] = set()
-        self.told: set[tuple[str, str]] = set()
-
-    def reasons(self) -> list[str | None]:
-        found: list[str | None] = []
-        for i, span in enumerate(self.spans):
-            reason = self._reason(i) if span.kind in ("chain", "agent") else None
-            self.names.add(_name(span))
-            if reason is None:  # what it says, those below it need not say again
-                self.texts.update(t for t in (span.input.strip(), span.output.strip()) if t)
-            found.append(reason)
-        return found
-
-    def _reason(self, i: int) -> str | None:
-        span = self.spans[i]
-        if span.status == "error" or span.status_message or span.events:
-            return None
-        if span.messages or span.reply or span.tools or self._telling(span):
-            return None
-        new = _name(span) not in self.names
-        if new and (span.kind == "agent" or not self.children[i]):
-            return None
-        if not self._known(span.input, i, 0) or not self._known(span.output, i, -1):
-            return None
-        return "repeats" if span.input.strip() or span.output.strip() else "empty"
-
-    def _telling(self, span: Span) -> bool:
-        pairs = {
-            (key, plain(value))
-            for key, value in span.attributes.items()
-            if TELLING.search(key) or (isinstance(value, str) and STRONG.stands_in(value))
-        }
-        new = pairs - self.told
-        self.told |= pairs
-        return bool(new)
-
-    def _known(self, text: str, i: int, side: int) -> bool:
-        """Whether all that `text` says stands in other spans."""
-        values = list(_values(text, numbers=side == -1))
-        unknown = [value for value in values if value not in self.texts]
+    def known(i: int, side: int) -> bool:
+        """Whether all that the input (side 0) or output (side -1) says stands in other spans."""
+        values = _values(spans[i].output if side else spans[i].input, numbers=side == -1)
+        unknown = [value for value in values if value not in texts]
         if not unknown:
             return True
-        near = list(self._near(i, side))
+        near = list(_near(spans, children, i, side))
+        if (parent := parents[i]) is not None:  # it is kept, or says nothing of its own
+            near.append(spans[parent].input)
         return len(unknown) <= _MANY and all(any(v in t for t in near) for v in unknown)
 
-    def _near(self, i: int, side: int) -> Iterator[str]:
-        """Texts of the first (side 0) or last (side -1) spans below that are always kept, and of
-        the parent, which is kept or has said nothing that does not stand elsewhere."""
-        count = 0
-        parent = self.parents[i]
-        below = i
-        for _ in range(_DEEP):
-            if not self.children[below]:
-                break
-            below = self.children[below][side]
-            span = self.spans[below]
-            if span.kind in ("chain", "agent"):
-                continue
-            messages = [*span.messages[:3], *span.messages[-2:], *span.reply]
-            for text in (span.input, span.output, *(m.content for m in messages)):
-                if text and count < _NEAR:
-                    count += 1
-                    yield text
-        if parent is not None:
-            yield self.spans[parent].input
+    reasons: list[str | None] = []
+    for i, span in enumerate(spans):
+        # names that differ in numbers alone, as of steps, are one
+        name = span.kind + ":" + re.sub(r"\d+", "0", span.name)
+        needed = span.kind not in ("chain", "agent") or _says_more(span)
+        if not needed:
+            pairs = {
+                (key, plain(value))
+                for key, value in span.attributes.items()
+                if TELLING.search(key) or (isinstance(value, str) and STRONG.stands_in(value))
+            }
+            first = name not in names and (span.kind == "agent" or not children[i])
+            needed = not pairs <= told or first or not (known(i, 0) and known(i, -1))
+            told |= pairs
+        names.add(name)
+        if needed:  # what it says, those below it need not say again
+            texts.update(t for t in (span.input.strip(), span.output.strip()) if t)
+            reasons.append(None)
+        else:
+            reasons.append("repeats" if span.input.strip() or span.output.strip() else "empty")
+    return reasons
+
+
+def _says_more(span: Span) -> bool:
+    failed = span.status == "error" or span.status_message or span.events
+    return bool(failed or span.messages or span.reply or span.tools)
+
+
+def _near(
+    spans: Sequence[Span], children: Sequence[Sequence[int]], below: int, side: int
+) -> Iterator[str]:
+    """Some texts of the first (side 0) or last (side -1) spans below that are always kept."""
+    count = 0
+    for _ in range(_DEEP):
+        if not children[below]:
+            return
+        below = children[below][side]
+        span = spans[below]
+        if span.kind in ("chain", "agent"):
+            continue
+        messages = [*span.messages[:3], *span.messages[-2:], *span.reply]
+        for text in (span.input, span.output, *(m.content for m in messages)):
+            if text and count < _NEAR:
+                count += 1
+                yield text
 
 
 def _texts(spans: Sequence[Span]) -> Iterator[str]:
@@ -155,11 +141,6 @@ def _leaves(value: Any, numbers: bool) -> Iterator[str]:
             yield str(item)
 
 
-def _name(span: Span) -> str:
-    """Names that differ in numbers alone, as of steps, are one."""
-    return span.kind + ":" + re.sub(r"\d+", "0", span.name)
-
-
 FOLD = 160  # characters; a shorter text is shown again rather than referred to
 _RECENT = 8  # texts in which, or for which, a new one is searched
 
@@ -177,11 +158,16 @@ class Seen:
     _starts: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_RECENT))
     _numbers: dict[object, int] = field(default_factory=dict)
     _by_id: dict[int, int] = field(default_factory=dict)
-    _tools: set[str] = field(default_factory=set)
     _offers: dict[str, str] = field(default_factory=dict)
     _calls: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     _arguments: dict[str, str] = field(default_factory=dict)
-    _pairs: set[tuple[str, str]] = field(default_factory=set)
+    _known: set[tuple[str, ...]] = field(default_factory=set)
+
+    def new(self, *what: str) -> bool:
+        """Whether this has not been asked about before."""
+        known = what in self._known
+        self._known.add(what)
+        return not known
 
     def fold(self, text: str, here: str) -> str:
         """`text`, or a reference to where all of it stood, or the text with references in the
@@ -224,7 +210,8 @@ class Seen:
         if known := self._by_id.get(id(message)):
             self.folded += 1
             return known, False
-        key = (message.role, message.name, message.content.strip(), _calls_key(message))
+        calls = tuple((c.name, plain(c.arguments)) for c in message.tool_calls)
+        key = (message.role, message.name, message.content.strip(), calls)
         number = self._numbers.get(key)
         new = number is None
         if number is None:
@@ -233,13 +220,6 @@ class Seen:
             self.folded += 1
         self._by_id[id(message)] = number
         return number, new
-
-    def tool(self, spec: ToolSpec) -> bool:
-        """Whether this tool, with this description and these parameters, is offered anew."""
-        key = "\0".join((spec.name, spec.description, plain(spec.parameters)))
-        new = key not in self._tools
-        self._tools.add(key)
-        return new
 
     def offer(self, names: str, here: str) -> str | None:
         """The span that offered exactly these tools before, None for the first."""
@@ -265,12 +245,6 @@ class Seen:
             return text
         self.folded += 1
         return f"{text[:FOLD]} [and so on, same as arguments in {where}: {len(text):,} characters]"
-
-    def pair(self, key: str, value: str) -> bool:
-        """Whether this attribute with this value is new."""
-        known = (key, value) in self._pairs
-        self._pairs.add((key, value))
-        return not known
 
 
 def plain(value: JsonValue) -> str:
@@ -307,10 +281,6 @@ def ranges(numbers: Iterable[int]) -> str:
         f"M{a}" + (f"-M{b}" if b > a else "") + (f" x{times}" if times > 1 else "")
         for a, b, times in runs
     )
-
-
-def _calls_key(message: Message) -> Sequence[tuple[str, str]]:
-    return tuple((c.name, plain(c.arguments)) for c in message.tool_calls)
 
 
 def _common(a: str, b: str) -> int:

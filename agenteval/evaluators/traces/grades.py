@@ -54,22 +54,22 @@ def score_grades(
     """Scores of the grades that gold holds at least once. Order of the pairs: no matter."""
     ordered = sorted(pairs, key=lambda pair: pair[0].trace)
     both = [(values(gold), values(predicted)) for gold, predicted in ordered]
-    made = []
+    scores = []
     for name in (*GRADES, OVERALL):
         if not any(name in gold for gold, _ in both):
             continue
         gold = np.array([g[name] for g, p in both if name in g and name in p])
-        said = np.array([p[name] for g, p in both if name in g and name in p])
+        predicted = np.array([p[name] for g, p in both if name in g and name in p])
         apart = np.abs(gold - np.median(gold)) if len(gold) else None
-        made.append(GradeScore(
+        scores.append(GradeScore(
             grade=name,
-            pearson=_correlation(gold, said, how),
-            error=bootstrap_mean(np.abs(gold - said), how=how()),
+            pearson=_correlation(gold, predicted, how),
+            error=bootstrap_mean(np.abs(gold - predicted), how=how()),
             constant=None if apart is None else float(apart.mean()),
             missing=sum(name in g and name not in p for g, p in both),
             no_gold=sum(name not in g for g, _ in both),
         ))  # fmt: skip
-    return tuple(made)
+    return tuple(scores)
 
 
 def _correlation(first: _Floats, second: _Floats, how: How) -> Interval:

@@ -200,7 +200,7 @@ class Locator:
             if lane.repeat == 0 and lane.carry.notes
         )
         lost = [r.status for r in readings if r.status is not None]
-        rejected = [one for reading in readings for one in reading.rejected]
+        rejected = [entry for reading in readings for entry in reading.rejected]
         ungraded: tuple[FailureStatus, ...] = ()
         if len(lost) == len(readings):
             message = f"none of {len(lost)} parts could be judged: {readings[0].message}"[:500]
@@ -299,19 +299,21 @@ class Locator:
 
 def _message(readings: Sequence[Reading], cut: Sequence[str]) -> str:
     """How many parts were not judged or not wholly, and why; "" when all were."""
-    said = []
+    sentences = []
     if kinds := Counter(r.status for r in readings if r.status is not None):
         listed = ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items()))
         names = _names(r.part for r in readings if r.status is not None)
-        said.append(f"{kinds.total()} of {len(readings)} parts were not judged ({listed}): {names}")
+        sentences.append(
+            f"{kinds.total()} of {len(readings)} parts were not judged ({listed}): {names}"
+        )
     if gaps := [r.part for r in readings if r.gap is not None]:
-        said.append(f"{len(gaps)} of {len(readings)} were judged in part: {_names(gaps)}")
+        sentences.append(f"{len(gaps)} of {len(readings)} were judged in part: {_names(gaps)}")
     entries, taken = sum(r.said for r in readings), sum(len(r.named) for r in readings)
     if taken < entries:
-        said.append(f"{entries - taken} of {entries} entries of the judge did not hold")
+        sentences.append(f"{entries - taken} of {entries} entries of the judge did not hold")
     if cut:
-        said.append(f"{len(cut)} spans were shown without their middle")
-    return "; ".join(said)
+        sentences.append(f"{len(cut)} spans were shown without their middle")
+    return "; ".join(sentences)
 
 
 def _names(parts: Iterable[str]) -> str:
@@ -382,22 +384,22 @@ class _Lane:
         asked = [leaf.name for leaf in self.question.leaves]
         taxonomy = self._asking.taxonomy
         checked = [check(item, asked, taxonomy, self._flat_text) for item in items]
-        named = tuple(one for one in checked if isinstance(one, Named))
-        rejected = [one for one in checked if isinstance(one, Rejected)]
+        named = tuple(entry for entry in checked if isinstance(entry, Named))
+        rejected = [entry for entry in checked if isinstance(entry, Rejected)]
         if answer.gap is not None:
             rejected.insert(0, Rejected(why=f"{self._where(row)} judged in part: {answer.gap}"))
         reading = self._reading(row, *rejected)
         self.readings.append(replace(reading, named=named, gap=answer.gap, said=len(checked)))
         lines = [
-            f"{one.index} {one.category}: {' '.join(one.description.split())}"[:_FOUND]
-            for one in named
+            f"{entry.index} {entry.category}: {' '.join(entry.description.split())}"[:_FOUND]
+            for entry in named
         ]
         notes = shorten(neutralise(summary), SUMMARY) if summary else self.carry.notes
         self.carry = Carry(notes, _last_lines("\n".join([*self.carry.found.splitlines(), *lines])))
         return True
 
     def _reading(self, row: Row, *rejected: Rejected) -> Reading:
-        shown = frozenset(one.index for one in row.slices)
+        shown = frozenset(part.index for part in row.slices)
         return Reading(row.name, self.question.area, self.repeat, shown, rejected=rejected)
 
     def _failed(self, row: Row, error: Exception) -> None:

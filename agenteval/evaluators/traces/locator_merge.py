@@ -84,9 +84,8 @@ def merge(
                 kept[name].append((index, _finding(spans[index], by_repeat, len(read))))
     rejected: list[Rejected] = []
     once: list[tuple[str, Finding]] = []
-    for name, found in kept.items():
-        stay = _once_each(found, leaves[name], rejected)
-        once += stay
+    for name, findings in kept.items():
+        once += _once_each(findings, leaves[name], rejected)
     place, rank = (dict(zip(names, range(len(names)), strict=True)) for names in (spans, leaves))
     once.sort(key=lambda pair: (place[pair[0]], rank[pair[1].category]))
     return tuple(f for _, f in once), tuple(rejected)
@@ -125,12 +124,12 @@ def confidence(by_repeat: Mapping[int, Sequence[Named]], read: int) -> float | N
 
 
 def _once_each(
-    found: Sequence[tuple[str, Finding]], leaf: Leaf, rejected: list[Rejected]
+    findings: Sequence[tuple[str, Finding]], leaf: Leaf, rejected: list[Rejected]
 ) -> list[tuple[str, Finding]]:
     """Findings of one leaf without those that are another one made again, which are rejected."""
     last = leaf.locate == "last"
     stay: list[tuple[str, Finding]] = []
-    for index, finding in reversed(found) if last else found:
+    for index, finding in reversed(findings) if last else findings:
         first = next((at for at, kept in stay if alike(finding, kept, renumbered=last)), None)
         if first is None:
             stay.append((index, finding))

@@ -152,8 +152,8 @@ def said(value: Any, *, gold: bool) -> Said:
     """What the scorer takes from a decoded object. Raises what the original would raise:
     AttributeError, IndexError, KeyError, OverflowError or TypeError."""
     errors = list(value.get("errors", []))
-    locations = [one.get("location", "") for one in errors]
-    categories = [normalize(one["category"]) for one in errors if one.get("category", "")]
+    locations = [error.get("location", "") for error in errors]
+    categories = [normalize(error["category"]) for error in errors if error.get("category", "")]
     first = value["scores"][0] if value.get("scores") else {}
     return Said(
         frozenset(locations),
@@ -219,8 +219,8 @@ def score_official(
 
     return OfficialScores(
         weighted_f1=bootstrap_sums(parts, weighted_f1, how=how()),
-        location=bootstrap_mean([one[0] for one in per_trace.values()], how=how()),
-        joint=bootstrap_mean([one[1] for one in per_trace.values()], how=how()),
+        location=bootstrap_mean([recalls[0] for recalls in per_trace.values()], how=how()),
+        joint=bootstrap_mean([recalls[1] for recalls in per_trace.values()], how=how()),
         categories=_categories(parts.sum(axis=0)),
         pearson=_correlations(list(read.values())),
         traces=len(read),
@@ -256,13 +256,13 @@ def _categories(totals: _Floats) -> tuple[OfficialCategory, ...]:
 
 def _correlations(sides: Sequence[tuple[Said, Said]]) -> dict[str, Correlation]:
     """Pearson per score; scores that no trace has on both sides are left out."""
-    made = {}
+    correlations = {}
     for name in SCORES:
         both = [(g.scores[name], p.scores[name]) for g, p in sides
                 if name in g.scores and name in p.scores]  # fmt: skip
         if both:
-            made[name] = _pearson(np.array(both))
-    return made
+            correlations[name] = _pearson(np.array(both))
+    return correlations
 
 
 def _number(value: Any, *, whole: bool) -> float:

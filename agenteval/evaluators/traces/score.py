@@ -96,7 +96,7 @@ class Claims:
     @property
     def locations(self) -> frozenset[str]:
         """All spans named ("" among them where an error has no place)."""
-        return _NO_SPANS.union(*{id(one): one for one in self.spans.values()}.values())
+        return _NO_SPANS.union(*{id(spans): spans for spans in self.spans.values()}.values())
 
     @property
     def categories(self) -> frozenset[str]:
@@ -108,12 +108,12 @@ def claims(findings: Findings, taxonomy: Taxonomy) -> Claims:
     """The sets of `findings`; labels by the taxonomy's names and aliases, never by substrings."""
     spans: dict[str, set[str]] = {}
     unknown: Counter[str] = Counter()
-    for one in findings.findings:
-        leaf = taxonomy.find(one.category)
-        label = leaf.name if leaf else " ".join(one.category.casefold().split())
+    for finding in findings.findings:
+        leaf = taxonomy.find(finding.category)
+        label = leaf.name if leaf else " ".join(finding.category.casefold().split())
         if leaf is None and label:
             unknown[label] += 1
-        spans.setdefault(label, set()).add(one.span)
+        spans.setdefault(label, set()).add(finding.span)
     named = {label: frozenset(of) for label, of in spans.items()}
     return Claims(named, len(findings.findings), dict(unknown))
 
@@ -293,7 +293,7 @@ def score(cases: Iterable[Case], how: Scoring | None = None) -> Scores:
         ),
         per_trace=per_trace,
         predictions=bootstrap_mean(
-            [float(one.entries) for one in per_trace if one.answered], how=how.how()
+            [float(trace.entries) for trace in per_trace if trace.answered], how=how.how()
         ),
         unknown=(dict(sorted(unknown[0].items())), dict(sorted(unknown[1].items()))),
     )
@@ -344,9 +344,9 @@ def _worth(counts: Tally, case: Case, how: Scoring) -> Mapping[Part, float | Non
 
 
 def _level(level: Level, traces: Sequence[TraceScore], how: Scoring) -> LevelScore:
-    counts = [one.levels[level] for one in traces]
+    counts = [trace.levels[level] for trace in traces]
     worth = {
-        part: [value for one in traces if (value := one.worth[level][part]) is not None]
+        part: [value for trace in traces if (value := trace.worth[level][part]) is not None]
         for part in PARTS
     }
     return LevelScore(
@@ -359,11 +359,11 @@ def _level(level: Level, traces: Sequence[TraceScore], how: Scoring) -> LevelSco
 
 def _categories(traces: Sequence[TraceScore], how: Scoring) -> Iterator[CategoryScore]:
     """In the order of the taxonomy, then unknown labels; those that nobody named are left out."""
-    named = {label for one in traces for label in one.categories}
+    named = {label for trace in traces for label in trace.categories}
     known = [leaf.name for leaf in how.taxonomy.leaves if leaf.name in named]
     for label in (*known, *sorted(named - set(known))):
-        pairs = [one.categories.get(label, Tally()) for one in traces]
-        presence = sum((one.presence.get(label, Tally()) for one in traces), Tally())
+        pairs = [trace.categories.get(label, Tally()) for trace in traces]
+        presence = sum((trace.presence.get(label, Tally()) for trace in traces), Tally())
         yield CategoryScore(label, sum(pairs, Tally()), presence, _ratio(pairs, "f1", how))
 
 
@@ -374,9 +374,9 @@ def _ratio(counts: Sequence[Tally], part: Part, how: Scoring) -> Interval:
 
     def statistic(totals: _Floats) -> _Floats:
         denominator = totals @ below
-        made: _Floats = np.full(len(totals), np.nan)
-        np.divide(totals @ above, denominator, out=made, where=denominator > 0)
-        return made
+        ratios: _Floats = np.full(len(totals), np.nan)
+        np.divide(totals @ above, denominator, out=ratios, where=denominator > 0)
+        return ratios
 
     return bootstrap_sums(parts.reshape(-1, 3), statistic, how=how.how())
 
@@ -409,9 +409,9 @@ class Baseline:
 
     def official(self, spans: Sequence[Span]) -> Said:
         """The same for the official scorer."""
-        made = self.claims(spans)
-        labels = frozenset(map(normalize, made.categories))
-        return Said(made.locations, frozenset(product(made.locations, labels)), labels)
+        named = self.claims(spans)
+        labels = frozenset(map(normalize, named.categories))
+        return Said(named.locations, frozenset(product(named.locations, labels)), labels)
 
 
 def trivial(gold: Iterable[Claims], taxonomy: Taxonomy) -> tuple[Baseline, ...]:
@@ -422,8 +422,8 @@ def trivial(gold: Iterable[Claims], taxonomy: Taxonomy) -> tuple[Baseline, ...]:
     """
     every = tuple(leaf.name for leaf in taxonomy.assigned)
     counts: Counter[str] = Counter()
-    for one in gold:
-        counts.update({label: len(spans) for label, spans in one.spans.items() if label in every})
+    for truth in gold:
+        counts.update({label: len(spans) for label, spans in truth.spans.items() if label in every})
     common = tuple(sorted((c for c in every if counts[c]), key=lambda c: -counts[c]))
     chosen = [common[:most] for most in (8, 3) if common]
     return (
@@ -489,21 +489,21 @@ def evaluate(
     texts = [official_case(g.trace, g.text, p.text if p else None) for g, p in pairing.pairs]
     in_form = [case for case in texts if case.gold]
 
-    def official(made: Iterable[OfficialCase]) -> OfficialScores | None:
-        return score_official(made, seed=how.seed, resamples=how.resamples) if applies else None
+    def official(some: Iterable[OfficialCase]) -> OfficialScores | None:
+        return score_official(some, seed=how.seed, resamples=how.resamples) if applies else None
 
-    def instead(said: Callable[[OfficialCase], Said | None]) -> OfficialScores | None:
-        return official(replace(case, predicted=said(case), skipped=None) for case in in_form)
+    def instead(prediction: Callable[[OfficialCase], Said | None]) -> OfficialScores | None:
+        return official(replace(case, predicted=prediction(case), skipped=None) for case in in_form)
 
     beside = []
     known = [case for case in cases if case.spans is not None]
-    for one in trivial((case.gold for case in cases), how.taxonomy) if known else ():
-        made = [replace(c, predicted=one.claims(c.spans or ()), status=None) for c in known]
-        told = official(
-            replace(case, predicted=one.official(spans[case.trace]), skipped=None)
+    for baseline in trivial((case.gold for case in cases), how.taxonomy) if known else ():
+        naming = [replace(c, predicted=baseline.claims(c.spans or ()), status=None) for c in known]
+        figures = official(
+            replace(case, predicted=baseline.official(spans[case.trace]), skipped=None)
             for case in in_form if case.trace in spans
         )  # fmt: skip
-        beside.append(Beside(one.name, score(made, how), told))
+        beside.append(Beside(baseline.name, score(naming, how), figures))
     best = [replace(case, predicted=case.gold, status=None) for case in cases]
     beside.append(Beside(GOLD, score(best, how), instead(lambda case: case.gold)))
     scores = score(cases, how)
@@ -523,12 +523,12 @@ def evaluate(
 
 def _lengths(scores: Scores, tokens: Mapping[str, int], how: Scoring) -> Iterator[LengthScore]:
     """F1 of location, category and joint per trace against length."""
-    answered = {one.trace: one.answered for one in scores.per_trace}
+    answered = {score.trace: score.answered for score in scores.per_trace}
     for level in LEVELS:
         values = {
-            one.trace: worth
-            for one in scores.per_trace
-            if (worth := one.worth[level]["f1"]) is not None
+            score.trace: worth
+            for score in scores.per_trace
+            if (worth := score.worth[level]["f1"]) is not None
         }
         yield against_length(f"{level} F1", values, tokens, answered, how.how)
 
@@ -574,21 +574,21 @@ def as_json(result: Result) -> dict[str, Any]:
 
     Figures of single traces are given for the finder only, not for what stands beside it.
     """
-    made: dict[str, Any] = _plain(result)
-    for one in made["beside"]:
-        one["scores"].pop("per_trace")
-        if one["official"] is not None:
-            one["official"].pop("per_trace")
-    return made
+    figures: dict[str, Any] = _plain(result)
+    for predictor in figures["beside"]:
+        predictor["scores"].pop("per_trace")
+        if predictor["official"] is not None:
+            predictor["official"].pop("per_trace")
+    return figures
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Taxonomy):
         return {"name": value.name, "version": value.version, "sha256": value.sha256}
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(part) for part in value]
     return value

@@ -86,9 +86,11 @@ def two_annotators(
     spans, and listed as "trace: span" in `unknown_spans`. Raises InputError when there is no trace
     that both did, or for two annotations of one trace by the same annotator.
     """
-    one, other = _by_trace(first, taxonomy), _by_trace(second, taxonomy)
-    shared = [trace for trace in one if trace in other]
-    sides = {t: (a, b) for t in shared if (a := one[t]) is not None and (b := other[t]) is not None}
+    mine, theirs = _by_trace(first, taxonomy), _by_trace(second, taxonomy)
+    shared = [trace for trace in mine if trace in theirs]
+    sides = {
+        t: (a, b) for t in shared if (a := mine[t]) is not None and (b := theirs[t]) is not None
+    }
     if not sides:
         raise InputError("there is no trace that both annotators did")
     places = {t: ({span for span, _ in a}, {span for span, _ in b}) for t, (a, b) in sides.items()}
@@ -97,8 +99,8 @@ def two_annotators(
     candidates = list(known.values()) if len(known) == len(sides) else None
     return TwoAnnotators(
         traces=len(sides),
-        only_first=len(one) - len(shared),
-        only_second=len(other) - len(shared),
+        only_first=len(mine) - len(shared),
+        only_second=len(theirs) - len(shared),
         failed=len(shared) - len(sides),
         spans=_overlap(places.values(), how, candidates),
         pairs=_overlap(sides.values(), how),
@@ -118,13 +120,15 @@ def _by_trace(
 ) -> dict[str, Marks | None]:
     """The marks of each trace; None where the annotation could not be read."""
     marks: dict[str, Marks | None] = {}
-    for one in annotations:
-        if one.trace in marks:
-            raise InputError("this annotator has two annotations of the same trace", one.trace)
-        leaves = {f.category: taxonomy and taxonomy.find(f.category) for f in one.findings}
+    for annotation in annotations:
+        if annotation.trace in marks:
+            raise InputError(
+                "this annotator has two annotations of the same trace", annotation.trace
+            )
+        leaves = {f.category: taxonomy and taxonomy.find(f.category) for f in annotation.findings}
         names = {category: leaf.name if leaf else category for category, leaf in leaves.items()}
-        made = {(f.span, names[f.category]) for f in one.findings}
-        marks[one.trace] = made if one.status is None else None
+        pairs = {(f.span, names[f.category]) for f in annotation.findings}
+        marks[annotation.trace] = pairs if annotation.status is None else None
     return marks
 
 

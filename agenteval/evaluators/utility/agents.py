@@ -85,7 +85,8 @@ class CriticAgent(BaseChatAgent):
             criteria=list(proposal.criteria),
             problems=list(proposal.problems),
         )
-        return _response(self.name, content, proposal.usage)
+        message = StructuredMessage[CriteriaMessage](content=content, source=self.name)
+        return _response(message, proposal.usage)
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         """Back to the first seed, without instructions."""
@@ -130,7 +131,8 @@ class SubCriticAgent(BaseChatAgent):
             criteria=list(division.criteria),
             problems=[*given.problems, *division.problems],
         )
-        return _response(self.name, content, division.usage)
+        message = StructuredMessage[CriteriaMessage](content=content, source=self.name)
+        return _response(message, division.usage)
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         """Forget instructions and criteria."""
@@ -184,7 +186,8 @@ class QuantifierAgent(BaseChatAgent):
         )
         content, usage = await _cancellable(self._score(run), cancellation_token)
         self._judged += 1
-        return _response(self.name, content, usage)
+        message = StructuredMessage[ScoresMessage](content=content, source=self.name)
+        return _response(message, usage)
 
     async def score(self, run: Run, *, repeat: int = 0) -> ScoresMessage:
         """Scores and failures of a run on the agent's criteria."""
@@ -199,7 +202,7 @@ class QuantifierAgent(BaseChatAgent):
             outcome = await judge(self._quantifier, Unit(run, view, batch, repeat))
             content.scores += [r for r in outcome.results if isinstance(r, Score)]
             content.failures += [r for r in outcome.results if isinstance(r, Failure)]
-            usage += outcome.call.usage
+            usage += outcome.usage
         return content, usage
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
@@ -264,19 +267,8 @@ def _last_criteria(messages: Sequence[BaseChatMessage]) -> CriteriaMessage | Non
     return None
 
 
-def _response(name: str, content: BaseModel, usage: Usage) -> Response:
-    tokens = RequestUsage(
+def _response(message: BaseChatMessage, usage: Usage) -> Response:
+    message.models_usage = RequestUsage(
         prompt_tokens=usage.prompt_tokens or 0, completion_tokens=usage.completion_tokens or 0
     )
-    message: BaseChatMessage
-    if isinstance(content, CriteriaMessage):
-        message = StructuredMessage[CriteriaMessage](
-            content=content, source=name, models_usage=tokens
-        )
-    elif isinstance(content, ScoresMessage):
-        message = StructuredMessage[ScoresMessage](
-            content=content, source=name, models_usage=tokens
-        )
-    else:
-        raise TypeError(f"no message type for {type(content).__name__}")
     return Response(chat_message=message)

@@ -26,23 +26,14 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from agenteval.evaluators.base import Outcome, Unit, cell_key
+from agenteval.evaluators.utility.answers import NoAnswer, result_of
 from agenteval.evaluators.utility.bank import load_bank
 from agenteval.evaluators.utility.sentences import split_sentences
-from agenteval.records import (
-    CallRecord,
-    CellKey,
-    Criterion,
-    Failure,
-    Result,
-    Score,
-    Source,
-    content_hash,
-)
+from agenteval.records import CallRecord, Criterion, Result, Score, Source, content_hash
 
 MIN_SENTENCES = 2
 NORMAL = 1.702  # the logistic with this slope is within .01 of the normal distribution function
 NOT_MEASURED = "it grades conciseness, by length, and nothing else has been shown to hold"
-_NO = "unsupported by this judge: "
 _WORD = re.compile(r"\w+(?:['’.,-]\w+)*")
 
 Counts = NDArray[np.int64]
@@ -68,6 +59,9 @@ class Kind:
         return 1 / (1 + math.exp(-NORMAL * (statistic - self.center) / self.scale))
 
 
+_CONSTANTS = files("agenteval.data").joinpath("embedded_judge.json")
+
+
 @cache
 def load_kinds() -> Mapping[str, Kind]:
     """The kinds that were measured, by the id of their concept in the bank.
@@ -75,12 +69,8 @@ def load_kinds() -> Mapping[str, Kind]:
     `data/embedded_judge.json` is written by `benchmarks/embedded --write`; its constants come from
     a development set that shares nothing with `tasks/`.
     """
-    record = json.loads(_constants())
+    record = json.loads(_CONSTANTS.read_bytes())
     return {name: Kind(name, **entry) for name, entry in record["kinds"].items()}
-
-
-def _constants() -> bytes:
-    return files("agenteval.data").joinpath("embedded_judge.json").read_bytes()
 
 
 @dataclass(frozen=True)
@@ -140,13 +130,9 @@ class EmbeddedJudge:
             evaluator="utility.embedded",
             version=1,
             model="embedded (length)",
-            parameters={"constants": hashlib.sha256(_constants()).hexdigest()},
+            parameters={"constants": hashlib.sha256(_CONSTANTS.read_bytes()).hexdigest()},
             seed=self.seed,
         )
-
-    @cached_property
-    def _source_key(self) -> str:
-        return self.source.sha256
 
     def batches(self, criteria: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
         """All criteria at once."""
@@ -159,21 +145,21 @@ class EmbeddedJudge:
         return Outcome(results, CallRecord(shown=tuple(c.id for c in unit.criteria)))
 
     def _result(self, unit: Unit, criterion: Criterion, prose: Prose) -> Result:
-        key = cell_key(unit, criterion, self._source_key)
+        """Length grades every part alike, so any rule of aggregation gives that value; a part
+        without one decides the whole."""
+        key = cell_key(unit, criterion, self.source.sha256)
+        if why := self._unsupported(criterion, prose):
+            message = f"unsupported by this judge: {why}"
+            return result_of(criterion, key, NoAnswer("unscored:unsupported", message))
         if criterion.sub_criteria:
-            return _aggregate(
-                criterion, key, [self._result(unit, c, prose) for c in criterion.sub_criteria]
+            parts = [self._result(unit, part, prose) for part in criterion.sub_criteria]
+            scores = [part for part in parts if isinstance(part, Score)]
+            evidence: dict[str, JsonValue] = {s.criterion_id: s.evidence for s in scores}
+            return Score(
+                key=key, criterion_id=criterion.id, value=scores[0].value, evidence=evidence
             )
-        kind = self.kinds.get(criterion.provenance.concept or named_concept(criterion) or "")
-        if criterion.scale not in ("ordinal", "binary") or criterion.order != "worst_to_best":
-            return _unsupported(criterion, key, "it grades on ordered accepted values only")
-        if kind is None or not kind.supported:
-            return _unsupported(criterion, key, NOT_MEASURED if kind is None else kind.reason)
-        if len(prose.words) < MIN_SENTENCES:
-            why = f"the run holds {len(prose.words)} sentence(s) of prose"
-            return _unsupported(criterion, key, why)
         raw = prose.shortness(prose.draw(self.seed, unit.repeat))
-        value = round(kind.value(raw), 6)
+        value = round(self._kind(criterion).value(raw), 6)
         return Score(
             key=key,
             criterion_id=criterion.id,
@@ -183,26 +169,23 @@ class EmbeddedJudge:
                       "words_of_this_repeat": round(math.exp(-raw), 3)},
         )  # fmt: skip
 
+    def _unsupported(self, criterion: Criterion, prose: Prose) -> str | None:
+        """Why it has no score."""
+        if criterion.sub_criteria:
+            parts = ((part, self._unsupported(part, prose)) for part in criterion.sub_criteria)
+            return next((f"{part.id}: {why}" for part, why in parts if why), None)
+        if criterion.scale not in ("ordinal", "binary") or criterion.order != "worst_to_best":
+            return "it grades on ordered accepted values only"
+        kind = self._kind(criterion)
+        if not kind.supported:
+            return kind.reason
+        if len(prose.words) < MIN_SENTENCES:
+            return f"the run holds {len(prose.words)} sentence(s) of prose"
+        return None
 
-def _unsupported(criterion: Criterion, key: CellKey, reason: str) -> Failure:
-    return Failure(
-        key=key,
-        criterion_id=criterion.id,
-        status="unscored:unsupported",
-        message=f"{_NO}{reason}",
-    )
-
-
-def _aggregate(criterion: Criterion, key: CellKey, parts: Sequence[Result]) -> Result:
-    """Length grades every part alike, so any rule of aggregation gives that value; a part without
-    one decides the whole."""
-    for part in parts:
-        if isinstance(part, Failure):
-            why = part.message.removeprefix(_NO)
-            return _unsupported(criterion, key, f"{part.criterion_id}: {why}")
-    scores = [p for p in parts if isinstance(p, Score)]
-    evidence: dict[str, JsonValue] = {s.criterion_id: s.evidence for s in scores}
-    return Score(key=key, criterion_id=criterion.id, value=scores[0].value, evidence=evidence)
+    def _kind(self, criterion: Criterion) -> Kind:
+        concept = criterion.provenance.concept or named_concept(criterion) or ""
+        return self.kinds.get(concept) or Kind(concept, False, NOT_MEASURED)
 
 
 def named_concept(criterion: Criterion) -> str | None:

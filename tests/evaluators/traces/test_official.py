@@ -1,7 +1,6 @@
 """The official scorer: golden cases, scikit-learn and scipy as oracles, quirks by hand."""
 
 import json
-import random
 import warnings
 from fractions import Fraction
 from typing import Any
@@ -303,19 +302,6 @@ def test_parsing_takes_the_first_object_and_is_linear() -> None:
 
 
 # --- properties -----------------------------------------------------------------------------
-
-
-def test_order_of_errors_and_traces_changes_nothing() -> None:
-    rng = random.Random(3)
-    traces = []
-    for i in range(12):
-        errors = [(rng.choice(CATEGORIES), f"s{rng.randrange(6)}") for _ in range(6)]
-        guess = [(rng.choice(CATEGORIES), f"s{rng.randrange(6)}") for _ in range(6)]
-        traces.append((errors, guess, str(i)))
-    first = scored(*(case(text(*g), text(*p), t) for g, p, t in traces))
-    rng.shuffle(traces)
-    again = scored(*(case(text(*reversed(g)), text(*reversed(p)), t) for g, p, t in traces))
-    assert first == again
 
 
 def test_intervals_hold_the_mean_and_need_traces() -> None:

@@ -32,6 +32,7 @@ from agenteval.evaluators.traces.plant import (
 )
 from agenteval.evaluators.traces.plant.sample import Shop, faults
 from agenteval.evaluators.traces.plant.world import World
+from agenteval.readers.traces import read_traces
 from agenteval.records import Run, Span
 
 
@@ -166,6 +167,7 @@ def test_a_trace_holds_one_planted_error_for_every_category(tmp_path: Path, host
         assert {p for e in made.errors for p in e.places} <= ids
         assert made.gold.trace == made.run.id
         assert made.path.name == f"{made.run.id}.jsonl"
+        assert not read_traces(made.path).warnings
 
 
 @pytest.mark.parametrize(

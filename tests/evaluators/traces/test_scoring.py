@@ -78,13 +78,6 @@ def test_figures_of_both_scorers_and_of_what_stands_beside() -> None:
     assert result.notes == ()
 
 
-def test_the_order_of_the_files_changes_nothing() -> None:
-    gold, predicted, spans = corpus()
-    assert evaluate(gold[::-1], predicted[::-1], QUICK, spans) == evaluate(
-        gold, predicted, QUICK, spans
-    )
-
-
 def test_without_traces_the_predictors_cannot_be_made_and_that_is_said() -> None:
     gold, predicted, _ = corpus()
     result = evaluate(gold, predicted, Scoring(tolerance=("neighbour",), resamples=100))

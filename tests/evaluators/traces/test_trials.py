@@ -206,13 +206,6 @@ async def test_the_budget_stops_everything_and_loses_nothing(store: Store) -> No
     assert later.asked == ["t2", "t3", "t4", "t5"]
 
 
-async def test_an_outage_stops_early(store: Store) -> None:
-    finder = Scripted(raising(Transient("no route")))
-    ended = await go(store, finder, cases(40), workers=1)
-    assert "8 traces in a row failed: no route" in (ended.stopped or "")
-    assert len(finder.asked) == 8
-
-
 async def test_a_refused_key_is_raised_at_once(store: Store) -> None:
     with pytest.raises(Unauthorized):
         await go(store, Scripted(raising(Unauthorized("401"))), cases(4), workers=1)

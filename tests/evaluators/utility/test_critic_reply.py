@@ -63,18 +63,13 @@ def test_shapes_of_replies(text: str, rung: str) -> None:
     assert reading.problems == []
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("criterion", "Clarity"), ("title", "Clarity"), ("Metric", "Clarity"),
-        ("criterion_name", "Clarity"),
-    ],
-)  # fmt: skip
-def test_aliases_of_keys(key: str, value: str) -> None:
-    raw = {key: value, "Definition": "How clear.", "acceptedValues": ["unclear", "clear"]}
-    criterion = only([raw])
+@pytest.mark.parametrize("key", ["criterion", "title", "Metric", "criterion_name"])
+def test_aliases_of_keys(key: str) -> None:
+    criterion = only(
+        [{key: "Clarity", "Definition": "How clear.", "acceptedValues": ["no", "yes"]}]
+    )
     assert (criterion.name, criterion.description) == ("Clarity", "How clear.")
-    assert criterion.accepted_values == ("unclear", "clear")
+    assert criterion.accepted_values == ("no", "yes")
 
 
 @pytest.mark.parametrize(
@@ -127,14 +122,7 @@ RANGES = [
     ("Quality", "100-0", None, (0, 100), "worst_to_best", "turned round: 100 is the best, 0 the"),
     ("Quality", "0-100", "best_to_worst", (100, 0), "worst_to_best", "turned round: 0 is the best"),
     ("Quality", "100-0", "worst_to_best", (100, 0), "worst_to_best", None),
-    (
-        "Error rate",
-        "0-100%",
-        None,
-        (0, 100),
-        "unclear",
-        "order unclear: more of 'Error rate' may be",
-    ),
+    ("Error rate", "0-100%", None, (0, 100), "unclear", "order unclear: more of 'Error rate' may"),
     ("Error rate", "100-0", "worst_to_best", (100, 0), "worst_to_best", None),
 ]
 
@@ -212,11 +200,6 @@ def test_a_criterion_that_stands_twice_costs_itself_only() -> None:
     assert (names(same), same.problems) == (["A"], [])
 
 
-def test_booleans_in_python() -> None:
-    text = "[{'name': 'Correct', 'description': 'd', 'accepted_values': [True, False]}]"
-    assert only(text).accepted_values == ("False", "True")
-
-
 def test_meanings_of_levels_go_into_the_hint() -> None:
     criterion = values({"clear": "I can follow.", "unclear": "I am lost."}, hint="Read once.")
     assert criterion.hint == "Read once.; clear: I can follow.; unclear: I am lost."
@@ -235,21 +218,13 @@ def test_not_applicable_is_taken_out_of_the_levels() -> None:
     [
         (["bad", "good"], None, None, ("binary", "worst_to_best", ("bad", "good"))),
         (["good", "bad"], None, None, ("binary", "worst_to_best", ("bad", "good"))),
-        (["good", "bad"], "best_to_worst", None, ("binary", "worst_to_best", ("bad", "good"))),
         (["good", "bad"], "Descending", None, ("binary", "worst_to_best", ("bad", "good"))),
         # stated and words disagree: nobody's word is taken
         (["good", "bad"], "worst_to_best", None, ("binary", "unclear", ("good", "bad"))),
-        (["bad", "good"], "best_to_worst", None, ("binary", "unclear", ("bad", "good"))),
         (["bad", "good"], None, "nominal", ("binary", "unclear", ("bad", "good"))),
         # the words say nothing: the statement counts
-        (["mauve", "teal"], "worst_to_best", None, ("binary", "worst_to_best", ("mauve", "teal"))),
-        (["mauve", "teal"], "best_to_worst", None, ("binary", "worst_to_best", ("teal", "mauve"))),
-        (["mauve", "teal"], None, None, ("nominal", "unclear", ("mauve", "teal"))),
+        (["mauve", "teal"], "low to high", None, ("binary", "worst_to_best", ("mauve", "teal"))),
         (["mauve", "teal"], None, "nominal", ("nominal", "unclear", ("mauve", "teal"))),
-        (["good", "bad", "fair"], None, None, ("ordinal", "unclear", ("good", "bad", "fair"))),
-        # kinds of things have no order, whoever says so
-        (["algebra", "geometry"], "worst_to_best", None,
-         ("binary", "unclear", ("algebra", "geometry"))),
     ],
 )  # fmt: skip
 def test_order_stated_and_told(
@@ -265,13 +240,7 @@ def test_order_stated_and_told(
     changed = expected[1] == "unclear" or list(expected[2]) != levels
     silent = expected[0] == "nominal" and scale == "nominal"  # as it was stated
     assert bool(reading.problems) == (changed and not silent)
-
-
-def test_turning_round_is_said() -> None:
-    reading = read_criteria([{"name": "Clarity", "accepted_values": ["clear", "unclear"]}])
-    why = "turned round: its values ran best first ('clear' … 'unclear')"
-    assert reading.problems == [f"Clarity: {why}"]
-    assert reading.criteria[0].order_reason == why
+    assert all(p == f"Thing: {criterion.order_reason}" for p in reading.problems if "turned" in p)
 
 
 def test_sub_criteria_as_a_list_and_as_a_mapping_without_levels_of_the_parent() -> None:
@@ -288,13 +257,9 @@ def test_sub_criteria_as_a_list_and_as_a_mapping_without_levels_of_the_parent() 
         assert parent.accepted_values == ()
         assert [c.id for c in parent.sub_criteria] == ["wording", "order"]
         assert parent.sub_criteria[1].accepted_values == ("poor", "fair", "good")
-
-
-def test_sub_criteria_three_deep_and_equal_names_keep_different_ids() -> None:
     leaf = {"name": "Leaf", "accepted_values": ["poor", "good"]}
     value = [{"name": "Top", "sub_criteria": [{"name": "Mid", "sub_criteria": [leaf, leaf]}]}]
-    middle = only(value).sub_criteria[0]
-    assert [c.id for c in middle.sub_criteria] == ["leaf", "leaf-2"]
+    assert [c.id for c in only(value).sub_criteria[0].sub_criteria] == ["leaf", "leaf-2"]
 
 
 def test_one_bad_criterion_loses_none_of_the_others() -> None:

@@ -61,12 +61,6 @@ def value(text: str, repeat: int = 0, seed: int = 0) -> float:
     return score.value
 
 
-@given(st.floats(-8, 2), st.floats(-8, 2))
-def test_value_is_a_monotone_function_into_the_unit_interval(a: float, b: float) -> None:
-    low, high = sorted((a, b))
-    assert 0 <= KIND.value(low) <= KIND.value(high) <= 1
-
-
 @given(st.floats(-6, 0))
 def test_value_is_close_to_the_normal_distribution_function(raw: float) -> None:
     assert KIND.value(raw) == pytest.approx(norm.cdf(raw, -3.0, 0.5), abs=0.01)
@@ -135,14 +129,9 @@ def test_draws_are_poisson_and_belong_to_the_wording() -> None:
     # a sentence that two texts share is weighed alike in a repeat, digits aside
     alike = (counts[:, 0] == other[:, 2]) & (counts[:, 2] == other[:, 0])
     assert alike[counts.sum(axis=1) != 3].mean() > 0.9
-    assert any(one.draw(4, r).tolist() != one.draw(3, r).tolist() for r in range(9))
-
-
-def test_a_draw_without_any_sentence_counts_all_once() -> None:
-    """A Poisson(1) count is 0 with probability .37: about 18 of 50 draws of one sentence."""
+    # a Poisson(1) count is 0 with probability .37; without any sentence all count once
     draws = [int(read_prose("Alone here.").draw(0, r)[0]) for r in range(50)]
-    assert min(draws) == 1
-    assert max(draws) > 1
+    assert min(draws) == 1 < max(draws)
 
 
 def test_repeats_differ_and_can_be_reproduced() -> None:
@@ -179,15 +168,12 @@ def test_score_and_source() -> None:
     [
         (criterion("Empathy"), TEXT, "nothing else has been shown to hold"),
         (criterion("Coherence"), TEXT, "grades coherence on tasks that it was not calibrated on"),
-        (criterion("Completeness"), TEXT, "grades completeness on tasks"),
-        (criterion("Clarity"), TEXT, "grades clarity on tasks"),
         (criterion("Accuracy", "calculation-accuracy"), TEXT, "grades calculation-accuracy"),
         (criterion("Conciseness", "empathy"), TEXT, "nothing else"),  # known to be another
         (criterion("Conciseness of style"), TEXT, "nothing else"),
         (criterion("c", "conciseness", scale="nominal"), TEXT, "ordered accepted values"),
         (criterion("c", "conciseness", order="unclear"), TEXT, "ordered accepted values"),
         (criterion("c", "conciseness", scale="numeric", numeric_range=(0, 9)), TEXT, "ordered"),
-        (SHORT, "", "0 sentence"),
         (SHORT, "Only one.", "1 sentence"),
         (SHORT, "```\na = 1\nb = 2\n```", "0 sentence"),
         (criterion("x", sub_criteria=(SHORT, criterion("Empathy"))), TEXT, "empathy: "),
@@ -210,17 +196,15 @@ def test_sub_criteria_are_aggregated(rule: str) -> None:
     assert (result.value, result.label) == (value(TEXT), None)
 
 
-@pytest.mark.parametrize(
-    ("name", "concept"),
-    [
-        ("Conciseness", "conciseness"),
-        ("no-wasted  WORDS", "conciseness"),
-        ("Order and flow of the text", "coherence"),
-        ("Conciseness of style", None),
-    ],
-)
-def test_a_concept_is_known_by_its_exact_name(name: str, concept: str | None) -> None:
-    assert named_concept(criterion(name)) == concept
+def test_a_concept_is_known_by_its_exact_name() -> None:
+    names = (
+        "Conciseness",
+        "no-wasted  WORDS",
+        "Order and flow of the text",
+        "Conciseness of style",
+    )
+    concepts = [named_concept(criterion(name)) for name in names]
+    assert concepts == ["conciseness", "conciseness", "coherence", None]
 
 
 def test_the_packaged_constants_belong_to_this_development_set() -> None:

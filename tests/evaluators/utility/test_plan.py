@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from agenteval.evaluators.base import Unit
 from agenteval.evaluators.utility.plan import CellPlan, joined, make_plan
-from agenteval.experiment import Experiment
 from agenteval.records import Criterion, FailureStatus
 from agenteval.store import Store
 from tests.store.making import ScriptedJudge, criteria, failures, items, scores
@@ -75,16 +73,6 @@ def test_the_units_are_the_missing_cells(
     assert all(len(u.criteria) == 1 for u in units) or not one_per_call
     assert plan.done == sum(state is None for state in known.values())
     assert plan.done + plan.failed + plan.open == plan.cells == len(CELLS)
-
-
-def test_what_is_judged_meanwhile_changes_no_plan(tmp_path: Path) -> None:
-    judge = ScriptedJudge()
-    with Store(tmp_path / "s.db") as store:
-        plan = make_plan(judge, items(3), criteria(2), store, repeats=1)
-        before = list(plan.units)
-        asyncio.run(Experiment(plan, store, workers=2).run())
-        assert list(plan.units) == before
-        assert len(before) == 3
 
 
 def test_units_are_made_when_they_are_asked_for(tmp_path: Path) -> None:

@@ -59,7 +59,6 @@ class Conversations:
     def __init__(self, view: TraceView) -> None:
         self.view = view
         self.all: list[Conversation] = []
-        self.of: dict[str, Conversation] = {}  # by id of the request's span
         self._by_agent: dict[int | None, Conversation] = {}
         self._by_name: dict[str, list[Conversation]] = defaultdict(list)
         work = sorted([*view.llms, *view.tools], key=lambda s: view.position[s.id])
@@ -77,7 +76,6 @@ class Conversations:
             new = [m for m in span.messages if self.view.key(m) not in conversation.seen]
         self._read(conversation, list(new))
         conversation.requests.append(span)
-        self.of[span.id] = conversation
         for message in span.reply:
             for asked in message.tool_calls:
                 self._ask(conversation, span, asked)
@@ -176,8 +174,3 @@ def _arguments(text: str) -> JsonValue:
 def _agent_name(span: Span) -> str:
     node = span.attributes.get("graph.node.id") or span.attributes.get("gen_ai.agent.name")
     return node if isinstance(node, str) else span.name
-
-
-def conversations(view: TraceView) -> Conversations:
-    """The conversations of a view, worked out once for all rules."""
-    return view.once(Conversations)

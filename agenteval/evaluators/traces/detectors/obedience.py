@@ -10,7 +10,7 @@ from itertools import islice
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.traces.detectors.conversations import conversations
+from agenteval.evaluators.traces.detectors.conversations import Conversations
 from agenteval.evaluators.traces.detectors.demands import Demand, demands
 from agenteval.evaluators.traces.detectors.registry import Hit, TraceView, quote, rule
 from agenteval.records import Message, Span
@@ -33,16 +33,9 @@ Asked = tuple[Span, str, list[Demand]]
 
 def _replies(view: TraceView) -> list[Asked]:
     """Replies in plain text that were ended by the model, with the demands that hold for them."""
-    return view.once(_all_asked)
-
-
-def _all_asked(view: TraceView) -> list[Asked]:
-    return list(_asked(view))
-
-
-def _asked(view: TraceView) -> Iterator[Asked]:
+    replies: list[Asked] = []
     read = lru_cache(maxsize=4096)(demands)
-    finals = {c.requests[-1].id for c in conversations(view).all if c.requests}
+    finals = {c.requests[-1].id for c in view.once(Conversations).all if c.requests}
     for span in view.llms:
         if not span.reply or any(m.tool_calls for m in span.reply) or cut_off(span):
             continue
@@ -53,7 +46,9 @@ def _asked(view: TraceView) -> Iterator[Asked]:
             continue
         asked = [d for m in prompts(span.messages) for d in read(m.content)]
         if asked or _formatted(span):
-            yield span, text, [d for d in asked if d.scope != "final" or span.id in finals]
+            holding = [d for d in asked if d.scope != "final" or span.id in finals]
+            replies.append((span, text, holding))
+    return replies
 
 
 def prompts(messages: tuple[Message, ...]) -> list[Message]:
@@ -110,7 +105,7 @@ def _plain(text: str) -> str:
 def end_marker(view: TraceView) -> Iterator[Hit]:
     """The first reply without each marker."""
     seen: set[str] = set()
-    for span, text, asked in _replies(view):
+    for span, text, asked in view.once(_replies):
         plain = _plain(text)
         for demand in asked:
             if demand.kind != "marker" or demand.marker in seen or _plain(demand.marker) in plain:
@@ -147,7 +142,7 @@ def _end(span: Span, text: str) -> str:
 def length_limit(view: TraceView) -> Iterator[Hit]:
     """The first reply beyond each limit."""
     seen: set[str] = set()
-    for span, text, asked in _replies(view):
+    for span, text, asked in view.once(_replies):
         for demand in asked:
             if demand.kind not in ("words", "characters") or demand.words in seen:
                 continue
@@ -171,7 +166,7 @@ def length_limit(view: TraceView) -> Iterator[Hit]:
 )
 def no_json(view: TraceView) -> Iterator[Hit]:
     """The first such reply of the trace."""
-    for span, text, asked in _replies(view):
+    for span, text, asked in view.once(_replies):
         wanted = any(d.kind == "json" for d in asked) or _formatted(span)
         if wanted and not holds_json(text):
             yield Hit(span, quote(span, text), "nothing but JSON was asked for, the reply has none")
@@ -189,25 +184,17 @@ def _formatted(span: Span) -> bool:
 
 def holds_json(text: str) -> bool:
     """Whether a text is a JSON value, or holds an object or array, fenced or among words."""
-    decoder = json.JSONDecoder()
+    openings = islice((i for i, c in enumerate(text) if c in "{["), 200)
+    return _is_json(text.strip()) or any(_is_json(text, start) for start in openings)
+
+
+def _is_json(text: str, start: int | None = None) -> bool:
+    """Whether the text is JSON, or with `start` whether a value begins there."""
     try:
-        json.loads(text.strip())
+        json.loads(text) if start is None else json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError):
-        pass
-    else:
-        return True
-    for start in _openings(text):
-        try:
-            decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            continue
-        return True
-    return False
-
-
-def _openings(text: str) -> Iterator[int]:
-    """Where the first 200 objects or arrays may begin."""
-    return islice((i for i, c in enumerate(text) if c in "{["), 200)
+        return False
+    return True
 
 
 def _below_limit(span: Span) -> bool:
@@ -247,7 +234,7 @@ def context_full(view: TraceView) -> Iterator[Hit]:
 )
 def cut_answer(view: TraceView) -> Iterator[Hit]:
     """The last reply of each conversation, if it was cut."""
-    for conversation in conversations(view).all:
+    for conversation in view.once(Conversations).all:
         if conversation.requests:
             span = conversation.requests[-1]
             if cut_off(span) and not _below_limit(span):

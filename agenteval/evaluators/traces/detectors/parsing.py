@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agenteval.evaluators.traces.detectors.conversations import conversations
+from agenteval.evaluators.traces.detectors.conversations import Conversations
 from agenteval.evaluators.traces.detectors.failures import all_facts
 from agenteval.evaluators.traces.detectors.registry import (
     Hit,
@@ -71,7 +71,7 @@ def code_syntax(view: TraceView) -> Iterator[Hit]:
     """The first such call of each tool, at the request that wrote the code."""
     seen: set[str] = set()
     told = view.once(all_facts)
-    for conversation in conversations(view).all:
+    for conversation in view.once(Conversations).all:
         for call in conversation.calls:
             if call.execution is None or call.name in seen or not call.arguments:
                 continue

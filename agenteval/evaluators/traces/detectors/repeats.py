@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from agenteval.evaluators.traces.detectors.conversations import Call, conversations
+from agenteval.evaluators.traces.detectors.conversations import Call, Conversations
 from agenteval.evaluators.traces.detectors.failures import Fact, all_facts, classify
 from agenteval.evaluators.traces.detectors.registry import (
     Hit,
@@ -150,7 +150,7 @@ class _Row:
 
 def _rows(view: TraceView) -> list[_Row]:
     rows = []
-    for conversation in conversations(view).all:
+    for conversation in view.once(Conversations).all:
         epochs: dict[int, list[Call]] = {}
         for call in conversation.calls:
             epochs.setdefault(call.epoch, []).append(call)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.traces.detectors.conversations import Call, conversations
+from agenteval.evaluators.traces.detectors.conversations import Call, Conversations
 from agenteval.evaluators.traces.detectors.failures import Fact, all_facts, failed
 from agenteval.evaluators.traces.detectors.prose import without_blocks
 from agenteval.evaluators.traces.detectors.registry import (
@@ -245,7 +245,7 @@ def _denied(text: str) -> str | None:
 
 
 def _answered(view: TraceView, seen: set[str]) -> Iterator[Hit]:
-    for conversation in conversations(view).all:
+    for conversation in view.once(Conversations).all:
         for call in conversation.calls:
             name = _denied(call.result or "")
             if name is None or name != call.name or name in seen:
@@ -326,7 +326,7 @@ def definition_mismatch(view: TraceView) -> Iterator[Hit]:
     """The first such execution of each tool."""
     seen: set[str] = set()
     told = view.once(all_facts)
-    for conversation in conversations(view).all:
+    for conversation in view.once(Conversations).all:
         for call in conversation.calls:
             if call.execution is None or call.name in seen:
                 continue

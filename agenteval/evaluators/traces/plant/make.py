@@ -9,7 +9,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -213,7 +213,9 @@ def _run(
     traces.mkdir(parents=True, exist_ok=True)
     path = traces / f"{world.folder.name}.jsonl"
     try:
-        ended = asyncio.run(_drive(own, world, host.url, path))
+        # the agent of the sample has a span; one from elsewhere may have none around its calls
+        around = nullcontext() if callable(model) else _one_trace()
+        ended = asyncio.run(_drive(own, world, host.url, path, around))
         runs = read_traces(path, task=own.name).runs
         if len(runs) != 1:
             raise PlantError(f"one run of {own.name} made {len(runs)} traces")
@@ -230,12 +232,14 @@ def _run(
     return Planted(runs[0], final, errors, own.name, name, scene)
 
 
-async def _drive(own: OwnSystem, world: World, url: str, path: Path) -> AgentLog | AgentFailure:
+async def _drive(
+    own: OwnSystem, world: World, url: str, path: Path, around: AbstractContextManager[None]
+) -> AgentLog | AgentFailure:
     from agenteval.agents.traced import traced  # needs the packages of OpenTelemetry
 
     agent = own.make(f"{url}/v1" if own.model_url else "")
     request = world.rng.choice(tuple(own.requests))
-    with world.environment(), traced(path, service=own.name), _one_trace():
+    with world.environment(), traced(path, service=own.name), around:
         tools = Toolbox(own.tools, world.behind_gateway(own.backend(), url), own.limits)
         try:
             return await drive(agent, request, tools)

@@ -21,7 +21,7 @@ from agenteval.stats.scores import Column, ScoreTable, score_table
 
 FOLDER = Path(__file__).parents[5] / "shared" / "reference" / "utility"
 
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the recorded data is not here")
+recorded = pytest.mark.skipif(not FOLDER.is_dir(), reason="the recorded data is not here")
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +62,7 @@ def label_of(problem_file: str) -> bool:
     return bool(json.loads(path.read_text())["is_correct"])
 
 
+@recorded
 def test_agreement_and_discrimination_are_the_published_ones(
     verified: dict[str, Verification],
 ) -> None:
@@ -79,6 +80,7 @@ def test_agreement_and_discrimination_are_the_published_ones(
     }
 
 
+@recorded
 def test_twenty_cases_carry_no_confident_verdict(verified: dict[str, Verification]) -> None:
     assert verified["problem-interpretation"].verdict != "keep"
     assert "keep" not in {one.verdict for one in verified.values()}
@@ -132,6 +134,7 @@ def run_named(part: str) -> str:
     return name
 
 
+@recorded
 def test_the_figure_of_january_2024_with_and_without_fenced_replies() -> None:
     run = run_named("009df140")
     read = means_of_run(run, strict=False)
@@ -146,6 +149,7 @@ def test_the_figure_of_january_2024_with_and_without_fenced_replies() -> None:
     ]  # fmt: skip
 
 
+@recorded
 def test_the_current_figure_with_the_groups_told_apart() -> None:
     read = means_of_run(run_named("1ffc5956"), strict=False)
     assert read[True] == ["4.000", "4.000", "3.923", "3.000", "2.182", "4.000"]

@@ -1,0 +1,170 @@
+"""AutoGen 0.2's two functions with its signatures, over this package's critic and quantifier.
+
+`from agenteval.evaluators.utility import generate_criteria, quantify_criteria` takes the place of
+`autogen.agentchat.contrib.agent_eval.agent_eval`; AutoGen itself is not needed. What differs: the
+sub-critic speaks whenever it is asked for, and replies are read and checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from agenteval.errors import InputError, ReplyError
+from agenteval.evaluators.base import Unit, judge
+from agenteval.evaluators.utility.critic import Critic
+from agenteval.evaluators.utility.critic_reply import read_criteria
+from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
+from agenteval.models.client import Client
+from agenteval.models.factory import PROVIDERS, choose_model, make_client
+from agenteval.models.limits import Limits
+from agenteval.readers import make_view
+from agenteval.records import Criterion, Example, Examples, Failure, Run, Task
+from agenteval.text import keep_secret
+
+_T = TypeVar("_T")
+_READ = {"config_list", "model", "api_key", "base_url", "temperature", "timeout", "seed",
+         "cache_seed"}  # fmt: skip
+LlmConfig = Mapping[str, Any] | Client | bool | None
+
+
+def generate_criteria(
+    llm_config: LlmConfig = None,
+    task: Any = None,
+    additional_instructions: str = "",
+    max_round: int = 2,
+    use_subcritic: bool = False,
+) -> list[Criterion]:
+    """Criteria for a task, levels from worst to best.
+
+    `llm_config` is AutoGen's (`model`, `api_key`, `base_url`, `temperature`, `timeout`, `seed` or
+    `cache_seed`; of a `config_list` the first entry), or a `Client`; None and False ask the model
+    of the environment (AGENTEVAL_MODEL). `task` is a `Task`, or any object with AutoGen's fields
+    `name`, `description`, `successful_response`, `failed_response`. Raises InputError for what
+    cannot be used, and what `Critic.propose` raises.
+    """
+    job = _task_of(task)
+
+    async def propose(client: Client, config: Mapping[str, Any]) -> list[Criterion]:
+        critic = Critic(
+            client,
+            job,
+            use_examples=bool(job.examples),
+            sub_criteria=use_subcritic,
+            temperature=config.get("temperature"),
+        )
+        proposal = await critic.propose(_seed(config), instructions=additional_instructions)
+        return list(proposal.criteria)
+
+    return _run(llm_config, propose)
+
+
+def quantify_criteria(
+    llm_config: LlmConfig = None,
+    criteria: Sequence[Any] | None = None,
+    task: Any = None,
+    test_case: str = "",
+    ground_truth: Any = "",
+) -> dict[str, Any]:
+    """What a test case reaches on each criterion.
+
+    Returns `actual_success` (the `ground_truth` given, which nobody is shown),
+    `estimated_performance` (JSON text: accepted value by name of the criterion, for one with parts
+    an object of theirs, null where it has none) and `unscored` (by name, why there is none).
+    `llm_config` and `task` as for `generate_criteria`; `criteria` are `Criterion` records, those of
+    AutoGen, or objects of the same form. Raises InputError, and Unauthorized for a refused key.
+    """
+    job, asked = _task_of(task), _criteria_of(criteria)
+    run = Run(id="test case", task=job.name, output=test_case)
+
+    async def quantify(client: Client, config: Mapping[str, Any]) -> dict[str, Any]:
+        options = QuantifierOptions(temperature=config.get("temperature"), seed=_seed(config))
+        outcome = await judge(Quantifier(client, job, options), Unit(run, make_view(run), asked))
+        performance: dict[str, Any] = {}
+        unscored: dict[str, str] = {}
+        for criterion, result in zip(asked, outcome.results, strict=True):
+            if isinstance(result, Failure):
+                performance[criterion.name] = None
+                unscored[criterion.name] = f"{result.status}: {result.message}"
+            elif result.status == "not_applicable":
+                performance[criterion.name] = "not applicable"
+            else:
+                performance[criterion.name] = result.evidence.get("parts", result.label)
+        return {
+            "actual_success": ground_truth,
+            "estimated_performance": json.dumps(performance, ensure_ascii=False),
+            "unscored": unscored,
+        }
+
+    return _run(llm_config, quantify)
+
+
+def _run(
+    llm_config: LlmConfig, work: Callable[[Client, Mapping[str, Any]], Coroutine[Any, Any, _T]]
+) -> _T:
+    """The result of `work(client, config)`, in a loop and thread of its own: notebooks run one."""
+    config = {} if isinstance(llm_config, Client | bool | None) else dict(llm_config)
+
+    async def worked() -> _T:
+        if isinstance(llm_config, Client):
+            return await work(llm_config, config)
+        client = _client_of(config)
+        try:
+            return await work(client, config)
+        finally:
+            await client.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, worked()).result()
+
+
+def _client_of(config: Mapping[str, Any]) -> Client:
+    """A client of the model that the configuration names."""
+    listed = config.get("config_list")
+    entry = {**config, **(listed[0] if listed else {})}
+    if unread := sorted(entry.keys() - _READ):
+        known = ", ".join(sorted(_READ))
+        raise InputError(f"{', '.join(unread)}: not read here; known are {known}", "llm_config")
+    url = entry.get("base_url") or (PROVIDERS["openai"][0] if "model" in entry else None)
+    choice = choose_model(entry.get("model"), url, need_key=False)
+    if choice.kind == "embedded":
+        raise InputError("names no chat model, and neither does AGENTEVAL_MODEL", "llm_config")
+    if key := entry.get("api_key"):
+        keep_secret([key])
+        choice = replace(choice, api_key=key)
+    timeout = entry.get("timeout")
+    return make_client(choice, Limits() if timeout is None else Limits(timeout=timeout), None)
+
+
+def _seed(config: Mapping[str, Any]) -> int:
+    return int(config.get("cache_seed") or config.get("seed") or 0)
+
+
+def _task_of(task: Any) -> Task:
+    if isinstance(task, Task):
+        return task
+    if not (getattr(task, "name", None) and getattr(task, "description", None)):
+        raise InputError(f"{task!r:.80} is no task: it needs a name and a description", "task")
+    responses = (getattr(task, f"{kind}_response", "") for kind in ("successful", "failed"))
+    success, failed = (((Example(output=text),) if text else ()) for text in responses)
+    examples = Examples(success=success, failed=failed)
+    return Task(name=task.name, description=task.description, examples=examples)
+
+
+def _criteria_of(criteria: Sequence[Any] | None) -> tuple[Criterion, ...]:
+    if not criteria:
+        raise InputError("there are none to judge by", "criteria")
+    if all(isinstance(criterion, Criterion) for criterion in criteria):
+        return tuple(criteria)
+    plain = [c.model_dump() if hasattr(c, "model_dump") else c for c in criteria]
+    try:
+        reading = read_criteria(plain)
+    except ReplyError as error:
+        raise InputError(str(error), "criteria") from error
+    if len(reading.criteria) < len(plain):
+        raise InputError("; ".join(reading.problems), "criteria")
+    return tuple(reading.criteria)

@@ -1,0 +1,109 @@
+"""AutoGen 0.2's two functions: signatures, forms of task and configuration, typed answers."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from agenteval.errors import InputError
+from agenteval.evaluators.utility import generate_criteria, quantify_criteria
+from agenteval.models.client import Client, RetryPolicy
+from agenteval.records import Criterion
+from agenteval.testing import serve
+from agenteval.testing.scripted import ScriptedTransport
+
+TASK = SimpleNamespace(
+    name="sums", description="Add numbers.", successful_response="Four.", failed_response="Seven."
+)
+LEAF = {"description": "d", "accepted_values": ["poor", "fair", "good"]}
+RUBRIC = [{"name": "Clarity", **LEAF}, {"name": "Accuracy", **LEAF}]
+DIVIDED = {"criteria": [{"id": "clarity", "sub_criteria": [{"name": "Wording", **LEAF}]}]}
+GRADES = {"clarity": "good", "accuracy": "superb"}
+
+
+def scripted(**by_role: Any) -> tuple[Client, ScriptedTransport]:
+    answers = {"critic": RUBRIC, "subcritic": DIVIDED, "quantifier": GRADES,
+               "quantifier:repair": GRADES, **by_role}  # fmt: skip
+    transport = ScriptedTransport(lambda request: json.dumps(answers[request.role]))
+    return Client(transport, retry=RetryPolicy(attempts=1)), transport
+
+
+def test_the_signatures_are_those_of_autogen() -> None:
+    """pyautogen 0.2.38, autogen/agentchat/contrib/agent_eval/agent_eval.py"""
+    defaults = {
+        function: {p.name: p.default for p in inspect.signature(function).parameters.values()}
+        for function in (generate_criteria, quantify_criteria)
+    }
+    assert defaults[generate_criteria] == {
+        "llm_config": None, "task": None, "additional_instructions": "", "max_round": 2,
+        "use_subcritic": False,
+    }  # fmt: skip
+    assert defaults[quantify_criteria] == {
+        "llm_config": None, "criteria": None, "task": None, "test_case": "", "ground_truth": "",
+    }  # fmt: skip
+
+
+async def test_criteria_come_typed_also_where_a_loop_is_running() -> None:
+    client, transport = scripted()
+    criteria = generate_criteria(client, TASK, "Mind units.")
+    assert [(c.name, c.accepted_values[-1]) for c in criteria] == [
+        ("Clarity", "good"), ("Accuracy", "good"),
+    ]  # fmt: skip
+    (request,) = transport.requests
+    for part in ("Add numbers.", "Four.", "Seven.", "Mind units."):
+        assert part in request.messages[1]["content"]
+
+
+def test_the_sub_critic_speaks_at_the_default_number_of_rounds() -> None:
+    criteria = generate_criteria(scripted()[0], TASK, use_subcritic=True)
+    assert [part.name for part in criteria[0].sub_criteria] == ["Wording"]
+
+
+def test_a_test_case_is_graded_and_what_has_no_grade_says_why() -> None:
+    client, transport = scripted()
+    graded = quantify_criteria(client, RUBRIC, TASK, "It makes four.", "true")
+    assert graded["actual_success"] == "true"
+    assert json.loads(graded["estimated_performance"]) == {"Clarity": "good", "Accuracy": None}
+    assert graded["unscored"]["Accuracy"].startswith("unscored:off_scale: 'superb' is none of")
+    shown = transport.requests[0].messages[1]["content"]
+    assert "It makes four." in shown
+    part = Criterion(name="Wording", accepted_values=("poor", "good"))
+    whole = Criterion(name="Style", sub_criteria=(part,))
+    client, _ = scripted(quantifier={"style": {"wording": "good"}})
+    graded = quantify_criteria(client, [whole], TASK, "It makes four.")
+    assert json.loads(graded["estimated_performance"]) == {"Style": {"style/wording": "good"}}
+
+
+def test_autogens_configuration_is_read() -> None:
+    with serve(lambda *_: json.dumps(RUBRIC)) as server:
+        entry = {"model": "gpt-4", "api_key": "k-123", "base_url": server.base_url}
+        config = {"config_list": [entry], "temperature": 0, "cache_seed": 41}
+        assert len(generate_criteria(config, TASK)) == 2
+    (request,) = server.requests
+    assert request.body["model"] == "gpt-4"
+    assert (request.body["temperature"], request.body["seed"]) == (0, 41)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: generate_criteria({"model": "m", "functions": []}, TASK), "functions: not read"),
+        (lambda: generate_criteria(False, TASK), "names no chat model"),
+        (lambda: generate_criteria(scripted()[0]), "None is no task"),
+        (lambda: quantify_criteria(scripted()[0], [], TASK), "none to judge by"),
+        (lambda: quantify_criteria(scripted()[0], [{"name": "X"}], TASK), "no criterion"),
+        (lambda: quantify_criteria(scripted()[0], [*RUBRIC, {"name": "X", "accepted_values": []}],
+                                   TASK), "X: left out"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_said(
+    call: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AGENTEVAL_MODEL", "AGENTEVAL_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(InputError, match=message):
+        call()
