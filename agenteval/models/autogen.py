@@ -33,7 +33,7 @@ from agenteval.files import read_text
 from agenteval.models.client import Client, estimate_tokens
 from agenteval.models.connections import hopeless, stay_at_home
 from agenteval.models.openai import status_error
-from agenteval.models.wire import NONCE, Reply, Request, WireMessage, hide, one_line, printable
+from agenteval.models.wire import NONCE, Reply, Request, WireMessage, one_line, printable
 from agenteval.records import Usage, content_hash
 from agenteval.text import keep_secret, public_url, url_secrets, without_known
 
@@ -54,8 +54,7 @@ class AutogenTransport:
         self, client: ChatCompletionClient, name: str, *, config: Mapping[str, Any] | None = None
     ) -> None:
         self._client = client
-        self._secrets = tuple(_secrets(config or {}))
-        keep_secret(self._secrets)
+        keep_secret(_secrets(config or {}))  # what a client says may repeat them
         _keep_to_its_host(client)
         self.model = name
         self.endpoint = f"autogen:{type(client).__name__}"
@@ -75,7 +74,7 @@ class AutogenTransport:
             keep_secret(_secrets(config))
             client = ChatCompletionClient.load_component(_without_retries(config))
         except Exception as error:  # noqa: BLE001  a component may raise anything when it is built
-            reason = one_line(hide(_reason(error), _secrets(config)))
+            reason = one_line(_reason(error))
             message = f"not the config of an AutoGen model client ({reason})"
             raise InputError(message, str(path)) from None
         model = config["config"].get("model")
@@ -100,7 +99,7 @@ class AutogenTransport:
         except AgentevalError:
             raise
         except Exception as error:  # noqa: BLE001  each client raises its own SDK's
-            raise _sorted_error(error, self._secrets) from None  # the cause may hold the key
+            raise _sorted_error(error) from None  # the cause may hold the key
         text = without_known(result.content) if isinstance(result.content, str) else ""
         return Reply(
             text=printable(text),
@@ -174,13 +173,13 @@ def _without_secrets(value: Any) -> Any:
     return public_url(value) if isinstance(value, str) and "://" in value else value
 
 
-def _sorted_error(error: Exception, secrets: Sequence[str] = ()) -> ModelError:
+def _sorted_error(error: Exception) -> ModelError:
     if (why := hopeless(error)) is not None:
         return why
     status = getattr(error, "status_code", None)
     if isinstance(status, int) and status >= 300:  # a redirect that was not followed among them
-        return status_error("autogen", error, tuple(secrets))
-    message = f"autogen: {type(error).__name__}: {one_line(hide(str(error), secrets))}"
+        return status_error("autogen", error)
+    message = f"autogen: {type(error).__name__}: {one_line(error)}"
     lasting = isinstance(error, TypeError | ValueError | KeyError | NotImplementedError)
     return BadRequest(message) if lasting else Transient(message)
 

@@ -25,7 +25,8 @@ from agenteval.errors import (
 )
 from agenteval.models.connections import hopeless, open_plain_connections
 from agenteval.models.openai import status_error
-from agenteval.text import keep_secret, redacted, url_secrets
+from agenteval.models.wire import one_line
+from agenteval.text import keep_secret, url_secrets
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,7 +119,7 @@ class EndpointEmbedder:
                 http_client=open_plain_connections(),
             )  # fmt: skip
         except openai.OpenAIError as error:
-            raise InputError(f"embeddings endpoint: {_one_line(error)}") from error
+            raise InputError(f"embeddings endpoint: {one_line(error)}") from error
         self._model = model
         self.name = f"endpoint:{model}"
         self.default_tau = tau_for(model)
@@ -148,7 +149,7 @@ class EndpointEmbedder:
         except openai.OpenAIError as error:
             raise _translated(error) from error
         except ValueError as error:  # a body that is no JSON or holds no vectors
-            raise ModelError(f"embeddings endpoint: {_one_line(error)}") from error
+            raise ModelError(f"embeddings endpoint: {one_line(error)}") from error
         rows = getattr(reply, "data", None)  # a page of text instead of JSON has no data
         by_index = {getattr(r, "index", None): getattr(r, "embedding", None) for r in rows or ()}
         vectors = [by_index.get(position) for position in range(len(batch))]
@@ -251,12 +252,12 @@ def _load(source: str) -> Any:
             return SentenceTransformer(source, device="cpu", local_files_only=True)
     except ImportError as error:
         raise ModelUnavailable(
-            f"local embedders cannot be loaded ({_one_line(error)}): {INSTALL}"
+            f"local embedders cannot be loaded ({one_line(error)}): {INSTALL}"
         ) from error
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise ModelUnavailable(
             f"embedder {source!r} cannot be loaded from this machine "
-            f"({_one_line(error)}); give a model folder, or fetch it once with "
+            f"({one_line(error)}); give a model folder, or fetch it once with "
             f"`hf download {source}`"
         ) from error
 
@@ -282,17 +283,13 @@ def _quiet() -> Iterator[None]:
 # ---------------------------------------------------------------- endpoint errors
 
 
-def _one_line(error: BaseException) -> str:
-    return " ".join(redacted(error).split())[:200]
-
-
 def _translated(error: Exception) -> ModelError:
     """The error tree's name for what the openai SDK raised after its retries."""
     import openai
 
     if (why := hopeless(error)) is not None:
         return why
-    text = f"embeddings endpoint: {_one_line(error)}"
+    text = f"embeddings endpoint: {one_line(error)}"
     if isinstance(error, openai.APITimeoutError):
         return RequestTimeout(text)
     if isinstance(error, openai.APIConnectionError):

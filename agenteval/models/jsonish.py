@@ -249,3 +249,14 @@ def to_object(
         if len(different) > 1:
             result[key] = Doubled(tuple(different.values()))
     return result
+
+
+def is_deeper(value: Any, most: int) -> bool:
+    """Whether a value has more than `most` levels of objects and arrays."""
+    level = [value]
+    for _ in range(most + 1):
+        level = [item for item in level if isinstance(item, (dict, list))]
+        if not level:
+            return False
+        level = [c for item in level for c in (item.values() if isinstance(item, dict) else item)]
+    return True

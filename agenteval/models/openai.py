@@ -30,7 +30,6 @@ from agenteval.models.wire import (
     Reply,
     Request,
     Simplified,
-    hide,
     one_line,
     printable,
 )
@@ -86,9 +85,9 @@ class OpenAITransport:
         self._key = (api_key or "").strip()
         if not (self._key.isascii() and self._key.isprintable()):
             raise InputError("the API key holds characters that no key has", self.endpoint)
-        self._secrets = (self._key, *url_secrets(url))
-        keep_secret(self._secrets)
-        told = {s.encode() for secret in self._secrets for s in spellings(secret)}
+        secrets = (self._key, *url_secrets(url))
+        keep_secret(secrets)  # what a library or an endpoint says may repeat them
+        told = {s.encode() for secret in secrets for s in spellings(secret)}
         self._bytes = sorted(told, key=len, reverse=True)  # a whole before its parts
         self._mode = 0
         self._refused: set[str] = set()
@@ -124,10 +123,6 @@ class OpenAITransport:
                 raise
             _log.warning("%s does not take %s: asking without it", self.endpoint, given_up)
             raise Simplified(str(error)) from None
-        except ModelError as error:
-            # what a library or an endpoint says may repeat the key
-            error.args = (hide(str(error), self._secrets),)
-            raise
 
     async def _post(self, body: dict[str, Any]) -> bytes:
         import openai
@@ -138,10 +133,10 @@ class OpenAITransport:
             response = await client.post("/chat/completions", cast_to=self._response, body=body)
         except openai.APIConnectionError as error:
             self._raise_hopeless(error)
-            lost = one_line(hide(_connection_lost(error), self._secrets))
+            lost = one_line(_connection_lost(error))
             raise Transient(f"{self.endpoint}: {lost}") from None
         except openai.APIStatusError as error:
-            raise status_error(self.endpoint, error, self._secrets) from None
+            raise status_error(self.endpoint, error) from None
         except openai.OpenAIError as error:
             self._raise_hopeless(error)
             raise
@@ -153,7 +148,7 @@ class OpenAITransport:
     def _raise_hopeless(self, error: BaseException) -> None:
         if (why := hopeless(error)) is not None:
             where = "" if isinstance(why, Redirected) else f"{self.endpoint}: "
-            raise type(why)(hide(f"{where}{why}", self._secrets)) from None
+            raise type(why)(f"{where}{why}") from None
 
     def _unsaid(self, payload: bytes) -> bytes:
         """The body without our key, which some endpoints and debugging proxies repeat: replies
@@ -356,10 +351,10 @@ def _usage(value: Any) -> Usage:
     )
 
 
-def status_error(endpoint: str, error: Any, secrets: tuple[str, ...] = ()) -> ModelError:
+def status_error(endpoint: str, error: Any) -> ModelError:
     """The ModelError for an exception of an SDK that carries an HTTP status."""
     status = int(error.status_code)
-    said = one_line(hide(str(getattr(error, "message", None) or error), secrets))
+    said = one_line(getattr(error, "message", None) or error)
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     codes = {str(getattr(error, name, None)) for name in ("code", "type")}
     if status in (400, 413, 422) and (_TOO_LONG_CODE in codes or _TOO_LONG.search(said.lower())):

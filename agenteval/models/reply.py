@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.errors import ReplyError
-from agenteval.models.jsonish import MAX_DEPTH, NotJsonish, Scan, number, scan, to_object
+from agenteval.models.jsonish import MAX_DEPTH, NotJsonish, Scan, is_deeper, number, scan, to_object
 from agenteval.models.wire import printable
 
 _FENCE_OPEN = re.compile(r"```[\w+-]*\s*\Z")
@@ -125,7 +125,7 @@ def _strict(text: str) -> Any:
         value = _STRICT.decode(text)
     except (ValueError, RecursionError):
         return None
-    if text.count("{") + text.count("[") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+    if text.count("{") + text.count("[") > MAX_DEPTH and is_deeper(value, MAX_DEPTH):
         return None
     return _clean(value) if "\\ud" in text or "\\uD" in text else value
 
@@ -137,15 +137,6 @@ def _refuse(name: str) -> None:
 _STRICT = json.JSONDecoder(
     object_pairs_hook=to_object, parse_constant=_refuse, parse_float=number, parse_int=number
 )
-
-
-def _depth(value: Any) -> int:
-    """Levels of nesting, counted without recursion."""
-    depth, level = 0, [value]
-    while level := [v for v in level if isinstance(v, dict | list)]:
-        depth += 1
-        level = [c for v in level for c in (v.values() if isinstance(v, dict) else v)]
-    return depth
 
 
 def _clean(value: Any) -> Any:

@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -191,14 +190,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def printable(text: str) -> str:
     """The text with half characters (lone surrogates), which cannot be stored, as U+FFFD."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
-
-
-def hide(text: str, secrets: Iterable[str]) -> str:
-    """The text without the secrets: endpoints and libraries repeat them in their messages."""
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, "[hidden]")
-    return text
 
 
 def one_line(value: object) -> str:

@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from agenteval.models.jsonish import is_deeper
 from agenteval.readers.fields import Context
 from agenteval.readers.messages import ROLES, Parts
 from agenteval.readers.spans import RawEvent, RawSpan, insert, json_or_none, text_of, with_lists
-from agenteval.readers.strict_json import decode_arguments, is_deeper
+from agenteval.readers.strict_json import decode_arguments
 from agenteval.records import Message, ToolCall, ToolSpec, Usage
 from agenteval.records.run import Role, SpanKind
 

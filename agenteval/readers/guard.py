@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
 
 from agenteval.records import Run
 
@@ -95,33 +94,9 @@ def _repetition(text: str) -> str | None:
         return None
     words = text.split()
     solid = "".join(words)
-    if _is_one_character(solid):
+    if Counter(solid).most_common(1)[0][1] > _SHARE * len(solid):
         return "one character repeated"
-    distinct = set(words)
-    if len(solid) - len(distinct) + 1 <= _SHARE * len(solid):  # what one word can make up at most
-        return None
     word, count = max(Counter(words).items(), key=lambda pair: pair[1] * len(pair[0]))
     if count > 1 and count * len(word) > _SHARE * len(solid):
         return "one word repeated"
     return None
-
-
-def _is_one_character(solid: str) -> bool:
-    """Whether more than `_SHARE` of a text is one character; a text in words is told by a few."""
-    left = len(solid)
-    for character in _distinct(solid):
-        count = solid.count(character)
-        if count > _SHARE * len(solid):
-            return True
-        left -= count
-        if left <= _SHARE * len(solid):
-            return False
-    return False
-
-
-def _distinct(text: str) -> Iterator[str]:
-    seen = set()
-    for character in text:
-        if character not in seen:
-            seen.add(character)
-            yield character

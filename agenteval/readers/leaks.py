@@ -128,22 +128,13 @@ def _hits(speaker: str, text: str, reference: str | None) -> Iterator[tuple[Kind
     for kind, pattern in patterns:
         for match in pattern.finditer(text):
             yield kind, *match.span()
-    if speaker != "problem":
-        yield from _judgements(text)
-    if reference is not None and _folded(reference):
-        yield from _announcements(text, reference)
-
-
-def _judgements(text: str) -> Iterator[tuple[Kind, int, int]]:
-    for match in _JUDGED.finditer(text):
+    for match in _JUDGED.finditer(text) if speaker != "problem" else ():
         if not _CONDITION.search(text[max(0, match.start() - 200) : match.start()]):
             yield "verdict", *match.span()
-
-
-def _announcements(text: str, reference: str) -> Iterator[tuple[Kind, int, int]]:
-    for match in _ANNOUNCED.finditer(text):
-        if _begins_with(text[match.end() : match.end() + 2 * len(reference) + 80], reference):
-            yield "reference", match.start(), match.end() + len(reference)
+    for match in _ANNOUNCED.finditer(text) if reference and _folded(reference) else ():
+        after = text[match.end() : match.end() + 2 * len(reference or "") + 80]
+        if _begins_with(after, reference or ""):
+            yield "reference", match.start(), match.end() + len(reference or "")
 
 
 def _begins_with(text: str, reference: str) -> bool:

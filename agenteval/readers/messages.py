@@ -99,6 +99,8 @@ def parse_messages(value: list[Any], key: str, place: str) -> Conversation:
             known = ", ".join(ROLES)
             raise InputError(f"{where} has no known role (known: {known})", place)
         conversation.messages.extend(_parse(item, role, where, place, conversation))
+        if item.keys() <= _READ:
+            continue
         extras = {k: v for k, v in item.items() if k not in _READ and not _is_role(k, v)}
         if extras:
             conversation.extras[str(i)] = extras

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from agenteval.errors import InputError
 from agenteval.files import LARGE, LINE, LINES, byte_lines, decoded, read_text
+from agenteval.models.jsonish import is_deeper
 
 # Bounds; what lies above is an InputError, never cut silently. A JSON document has to be held as a
 # whole, a value takes about 200 bytes of memory.
@@ -28,7 +29,6 @@ _HAND_WRITTEN = 16 * 2**20  # bytes of a file that people write
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-_PERHAPS_NOT_FINITE = re.compile(r"NaN|Infinity|[eE]\+?0*[1-9]\d\d|\d{300}")
 SURROGATES_REPLACED = "lone surrogates (half characters) were replaced by U+FFFD"
 
 
@@ -49,6 +49,10 @@ class Notes:
             f"{first}: {text}" + (f" (and {count - 1} more)" if count > 1 else "")
             for text, (first, count) in self._seen.items()
         ]
+
+
+class _NotFiniteError(ValueError):
+    """The text holds NaN or an infinity."""
 
 
 class _Refused(str):
@@ -72,12 +76,29 @@ def _twice(key: str) -> str:
     return f"the key {key if len(key) <= 80 else key[:77] + '...'!r} occurs twice in one object"
 
 
-def _float(text: str) -> Any:
+def _finite(text: str) -> float:
     value = float(text)
-    return value if math.isfinite(value) else _Refused(text)
+    if not math.isfinite(value):  # so of a constant, which is NaN or an infinity
+        raise _NotFiniteError
+    return value
 
 
-_JSON = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_Refused, parse_float=_float)
+def _finite_or_marked(text: str) -> Any:
+    return float(text) if math.isfinite(float(text)) else _Refused(text)
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_finite, parse_float=_finite)
+_MARKING = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_Refused, parse_float=_finite_or_marked
+)
+
+
+def _parse(text: str, place: str) -> Any:
+    try:
+        return _JSON.decode(text)
+    except _NotFiniteError:
+        path, number = next(_not_finite(_MARKING.decode(text)))
+        raise InputError(f"{number} is no JSON number (key {path})", place) from None
 
 
 def decode(text: str, name: str, line: int | None = None, notes: Notes | None = None) -> Any:
@@ -91,7 +112,7 @@ def decode(text: str, name: str, line: int | None = None, notes: Notes | None = 
     place = name if line is None else f"{name}:{line}"
     refuse_too_many(text, place)
     try:
-        value = _JSON.decode(text)
+        value = _parse(text, place)
     except json.JSONDecodeError as error:
         column = error.colno if line is None else error.pos + 1  # a line end is no new line
         at = f"{name}:{line or error.lineno}:{column}"
@@ -102,27 +123,12 @@ def decode(text: str, name: str, line: int | None = None, notes: Notes | None = 
         raise InputError(str(error), place) from None
     if text.count("[") + text.count("{") > MOST_DEPTH and is_deeper(value, MOST_DEPTH):
         raise InputError(f"nested deeper than {MOST_DEPTH} levels", place)
-    if _PERHAPS_NOT_FINITE.search(text):
-        path, number = next(_not_finite(value), ("", ""))
-        if number:
-            raise InputError(f"{number} is no JSON number (key {path})", place)
     value, halves = whole_characters(text, value, place)
     if halves and notes is None:
         raise InputError("half a character (a lone surrogate, \\ud800 to \\udfff)", place)
     for _ in range(halves if notes else 0):
         notes.add(SURROGATES_REPLACED, place)  # type: ignore[union-attr]
     return value
-
-
-def is_deeper(value: Any, most: int) -> bool:
-    """Whether a value has more than `most` levels of objects and arrays."""
-    level = [value]
-    for _ in range(most + 1):
-        level = [item for item in level if isinstance(item, (dict, list))]
-        if not level:
-            return False
-        level = [c for item in level for c in (item.values() if isinstance(item, dict) else item)]
-    return True
 
 
 def _not_finite(value: Any) -> Iterator[tuple[str, str]]:
