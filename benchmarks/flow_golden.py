@@ -21,12 +21,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from agenteval.evaluators.workflows import published as reference
 from agenteval.evaluators.workflows.equality import Equality, Question
 from agenteval.evaluators.workflows.flowbench_rows import toolbox
+from agenteval.evaluators.workflows.published import ERROR, ReferenceTurn
+from agenteval.evaluators.workflows.published import Asked as ReferenceQuestion
 from agenteval.evaluators.workflows.rates import Rate, Resampling
-from agenteval.evaluators.workflows.reference import sessions, turns
-from agenteval.evaluators.workflows.reference.turns import ERROR, ReferenceTurn
-from agenteval.evaluators.workflows.reference.values import Asked as ReferenceQuestion
 from agenteval.evaluators.workflows.reply_text import read_actions, read_object, read_reply
 from agenteval.evaluators.workflows.scenario import Action
 from agenteval.evaluators.workflows.session_score import score_session, session_table
@@ -99,7 +99,7 @@ async def turn_rows(data: dict[str, Any]) -> list[tuple[str, ...]]:
             for t in case["turns"]
         ]
         try:
-            found: dict[str, Any] = (await turns.score_turns(given, judge.text)).figures
+            found: dict[str, Any] = (await reference.score_turns(given, judge.text)).figures
         except ValueError as error:
             found = {"exception": f"ValueError: {error}"}
         same = {k: round(v, 6) if isinstance(v, float) else v for k, v in found.items()}
@@ -139,14 +139,14 @@ async def session_rows(data: dict[str, Any]) -> list[tuple[str, ...]]:
         goals = read_goals(case["judge_response"])
         reproduced = True
         for released in (False, True):
-            found = await sessions.score_session(*texts, judge.text, published=released)
+            found = await reference.score_session(*texts, judge.text, published=released)
             expected = case["expected_as_published" if released else "expected_repaired"]
             reproduced &= expected == {
                 "success_gpt": goals.success, "progress_gpt": goals.progress,
                 "right_api_num": found.right, "all_api_num_gt": found.gold,
                 "all_api_num_pre": found.generated,
             }  # fmt: skip
-        repaired = await sessions.score_session(*texts, judge.text)
+        repaired = await reference.score_session(*texts, judge.text)
         published = (repaired.right, repaired.gold, repaired.generated, int(goals.success),
                      goals.progress)  # fmt: skip
         ours = await strict_session(*texts, Equality(judge=judge))

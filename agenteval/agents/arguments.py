@@ -48,12 +48,7 @@ def as_object(arguments: object) -> tuple[JsonValue, str | None]:
 
 def raw(arguments: object) -> str:
     """What is kept of arguments that are no JSON object."""
-    if isinstance(arguments, str):
-        return clean(arguments[:MAX_RAW])
-    try:
-        return clean(repr(arguments)[:MAX_RAW])
-    except Exception:  # noqa: BLE001  an object of the agent's own may raise anything
-        return f"<{type(arguments).__name__}>"
+    return clean((arguments if isinstance(arguments, str) else repr(arguments))[:MAX_RAW])
 
 
 def _depth(value: JsonValue) -> int:

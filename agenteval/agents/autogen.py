@@ -37,9 +37,8 @@ from agenteval.agents.conversation import (
     say_reply,
     wire_messages,
 )
-from agenteval.agents.dialogue import AssistantSystem, Dialogue
 from agenteval.agents.endpoint import Endpoint, Line
-from agenteval.agents.protocol import System, Tool
+from agenteval.agents.protocol import Dialogue, System, Tool
 from agenteval.agents.toolbox import Toolbox
 from agenteval.models.autogen import AgentevalChatClient, to_autogen, wire_call
 from agenteval.models.client import Client
@@ -102,7 +101,8 @@ class _Tool(BaseTool[Any, Any]):
 class AutogenAgent:
     """A fresh AssistantAgent with the toolbox's tools; no reflection on tool use.
 
-    An Agent and an Assistant; `instructions` are for single requests, a dialogue has its own.
+    `instructions` are for single requests; a conversation has its own, and is the agent's model
+    context.
     """
 
     def __init__(self, endpoint: Endpoint, client: Client, instructions: str = "") -> None:
@@ -110,19 +110,13 @@ class AutogenAgent:
         self._client = client
         self._instructions = instructions
 
-    async def run(self, request: str, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         """The agent's last message. Raises ModelError for a failing endpoint.
 
         All calls of one reply share a turn. AutoGen's own bound on turns lies one above the
         toolbox's: at its bound it would end as if the agent had finished.
         """
-        return await self._talk(begun(self._instructions, request, tools), tools)
-
-    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        """As `run`, at the assistant's turn in a dialogue, which is the agent's model context."""
-        return await self._talk(dialogue, tools)
-
-    async def _talk(self, dialogue: Dialogue, tools: Toolbox) -> str:
+        dialogue = begun(dialogue, self._instructions, tools)
         line = Line(self._client, tools)
         answers: dict[str, str] = {}  # what the tools say, by the id of the call
         earlier, task = _context(dialogue)
@@ -217,8 +211,10 @@ def autogen(
     *,
     instructions: str | None = None,
     name: str | None = None,
+    dialogue: bool = False,
 ) -> System:
-    """The system `autogen:MODEL`; `client` comes from `connect(endpoint)`.
+    """The system `autogen:MODEL`; `client` comes from `connect(endpoint)`, `dialogue` as for
+    `openai_chat`.
 
     `instructions` replaces AutoGen's own system message.
     """
@@ -231,21 +227,7 @@ def autogen(
             "adapter": "autogen",
             "version": 1,
             "autogen": version("autogen-agentchat"),
-            "instructions": instructions,
-            **endpoint.parameters(),
-        },
-    )
-
-
-def autogen_assistant(endpoint: Endpoint, client: Client) -> AssistantSystem:
-    """The assistant `autogen:MODEL`; `client` comes from `connect(endpoint)`."""
-    return AssistantSystem(
-        name=f"autogen:{endpoint.model}",
-        make=lambda: AutogenAgent(endpoint, client),
-        parameters={
-            "adapter": "autogen",
-            "version": 1,
-            "autogen": version("autogen-agentchat"),
+            **({} if dialogue else {"instructions": instructions}),
             **endpoint.parameters(),
         },
     )

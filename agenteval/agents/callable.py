@@ -1,6 +1,7 @@
 """Any Python callable as an agent, plain or async.
 
-`function(request, tools)` works on single requests, `function(messages, tools)` in conversations.
+The first argument is the text of a single request, or in conversations the messages as chat
+completions take them; a `Dialogue` where it is named or annotated so.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.agents.conversation import wire_messages
-from agenteval.agents.dialogue import Dialogue
+from agenteval.agents.protocol import Dialogue
 from agenteval.agents.toolbox import Toolbox, is_async
 from agenteval.errors import AgentevalError, InputError
 
@@ -88,47 +89,50 @@ class Tools(Mapping[str, Callable[..., str]]):
 
 
 class CallableAgent:
-    """An agent from `function(request: str, tools: Tools) -> str | None`.
+    """An agent from `function(task, tools: Tools) -> str | None`.
 
-    A plain function runs in a daemon thread, so that a timeout ends the case though nobody can end
-    the thread; an async one runs in the event loop, which it must not block.
-    Raises InputError for what cannot be called with two arguments.
+    `task` is the text of a request, or with `dialogue` the messages of a conversation as chat
+    completions take them, the instructions first; a function whose first parameter is named
+    `dialogue` or annotated `Dialogue` is handed that instead. A plain function runs in a daemon
+    thread, so that a timeout ends the case though nobody can end the thread; an async one runs in
+    the event loop, which it must not block. Raises InputError for what cannot be called with two
+    arguments, and in a conversation for a first parameter that is annotated `str`.
     """
 
-    def __init__(self, function: Callable[[str, Tools], object]) -> None:
-        _check_arity(function, "request")
-        self._function = function
-
-    async def run(self, request: str, tools: Toolbox) -> str:
-        """What the function returns, None as "". Raises what it raises."""
-        return await _said(self._function, request, tools)
-
-
-class CallableAssistant:
-    """An assistant from `function(messages: list[dict], tools: Tools) -> str | None`.
-
-    `messages` is the dialogue as chat completions take it, the instructions first; a function whose
-    first parameter is annotated `Dialogue` is handed that instead. It runs as in CallableAgent.
-    Raises InputError for what cannot be called with two arguments, or whose first parameter is
-    annotated `str`: that is a function for single requests.
-    """
-
-    def __init__(self, function: Callable[[Any, Tools], object]) -> None:
-        _check_arity(function, "messages")
-        wanted = _first_annotation(function)
-        if wanted in (str, "str"):
+    def __init__(self, function: Callable[[Any, Tools], object], *, dialogue: bool = False) -> None:
+        _check_arity(function, "messages" if dialogue else "request")
+        if dialogue and _first_parameter(function)[1] in (str, "str"):
             raise InputError(
                 f"{_called(function)} takes a single request; a conversation needs"
                 " function(messages, tools), where messages are those of chat completions",
                 "--agent",
             )
-        self._whole = wanted in (Dialogue, "Dialogue")
         self._function = function
 
-    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         """What the function returns, None as "". Raises what it raises."""
-        given = dialogue if self._whole else wire_messages(dialogue)
-        return await _said(self._function, given, tools)
+        return await _said(self._function, task_of(self._function, dialogue), tools)
+
+
+class ObjectAgent:
+    """An agent from an object with `async run(task, tools: Toolbox) -> str`; `task` as above."""
+
+    def __init__(self, agent: Any) -> None:
+        self._agent = agent
+
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
+        """What it returns. Raises what it raises."""
+        output: str = await self._agent.run(task_of(self._agent.run, dialogue), tools)
+        return output
+
+
+def task_of(function: Callable[..., object], dialogue: Dialogue) -> Any:
+    """What a function of (task, tools) is handed for a dialogue."""
+    name, annotation = _first_parameter(function)
+    if name == "dialogue" or annotation in (Dialogue, "Dialogue"):
+        return dialogue
+    single = dialogue.instructions is None
+    return dialogue.messages[-1].content if single else wire_messages(dialogue)
 
 
 def _check_arity(function: Callable[..., object], first: str) -> None:
@@ -144,16 +148,14 @@ def _check_arity(function: Callable[..., object], first: str) -> None:
             raise
 
 
-def _first_annotation(function: Callable[..., object]) -> object:
-    """That of the first parameter: a type, its name where it is written as text, or None."""
+def _first_parameter(function: Callable[..., object]) -> tuple[str, object]:
+    """Name and annotation of the first parameter; as text where it is written so."""
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        first = next(iter(inspect.signature(function).parameters.values()))
     except ValueError:
-        return None
-    written = parameters[0].annotation
-    if written is inspect.Parameter.empty:
-        return None
-    return written.rpartition(".")[2] if isinstance(written, str) else written
+        return "", None
+    written = first.annotation
+    return first.name, written.rpartition(".")[2] if isinstance(written, str) else written
 
 
 async def _said(function: Callable[[Any, Tools], object], task: object, tools: Toolbox) -> str:

@@ -25,8 +25,8 @@ from typing import Any
 
 from agenteval.agents.arguments import clean
 from agenteval.agents.conversation import wire_messages
-from agenteval.agents.dialogue import Dialogue
 from agenteval.agents.process import MAX_LINE, Child, running, split
+from agenteval.agents.protocol import Dialogue
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import ModelError
 from agenteval.records import Message
@@ -38,7 +38,7 @@ Line = dict[str, Any]
 
 
 class CommandAgent:
-    """An Agent and Assistant that is a command; started anew every time, without a shell.
+    """An agent that is a command; started anew every time, without a shell.
 
     Raises InputError for a command that cannot be run.
     """
@@ -46,22 +46,15 @@ class CommandAgent:
     def __init__(self, command: str) -> None:
         self._words = split(command)
 
-    async def run(self, request: str, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         """The content of its "final" line.
 
         Raises ModelError when it ends without one, or floods us with messages; InputError when it
         cannot be started. Its whole process group is killed however this ends.
         """
-        return await self._talk({"type": "start", "request": request}, tools)
-
-    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        """As `run`, at the assistant's turn in a dialogue."""
-        return await self._talk(dialogue_line(dialogue), tools)
-
-    async def _talk(self, first: Line, tools: Toolbox) -> str:
         async with running(self._words) as child:
             specs = [tool.function() for tool in tools.tools]
-            await _send(child, {**first, "tools": specs})
+            await _send(child, {**first_line(dialogue), "tools": specs})
             session = _Session(child, tools)
             async for line, cut in child.lines():
                 if cut:
@@ -77,8 +70,10 @@ class CommandAgent:
             raise await child.failed(f"the command {how} before a final line")
 
 
-def dialogue_line(dialogue: Dialogue) -> Line:
-    """The first line of a conversation, without the tools."""
+def first_line(dialogue: Dialogue) -> Line:
+    """What a command is told first, without the tools."""
+    if dialogue.instructions is None:
+        return {"type": "start", "request": dialogue.messages[-1].content}
     messages = wire_messages(dialogue)[1 if dialogue.instructions else 0 :]
     return {"type": "dialogue", "instructions": dialogue.instructions, "messages": messages}
 

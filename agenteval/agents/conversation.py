@@ -6,10 +6,11 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from agenteval.agents.arguments import as_object
-from agenteval.agents.dialogue import Dialogue
+from agenteval.agents.protocol import AgentLog, Dialogue
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import InputError
 from agenteval.models.wire import Reply, WireMessage
@@ -22,13 +23,46 @@ _NOTATION = re.compile(
 )
 
 
-def begun(instructions: str | None, request: str, tools: Toolbox) -> Dialogue:
-    """The dialogue of a single request; its messages are kept in the toolbox."""
+def begun(dialogue: Dialogue, instructions: str | None, tools: Toolbox) -> Dialogue:
+    """The dialogue with instructions. Those given are for a single request, whose messages are
+    kept in the toolbox; a conversation has its own."""
+    if dialogue.instructions is not None:
+        return dialogue
     if instructions:
         tools.say(Message(role="system", content=instructions))
-    asked = Message(role="user", content=request)
-    tools.say(asked)
-    return Dialogue(instructions=instructions or "", messages=(asked,))
+    for message in dialogue.messages:
+        tools.say(message)
+    return Dialogue(instructions=instructions or "", messages=dialogue.messages)
+
+
+def turn_messages(log: AgentLog, dialogue: Dialogue) -> tuple[Message, ...]:
+    """What a turn adds to the dialogue: its calls with their results, and the words to the user.
+
+    Made from the events, so it is the same for all adapters: calls asked for at once are one
+    message, with the text beside them where the adapter kept it. Ids are unique within the
+    dialogue; what could not be read as a call is left out. Without words there is no last message.
+    """
+    taken = sum(len(message.tool_calls) for message in dialogue.messages)
+    beside = [m.content for m in log.messages if m.role == "assistant" and m.tool_calls]
+    events = [event for event in log.events if event.name]
+    steps = [list(step) for _, step in groupby(events, key=lambda event: event.turn)]
+    texts = beside if len(beside) == len(steps) else [""] * len(steps)
+    made: list[Message] = []
+    for text, step in zip(texts, steps, strict=True):
+        numbers = [f"call_{taken + n}" for n in range(1, len(step) + 1)]
+        taken += len(step)
+        calls = tuple(
+            ToolCall(name=event.name, arguments=event.arguments, id=number)
+            for number, event in zip(numbers, step, strict=True)
+        )
+        made.append(Message(role="assistant", content=text, tool_calls=calls))
+        made += [
+            Message(role="tool", content=event.result, tool_call_id=number)
+            for number, event in zip(numbers, step, strict=True)
+        ]
+    if log.output:
+        made.append(Message(role="assistant", content=log.output))
+    return tuple(made)
 
 
 def wire_messages(dialogue: Dialogue) -> list[WireMessage]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
+import logging
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from agenteval.agents.arguments import clean
-from agenteval.agents.protocol import Agent, AgentFailure, AgentLog, Ending
+from agenteval.agents.protocol import Agent, AgentFailure, AgentLog, Dialogue, Ending
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import (
     AgentevalError,
@@ -26,6 +26,7 @@ from agenteval.errors import (
 from agenteval.records import FailureStatus
 from agenteval.text import redacted
 
+_log = logging.getLogger(__name__)
 _GRACE = 2.0  # seconds a cancelled agent gets to close its connections
 _MAX_OUTPUT = 100_000  # characters of last words
 _BEAT = 0.25  # seconds between two looks at whether the event loop goes round
@@ -37,16 +38,22 @@ _STATUS: tuple[tuple[type[Exception], FailureStatus], ...] = (
 _FATAL = (Unauthorized, BudgetExceeded, InputError, ModelUnavailable)  # all AgentevalError
 
 
-async def drive(agent: Agent, request: str, tools: Toolbox) -> AgentLog | AgentFailure:
-    """What the agent did; an AgentFailure where the endpoint, the adapter or a tool failed.
+async def drive(agent: Agent, task: Dialogue | str, tools: Toolbox) -> AgentLog | AgentFailure:
+    """What the agent did at a request or in a turn of a dialogue, within the limits of the toolbox;
+    an AgentFailure where the endpoint, the adapter or a tool failed.
 
     A timeout and too many turns are endings of the agent; but no timeout is its own when the event
     loop stood still for a second and a tenth of the time, or an AsyncBackend took as much of it.
     Unauthorized, BudgetExceeded, InputError and ModelUnavailable are raised, `spent` set to what
     the case took: they would fail every further case alike.
+
+    A stopped agent is cancelled, and again after 2 seconds. One that goes on is reported to the log
+    and left behind; as asyncio waits for its tasks, the process ends only when
+    it does.
     """
+    dialogue = Dialogue.of(task) if isinstance(task, str) else task
     tools.begin()
-    work = asyncio.ensure_future(_work(agent, request, tools))
+    work = asyncio.ensure_future(_work(agent, dialogue, tools))
     watch = asyncio.ensure_future(wait_exhausted(tools))
     pulse = _Pulse()
     beat = asyncio.ensure_future(pulse.run())
@@ -110,9 +117,9 @@ async def wait_exhausted(toolbox: Toolbox, poll: float = 0.25) -> None:
             continue
 
 
-async def _work(agent: Agent, request: str, tools: Toolbox) -> str:
+async def _work(agent: Agent, dialogue: Dialogue, tools: Toolbox) -> str:
     try:
-        output: object = await agent.run(request, tools)
+        output: object = await agent.run(dialogue, tools)
     except SystemExit as left:  # would end the event loop, and every other case with it
         raise AgentevalError(f"the agent left with SystemExit({left.code!r})") from left
     if not isinstance(output, str):
@@ -156,17 +163,15 @@ def _slow(waited: float) -> AgentevalError:
 
 
 async def _stop(work: asyncio.Future[str], *helpers: asyncio.Future[None]) -> None:
-    """Cancel all and wait a little; an agent that ignores the cancellation is left behind."""
-    tasks: tuple[asyncio.Future[Any], ...] = (work, *helpers)
-    pending = {task for task in tasks if task.cancel()}
+    """Cancel all; the agent once more if it is not over after its grace."""
+    for helper in helpers:
+        helper.cancel()
     work.add_done_callback(_seen)
-    if pending:
-        await asyncio.wait(pending, timeout=_GRACE)
-    if isinstance(work, asyncio.Task) and not work.done():
-        # asyncio.run would wait for it without end, and what swallows even the GeneratorExit of
-        # its destruction would spin for ever at the end of the process: it is never destroyed.
-        asyncio.tasks._unregister_task(work)
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(work))
+    for grace in (_GRACE, _BEAT):
+        if work.cancel():
+            await asyncio.wait({work}, timeout=grace)
+    if not work.done():
+        _log.warning("an agent ignores that it was cancelled, and goes on in the background")
 
 
 def _seen(work: asyncio.Future[str]) -> None:

@@ -31,10 +31,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenteval.agents.arguments import clean
-from agenteval.agents.command import dialogue_line
-from agenteval.agents.dialogue import Dialogue
+from agenteval.agents.command import first_line
 from agenteval.agents.process import running, split
-from agenteval.agents.protocol import CallStatus
+from agenteval.agents.protocol import CallStatus, Dialogue
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import InputError, ModelUnavailable
 
@@ -60,18 +59,8 @@ class Offer:
     used: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """What the command is to work on: a request, or a dialogue as JSON."""
-
-    text: str
-    dialogue: bool = False
-
-
 class McpAgent:
-    """A foreign command that is an MCP client; started anew every time, without a shell.
-
-    An Agent and an Assistant.
+    """An agent that is an MCP client: a command, started anew every time, without a shell.
 
     Raises InputError for a command that cannot be run and ModelUnavailable without `mcp`.
     """
@@ -80,27 +69,22 @@ class McpAgent:
         require_mcp()
         self._words = split(command)
 
-    async def run(self, request: str, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         """Its stdout, of which the last 100,000 bytes are kept.
 
-        Raises ModelError when it fails (exit code) or never asked the server for anything;
-        InputError when it cannot be started. Its whole process group is killed at the end.
+        Raises ModelError when it fails (exit code), or never asked the server for anything though
+        it was given a request; InputError when it cannot be started, or for the placeholder of a
+        request in a conversation. Its whole process group is killed at the end.
         """
-        return await self._talk(_Task(clean(request)), tools)
-
-    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        """As `run`, at the assistant's turn in a dialogue, where it may leave the server alone.
-
-        Raises InputError for a command with the placeholder of a single request.
-        """
-        check_placeholders(self._words)
-        said = json.dumps(dialogue_line(dialogue), ensure_ascii=False)
-        return await self._talk(_Task(clean(said), dialogue=True), tools)
-
-    async def _talk(self, task: _Task, tools: Toolbox) -> str:
+        single = dialogue.instructions is None
+        if single:
+            task = clean(dialogue.messages[-1].content)
+        else:
+            check_placeholders(self._words)
+            task = clean(json.dumps(first_line(dialogue), ensure_ascii=False))
         async with served(tools) as offer:
             with tempfile.TemporaryDirectory(prefix="agenteval-") as folder:
-                values = _told(Path(folder), task, offer.url)
+                values = _told(Path(folder), task, offer.url, single=single)
                 words = [_filled(word, values) for word in self._words]
                 environment = {
                     variable: values[placeholder]
@@ -108,7 +92,7 @@ class McpAgent:
                     if placeholder in values
                 }
                 async with running(words, environment) as child:
-                    writing = asyncio.ensure_future(child.write(task.text.encode(), last=True))
+                    writing = asyncio.ensure_future(child.write(task.encode(), last=True))
                     try:
                         output = await child.text(_MAX_OUTPUT)
                         code = await child.exit_code()
@@ -116,7 +100,7 @@ class McpAgent:
                         writing.cancel()
                     if code != 0:
                         raise await child.failed(f"the command ended with exit code {code}")
-                    if not (offer.used or task.dialogue):
+                    if single and not offer.used:
                         raise await child.failed("the command never asked the MCP server")
         return output.strip()
 
@@ -308,17 +292,17 @@ async def _finish(tasks: set[asyncio.Task[None]]) -> None:
             await asyncio.wait(left, timeout=_TIDY)
 
 
-def _told(folder: Path, task: _Task, url: str) -> dict[str, str]:
+def _told(folder: Path, task: str, url: str, *, single: bool) -> dict[str, str]:
     """The placeholders and their values; the files are written into `folder`."""
     config = folder / "mcp.json"
     servers = {"agenteval": {"type": "http", "url": url}}
     config.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
     values = {"{url}": url, "{config}": str(config)}
-    file = folder / ("dialogue.json" if task.dialogue else "request.txt")
-    file.write_text(task.text, encoding="utf-8")
-    if task.dialogue:
+    file = folder / ("request.txt" if single else "dialogue.json")
+    file.write_text(task, encoding="utf-8")
+    if not single:
         return {**values, "{dialogue_file}": str(file)}
-    request = task.text.replace("\0", " ")  # no argument can hold it
+    request = task.replace("\0", " ")  # no argument can hold it
     return {**values, "{request_file}": str(file), "{request}": request}
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from agenteval.agents.conversation import (
     begun,
     carry_out,
@@ -9,43 +12,39 @@ from agenteval.agents.conversation import (
     say_reply,
     wire_messages,
 )
-from agenteval.agents.dialogue import AssistantSystem, Dialogue
 from agenteval.agents.endpoint import INSTRUCTIONS, Endpoint, Line
-from agenteval.agents.protocol import System
+from agenteval.agents.protocol import Dialogue, System, Tool
 from agenteval.agents.toolbox import Toolbox
 from agenteval.models.client import Client
-from agenteval.models.wire import Request
+from agenteval.models.wire import Reply, Request
 from agenteval.records import Message
+
+Items = list[dict[str, Any]]
 
 
 class OpenAIChatAgent:
-    """A model with function tools, asked until its reply holds no call: Agent and Assistant.
+    """A model with function tools, asked until its reply holds no call.
 
-    `instructions` are for single requests; a dialogue has its own.
+    `instructions` are for single requests; a conversation has its own.
     """
+
+    adapter = "openai-chat"
 
     def __init__(self, endpoint: Endpoint, client: Client, instructions: str | None = None) -> None:
         self._parameters = endpoint.request_parameters()
         self._client = client
         self._instructions = instructions
 
-    async def run(self, request: str, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         """The text of the first reply without calls. Raises ModelError for a failing endpoint.
 
         All calls of one reply share a turn.
         """
-        return await self._talk(begun(self._instructions, request, tools), tools)
-
-    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        """As `run`, at the assistant's turn in a dialogue."""
-        return await self._talk(dialogue, tools)
-
-    async def _talk(self, dialogue: Dialogue, tools: Toolbox) -> str:
         line = Line(self._client, tools)
-        messages = wire_messages(dialogue)
-        functions = tuple(tool.function() for tool in tools.tools)
+        items = self.history(begun(dialogue, self._instructions, tools))
+        functions = tuple(self.functions(tools.tools))
         while not tools.exhausted.is_set():
-            asked = Request(tuple(messages), parameters=self._parameters, tools=functions)
+            asked = Request(tuple(items), parameters=self._parameters, tools=functions)
             reply = await line.ask(asked)
             say_reply(reply, tools)
             if not reply.tool_calls:
@@ -54,14 +53,51 @@ class OpenAIChatAgent:
             turn = tools.turn()
             if tools.exhausted.is_set():
                 break
-            calls = list(reply.tool_calls)
-            messages.append(
-                {"role": "assistant", "content": reply.text or None, "tool_calls": calls}
-            )
-            for number, answer in await carry_out(calls, tools, turn):
+            items += self.asked(reply)
+            for number, answer in await carry_out(reply.tool_calls, tools, turn):
                 tools.say(Message(role="tool", content=answer, tool_call_id=number))
-                messages.append({"role": "tool", "tool_call_id": number, "content": answer})
+                items.append(self.answered(number, answer))
         return ""  # stopped: nobody reads it
+
+    def history(self, dialogue: Dialogue) -> Items:
+        """The dialogue as the endpoint takes it."""
+        return wire_messages(dialogue)
+
+    def functions(self, tools: Sequence[Tool]) -> Items:
+        """The tools as the endpoint takes them."""
+        return [tool.function() for tool in tools]
+
+    def asked(self, reply: Reply) -> Items:
+        """A reply with calls, as the next request carries it along."""
+        calls = list(reply.tool_calls)
+        return [{"role": "assistant", "content": reply.text or None, "tool_calls": calls}]
+
+    def answered(self, number: str, answer: str) -> dict[str, Any]:
+        """What a call was answered."""
+        return {"role": "tool", "tool_call_id": number, "content": answer}
+
+
+def on_functions(
+    kind: type[OpenAIChatAgent],
+    endpoint: Endpoint,
+    client: Client,
+    instructions: str | None,
+    *,
+    name: str | None,
+    dialogue: bool,
+) -> System:
+    """The system of a tools loop. With `dialogue` it is known by what it does in conversations,
+    which have instructions of their own."""
+    return System(
+        name=name or f"{kind.adapter}:{endpoint.model}",
+        make=lambda: kind(endpoint, client, instructions),
+        parameters={
+            "adapter": kind.adapter,
+            "version": 1,
+            **({} if dialogue else {"instructions": instructions}),
+            **endpoint.parameters(),
+        },
+    )
 
 
 def openai_chat(
@@ -70,24 +106,10 @@ def openai_chat(
     *,
     instructions: str | None = INSTRUCTIONS,
     name: str | None = None,
+    dialogue: bool = False,
 ) -> System:
-    """The system `openai-chat:MODEL`; `client` comes from `connect(endpoint)`."""
-    return System(
-        name=name or f"openai-chat:{endpoint.model}",
-        make=lambda: OpenAIChatAgent(endpoint, client, instructions),
-        parameters={
-            "adapter": "openai-chat",
-            "version": 1,
-            "instructions": instructions,
-            **endpoint.parameters(),
-        },
-    )
-
-
-def openai_chat_assistant(endpoint: Endpoint, client: Client) -> AssistantSystem:
-    """The assistant `openai-chat:MODEL`; `client` comes from `connect(endpoint)`."""
-    return AssistantSystem(
-        name=f"openai-chat:{endpoint.model}",
-        make=lambda: OpenAIChatAgent(endpoint, client),
-        parameters={"adapter": "openai-chat", "version": 1, **endpoint.parameters()},
+    """The system `openai-chat:MODEL`; `client` comes from `connect(endpoint)`. See
+    `on_functions`."""
+    return on_functions(
+        OpenAIChatAgent, endpoint, client, instructions, name=name, dialogue=dialogue
     )

@@ -5,21 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.agents.conversation import (
-    begun,
-    carry_out,
-    report_unparsed,
-    say_reply,
-    wire_messages,
-)
-from agenteval.agents.dialogue import AssistantSystem, Dialogue
-from agenteval.agents.endpoint import INSTRUCTIONS, Endpoint, Line, attempt, sendable_call
-from agenteval.agents.protocol import System
-from agenteval.agents.toolbox import Toolbox
+from agenteval.agents.conversation import wire_messages
+from agenteval.agents.endpoint import INSTRUCTIONS, Endpoint, attempt, sendable_call
+from agenteval.agents.openai_chat import Items, OpenAIChatAgent, on_functions
+from agenteval.agents.protocol import Dialogue, System, Tool
 from agenteval.errors import BadRequest, Transient
 from agenteval.models.client import Client
 from agenteval.models.openai import OpenAITransport
@@ -31,7 +24,7 @@ from agenteval.models.wire import (
     one_line,
     printable,
 )
-from agenteval.records import Message, Usage
+from agenteval.records import Usage
 
 _PATH = "/responses"
 _REASONING = "reasoning.encrypted_content"
@@ -224,51 +217,27 @@ def _usage(value: Any) -> Usage:
     )
 
 
-class OpenAIResponsesAgent:
-    """A model with function tools behind the Responses API, asked until it makes no call.
+class OpenAIResponsesAgent(OpenAIChatAgent):
+    """A model with function tools behind the Responses API, asked until it makes no call."""
 
-    An Agent and an Assistant; `instructions` are for single requests, a dialogue has its own.
-    """
+    adapter = "openai-responses"
 
-    def __init__(self, endpoint: Endpoint, client: Client, instructions: str | None = None) -> None:
-        self._parameters = endpoint.request_parameters()
-        self._client = client
-        self._instructions = instructions
+    def history(self, dialogue: Dialogue) -> Items:
+        """The input items of the dialogue."""
+        return [item for message in wire_messages(dialogue) for item in _items(message)]
 
-    async def run(self, request: str, tools: Toolbox) -> str:
-        """The text of the first reply without calls. Raises ModelError for a failing endpoint.
+    def functions(self, tools: Sequence[Tool]) -> Items:
+        """Not strict: that would want every property required, which an adapter may not change."""
+        return [{"type": "function", **tool.model_dump(), "strict": False} for tool in tools]
 
-        All calls of one reply share a turn.
-        """
-        return await self._talk(begun(self._instructions, request, tools), tools)
+    def asked(self, reply: Reply) -> Items:
+        """The items of the reply, reasoning among them."""
+        assert isinstance(reply, ItemsReply)  # the transport makes no other
+        return list(reply.items)
 
-    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        """As `run`, at the assistant's turn in a dialogue."""
-        return await self._talk(dialogue, tools)
-
-    async def _talk(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        line = Line(self._client, tools)
-        items = [item for message in wire_messages(dialogue) for item in _items(message)]
-        # strict would want every property required, which is not for the adapter to change
-        functions = tuple(
-            {"type": "function", **tool.model_dump(), "strict": False} for tool in tools.tools
-        )
-        while not tools.exhausted.is_set():
-            asked = Request(tuple(items), parameters=self._parameters, tools=functions)
-            reply = await line.ask(asked)
-            assert isinstance(reply, ItemsReply)  # the transport makes no other
-            say_reply(reply, tools)
-            if not reply.tool_calls:
-                report_unparsed(reply, tools)
-                return reply.text
-            turn = tools.turn()
-            if tools.exhausted.is_set():
-                break
-            items.extend(reply.items)
-            for number, answer in await carry_out(reply.tool_calls, tools, turn):
-                tools.say(Message(role="tool", content=answer, tool_call_id=number))
-                items.append({"type": "function_call_output", "call_id": number, "output": answer})
-        return ""  # stopped: nobody reads it
+    def answered(self, number: str, answer: str) -> dict[str, Any]:
+        """The item of an answer."""
+        return {"type": "function_call_output", "call_id": number, "output": answer}
 
 
 def _items(message: WireMessage) -> Iterator[dict[str, Any]]:
@@ -291,27 +260,12 @@ def openai_responses(
     *,
     instructions: str | None = INSTRUCTIONS,
     name: str | None = None,
+    dialogue: bool = False,
 ) -> System:
-    """The system `openai-responses:MODEL`.
+    """The system `openai-responses:MODEL`; see `on_functions`.
 
     `client` comes from `connect(endpoint, transport=ResponsesTransport)`.
     """
-    return System(
-        name=name or f"openai-responses:{endpoint.model}",
-        make=lambda: OpenAIResponsesAgent(endpoint, client, instructions),
-        parameters={
-            "adapter": "openai-responses",
-            "version": 1,
-            "instructions": instructions,
-            **endpoint.parameters(),
-        },
-    )
-
-
-def openai_responses_assistant(endpoint: Endpoint, client: Client) -> AssistantSystem:
-    """The assistant `openai-responses:MODEL`; `client` as for `openai_responses`."""
-    return AssistantSystem(
-        name=f"openai-responses:{endpoint.model}",
-        make=lambda: OpenAIResponsesAgent(endpoint, client),
-        parameters={"adapter": "openai-responses", "version": 1, **endpoint.parameters()},
+    return on_functions(
+        OpenAIResponsesAgent, endpoint, client, instructions, name=name, dialogue=dialogue
     )

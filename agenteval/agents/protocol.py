@@ -1,8 +1,10 @@
 """What an agent under test is given, what it must do, and what is kept of it.
 
-An agent is anything with `async run(request, tools) -> str`: it reads the request, calls tools
-through the `Toolbox` it is handed, and returns its last words. Everything that is judged later is
-kept by the toolbox while it happens, so that nothing is lost when the agent crashes or is stopped.
+An agent is anything with `async run(dialogue, tools) -> str`: it reads the dialogue, calls tools
+through the `Toolbox` it is handed, and returns its last words. A request is a dialogue with one
+message. Everything that is judged later is kept by the toolbox while it happens, so that nothing is
+lost when the agent crashes or is stopped. It keeps nothing between two turns of a dialogue, so the
+same adapter serves a live session, one turn of a recorded one, and a session taken up again.
 """
 
 from __future__ import annotations
@@ -78,13 +80,33 @@ class AgentFailure(Record):
     usage: Usage = Usage()
 
 
+class Dialogue(Record):
+    """A request, or a conversation up to the agent's turn.
+
+    `instructions` is the system prompt of a conversation; None for a request, for which an adapter
+    may have instructions of its own. `messages` are those of the user, the agent (with `tool_calls`
+    where it called tools) and the tools (`tool_call_id` set), in their order; the last one is the
+    user's or a tool's.
+    """
+
+    instructions: str | None = None
+    messages: tuple[Message, ...]
+
+    @classmethod
+    def of(cls, request: str) -> Dialogue:
+        """The dialogue of a single request."""
+        return cls(messages=(Message(role="user", content=request),))
+
+
 class Agent(Protocol):
-    """An agent under test, made afresh for every case."""
+    """An agent under test, made afresh for every case, session or turn."""
 
-    async def run(self, request: str, tools: Toolbox) -> str:
-        """Work on the request; return the last words.
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
+        """Call tools as needed, then return the last words, said to the user.
 
-        Raises ModelError for an endpoint that fails: that is no failure of the agent.
+        What the agent writes beside its calls and last words (thoughts) goes to `tools.say`, as do
+        the messages of its calls. Raises ModelError for an endpoint that fails: that is no failure
+        of the agent.
         """
         ...
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from agenteval.agents.arguments import as_object
 from agenteval.agents.conversation import begun
-from agenteval.agents.dialogue import AssistantSystem, Dialogue
 from agenteval.agents.endpoint import Endpoint, Line
-from agenteval.agents.protocol import System
+from agenteval.agents.protocol import Dialogue, System
 from agenteval.agents.react_text import Step, read_step, text_history
 from agenteval.agents.toolbox import Toolbox
 from agenteval.models.client import Client
@@ -34,33 +33,28 @@ def react_dialogue_prompt() -> Prompt:
 
 
 class ReActAgent:
-    """A model that is told of the tools in words and asks for them in words.
-
-    An Agent and an Assistant: what it says to the user is its final answer.
-    """
+    """A model that is told of the tools in words and asks for them in words; what it says to the
+    user is its final answer."""
 
     def __init__(self, endpoint: Endpoint, client: Client) -> None:
         self._parameters = {**endpoint.request_parameters(), "stop": [STOP]}
         self._client = client
 
-    async def run(self, request: str, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         """The final answer. Raises ModelError for a failing endpoint.
 
         Every reply is a turn of at most one call; a reply that is no step is malformed, and the
-        model is told so. A refusal in the endpoint's own field is the final answer.
+        model is told so. A refusal in the endpoint's own field is the final answer. A conversation
+        keeps no malformed reply.
         """
-        dialogue = begun(_system(react_prompt(), tools), request, tools)
-        return await self._talk(dialogue, tools, keep_unusable=True)
-
-    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
-        """As `run`, at the assistant's turn in a dialogue, which keeps no malformed reply."""
-        system = _system(react_dialogue_prompt(), tools, instructions=dialogue.instructions)
-        whole = Dialogue(instructions=system, messages=dialogue.messages)
-        return await self._talk(whole, tools, keep_unusable=False)
-
-    async def _talk(self, dialogue: Dialogue, tools: Toolbox, *, keep_unusable: bool) -> str:
+        keep_unusable = dialogue.instructions is None
+        if dialogue.instructions is None:
+            system = _system(react_prompt(), tools)
+            begun(dialogue, system, tools)
+        else:
+            system = _system(react_dialogue_prompt(), tools, instructions=dialogue.instructions)
         line = Line(self._client, tools)
-        messages: list[WireMessage] = [{"role": "system", "content": dialogue.instructions}]
+        messages: list[WireMessage] = [{"role": "system", "content": system}]
         messages += text_history(dialogue.messages)
         while True:
             reply = await line.ask(Request(tuple(messages), parameters=self._parameters))
@@ -119,29 +113,19 @@ def _say(step: Step, number: str | None, tools: Toolbox) -> None:
     tools.say(Message(role="assistant", content=step.text, tool_calls=calls))
 
 
-def react(endpoint: Endpoint, client: Client, *, name: str | None = None) -> System:
-    """The system `react:MODEL`; `client` comes from `connect(endpoint)`."""
+def react(
+    endpoint: Endpoint, client: Client, *, name: str | None = None, dialogue: bool = False
+) -> System:
+    """The system `react:MODEL`; `client` comes from `connect(endpoint)`, `dialogue` as for
+    `openai_chat`."""
+    prompt = react_dialogue_prompt() if dialogue else react_prompt()
     return System(
         name=name or f"react:{endpoint.model}",
         make=lambda: ReActAgent(endpoint, client),
         parameters={
             "adapter": "react",
             "version": VERSION,
-            "prompt": react_prompt().sha256,
-            **endpoint.parameters(),
-        },
-    )
-
-
-def react_assistant(endpoint: Endpoint, client: Client) -> AssistantSystem:
-    """The assistant `react:MODEL`; `client` comes from `connect(endpoint)`."""
-    return AssistantSystem(
-        name=f"react:{endpoint.model}",
-        make=lambda: ReActAgent(endpoint, client),
-        parameters={
-            "adapter": "react",
-            "version": VERSION,
-            "prompt": react_dialogue_prompt().sha256,
+            "prompt": prompt.sha256,
             **endpoint.parameters(),
         },
     )

@@ -1,8 +1,4 @@
-"""The agent a user means by `--agent`: `openai`, `python:module:function`, `command:CMD`, ...
-
-The same forms name an agent for single requests (`system`, `opened`) and an assistant for
-conversations (`assistant`, `opened_assistant`).
-"""
+"""The agent a user means by `--agent`: `openai`, `python:module:function`, `command:CMD`, ..."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from agenteval.agents.dialogue import Assistant, AssistantSystem
 from agenteval.agents.protocol import Agent, System
 from agenteval.errors import InputError
 
@@ -29,11 +24,10 @@ if TYPE_CHECKING:
     from agenteval.models.limits import Budget
 
 Scripted = Mapping[str, Callable[[], Agent]]
-ScriptedAssistants = Mapping[str, Callable[[], Assistant]]
 # Further adapters that run a model, by name; each makes its system for an endpoint.
-OnModel = Mapping[str, "Callable[[Endpoint, Client], AssistantSystem]"]
+OnModel = Mapping[str, "Callable[[Endpoint, Client], System]"]
 VERSION = 1  # of the adapters here; a change in what an agent is told is a new one
-_MODEL_MAKERS = {  # module, and the function in it: `..._assistant` for conversations
+_MODEL_MAKERS = {  # module, and the function in it
     "openai": "openai_chat",
     "responses": "openai_responses",
     "react": "react",
@@ -82,27 +76,18 @@ def system(
     spec: str | Callable[..., Any],
     settings: AgentSettings | None = None,
     scripted: Scripted | None = None,
+    more: OnModel | None = None,
+    *,
+    dialogue: bool = False,
 ) -> System:
     """The system meant by `spec`, or that of a function or class; nothing is started or sent.
 
-    To run it, use `opened`. `scripted` are the factories behind `scripted:NAME`. Raises InputError
-    for an unknown adapter, and whatever is missing for a known one: a model, a key, a module, a
-    program, a package (ModelUnavailable).
+    To run it, use `opened`. `scripted` are the factories behind `scripted:NAME`, `more` further
+    adapters that run a model. With `dialogue` it is for conversations, else for requests. Raises
+    InputError for an unknown adapter, and whatever is missing for a known one: a model, a key, a
+    module, a program, a package (ModelUnavailable).
     """
-    chosen: System = _Agents(settings, scripted).choose(spec)[0]
-    return chosen
-
-
-def assistant(
-    spec: str | Callable[..., Any],
-    settings: AgentSettings | None = None,
-    scripted: ScriptedAssistants | None = None,
-    more: OnModel | None = None,
-) -> AssistantSystem:
-    """As `system`, for conversations; a function of (messages, tools) is one too. `more` are
-    further adapters that run a model."""
-    chosen: AssistantSystem = _Assistants(settings, scripted, more).choose(spec)[0]
-    return chosen
+    return _Chooser(settings, scripted, more, dialogue).choose(spec)[0]
 
 
 @asynccontextmanager
@@ -110,27 +95,12 @@ async def opened(
     spec: str | Callable[..., Any],
     settings: AgentSettings | None = None,
     scripted: Scripted | None = None,
+    more: OnModel | None = None,
+    *,
+    dialogue: bool = False,
 ) -> AsyncIterator[System]:
     """As `system`; the connections of its model are closed at the end of the block."""
-    async with _opened(_Agents(settings, scripted), spec) as chosen:
-        yield chosen
-
-
-@asynccontextmanager
-async def opened_assistant(
-    spec: str,
-    settings: AgentSettings | None = None,
-    scripted: ScriptedAssistants | None = None,
-    more: OnModel | None = None,
-) -> AsyncIterator[AssistantSystem]:
-    """As `assistant`; the connections of its model are closed at the end of the block."""
-    async with _opened(_Assistants(settings, scripted, more), spec) as chosen:
-        yield chosen
-
-
-@asynccontextmanager
-async def _opened(kind: _Agents, spec: str | Callable[..., Any]) -> AsyncIterator[Any]:
-    chosen, client = kind.choose(spec)
+    chosen, client = _Chooser(settings, scripted, more, dialogue).choose(spec)
     if client is not None:
         # Loading the SDK takes seconds, which must not run on the clocks of the first cases.
         await asyncio.to_thread(importlib.import_module, "openai.resources.chat")
@@ -141,27 +111,23 @@ async def _opened(kind: _Agents, spec: str | Callable[..., Any]) -> AsyncIterato
             await client.close()
 
 
-class _Agents:
+class _Chooser:
     """How a specification becomes a System."""
-
-    word = "agent"
-    method = "run"
-    takes = "request, tools"
-    suffix = ""
-    made: type[System] | type[AssistantSystem] = System
 
     def __init__(
         self,
         settings: AgentSettings | None,
-        scripted: Mapping[str, Callable[[], Any]] | None,
-        more: OnModel | None = None,
+        scripted: Scripted | None,
+        more: OnModel | None,
+        dialogue: bool,
     ) -> None:
         self._settings = settings or AgentSettings()
         self._scripted = scripted or {}
         self._more = more or {}
         self._models = (*MODEL_ADAPTERS, *self._more)
+        self._dialogue = dialogue
 
-    def choose(self, spec: str | Callable[..., Any]) -> tuple[Any, Client | None]:
+    def choose(self, spec: str | Callable[..., Any]) -> tuple[System, Client | None]:
         """The system, and the client it runs on."""
         if not isinstance(spec, str):
             self._refuse_record()
@@ -169,7 +135,7 @@ class _Agents:
         adapter, colon, rest = spec.strip().partition(":")
         if adapter in self._models and not colon:
             return self._on_model(adapter)
-        makers: dict[str, Callable[[str], Any]] = {
+        makers: dict[str, Callable[[str], System]] = {
             "python": self._python,
             "command": self._command,
             "mcp": self._mcp,
@@ -203,7 +169,7 @@ class _Agents:
             hint = ""
         return f"unknown agent {spec!r}; {hint}{allowed}"
 
-    def _on_model(self, adapter: str) -> tuple[Any, Client]:
+    def _on_model(self, adapter: str) -> tuple[System, Client]:
         from agenteval.agents.endpoint import connect
 
         endpoint = _endpoint(adapter, self._settings)
@@ -218,66 +184,65 @@ class _Agents:
             from agenteval.agents.openai_responses import ResponsesTransport
 
             more["transport"] = ResponsesTransport
-        make = self._more.get(adapter) or self._maker(adapter)
         client = connect(endpoint, **more)
-        return make(endpoint, client), client
-
-    def _maker(self, adapter: str) -> Callable[..., Any]:
+        if adapter in self._more:
+            return self._more[adapter](endpoint, client), client
         name = _MODEL_MAKERS[adapter]
-        module = importlib.import_module(f"agenteval.agents.{name}")
-        made: Callable[..., Any] = getattr(module, name + self.suffix)
-        return made
+        make = getattr(importlib.import_module(f"agenteval.agents.{name}"), name)
+        return make(endpoint, client, dialogue=self._dialogue), client
 
-    def _python(self, reference: str) -> Any:
+    def _python(self, reference: str) -> System:
         from agenteval.agents.callable import load
 
         return self._of_object(load(reference), reference)
 
-    def _of_object(self, found: Any, reference: str) -> Any:
+    def _of_object(self, named: Any, reference: str) -> System:
         """A function or class, under the name by which it can be imported."""
-        from agenteval.agents.callable import source_sha256
+        from agenteval.agents.callable import CallableAgent, ObjectAgent, source_sha256
 
-        if isinstance(found, type):
-            make = self._class(found, reference)
+        if isinstance(named, type):
+            self._check_class(named, reference)
+            make: Callable[[], Agent] = lambda: ObjectAgent(named())  # noqa: E731
         else:
-            ready = self._function(found)  # holds no state of a case
+            ready = CallableAgent(named, dialogue=self._dialogue)  # holds no state of a case
             make = lambda: ready  # noqa: E731
-        source = source_sha256(found)
         return self._system(
-            "python", f"python:{reference}", make, function=reference, source=source
+            "python",
+            f"python:{reference}",
+            make,
+            function=reference,
+            source=source_sha256(named),
         )
 
-    def _function(self, found: Callable[..., Any]) -> Any:
-        from agenteval.agents.callable import CallableAgent
-
-        return CallableAgent(found)
-
-    def _class(self, found: type, reference: str) -> Callable[[], Any]:
-        """A class that has the method itself: made anew every time, without arguments."""
+    def _check_class(self, named: type, reference: str) -> None:
+        """It has the method itself, and is made anew every time, without arguments."""
         problem = None
-        if not inspect.iscoroutinefunction(getattr(found, self.method, None)):
-            problem = f"it has no `async def {self.method}(self, {self.takes})`"
+        if not inspect.iscoroutinefunction(getattr(named, "run", None)):
+            takes = "dialogue" if self._dialogue else "request"
+            problem = f"it has no `async def run(self, {takes}, tools)`"
         else:
             try:
-                inspect.signature(found).bind()
+                inspect.signature(named).bind()
             except TypeError as error:
                 problem = f"it cannot be made without arguments: {error}"
         if problem:
-            raise InputError(f"the class {reference} is no {self.word}: {problem}", "--agent")
-        return found
+            raise InputError(f"the class {reference} is no agent: {problem}", "--agent")
 
-    def _command(self, command: str) -> Any:
+    def _command(self, command: str) -> System:
         from agenteval.agents.command import CommandAgent
 
         return self._of_command("command", command, lambda: CommandAgent(command))
 
-    def _mcp(self, command: str) -> Any:
-        from agenteval.agents.mcp import McpAgent, require_mcp
+    def _mcp(self, command: str) -> System:
+        from agenteval.agents.mcp import McpAgent, check_placeholders, require_mcp
+        from agenteval.agents.process import split
 
+        if self._dialogue:
+            check_placeholders(split(command))
         require_mcp()
         return self._of_command("mcp", command, lambda: McpAgent(command))
 
-    def _of_command(self, adapter: str, command: str, make: Callable[[], Any]) -> Any:
+    def _of_command(self, adapter: str, command: str, make: Callable[[], Agent]) -> System:
         from agenteval.agents.process import files_sha256, split, without_secrets
 
         words = split(command)
@@ -287,7 +252,7 @@ class _Agents:
             adapter, f"{adapter}:{shlex.join(shown)}", make, command=list(shown), files=files
         )
 
-    def _by_script(self, name: str) -> Any:
+    def _by_script(self, name: str) -> System:
         if name not in self._scripted:
             near = get_close_matches(name, self._scripted, 1)
             hint = f"; is {near[0]!r} meant?" if near else ""
@@ -298,32 +263,10 @@ class _Agents:
         return self._system("scripted", f"scripted:{name}", self._scripted[name], script=name)
 
     def _system(
-        self, adapter: str, name: str, make: Callable[[], Any], **parameters: JsonValue
-    ) -> Any:
+        self, adapter: str, name: str, make: Callable[[], Agent], **parameters: JsonValue
+    ) -> System:
         short = name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…"
-        return self.made(short, make, {"adapter": adapter, "version": VERSION, **parameters})
-
-
-class _Assistants(_Agents):
-    """How a specification becomes an AssistantSystem."""
-
-    word = "assistant"
-    method = "proceed"
-    takes = "dialogue, tools"
-    suffix = "_assistant"
-    made = AssistantSystem
-
-    def _function(self, found: Callable[..., Any]) -> Any:
-        from agenteval.agents.callable import CallableAssistant
-
-        return CallableAssistant(found)
-
-    def _mcp(self, command: str) -> Any:
-        from agenteval.agents.mcp import check_placeholders
-        from agenteval.agents.process import split
-
-        check_placeholders(split(command))
-        return super()._mcp(command)
+        return System(short, make, {"adapter": adapter, "version": VERSION, **parameters})
 
 
 def _endpoint(adapter: str, settings: AgentSettings) -> Endpoint:

@@ -15,9 +15,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agenteval.agents.dialogue import Dialogue
 from agenteval.agents.openai_chat import OpenAIChatAgent
-from agenteval.agents.openai_responses import OpenAIResponsesAgent
+from agenteval.agents.protocol import Dialogue
 from agenteval.agents.react import ReActAgent
 from agenteval.agents.toolbox import Outcome, Toolbox
 from agenteval.errors import InputError, ModelUnavailable
@@ -66,13 +65,9 @@ def traced(path: str | Path, *, service: str = "agenteval") -> Iterator[None]:
             stack.callback(instrumentor.uninstrument)
         stack.enter_context(_whole_replies(lines))
         tracer = provider.get_tracer("agenteval.agents")
-        for agent in (OpenAIChatAgent, OpenAIResponsesAgent, ReActAgent):
-            for method in ("run", "proceed"):
-                wrap = _agent_span(tracer, agent.__name__)
-                stack.enter_context(_replaced(agent, method, wrap))
-        of_autogen = _agent_span(tracer, AutogenAgent.__name__, tools_traced=True)
-        for method in ("run", "proceed"):
-            stack.enter_context(_replaced(AutogenAgent, method, of_autogen))
+        for agent in (OpenAIChatAgent, ReActAgent, AutogenAgent):
+            wrap = _agent_span(tracer, tools_traced=agent is AutogenAgent)
+            stack.enter_context(_replaced(agent, "run", wrap))
         stack.enter_context(_replaced(Toolbox, "attempt", _tool_span(tracer)))
         stack.enter_context(_replaced(Toolbox, "attempt_async", _async_tool_span(tracer)))
         yield
@@ -257,15 +252,15 @@ def _whole_replies(lines: _Lines) -> Iterator[None]:
         yield
 
 
-def _agent_span(tracer: Any, name: str, *, tools_traced: bool = False) -> Callable[[Any], Any]:
+def _agent_span(tracer: Any, *, tools_traced: bool) -> Callable[[Any], Any]:
     """Wrap `run`: the root of a trace."""
 
     def wrap(run: Any) -> Any:
-        async def running(self: Any, given: str | Dialogue, tools: Toolbox) -> str:
+        async def running(self: Any, given: Dialogue, tools: Toolbox) -> str:
             token = _tools_traced.set(tools_traced)
             try:
-                with tracer.start_as_current_span(name) as span:
-                    request = given if isinstance(given, str) else given.messages[-1].content
+                with tracer.start_as_current_span(type(self).__name__) as span:
+                    request = given.messages[-1].content
                     span.set_attributes({_KIND: "AGENT", "input.value": request})
                     output: str = await run(self, given, tools)
                     span.set_attribute("output.value", output)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agenteval.agents import Toolbox
-from agenteval.agents.dialogue import Dialogue, take_turn
+from agenteval.agents import Dialogue, Toolbox, drive
 from agenteval.agents.spec import uncounted
 from agenteval.api.flow_campaign import Campaign
 from agenteval.api.running import planned
@@ -115,7 +114,7 @@ def _agent(part: Part, one: Candidate, cases: Sequence[Case], cast: Cast | None)
                     instructions=instructions(role, given, one.format), messages=(opening,)
                 )
                 tools = Toolbox(tools_given(role, given, one.format), lambda *_: "")
-                work = take_turn(one.assistant.make(), dialogue, tools)
+                work = drive(one.assistant.make(), dialogue, tools)
                 most = cast.settings.turn_limit(case.profile) + cast.calls
                 # one that does what the profile wants, each action with a word before
                 usual = min(2 * len(case.profile.actions) + 3, most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +15,7 @@ from agenteval.trust.gates import unscored_gate
 
 if TYPE_CHECKING:
     from agenteval.evaluators.workflows.flowbench_rows import Rows
-    from agenteval.evaluators.workflows.flowbench_score import Judges
+    from agenteval.evaluators.workflows.verdicts import Judges
     from agenteval.models.client import Client
     from agenteval.models.factory import ModelChoice
     from agenteval.store import Store
@@ -164,11 +164,7 @@ async def _judging(
     seed: int,
 ) -> AsyncIterator[tuple[Judges, Client | None]]:
     """The judges, none without a model; connections and the store end with the block."""
-    from agenteval.evaluators.workflows.asked_judge import JudgeOptions
-    from agenteval.evaluators.workflows.equality import EqualityJudge
-    from agenteval.evaluators.workflows.flowbench_score import Judges
-    from agenteval.evaluators.workflows.response_judge import ResponseJudge
-    from agenteval.evaluators.workflows.session_judge import SessionJudge
+    from agenteval.evaluators.workflows.verdicts import Judges
     from agenteval.models.factory import make_client
 
     if choice is None:
@@ -176,12 +172,8 @@ async def _judging(
         return
     with opened(store) as kept:
         client = make_client(choice, limits, kept, record=Path(record) if record else None)
-        kinds: Sequence[tuple[Callable[..., Any], int]] = (
-            (EqualityJudge, 512), (ResponseJudge, 1024), (SessionJudge, 2048),
-        )  # fmt: skip
         try:
-            yield Judges(*(kind(client, JudgeOptions(temperature, tokens, seed))
-                           for kind, tokens in kinds)), client  # fmt: skip
+            yield Judges.on(client, temperature, seed), client
         finally:
             await client.close()
 

@@ -13,9 +13,10 @@ from agenteval.api.running import Watch
 from agenteval.errors import InputError, Unauthorized
 from agenteval.evaluators.base import Evaluator
 from agenteval.evaluators.utility.criteria_file import find_criteria, load_criteria
+from agenteval.evaluators.utility.embedded import EmbeddedJudge
 from agenteval.evaluators.utility.function_judge import FunctionJudge, JudgeFunction
 from agenteval.evaluators.utility.plan import CellPlan, Item
-from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
+from agenteval.evaluators.utility.quantifier import Guarded, QuantifierOptions, chat_judge
 from agenteval.experiment import Ended, Experiment
 from agenteval.models.factory import ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
@@ -76,9 +77,6 @@ class Judging:
 
         A cap on requests or money counts what the store says that this judge took before.
         """
-        from agenteval.evaluators.utility.embedded import EmbeddedJudge
-        from agenteval.evaluators.utility.quantifier import Guarded
-
         if callable(self.judge):
             if self.options.datamark:
                 raise InputError("a function reads no instructions to be marked off", "--datamark")

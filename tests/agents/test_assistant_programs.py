@@ -8,22 +8,23 @@ import re
 import shlex
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agenteval.agents import AgentFailure, AgentLimits, AgentLog, Tool, Toolbox
-from agenteval.agents.callable import CallableAssistant, Tools
+from agenteval.agents import AgentLimits, AgentLog, Dialogue, Tool, Toolbox, drive
+from agenteval.agents.callable import CallableAgent, Tools
 from agenteval.agents.command import CommandAgent
-from agenteval.agents.dialogue import Dialogue, take_turn
 from agenteval.agents.mcp import McpAgent
-from agenteval.agents.spec import AgentSettings, assistant, opened_assistant, system
+from agenteval.agents.spec import AgentSettings, opened, system
 from agenteval.errors import InputError
 from agenteval.records import Message, ToolCall
 from agenteval.testing import serve
 
 TOOLS = [Tool(name="rinse", description="Rinse."), Tool(name="dry")]
+assistant = partial(system, dialogue=True)
 DIALOGUE = Dialogue(
     instructions="You cut hair.",
     messages=(
@@ -60,7 +61,7 @@ def box(stop_after: int | None = None, **limits: Any) -> Toolbox:
 
 
 async def take(agent: Any, **more: Any) -> Any:
-    return await take_turn(agent, DIALOGUE, box(**more))
+    return await drive(agent, DIALOGUE, box(**more))
 
 
 def plain(messages, tools):  # type: ignore[no-untyped-def]
@@ -80,7 +81,7 @@ def takes_the_dialogue(talk: Dialogue, tools: Tools) -> str:
 
 @pytest.mark.parametrize("function", [plain, awaits, takes_the_dialogue])
 async def test_functions(function: Any) -> None:
-    log = await take(CallableAssistant(function))
+    log = await take(CallableAgent(function))
     assert isinstance(log, AgentLog), log
     assert log.output == "dry done"
     assert [(e.name, e.status) for e in log.events] == [("dry", "ok")]
@@ -92,9 +93,9 @@ def single(request: str, tools: Tools) -> str:
 
 def test_functions_that_do_not_fit() -> None:
     with pytest.raises(InputError, match=r"takes a single request.*function\(messages, tools\)"):
-        CallableAssistant(single)
+        CallableAgent(single, dialogue=True)
     with pytest.raises(InputError, match=r"cannot be called as function\(messages, tools\)"):
-        CallableAssistant(lambda messages: "")  # type: ignore[misc,arg-type]
+        CallableAgent(lambda messages: "", dialogue=True)  # type: ignore[misc,arg-type]
 
 
 HEAD = """
@@ -148,7 +149,7 @@ async def test_a_command_is_not_answered_after_the_last_call(script: Any, tmp_pa
         open({str(mark)!r}, "w")
     """)
     tools = box(stop_after=1, seconds=30)
-    log = await take_turn(CommandAgent(command), DIALOGUE, tools)
+    log = await drive(CommandAgent(command), DIALOGUE, tools)
     assert isinstance(log, AgentLog), log
     assert (log.ending, log.output) == ("iterations", "")
     assert [(e.name, e.status) for e in log.events] == [("polish", "unknown_tool")]
@@ -226,9 +227,9 @@ async def test_functions_and_classes_by_name(project: Any) -> None:
     (project / "desk.py").write_text(
         "def reply(messages, tools): return messages[-1]['content'].upper()\n"
         "class Clerk:\n"
-        "    async def proceed(self, dialogue, tools):\n"
+        "    async def run(self, dialogue, tools):\n"
         "        return dialogue.instructions + await tools.call_async('dry')\n"
-        "class Deaf:\n    async def run(self, request, tools): return ''\n"
+        "class Deaf:\n    async def listen(self, request, tools): return ''\n"
     )
     function = assistant("python:desk:reply")
     assert (await take(function.make())).output == "NOW DRY IT."
@@ -238,22 +239,8 @@ async def test_functions_and_classes_by_name(project: Any) -> None:
     assert (await take(clerk.make())).output == "You cut hair.dry done"
     assert clerk.make() is not clerk.make()
     assert clerk.sha256 != function.sha256
-    with pytest.raises(InputError, match=r"no `async def proceed\(self, dialogue, tools\)`"):
+    with pytest.raises(InputError, match=r"no `async def run\(self, dialogue, tools\)`"):
         assistant("python:desk:Deaf")
-    with pytest.raises(InputError, match=r"no `async def run\(self, request, tools\)`"):
-        system("python:desk:Clerk")
-
-
-def test_scripted_assistants(project: Any) -> None:
-    class Mute:
-        async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
-            return ""
-
-    found = assistant("scripted:mute", scripted={"mute": Mute})
-    assert isinstance(found.make(), Mute)
-    assert (found.name, found.parameters["adapter"]) == ("scripted:mute", "scripted")
-    with pytest.raises(InputError, match="is 'mute' meant"):
-        assistant("scripted:mut", scripted={"mute": Mute})
 
 
 @pytest.mark.parametrize("word", ["{request}", "--file={request_file}"])
@@ -277,17 +264,17 @@ def test_on_a_model(project: Any, monkeypatch: pytest.MonkeyPatch, spec: str) ->
 async def test_opened_runs_and_closes(project: Any) -> None:
     with serve(lambda body, n: {"content": "Dry."}) as server:
         settings = AgentSettings(model="m", base_url=server.base_url)
-        async with opened_assistant("openai", settings) as found:
+        async with opened("openai", settings, dialogue=True) as found:
             log = await take(found.make())
     assert isinstance(log, AgentLog), log
     assert log.output == "Dry."
 
 
 def test_further_adapters(project: Any) -> None:
-    from agenteval.agents.openai_chat import openai_chat_assistant
+    from agenteval.agents.openai_chat import openai_chat
 
     settings = AgentSettings(model="m", base_url="http://127.0.0.1:9/v1")
-    more = {"own": openai_chat_assistant}
+    more = {"own": openai_chat}
     assert assistant("own", settings, more=more).name == "openai-chat:m"
     with pytest.raises(InputError, match=r"is own meant.*autogen, own, python"):
         assistant("owm", settings, more=more)
@@ -325,12 +312,3 @@ async def test_the_examples_of_the_docs(
 def test_the_docs_hold_these_examples() -> None:
     assert [spec.partition(":")[0] for spec in SPECS] == ["python", "command"]
     assert len(FILES) == 2
-
-
-async def test_a_function_that_fails_is_no_verdict() -> None:
-    def fails(messages: Any, tools: Tools) -> str:
-        raise RuntimeError("out of paper")
-
-    failure = await take(CallableAssistant(fails))
-    assert isinstance(failure, AgentFailure)
-    assert "out of paper" in failure.message

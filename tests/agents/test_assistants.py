@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 
-from agenteval.agents import AgentFailure, AgentLimits, AgentLog, Toolbox
-from agenteval.agents.autogen import autogen_assistant
-from agenteval.agents.dialogue import AssistantSystem, Dialogue, take_turn, turn_messages
+from agenteval.agents import AgentLimits, AgentLog, Dialogue, System, Toolbox, drive
+from agenteval.agents.autogen import autogen
 from agenteval.agents.endpoint import Endpoint, connect
-from agenteval.agents.openai_chat import openai_chat_assistant
-from agenteval.agents.openai_responses import ResponsesTransport, openai_responses_assistant
-from agenteval.agents.react import react_assistant
+from agenteval.agents.openai_chat import openai_chat
+from agenteval.agents.openai_responses import ResponsesTransport, openai_responses
+from agenteval.agents.react import react
 from agenteval.errors import InputError
 from agenteval.records import Message, ToolCall
-from agenteval.testing import Fault, serve
+from agenteval.testing import serve
 from tests.agents.conftest import (
     CANARY,
     TOOLS,
@@ -33,7 +32,7 @@ from tests.agents.conftest import (
     words,
 )
 
-CHAT = {"openai": openai_chat_assistant, "autogen": autogen_assistant, "react": react_assistant}
+CHAT = {"openai": openai_chat, "autogen": autogen, "react": react}
 FUNCTIONS = ["openai", "autogen"]
 
 
@@ -71,10 +70,7 @@ AFTER_A_RESULT = (*HISTORY, called(("book_train", {"minute": 30}, "a3")), told("
 RULES = "You serve travellers. {never} {{ interpreted }}"
 
 
-TOO_LONG = Fault("status", 400, code="context_length_exceeded")
-
-
-def made(system: AssistantSystem) -> Any:
+def made(system: System) -> Any:
     assert CANARY not in json.dumps(system.parameters)
     return system.make()
 
@@ -92,7 +88,7 @@ async def turn(
         system = CHAT[adapter](Endpoint("test-model", server.base_url, api_key=CANARY), client)
         tools = Toolbox(TOOLS, answer_later, limits, stop_after=stop_after)
         dialogue = Dialogue(instructions=RULES, messages=messages)
-        log = await take_turn(made(system), dialogue, tools)
+        log = await drive(made(system), dialogue, tools)
         await client.close()
         return log, [r.body for r in server.requests if r.body]
 
@@ -155,39 +151,6 @@ def after(*replies: Any) -> Any:
     return reply
 
 
-@pytest.mark.parametrize("adapter", FUNCTIONS)
-async def test_calls_then_words(adapter: str) -> None:
-    both = calls(
-        call("book_train", '{"minute": 30}', "b1"), call("fly", "{}", "b2"),
-        {"id": "b3", "type": "function", "function": {"arguments": "{}"}}, text="Now.",
-    )  # fmt: skip
-    log, bodies = await turn(
-        adapter, HISTORY, after(both, calls(call("pack_bag", "{", "b4")), {"content": "Done."})
-    )
-    assert isinstance(log, AgentLog)
-    assert statuses(log.events) == [
-        (0, "book_train", "ok"), (0, "fly", "unknown_tool"), (0, "", "malformed"),
-        (1, "pack_bag", "bad_arguments"),
-    ]  # fmt: skip
-    assert (log.output, log.turns, len(bodies)) == ("Done.", 2, 3)
-    assert plain(bodies[1])[: len(SENT)] == SENT
-    results = {m["tool_call_id"]: m["content"] for m in bodies[2]["messages"][len(SENT) :]
-               if m["role"] == "tool"}  # fmt: skip
-    assert results["b1"] == 'book_train done {"minute": 30}'
-    # what the turn adds is a dialogue that can go on
-    added = turn_messages(log, Dialogue(instructions=RULES, messages=HISTORY))
-    assert [(m.role, m.content[:10], len(m.tool_calls)) for m in added] == [
-        ("assistant", "Now.", 2), ("tool", "book_train", 0), ("tool", "There is n", 0),
-        ("assistant", "", 1), ("tool", "Not carrie", 0), ("assistant", "Done.", 0),
-    ]  # fmt: skip
-    assert [c.id for c in added[0].tool_calls] == ["call_3", "call_4"]
-    assert added[3].tool_calls[0].arguments == "{"
-    again, bodies = await turn(adapter, (*HISTORY, *added, user("Bye.")), after("Bye."))
-    assert again.output == "Bye."
-    asked = [m for m in bodies[0]["messages"] if m.get("tool_calls")][-1]
-    assert json.loads(asked["tool_calls"][0]["function"]["arguments"]) == {"not_json": "{"}
-
-
 @pytest.mark.parametrize("adapter", sorted(CHAT))
 async def test_one_turn_can_be_seen_without_asking_again(adapter: str) -> None:
     reply: Any = calls(call("pack_bag", number="b1"), call("call_taxi", number="b2"))
@@ -199,27 +162,6 @@ async def test_one_turn_can_be_seen_without_asking_again(adapter: str) -> None:
     assert statuses(log.events) == [(0, "pack_bag", "ok")]
     asked = log.messages[0].tool_calls
     assert [c.name for c in asked] == ["pack_bag", "call_taxi"][: len(asked)]
-
-
-@pytest.mark.parametrize("adapter", sorted(CHAT))
-async def test_a_refusal_is_what_is_said(adapter: str) -> None:
-    log, _ = await turn(adapter, HISTORY, lambda body, n: Fault("refusal", body="No."))
-    assert (log.ending, log.output, log.events) == ("finished", "No.", ())
-
-
-@pytest.mark.parametrize("adapter", sorted(CHAT))
-async def test_a_dialogue_too_long_is_no_verdict(adapter: str) -> None:
-    log, _ = await turn(adapter, HISTORY, lambda body, n: TOO_LONG)
-    assert isinstance(log, AgentFailure)
-    assert log.status == "unscored:too_long"
-
-
-@pytest.mark.parametrize("adapter", sorted(CHAT))
-async def test_out_of_time(adapter: str) -> None:
-    log, _ = await turn(
-        adapter, HISTORY, lambda body, n: Fault("hang"), limits=AgentLimits(seconds=0.3)
-    )
-    assert (log.ending, log.output) == ("timeout", "")
 
 
 @pytest.mark.parametrize("adapter", sorted(CHAT))
@@ -286,12 +228,10 @@ async def test_responses_gets_the_dialogue_as_items() -> None:
     with ResponsesServer(respond) as server:
         endpoint = Endpoint("test-model", server.base_url, api_key=CANARY)
         client = connect(endpoint, transport=ResponsesTransport, sleep=instant)
-        assistant = made(openai_responses_assistant(endpoint, client))
+        assistant = made(openai_responses(endpoint, client))
         tools = Toolbox(TOOLS, answer_later)
-        log = await take_turn(
-            assistant, Dialogue(instructions=RULES, messages=AFTER_A_RESULT), tools
-        )
-        once = await take_turn(
+        log = await drive(assistant, Dialogue(instructions=RULES, messages=AFTER_A_RESULT), tools)
+        once = await drive(
             assistant,
             Dialogue(instructions="", messages=(user(""),)),
             Toolbox(TOOLS, answer_later, stop_after=1),

@@ -11,7 +11,7 @@ import pytest
 from agenteval.agents import AgentLog, drive
 from agenteval.agents.autogen import autogen
 from agenteval.agents.endpoint import Endpoint, connect
-from agenteval.testing import Fault, serve
+from agenteval.testing import serve
 from tests.agents.conftest import TOOLS, box, call, calls, instant, made, script, statuses
 
 
@@ -109,11 +109,6 @@ async def test_missing_ids_do_not_mix_up_the_answers() -> None:
     said = {m["tool_call_id"]: m["content"] for m in bodies[1]["messages"] if m["role"] == "tool"}
     assert [said[c["id"]] for c in asked] == ["pack_bag done {}", "call_taxi done {}"]
     assert len(log.events) == 2
-
-
-async def test_a_refusal_is_the_last_word() -> None:
-    log, _ = await run(lambda body, n: Fault("refusal", body="No."))
-    assert (log.ending, log.output, log.events) == ("finished", "No.", ())
 
 
 async def test_own_instructions() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from agenteval.agents import AgentFailure, AgentLimits, Tool, Toolbox, drive
 from agenteval.agents.callable import CallableAgent, Tools, load, source_sha256
-from agenteval.errors import InputError, Unauthorized
+from agenteval.errors import InputError
 
 START = {
     "type": "object",
@@ -174,14 +174,6 @@ async def test_what_a_thread_raises(error):
     assert type(error).__name__ in failure.message
 
 
-async def test_what_every_case_would_meet():
-    def work(request, tools):
-        raise Unauthorized("401")
-
-    with pytest.raises(Unauthorized):
-        await drive(CallableAgent(work), "", box())
-
-
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """An empty folder that is the current one; what is imported from it is forgotten."""
@@ -230,7 +222,3 @@ def test_what_cannot_be_loaded(project, reference, said):
         load(reference)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_no_source_no_hash():
-    assert source_sha256(len) is None

@@ -141,15 +141,6 @@ async def test_a_line_that_cannot_be_used(child, line):
     assert log.output.startswith("error: ")
 
 
-async def test_blank_lines_and_an_unfinished_last_one(child):
-    agent = child("""
-        print("\\n\\r\\n   ", flush=True)
-        sys.stdout.write(json.dumps({"type": "final", "content": None}))
-    """)
-    log = await drive(agent, "", box())
-    assert (log.output, log.events, log.ending) == ("", (), "finished")
-
-
 async def test_a_huge_line_is_cut_and_the_next_one_read(child):
     agent = child("""
         sys.stdout.write('{"type": "call", "name": "' + "x" * 5_000_000 + '"}\\n')
@@ -276,17 +267,6 @@ async def test_a_timeout_kills_the_whole_group(child, tmp_path, deaf):
     assert children() == before  # no zombies
 
 
-async def test_cancelling_kills_the_whole_group(child, tmp_path):
-    agent = child(SPAWN.replace("PIDS", repr(str(tmp_path / "pids"))) + "time.sleep(60)\n")
-    task = asyncio.create_task(drive(agent, "", box()))
-    while not (tmp_path / "pids").exists() or not (tmp_path / "pids").read_text():
-        await asyncio.sleep(0.02)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert await gone(tmp_path / "pids")
-
-
 async def test_what_a_finished_child_left_running_is_killed(child, tmp_path):
     """It holds our pipes as well: neither reading nor waiting may hang on it."""
     agent = child(
@@ -305,15 +285,6 @@ async def test_a_crash_is_seen_although_the_pipes_are_held(child, tmp_path):
     assert "exit code 4" in failure.message
     assert time.monotonic() - began < 5
     assert await gone(tmp_path / "pids")
-
-
-async def test_too_many_turns(child):
-    agent = child("""
-        while True: call("rinse")
-    """)
-    log = await drive(agent, "", box(turns=7, seconds=20))
-    assert (log.ending, len(log.events)) == ("iterations", 7)
-    assert log.seconds < 10
 
 
 async def test_garbage_is_bounded_by_the_turns(child):
@@ -353,12 +324,3 @@ async def test_no_shell(child, tmp_path):
     failure = await drive(agent, "", box())
     assert isinstance(failure, AgentFailure)
     assert not (tmp_path / "shell").exists()
-
-
-async def test_many_at_once(child):
-    agent = child("""
-        for _ in range(3): call("rinse")
-        send(type="final", content=start["request"])
-    """)
-    logs = await asyncio.gather(*(drive(agent, str(n), box()) for n in range(12)))
-    assert [(log.output, len(log.events)) for log in logs] == [(str(n), 3) for n in range(12)]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +14,7 @@ from agenteval.agents import AgentFailure, AgentLog, System, drive
 from agenteval.agents.autogen import autogen
 from agenteval.agents.endpoint import ChatTransport, Endpoint, Line, connect
 from agenteval.agents.openai_chat import openai_chat
-from agenteval.agents.openai_responses import ResponsesTransport, openai_responses
+from agenteval.agents.openai_responses import openai_responses
 from agenteval.agents.react import react
 from agenteval.agents.toolbox import MAX_CALLS
 from agenteval.errors import (
@@ -158,16 +156,6 @@ async def test_answers_that_are_none_are_no_verdict(
         assert server.count == 2
     assert isinstance(log, AgentFailure)
     assert log.status == "error:infrastructure"
-
-
-@every
-async def test_nobody_listens(make: Maker, act: Any, finish: Any) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, not listening: refused
-        log = await run(make, f"http://127.0.0.1:{taken.getsockname()[1]}/v1", max_retries=1)
-    assert isinstance(log, AgentFailure)
-    assert (log.status, log.usage.requests) == ("error:infrastructure", 2)
-    assert "cannot connect" in log.message
 
 
 @every
@@ -319,28 +307,6 @@ def test_less_than_a_tenth_lost_is_the_agents_time() -> None:
 # ---- One client for many cases -------------------------------------------------------------------
 
 
-async def test_many_cases_share_their_connections() -> None:
-    with serve(script(calls(call("pack_bag")), {"content": "done"}), latency=0.01) as server:
-        endpoint = Endpoint("test-model", server.base_url)
-        client = connect(endpoint, concurrency=8)
-        system = openai_chat(endpoint, client)
-        assert system.make() is not system.make()
-        most = 0
-
-        async def one() -> Any:
-            nonlocal most
-            log = await drive(system.make(), "Go.", box())
-            most = max(most, server.engine.connections)
-            return log
-
-        logs = await asyncio.gather(*(one() for _ in range(200)))
-        await client.close()
-        assert server.count == 400
-    assert {log.output for log in logs} == {"done"}
-    assert all(log.usage.requests == 2 for log in logs)
-    assert most <= 8
-
-
 # ---- Settings ------------------------------------------------------------------------------------
 
 
@@ -369,10 +335,3 @@ def test_each_adapter_and_setting_has_a_key_of_its_own() -> None:
 def test_settings_out_of_bounds(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         Endpoint(**{"model": "m", **wrong})
-
-
-def test_connecting_opens_nothing() -> None:
-    before = threading.active_count()
-    client = connect(Endpoint("m", "http://127.0.0.1:1/v1"), transport=ResponsesTransport)
-    assert isinstance(client.transport, ResponsesTransport)
-    assert (client.transport._sdk, threading.active_count()) == (None, before)

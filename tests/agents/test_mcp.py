@@ -15,7 +15,6 @@ import pytest
 
 from agenteval.agents import AgentFailure, AgentLimits, Tool, Toolbox, drive
 from agenteval.agents.mcp import McpAgent, served
-from agenteval.errors import InputError
 
 START = {
     "type": "object",
@@ -166,24 +165,6 @@ async def test_who_waits_for_answers_never_shares_a_turn():
     assert [e.turn for e in tools.events] == list(range(15))
 
 
-async def test_too_many_turns_are_told_so():
-    tools = box(turns=2)
-    calls = {"name": "rinse", "arguments": {}}
-    said = await in_session(tools, lambda client: [client.call(calls) for _ in range(3)])
-    assert [answer["result"]["isError"] for answer in said] == [False, False, True]
-    assert tools.exhausted.is_set()
-
-
-async def test_a_defect_of_the_backend_stays_one():
-    def backend(name, arguments):
-        raise KeyError("start")
-
-    tools = box(backend)
-    answer = await in_session(tools, lambda client: client.call({"name": "rinse"}))
-    assert "error" in answer
-    assert isinstance(tools.defect, KeyError)
-
-
 async def test_only_this_path_and_host_and_only_while_it_runs():
     tools = box()
     async with served(tools) as offer:
@@ -326,24 +307,6 @@ async def test_a_command_that_never_stops(child):
     """)  # fmt: skip
     log = await drive(agent, "", box(turns=5, seconds=30))
     assert (log.ending, len(log.events)) == ("iterations", 5)
-
-
-async def test_cases_at_once_do_not_mix(child):
-    agent = child(ASK + """
-    begin()
-    name = sys.stdin.read()
-    for _ in range(3): call(name)
-    print(name)
-    """)  # fmt: skip
-    names = ["rinse", "polish", "sweep", "paint"]
-    logs = await asyncio.gather(*(drive(agent, name, box(seconds=30)) for name in names))
-    for name, log in zip(names, logs, strict=True):
-        assert (log.output, [e.name for e in log.events]) == (name, [name] * 3)
-
-
-def test_a_program_that_is_not_there():
-    with pytest.raises(InputError, match="there is no program"):
-        McpAgent("no-such-program-here")
 
 
 def test_without_the_package():

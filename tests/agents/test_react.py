@@ -13,7 +13,7 @@ from agenteval.agents import AgentLog, Tool, Toolbox, drive
 from agenteval.agents.endpoint import Endpoint, connect
 from agenteval.agents.react import CORRECTION, CUT, react
 from agenteval.agents.react_text import read_step
-from agenteval.testing import Fault, serve
+from agenteval.testing import serve
 from tests.agents.conftest import TOOLS, answer, box, instant, made, script, statuses
 
 STEP = "Thought: The bag first.\nAction: pack_bag\nAction Input: {}"
@@ -193,11 +193,6 @@ async def test_a_name_cut_by_length_is_not_called() -> None:
     log, bodies = await run(cut)
     assert statuses(log.events) == [(0, "", "malformed")]
     assert CUT in bodies[1]["messages"][-1]["content"]
-
-
-async def test_a_refusal_is_the_last_word() -> None:
-    log, _ = await run(lambda body, n: Fault("refusal", body="No."))
-    assert (log.ending, log.output, log.events) == ("finished", "No.", ())
 
 
 async def test_what_tools_say_is_no_template() -> None:

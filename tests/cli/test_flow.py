@@ -180,7 +180,7 @@ def test_two_roles_of_one_name_are_refused(cli: Cli, desk: Path, tmp_path: Path)
     done = cli("flow", "session", "desk", "other/desk", "--agent", "scripted:perfect",
                "--user", "scripted")  # fmt: skip
     assert done.code == 2
-    assert "the role 'desk' is also in" in last(done)
+    assert "is there twice" in last(done)
     same = cli("flow", "session", "desk", "./desk", str(desk), "--agent", "scripted:perfect",
                "--user", "scripted", "--limit", 1)  # fmt: skip
     assert same.code == 0, same.err

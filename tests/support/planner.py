@@ -17,7 +17,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from agenteval.agents import Tool, Toolbox
+from agenteval.agents import Dialogue, Tool, Toolbox
 from agenteval.evaluators.planning.scripted import scripted
 
 
@@ -40,7 +40,7 @@ def _lines(script: str) -> str:
         print(json.dumps(line), flush=True)
         return str(json.loads(sys.stdin.readline())["content"])
 
-    words = asyncio.run(scripted(script)().run(start["request"], Toolbox(tools, ask)))
+    words = asyncio.run(scripted(script)().run(Dialogue.of(start["request"]), Toolbox(tools, ask)))
     return json.dumps({"type": "final", "content": words})
 
 
@@ -62,7 +62,7 @@ async def _mcp(script: str) -> str:
             return "".join(getattr(part, "text", "") for part in found.content)
 
         def play() -> str:  # the script calls tools without awaiting them: in a thread of its own
-            return asyncio.run(scripted(script)().run(request, Toolbox(tools, ask)))
+            return asyncio.run(scripted(script)().run(Dialogue.of(request), Toolbox(tools, ask)))
 
         return await asyncio.to_thread(play)
 

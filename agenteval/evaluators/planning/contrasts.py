@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -173,13 +173,9 @@ def paired(attempts: Iterable[Attempt]) -> list[PairedSystems]:
         a, b = shares[first], shares[second]
         if common := [case for case in a if case in b]:
             rows.append((first, second, len(set(a) ^ set(b)), [(a[c], b[c]) for c in common]))
-    found = [_pair(*row) for row in rows]
-    corrected = adjust([p.p for p in found]).adjusted
-    return [
-        PairedSystems(p.first, p.second, p.cases, p.left_out, p.difference, p.only_first,
-                      p.only_second, p.p, q, p.method, p.reason)
-        for p, q in zip(found, corrected, strict=True)
-    ]  # fmt: skip
+    pairs = [_pair(*row) for row in rows]
+    corrected = adjust([pair.p for pair in pairs]).adjusted
+    return [replace(pair, p_holm=q) for pair, q in zip(pairs, corrected, strict=True)]
 
 
 def _forms(case: Case, lexicon: Lexicon) -> frozenset[str] | None:

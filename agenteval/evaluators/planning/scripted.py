@@ -34,7 +34,7 @@ from functools import cached_property
 
 import numpy as np
 
-from agenteval.agents import Agent, Tool, Toolbox
+from agenteval.agents import Agent, Dialogue, Tool, Toolbox
 from agenteval.errors import AgentevalError, InputError
 from agenteval.evaluators.planning.case import (
     DAY,
@@ -255,8 +255,9 @@ class ScriptedAgent:
     def __init__(self, factory: Factory) -> None:
         self._factory = factory
 
-    async def run(self, request: str, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         """Work on the request. AgentevalError where the script cannot read it."""
+        request = dialogue.messages[-1].content
         dice = self._factory.dice(request)
         await self._factory.script(Day(request, tools, dice, self._factory.lexicon))
         return _ALREADY_DONE

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from math import comb
 from operator import or_
-from typing import Any, Protocol
+from typing import Any
 
 from agenteval.errors import AgentevalError
 from agenteval.evaluators.planning.case import DAY, Before, Constraint, Span, holds, limits, orders
@@ -36,36 +36,14 @@ class Undecided(AgentevalError):
     exit_code = 3
 
 
-class Solver(Protocol):
-    """A growing, satisfiable set of constraints over n actions.
-
-    Every action takes place exactly once, one at a time. With durations (hours by action) times
-    are known: action i ends at start_i + durations[i], all within 0 to 24 and without overlap.
-    """
-
-    n: int
-
-    def allows(self, constraints: Sequence[Constraint]) -> bool:
-        """Would the set stay satisfiable with all of these added?"""
-        ...
-
-    def implies(self, constraint: Constraint) -> bool:
-        """Does it follow from the set?"""
-        ...
-
-    def add(self, constraints: Sequence[Constraint]) -> None:
-        """Add them; the set must stay satisfiable (ValueError if not, the set is as it was)."""
-        ...
-
-
-def solver_for(n: int, durations: Sequence[int] | None = None) -> Solver:
+def solver_for(n: int, durations: Sequence[int] | None = None) -> Graph | Timed:
     """An empty set of constraints over n actions: a `Graph`, which refuses time limits with a
     TypeError, or with durations a `Timed`. ValueError for durations too long for a day."""
     return Graph(n) if durations is None else Timed(n, durations)
 
 
 class Graph:
-    """Satisfiable orders over n actions, a `Solver` without times.
+    """A growing, satisfiable set of orders over n actions, each of which takes place once.
 
     `after[i]` and `before[i]` are the masks of all actions that must come after and before i,
     transitively closed at every moment. Raises ValueError for contradictory orders.
@@ -314,7 +292,8 @@ def windows(n: int, constraints: Iterable[Constraint]) -> tuple[list[int], list[
 
 
 class Timed:
-    """Orders and time limits over actions whose durations are known, a `Solver` on Z3.
+    """A growing, satisfiable set of orders and time limits over actions whose durations are known:
+    action i ends at start_i + durations[i], all within 0 to 24 and without overlap.
 
     A cycle of orders is found on the graph. As long as there is no time limit the graph decides
     orders for good: actions that fit into the day fit into it in every order. Everything else is

@@ -43,7 +43,7 @@ from agenteval.evaluators.planning.grammar import (
     forms_in,
     refill,
 )
-from agenteval.evaluators.planning.solver import Solver, equivalent, solver_for
+from agenteval.evaluators.planning.solver import Graph, Timed, equivalent, solver_for
 from agenteval.evaluators.planning.suite import build_case, paragraph_of, request_text
 from agenteval.evaluators.planning.synthesis import Dice, resynthesize
 from agenteval.evaluators.planning.words import Lexicon, Topic, action, built_in, built_in_topics
@@ -211,7 +211,7 @@ def other_hours(tree: Paragraph, durations: Sequence[int], dice: Dice) -> Paragr
     return _with_hours(tree, hours)[0]
 
 
-def _followers(solver: Solver, tree: Paragraph, durations: Sequence[int]) -> set[int] | None:
+def _followers(solver: Graph | Timed, tree: Paragraph, durations: Sequence[int]) -> set[int] | None:
     """Places of the demands that follow from all the others; None if they cannot all be met."""
     demands = [entry.constraint for entry in constraints_of(tree)]
     if not solver.allows(demands):

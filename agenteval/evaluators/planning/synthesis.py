@@ -47,7 +47,7 @@ from agenteval.evaluators.planning.grammar import (
     unfronted,
 )
 from agenteval.evaluators.planning.parse import parses
-from agenteval.evaluators.planning.solver import Graph, Solver, solver_for
+from agenteval.evaluators.planning.solver import Graph, Timed, solver_for
 from agenteval.evaluators.planning.suite import build_case
 from agenteval.evaluators.planning.words import (
     Lexicon,
@@ -192,7 +192,7 @@ class Goal:
     times: int = 0
 
 
-def grow(dice: Dice, solver: Solver, goal: Goal, style: Style) -> list[Part] | None:
+def grow(dice: Dice, solver: Graph | Timed, goal: Goal, style: Style) -> list[Part] | None:
     """Parts whose constraints are satisfiable together; None if this attempt got stuck.
 
     `solver` is empty at first and holds all constraints at the end.

@@ -241,8 +241,8 @@ def _shares(
 
 
 def _repeated(attempts: Sequence[Attempt]) -> Table | None:
-    known = tallies.pass_rows(attempts)
-    if not known:
+    rows = tuple(tallies.repeated(attempts))
+    if not rows:
         return None
     columns = (
         _SYSTEM, Column("k", "k", "count"),
@@ -250,11 +250,6 @@ def _repeated(attempts: Sequence[Attempt]) -> Table | None:
         Column("one_right", "one of k right,\npass@k", "share"),
         Column("cases", "cases", "count", "with k trials or more"),
         Column("left_out", "left out", "count", "cases with fewer than k trials with a verdict"),
-    )  # fmt: skip
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {"system": r.system, "k": r.k, "all_right": Estimate.of(r.hat.rate),
-         "one_right": Estimate.of(r.at.rate), "cases": r.hat.rate.n, "left_out": r.hat.left_out}
-        for r in known
     )  # fmt: skip
     return Table("repeated", "Repeated trials", columns, rows, detail=True)
 
@@ -272,11 +267,6 @@ def _effort(attempts: Sequence[Attempt]) -> Table:
         Column("total_seconds", "seconds\nin all", "seconds"),
         Column("cost", "cost\nin all", "money", "in the currency of the prices given"),
     )
-    rows = tuple(
-        {"system": e.system, "seconds": e.seconds, "turns": e.turns, "plans": e.plans,
-         "tokens": e.tokens, "stated": e.told, "trials": e.trials, "requests": e.usage.requests,
-         "total_seconds": e.total_seconds, "cost": e.usage.cost}
-        for e in tallies.effort(attempts)
-    )  # fmt: skip
+    rows = tuple(tallies.effort(attempts))
     note = "Means are over trials with a log; sums are over all trials."
     return Table("effort", "What the trials took", columns, rows, (note,), detail=True)

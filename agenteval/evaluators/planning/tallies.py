@@ -17,7 +17,8 @@ from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.oracle import Outcome
 from agenteval.evaluators.planning.trials import Attempt
 from agenteval.records import Usage
-from agenteval.stats import Interval, PassK, mean_interval, pass_rate, proportion_interval
+from agenteval.records.table import Cell, Estimate
+from agenteval.stats import Interval, mean_interval, pass_rate, proportion_interval
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)  # the pass, then errors in order of precedence
 ERRORS = OUTCOMES[1:]
@@ -68,35 +69,6 @@ class Shares:
     system: str
     total: int
     parts: tuple[Part, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """What the trials of a system took; means over those with a verdict, totals over all.
-
-    `seconds`, `turns`, `plans` (plan attempts: 1 + restarts) and `tokens` are means per trial,
-    `tokens` over the `told` trials whose endpoint stated them. None: nobody stated it.
-    """
-
-    system: str
-    trials: int
-    seconds: float | None
-    turns: float | None
-    plans: float | None
-    tokens: float | None
-    told: int
-    total_seconds: float
-    usage: Usage
-
-
-@dataclass(frozen=True, slots=True)
-class PassRow:
-    """pass^k (all of k trials right) and pass@k (at least one), means over cases."""
-
-    system: str
-    k: int
-    hat: PassK
-    at: PassK
 
 
 def clustered_share(
@@ -228,14 +200,35 @@ def causes(found: Iterable[Cause]) -> list[Shares]:
     return _shares(listed, list(dict.fromkeys(s for s, _, _ in listed)), CAUSES)
 
 
-def effort(attempts: Iterable[Attempt]) -> list[Effort]:
-    """Time, turns, tokens and money by system."""
-    return [_effort(system, own) for system, own in by_system(attempts).items()]
+def effort(attempts: Iterable[Attempt]) -> list[dict[str, Cell]]:
+    """What the trials of each system took, as rows of a table: seconds, turns, plans (1 + restarts)
+    and tokens are means over the trials with a log, tokens over those whose endpoint `stated`
+    them; the rest are sums over all. None: nobody stated it."""
+    rows: list[dict[str, Cell]] = []
+    for system, own in by_system(attempts).items():
+        logs = [a.log for a in own if isinstance(a.log, AgentLog)]
+        tokens = [
+            float((log.usage.prompt_tokens or 0) + (log.usage.completion_tokens or 0))
+            for log in logs
+            if (log.usage.prompt_tokens, log.usage.completion_tokens) != (None, None)
+        ]
+        usage = sum((a.log.usage for a in own), Usage())
+        rows.append({
+            "system": system,
+            "seconds": _mean([log.seconds for log in logs]),
+            "turns": _mean([float(log.turns) for log in logs]),
+            "plans": _mean([float(a.verdict.attempts) for a in own if a.verdict is not None]),
+            "tokens": _mean(tokens), "stated": len(tokens), "trials": len(own),
+            "requests": usage.requests, "cost": usage.cost,
+            "total_seconds": math.fsum(a.log.seconds for a in own),
+        })  # fmt: skip
+    return rows
 
 
-def pass_rows(attempts: Iterable[Attempt]) -> list[PassRow]:
-    """pass^k and pass@k for k from 2 on, where some case has several trials with a verdict."""
-    rows = []
+def repeated(attempts: Iterable[Attempt]) -> list[dict[str, Cell]]:
+    """pass^k (all of k trials right) and pass@k (at least one) for k from 2 on, means over cases,
+    as rows of a table; where some case has several trials with a verdict."""
+    rows: list[dict[str, Cell]] = []
     for system, own in by_system(attempts).items():
         trials = Counter(a.case.id for a in own if a.verdict is not None)
         right = Counter(a.case.id for a in own if a.outcome == "pass")
@@ -243,7 +236,9 @@ def pass_rows(attempts: Iterable[Attempt]) -> list[PassRow]:
         most = max(trials.values(), default=0)
         for k in sorted({*range(2, min(most, _EVERY_K) + 1), most} - {0, 1}):
             hat, at = (pass_rate(tasks, k, kind=kind) for kind in ("hat", "at"))
-            rows.append(PassRow(system, k, hat, at))
+            rows.append({"system": system, "k": k, "all_right": Estimate.of(hat.rate),
+                         "one_right": Estimate.of(at.rate), "cases": hat.rate.n,
+                         "left_out": hat.left_out})  # fmt: skip
     return rows
 
 
@@ -268,29 +263,6 @@ def _shares(
             parts.append(Part(label, sum(hits), share))
         rows.append(Shares(system, len(own), tuple(parts)))
     return rows
-
-
-def _effort(system: str, attempts: Sequence[Attempt]) -> Effort:
-    logs = [a.log for a in attempts if isinstance(a.log, AgentLog)]
-    plans = [float(a.verdict.attempts) for a in attempts if a.verdict is not None]
-    tokens = [t for log in logs if (t := _tokens(log.usage)) is not None]
-    return Effort(
-        system,
-        len(attempts),
-        _mean([log.seconds for log in logs]),
-        _mean([float(log.turns) for log in logs]),
-        _mean(plans),
-        _mean(tokens),
-        len(tokens),
-        math.fsum(a.log.seconds for a in attempts),
-        sum((a.log.usage for a in attempts), Usage()),
-    )
-
-
-def _tokens(usage: Usage) -> float | None:
-    if usage.prompt_tokens is None and usage.completion_tokens is None:
-        return None
-    return float((usage.prompt_tokens or 0) + (usage.completion_tokens or 0))
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import Response
@@ -50,7 +50,27 @@ class ScoresMessage(BaseModel):
     failures: list[Failure] = []
 
 
-class CriticAgent(BaseChatAgent):
+class _Agent(BaseChatAgent):
+    """An agent that answers with `StructuredMessage` of one kind of content."""
+
+    def __init__(self, name: str, description: str, kind: type[BaseModel]) -> None:
+        super().__init__(name, description)
+        self._kind: type[Any] = StructuredMessage[kind]  # type: ignore[valid-type]
+
+    @property
+    def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
+        """The one kind."""
+        return (self._kind,)
+
+    def _response(self, content: BaseModel, usage: Usage) -> Response:
+        tokens = RequestUsage(
+            prompt_tokens=usage.prompt_tokens or 0, completion_tokens=usage.completion_tokens or 0
+        )
+        message = self._kind(content=content, source=self.name, models_usage=tokens)
+        return Response(chat_message=message)
+
+
+class CriticAgent(_Agent):
     """Answers with `StructuredMessage[CriteriaMessage]`.
 
     Text messages are additional instructions; all since the last reset count. Each turn is a new
@@ -59,16 +79,11 @@ class CriticAgent(BaseChatAgent):
     """
 
     def __init__(self, name: str, critic: Critic, *, seed: int = 0) -> None:
-        super().__init__(name, "Proposes criteria to evaluate a task by.")
+        super().__init__(name, "Proposes criteria to evaluate a task by.", CriteriaMessage)
         self._critic = critic
         self._seed = seed
         self._turn = 0
         self._instructions: list[str] = []
-
-    @property
-    def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
-        """StructuredMessage[CriteriaMessage]."""
-        return (StructuredMessage[CriteriaMessage],)
 
     async def on_messages(
         self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
@@ -85,8 +100,7 @@ class CriticAgent(BaseChatAgent):
             criteria=list(proposal.criteria),
             problems=list(proposal.problems),
         )
-        message = StructuredMessage[CriteriaMessage](content=content, source=self.name)
-        return _response(message, proposal.usage)
+        return self._response(content, proposal.usage)
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         """Back to the first seed, without instructions."""
@@ -94,7 +108,7 @@ class CriticAgent(BaseChatAgent):
         self._instructions = []
 
 
-class SubCriticAgent(BaseChatAgent):
+class SubCriticAgent(_Agent):
     """Divides the criteria that came last; answers with `StructuredMessage[CriteriaMessage]`.
 
     Text messages are additional instructions. Raises InputError when no criteria came yet, and
@@ -102,15 +116,10 @@ class SubCriticAgent(BaseChatAgent):
     """
 
     def __init__(self, name: str, subcritic: SubCritic) -> None:
-        super().__init__(name, "Divides criteria into sub-criteria.")
+        super().__init__(name, "Divides criteria into sub-criteria.", CriteriaMessage)
         self._subcritic = subcritic
         self._instructions: list[str] = []
         self._last: CriteriaMessage | None = None
-
-    @property
-    def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
-        """StructuredMessage[CriteriaMessage]."""
-        return (StructuredMessage[CriteriaMessage],)
 
     async def on_messages(
         self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
@@ -131,8 +140,7 @@ class SubCriticAgent(BaseChatAgent):
             criteria=list(division.criteria),
             problems=[*given.problems, *division.problems],
         )
-        message = StructuredMessage[CriteriaMessage](content=content, source=self.name)
-        return _response(message, division.usage)
+        return self._response(content, division.usage)
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         """Forget instructions and criteria."""
@@ -140,7 +148,7 @@ class SubCriticAgent(BaseChatAgent):
         self._last = None
 
 
-class QuantifierAgent(BaseChatAgent):
+class QuantifierAgent(_Agent):
     """Scores what it is given; answers with `StructuredMessage[ScoresMessage]`.
 
     A `CriteriaMessage` sets the criteria. The newest text message is the work to be judged, as
@@ -156,17 +164,12 @@ class QuantifierAgent(BaseChatAgent):
         criteria: Sequence[Criterion] = (),
         problem: str = "",
     ) -> None:
-        super().__init__(name, "Scores work on given criteria.")
+        super().__init__(name, "Scores work on given criteria.", ScoresMessage)
         self._quantifier = quantifier
         self._given = tuple(criteria)
         self._criteria = self._given
         self._problem = problem
         self._judged = 0
-
-    @property
-    def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
-        """StructuredMessage[ScoresMessage]."""
-        return (StructuredMessage[ScoresMessage],)
 
     async def on_messages(
         self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
@@ -186,8 +189,7 @@ class QuantifierAgent(BaseChatAgent):
         )
         content, usage = await _cancellable(self._score(run), cancellation_token)
         self._judged += 1
-        message = StructuredMessage[ScoresMessage](content=content, source=self.name)
-        return _response(message, usage)
+        return self._response(content, usage)
 
     async def score(self, run: Run, *, repeat: int = 0) -> ScoresMessage:
         """Scores and failures of a run on the agent's criteria."""
@@ -265,10 +267,3 @@ def _last_criteria(messages: Sequence[BaseChatMessage]) -> CriteriaMessage | Non
         if isinstance(content, CriteriaMessage):
             return content
     return None
-
-
-def _response(message: BaseChatMessage, usage: Usage) -> Response:
-    message.models_usage = RequestUsage(
-        prompt_tokens=usage.prompt_tokens or 0, completion_tokens=usage.completion_tokens or 0
-    )
-    return Response(chat_message=message)

@@ -59,7 +59,7 @@ _BEYOND = 0.5  # a level that lies so far outside of both ends makes the list no
 
 
 class Told(NamedTuple):
-    """A direction and why, in  What is `plain` withholds a statement that says otherwise."""
+    """A direction, and why in words. What is `plain` withholds a statement that says otherwise."""
 
     verdict: OrderVerdict
     reason: str
@@ -114,31 +114,26 @@ def settle(
         levels = "are kinds, not grades" if told.verdict == "nominal" else _RUNS[told.verdict]
         reason = f"unclear: stated is {author}, but its values {levels} ({told.reason})"
         return Settled(values, "unclear", scale, reason)
-    if stated == "worst_to_best":
-        return Settled(values, "worst_to_best", scale, None)
-    if stated == "best_to_worst":
-        return Settled(values[::-1], "worst_to_best", scale, "turned round: stated best first")
-    if told.verdict == "nominal":
+    if stated is None and told.verdict == "nominal":
         return Settled(values, "unclear", "nominal", told.reason)
-    if told.verdict == "unclear":
+    if stated is None and told.verdict == "unclear":
         return Settled(values, "unclear", scale, f"unclear: {told.reason}")
-    if told.verdict == "worst_to_best":
-        return Settled(values, "worst_to_best", scale, told.reason)
-    reason = f"turned round: its values ran best first ({told.reason})"
-    return Settled(values[::-1], "worst_to_best", scale, reason)
+    if (stated or told.verdict) == "worst_to_best":
+        return Settled(values, "worst_to_best", scale, None if stated else told.reason)
+    why = "stated best first" if stated else f"its values ran best first ({told.reason})"
+    return Settled(values[::-1], "worst_to_best", scale, f"turned round: {why}")
 
 
 def settle_range(bounds: tuple[float, float], stated: Stated | None, name: str) -> Settled:
     """As `settle`, of a range of numbers. Stated bounds are worst and best as they stand."""
     low, high = (f"{bound:g}" for bound in bounds)
-    if stated is None and welcome(name) == -1:
-        return Settled((), "unclear", "numeric", f"unclear: more of {name!r} may be the worse")
-    if stated == "best_to_worst" or (stated is None and bounds[0] > bounds[1]):
-        return Settled(
-            (), "worst_to_best", "numeric", f"turned round: {low} is the best, {high} the worst"
-        )
+    order: Order = "worst_to_best"
     reason = None if stated else f"more is better, {high} the best"
-    return Settled((), "worst_to_best", "numeric", reason)
+    if stated is None and welcome(name) == -1:
+        order, reason = "unclear", f"unclear: more of {name!r} may be the worse"
+    elif stated == "best_to_worst" or (stated is None and bounds[0] > bounds[1]):
+        reason = f"turned round: {low} is the best, {high} the worst"
+    return Settled((), order, "numeric", reason)
 
 
 def order_of(labels: Sequence[str], name: str = "") -> Told:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from agenteval.agents import spec
-from agenteval.agents.dialogue import AssistantSystem
+from agenteval.agents import System, spec
 from agenteval.agents.spec import AgentSettings
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.scenario import Format
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
     from agenteval.models.client import Client
     from agenteval.models.limits import Budget
 
-Agent = str | Callable[..., Any] | AssistantSystem
+Agent = str | Callable[..., Any] | System
 _SCRIPTED = "scripted:"
 
 
-def _template(endpoint: Endpoint, client: Client) -> AssistantSystem:
+def _template(endpoint: Endpoint, client: Client) -> System:
     from agenteval.evaluators.workflows.templated import template_assistant
 
     return template_assistant(endpoint, client)
@@ -48,17 +47,17 @@ class Assistants:
     settings: AgentSettings
     seed: int = 0
     # Scripted assistants by the key of their case: to make them they are rehearsed.
-    _made: dict[str, AssistantSystem | None] = field(default_factory=dict, compare=False)
+    _made: dict[str, System | None] = field(default_factory=dict, compare=False)
 
     def candidates(self, conditions: dict[str, JsonValue]) -> list[Candidate]:
         """To know names and keys: nothing is opened. Raises InputError for an agent that cannot
         be."""
         if isinstance(self.agent, str) and self.agent.startswith(_SCRIPTED):
             return self._scripted(self.agent.removeprefix(_SCRIPTED), conditions)
-        if isinstance(self.agent, AssistantSystem):
+        if isinstance(self.agent, System):
             system = self.agent
         else:
-            system = spec.assistant(self.agent, self.settings, more=_ON_MODEL)
+            system = spec.system(self.agent, self.settings, more=_ON_MODEL, dialogue=True)
         return [Candidate(system, f, conditions) for f in self.formats]
 
     @asynccontextmanager
@@ -71,7 +70,7 @@ class Assistants:
             yield known
             return
         settings = replace(self.settings, budget=budget)
-        async with spec.opened_assistant(self.agent, settings, more=_ON_MODEL) as system:
+        async with spec.opened(self.agent, settings, more=_ON_MODEL, dialogue=True) as system:
             yield [replace(one, assistant=system) for one in known]
 
     def _scripted(self, name: str, conditions: dict[str, JsonValue]) -> list[Candidate]:
@@ -87,7 +86,7 @@ class Assistants:
                 "--agent",
             )
 
-        def for_case(case: Case) -> AssistantSystem | None:
+        def for_case(case: Case) -> System | None:
             if case.key not in self._made:
                 made = scripted_assistants(
                     case.of.role, case.profile, seed=self.seed, backend=case.of.backend
@@ -100,5 +99,5 @@ class Assistants:
 
         parameters: dict[str, JsonValue] = {"adapter": "scripted", "script": name,
                                             "seed": self.seed}  # fmt: skip
-        system = AssistantSystem(f"{_SCRIPTED}{name}", nobody, parameters)
+        system = System(f"{_SCRIPTED}{name}", nobody, parameters)
         return [Candidate(system, f, conditions, for_case) for f in self.formats]

@@ -18,7 +18,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from agenteval.agents.dialogue import AssistantSystem
+from agenteval.agents import System
 from agenteval.errors import AgentevalError
 from agenteval.evaluators.workflows.align import Call, align
 from agenteval.evaluators.workflows.chart import Edge
@@ -46,13 +46,13 @@ class Behaviour:
     name: Kind
     planted: Cause | None = None
     at: int | None = None
-    system: AssistantSystem | None = None
+    system: System | None = None
     why_not: str = ""
 
 
 def scripted_assistants(
     role: Role, profile: Profile, *, seed: int = 0, backend: Machine | None = None
-) -> Mapping[str, AssistantSystem]:
+) -> Mapping[str, System]:
     """The assistants whose behaviour has a place in what this user wants, by name."""
     found = behaviours(role, profile, seed=seed, backend=backend)
     return {name: b.system for name, b in found.items() if b.system is not None}
@@ -86,7 +86,7 @@ def behaviours(
         }
         if kind != "perfect":
             parameters["profile"] = content_hash(profile.model_dump(mode="json"))
-        system = AssistantSystem(f"scripted:{kind}", partial(Walker, book, plan), parameters)
+        system = System(f"scripted:{kind}", partial(Walker, book, plan), parameters)
         found[kind] = Behaviour(kind, CAUSE[kind], plan.at, system)
     return found
 

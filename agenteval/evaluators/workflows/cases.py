@@ -233,7 +233,6 @@ def _groups(
 
 
 def _check_names(roles: Sequence[OpenRole], choice: Choice) -> None:
-    _check_roles(roles)
     scenarios = {s.id for of in roles for s in of.role.scenarios} | {CROSS}
     profiles = {
         p.id
@@ -249,12 +248,3 @@ def _check_names(roles: Sequence[OpenRole], choice: Choice) -> None:
         if name not in profiles:
             known = ", ".join(sorted(profiles))
             raise InputError(f"no profile {name!r}; known: {known}", "--profile")
-
-
-def _check_roles(roles: Sequence[OpenRole]) -> None:
-    """Two roles of one name would be one in every table."""
-    folders: dict[str, Path] = {}
-    for of in roles:
-        other = folders.setdefault(of.role.id, of.folder)
-        if other != of.folder:
-            raise InputError(f"the role {of.role.id!r} is also in {other}", str(of.folder))

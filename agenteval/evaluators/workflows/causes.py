@@ -8,16 +8,18 @@ chart but not by the user's will. All of it is computed; nothing is asked of a m
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
 from typing import Literal
 
 from pydantic import JsonValue
 
-from agenteval.evaluators.workflows.align import Alignment, Call, Move, align
+from agenteval.evaluators.workflows.align import Call, Move, align
 from agenteval.evaluators.workflows.conformance import Cause, Deviation, conformance
 from agenteval.evaluators.workflows.procedure import Procedure
 from agenteval.evaluators.workflows.scenario import Action, Profile
-from agenteval.evaluators.workflows.session import SessionCall, SessionLog
+from agenteval.evaluators.workflows.session import SessionLog
 from agenteval.evaluators.workflows.values import assigned, equal_by_rule, filled
 
 _MAX_TOLD = 80  # characters of a value in a detail
@@ -28,7 +30,20 @@ def calls_of(log: SessionLog) -> tuple[Call, ...]:
 
     `returned` is the result of a call that was carried out, None where it is no JSON.
     """
-    return tuple(_call(call) for call in log.calls)
+    calls = []
+    for call in log.calls:
+        carried_out, returned = call.status == "ok", None
+        if carried_out:
+            with suppress(ValueError):  # words are no values: conditions on them stay unchecked
+                returned = json.loads(call.result)
+        problem = "" if carried_out else f"{call.status}: {_short(call.result)}"
+        calls.append(
+            Call(
+                tool=call.tool, arguments=call.arguments, carried_out=carried_out,
+                problem=problem, returned=returned,
+            )
+        )  # fmt: skip
+    return tuple(calls)
 
 
 def causes(procedure: Procedure, profile: Profile, log: SessionLog) -> tuple[Deviation, ...]:
@@ -56,19 +71,7 @@ def causes(procedure: Procedure, profile: Profile, log: SessionLog) -> tuple[Dev
     deviation is charged that rests on the answer: at the calls of that turn, a repeat of one of
     them, a false transition right after them, and all that only gold says of what comes later.
     """
-    calls = calls_of(log)
-    spoiled = _spoiled(log)
-    reading = align(procedure, calls, complete=False)
-    found = [
-        d
-        for d in conformance(procedure, calls, reading).deviations
-        if not _rests(d, calls, spoiled)
-    ]
-    found = _early(found, profile.actions, calls)
-    found += _loops(log, calls, {d.at for d in found if d.cause != "missing_step"} | spoiled)
-    found += _against_gold(procedure, profile, calls, reading, found, min(spoiled, default=None))
-    refused = {at for at, call in enumerate(calls) if not call.carried_out}
-    return tuple(sorted(found, key=lambda d: (d.at, _is_before(d, refused))))
+    return _Causes(procedure, profile.actions, log).deviations()
 
 
 def primary(
@@ -84,103 +87,142 @@ def primary(
     return "other" if failed else None
 
 
-def _call(call: SessionCall) -> Call:
-    carried_out = call.status == "ok"
-    returned: JsonValue = None
-    if carried_out:
-        try:
-            returned = json.loads(call.result)
-        except ValueError:
-            returned = None  # words are no values: conditions on them stay unchecked
-    return Call(
-        tool=call.tool,
-        arguments=call.arguments,
-        carried_out=carried_out,
-        problem="" if carried_out else f"{call.status}: {_short(call.result)}",
-        returned=returned,
-    )
+class _Causes:
+    """What is known of a session. `match` are gold calls and the calls that stand for them, by
+    index; `spoiled` the calls that may have been answered wrongly."""
 
+    def __init__(self, procedure: Procedure, gold: Sequence[Action], log: SessionLog) -> None:
+        self.procedure, self.gold, self.log = procedure, gold, log
+        self.calls = calls_of(log)
+        self.reading = align(procedure, self.calls, complete=False)
+        turns = {m.turn for m in log.mistakes if m.who == "tools"}
+        self.spoiled = {at for at, call in enumerate(log.calls) if call.turn in turns}
 
-def _is_before(deviation: Deviation, refused: set[int]) -> int:
-    """0 for a step missing before a call that was refused: it comes before the refusal."""
-    return int(deviation.cause != "missing_step" or deviation.at not in refused)
+        def rank(action: Action, call: Call) -> int:
+            if not call.carried_out or action.tool != call.tool:
+                return 0
+            return 1 if _wrong(action, call) else 2
 
+        self.match = dict(assigned([[rank(a, call) for call in self.calls] for a in gold]))
 
-def _spoiled(log: SessionLog) -> set[int]:
-    """Indices of calls that may have been answered wrongly."""
-    turns = {m.turn for m in log.mistakes if m.who == "tools"}
-    return {at for at, call in enumerate(log.calls) if call.turn in turns}
+    def deviations(self) -> tuple[Deviation, ...]:
+        by_chart = conformance(self.procedure, self.calls, self.reading).deviations
+        found = [self._named(d) for d in by_chart if not self._rests(d)]
+        found += self._loops({d.at for d in found if d.cause != "missing_step"})
+        found += self._against_gold(found)
+        refused = {at for at, call in enumerate(self.calls) if not call.carried_out}
+        # A step that is missing before a call that was refused comes before the refusal.
+        return tuple(
+            sorted(found, key=lambda d: (d.at, d.cause != "missing_step" or d.at not in refused))
+        )
 
+    def _rests(self, deviation: Deviation) -> bool:
+        """Whether a deviation of conformance rests on an answer that was wrong."""
+        at = deviation.at
+        if deviation.cause == "missing_step":
+            return any(s < at or self.calls[s].tool == deviation.tool for s in self.spoiled)
+        if at in self.spoiled:
+            return True
+        if deviation.cause == "wrong_transition" and at - 1 in self.spoiled:
+            return True
+        return at < len(self.calls) and any(
+            s < at and self.calls[s].tool == self.calls[at].tool for s in self.spoiled
+        )
 
-def _rests(deviation: Deviation, calls: Sequence[Call], spoiled: set[int]) -> bool:
-    """Whether a deviation of conformance rests on an answer that was wrong."""
-    at = deviation.at
-    if deviation.cause == "missing_step":
-        return any(s < at or calls[s].tool == deviation.tool for s in spoiled)
-    if at in spoiled or (deviation.cause == "wrong_transition" and at - 1 in spoiled):
-        return True
-    return at < len(calls) and any(s < at and calls[s].tool == calls[at].tool for s in spoiled)
+    def _named(self, deviation: Deviation) -> Deviation:
+        """A refusal becomes wrong_order where the call's arguments are those of gold, and a call
+        that gold has before it came only afterwards: nothing else can have been wrong with it."""
+        if not self._is_refusal(deviation):
+            return deviation
+        call = self.calls[deviation.at]
+        fits = [i for i, a in enumerate(self.gold) if a.tool == call.tool and not _wrong(a, call)]
+        if not fits or all(self.match.get(i, -1) <= deviation.at for i in range(fits[0])):
+            return deviation
+        detail = f"too early; {deviation.detail}"
+        return deviation.model_copy(update={"cause": "wrong_order", "detail": detail})
 
+    def _is_refusal(self, deviation: Deviation) -> bool:
+        named = deviation.cause in ("tool_use", "wrong_order")
+        return named and not self.calls[deviation.at].carried_out
 
-def _loops(log: SessionLog, calls: Sequence[Call], told: set[int]) -> list[Deviation]:
-    found = []
-    for at in range(1, len(calls)):
-        before, call = calls[at - 1], calls[at]
-        if (
-            at not in told
-            and call.carried_out
-            and before.carried_out
-            and log.calls[at].turn == log.calls[at - 1].turn
-            and (call.tool, call.arguments) == (before.tool, before.arguments)
-        ):
-            found.append(
-                Deviation(
+    def _loops(self, told: set[int]) -> Iterator[Deviation]:
+        pairs = zip(pairwise(self.calls), pairwise(self.log.calls), strict=True)
+        for at, ((before, call), (one, other)) in enumerate(pairs, 1):
+            same = (call.tool, call.arguments) == (before.tool, before.arguments)
+            both = call.carried_out and before.carried_out and one.turn == other.turn
+            if same and both and at not in told and at not in self.spoiled:
+                yield Deviation(
                     cause="wrong_order", at=at, tool=call.tool, detail="repeated in the same turn"
                 )
-            )
-    return found
 
+    def _against_gold(self, found: Sequence[Deviation]) -> list[Deviation]:
+        told = {d.at for d in found if d.cause != "missing_step"}
+        explained = [d.tool for d in found if d.cause == "missing_step" or self._is_refusal(d)]
+        stood = self._stood()
+        missing: list[tuple[int, str]] = []
+        for index, action in enumerate(self.gold):
+            if index in self.match:
+                continue
+            if action.tool in explained:
+                explained.remove(action.tool)
+                continue
+            # Due before the next gold call that is there, not before the last one that is.
+            after = max((at + 1 for i, at in stood.items() if i < index), default=0)
+            following = [at for i, at in stood.items() if i > index and at >= after]
+            missing.append((min(following, default=len(self.calls)), action.tool))
+        new = self._astray(missing, told | set(self.match.values()))
+        new += [Deviation(cause="missing_step", at=at, tool=tool) for at, tool in missing]
+        for index, at in sorted(self.match.items()):
+            wrong = _wrong(self.gold[index], self.calls[at])
+            if wrong and at not in told:
+                tool = self.calls[at].tool
+                new.append(Deviation(cause="tool_use", at=at, tool=tool, detail="; ".join(wrong)))
+        first = min(self.spoiled, default=len(self.calls) + 1)
+        return [d for d in new if d.at < first]
 
-def _against_gold(
-    procedure: Procedure,
-    profile: Profile,
-    calls: Sequence[Call],
-    reading: Alignment,
-    found: Sequence[Deviation],
-    spoiled: int | None,
-) -> list[Deviation]:
-    gold = profile.actions
-    match = _matched(gold, calls)
-    told = {d.at for d in found if d.cause != "missing_step"}
-    wrong = [
-        deviation
-        for index, at in sorted(match.items())
-        if at not in told and (deviation := _arguments(gold[index], calls[at], at))
-    ]
-    explained = [d.tool for d in found if d.cause == "missing_step" or _refusal(d, calls)]
-    stood = match | _tried(gold, calls, match)
-    missing: list[tuple[int, str]] = []
-    for index, action in enumerate(gold):
-        if index in match:
-            continue
-        if action.tool in explained:
-            explained.remove(action.tool)
-        else:
-            missing.append((_due_at(index, stood, len(calls)), action.tool))
-    new = _astray(procedure, calls, reading, missing, told | set(match.values()))
-    new += [Deviation(cause="missing_step", at=at, tool=tool) for at, tool in missing]
-    return [d for d in new + wrong if spoiled is None or d.at < spoiled]
+    def _stood(self) -> dict[int, int]:
+        """The match, and for gold calls that were not made the refused calls of their tools, in
+        their order. They say where a step was due that was left out before: a tool often refuses
+        for want of it."""
+        stood = dict(self.match)
+        refused = [at for at, call in enumerate(self.calls) if not call.carried_out]
+        for index, action in enumerate(self.gold):
+            at = next((at for at in refused if self.calls[at].tool == action.tool), None)
+            if index not in self.match and at is not None:
+                refused.remove(at)
+                stood[index] = at
+        return stood
 
-
-def _matched(gold: Sequence[Action], calls: Sequence[Call]) -> dict[int, int]:
-    """Gold calls and the calls that stand for them, by index."""
-
-    def rank(action: Action, call: Call) -> int:
-        if not call.carried_out or action.tool != call.tool:
-            return 0
-        return 1 if _wrong(action, call) else 2
-
-    return dict(assigned([[rank(action, call) for call in calls] for action in gold]))
+    def _astray(self, missing: list[tuple[int, str]], told: set[int]) -> list[Deviation]:
+        """Steps that gold has not, in place of a missing one, which is taken from the list."""
+        found = []
+        chain: list[Move] = []  # since the last step
+        for move in self.reading.moves:
+            if move.kind in ("edge", "enter"):
+                chain.append(move)
+            elif move.kind != "extra":
+                if move.kind == "step" and move.at not in told and chain:
+                    begin = chain[0].position if chain[0].kind == "edge" else chain[0].target
+                    before = self.calls[: move.at]
+                    returned = [
+                        (c.tool, c.returned) for c in before if isinstance(c.returned, dict)
+                    ]
+                    due = () if begin is None else self.procedure.due(begin, returned)
+                    instead = next((m for m in missing if m[1] in due), None)
+                    if instead is not None:
+                        missing.remove(instead)
+                        edge = chain[-1].edge
+                        found.append(
+                            Deviation(
+                                cause="wrong_transition",
+                                at=move.at,
+                                tool=self.calls[move.at].tool,
+                                edge=(edge.source, edge.target) if edge else None,
+                                detail=f"the user's goals need {instead[1]} here",
+                            )
+                        )
+                chain = []
+        return found
 
 
 def _wrong(action: Action, call: Call) -> list[str]:
@@ -191,101 +233,6 @@ def _wrong(action: Action, call: Call) -> list[str]:
         for name, value in filled(action.arguments).items()
         if name not in given or not equal_by_rule(value, given[name])
     ]
-
-
-def _arguments(action: Action, call: Call, at: int) -> Deviation | None:
-    wrong = _wrong(action, call)
-    if not wrong:
-        return None
-    return Deviation(cause="tool_use", at=at, tool=call.tool, detail="; ".join(wrong))
-
-
-def _refusal(deviation: Deviation, calls: Sequence[Call]) -> bool:
-    return deviation.cause in ("tool_use", "wrong_order") and not calls[deviation.at].carried_out
-
-
-def _early(
-    found: Sequence[Deviation], gold: Sequence[Action], calls: Sequence[Call]
-) -> list[Deviation]:
-    """With a refusal called wrong_order where the call's arguments are those of gold, and a call
-    that gold has before it came only afterwards: nothing else can have been wrong with it."""
-    match = _matched(gold, calls)
-
-    def early(at: int) -> bool:
-        call = calls[at]
-        fits = [i for i, a in enumerate(gold) if a.tool == call.tool and not _wrong(a, call)]
-        return bool(fits) and any(match.get(i, -1) > at for i in range(fits[0]))
-
-    return [
-        d.model_copy(update={"cause": "wrong_order", "detail": f"too early; {d.detail}"})
-        if _refusal(d, calls) and early(d.at)
-        else d
-        for d in found
-    ]
-
-
-def _tried(gold: Sequence[Action], calls: Sequence[Call], match: dict[int, int]) -> dict[int, int]:
-    """Gold calls that were not made, and the refused calls of their tools, in their order.
-
-    They say where a step was due that was left out before: a tool often refuses for want of it.
-    """
-    refused = [at for at, call in enumerate(calls) if not call.carried_out]
-    found: dict[int, int] = {}
-    for index, action in enumerate(gold):
-        if index not in match:
-            at = next((at for at in refused if calls[at].tool == action.tool), None)
-            if at is not None:
-                refused.remove(at)
-                found[index] = at
-    return found
-
-
-def _due_at(index: int, match: dict[int, int], end: int) -> int:
-    """Before which call a missing gold call should have come: the next one of gold that is there,
-    but not before the last one of gold that is."""
-    after = max((at + 1 for i, at in match.items() if i < index), default=0)
-    following = [at for i, at in match.items() if i > index and at >= after]
-    return min(following, default=end)
-
-
-def _astray(
-    procedure: Procedure,
-    calls: Sequence[Call],
-    reading: Alignment,
-    missing: list[tuple[int, str]],
-    told: set[int],
-) -> list[Deviation]:
-    """Steps that gold has not, in place of a missing one, which is taken from the list."""
-    found = []
-    chain: list[Move] = []  # since the last step
-    for move in reading.moves:
-        if move.kind in ("edge", "enter"):
-            chain.append(move)
-        elif move.kind != "extra":
-            if move.kind == "step" and move.at not in told and chain:
-                first = chain[0]
-                begin = first.position if first.kind == "edge" else first.target
-                returned = [
-                    (c.tool, c.returned) for c in calls[: move.at] if isinstance(c.returned, dict)
-                ]
-                possible = () if begin is None else procedure.due(begin, returned)
-                instead = next((m for m in missing if m[1] in possible), None)
-                if instead is not None:
-                    missing.remove(instead)
-                    found.append(_not_wanted(calls[move.at], move.at, instead[1], chain[-1]))
-            chain = []
-    return found
-
-
-def _not_wanted(call: Call, at: int, wanted: str, way: Move) -> Deviation:
-    edge = way.edge
-    return Deviation(
-        cause="wrong_transition",
-        at=at,
-        tool=call.tool,
-        edge=(edge.source, edge.target) if edge else None,
-        detail=f"the user's goals need {wanted} here",
-    )
 
 
 def _json(value: JsonValue) -> str:

@@ -121,8 +121,17 @@ def backend_defects(folder: Path, tools: Sequence[WorkflowTool]) -> tuple[Defect
     if "Backend" not in classes:
         return (_defect(f"{BACKEND_FILE} has no class Backend"),)
     family, whole = _family("Backend", classes)
-    methods = _methods(family)
-    found = [*_made(methods), *_state(family, methods, whole)]
+    methods = {
+        s.name: s
+        for one in reversed(family)
+        for s in reversed(one.body)
+        if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    _, needed = _parameters(methods["__init__"]) if "__init__" in methods else ((), set[str]())
+    found = [
+        _defect(f"Backend.__init__ needs {name}, and is given nothing") for name in sorted(needed)
+    ]
+    found += _state(family, methods, whole)
     for tool in tools:
         method = methods.get(tool.name)
         if isinstance(method, ast.AsyncFunctionDef):
@@ -152,33 +161,27 @@ def _family(name: str, classes: dict[str, ast.ClassDef]) -> tuple[list[ast.Class
     return found, whole
 
 
-def _methods(family: Sequence[ast.ClassDef]) -> dict[str, _Method]:
-    found: dict[str, _Method] = {}
-    for one in family:
-        for statement in one.body:
-            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-                found.setdefault(statement.name, statement)
-    return found
-
-
-def _made(methods: Mapping[str, _Method]) -> Iterator[Defect]:
-    """A backend is made without arguments."""
-    _, needed = _parameters(methods["__init__"]) if "__init__" in methods else ((), ())
-    for name in sorted(needed):
-        yield _defect(f"Backend.__init__ needs {name}, and is given nothing")
-
-
 def _state(
     family: Sequence[ast.ClassDef], methods: Mapping[str, _Method], whole: bool
 ) -> Iterator[Defect]:
-    """Whether `state` is there when a backend is made."""
-    method = methods.get("state")
-    if method is not None and method.decorator_list:  # a property
+    """Whether there is a `state`: a method sets it, it is a property, or a dataclass makes it."""
+    if "state" in methods and methods["state"].decorator_list:
         return
-    if method is None and any(_sets_state(m) for m in _at_start(family, methods)):
+    if any(
+        isinstance(node, ast.Attribute) and node.attr == "state" and isinstance(node.ctx, ast.Store)
+        for one in family
+        for node in ast.walk(one)
+    ):
         return
-    holders = [one for one in family if any(_sets(s, "state") for s in one.body)]
-    if method is None and holders:
+    holders = [
+        one
+        for one in family
+        for statement in one.body
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None
+        and any(isinstance(n, ast.Name) and n.id == "state" and isinstance(n.ctx, ast.Store)
+                for n in ast.walk(statement))
+    ]  # fmt: skip
+    if holders:
         if not any(one.decorator_list for one in holders):  # not as a dataclass, which makes copies
             told = "state belongs to the class Backend, so that all sessions share it"
             yield _defect(f"{told}: set self.state in __init__", "warning")
@@ -187,42 +190,6 @@ def _state(
     else:
         told = "whether Backend has a state cannot be seen: a base is elsewhere"
         yield _defect(told, "warning")
-
-
-def _at_start(family: Sequence[ast.ClassDef], methods: Mapping[str, _Method]) -> list[_Method]:
-    """All `__init__` of the family (a base's may be called), and the methods that they call."""
-    members = [s for one in family for s in one.body if isinstance(s, ast.FunctionDef)]
-    todo = [member for member in members if member.name == "__init__"]
-    found: list[_Method] = []
-    while todo:
-        current = todo.pop()
-        found.append(current)
-        for node in ast.walk(current):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                called = methods.get(node.func.attr)
-                if isinstance(called, ast.FunctionDef) and called not in (*found, *todo):
-                    todo.append(called)
-    return found
-
-
-def _sets_state(method: _Method) -> bool:
-    arguments = (*method.args.posonlyargs, *method.args.args)
-    return bool(arguments) and any(_sets(s, f"{arguments[0].arg}.state") for s in method.body)
-
-
-def _sets(statement: ast.stmt, target: str) -> bool:
-    """Whether a value is given to the target in the statement, functions and classes left out."""
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return False
-    nodes = list(ast.walk(statement))
-    bare = [n.target for n in nodes if isinstance(n, ast.AnnAssign) and n.value is None]
-    return any(
-        isinstance(node, ast.Name | ast.Attribute)
-        and isinstance(node.ctx, ast.Store)
-        and node not in bare
-        and ast.unparse(node) == target
-        for node in nodes
-    )
 
 
 def _parameters(method: _Method) -> tuple[Sequence[str], set[str]]:

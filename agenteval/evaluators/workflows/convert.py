@@ -9,13 +9,12 @@ repair with the reasons.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Literal
 
 from agenteval.errors import InputError, ReplyError
 from agenteval.evaluators.workflows.chart import Chart, parse_chart
-from agenteval.evaluators.workflows.chart_check import check_chart
+from agenteval.evaluators.workflows.chart_check import Defect, check_chart
 from agenteval.evaluators.workflows.consistency import (
     Code,
     chart_against_chart,
@@ -52,38 +51,6 @@ class Converted(Record):
     usage: Usage = Usage()
 
 
-@dataclass(frozen=True)
-class _Written:
-    text: str
-    reasons: tuple[str, ...]
-    usage: Usage
-
-
-@dataclass(frozen=True)
-class _Source:
-    """What the result is held against: a chart, or code.
-
-    `text` is that of the source, where the source is a text.
-    """
-
-    scenario: Scenario
-    chart: Chart | None = None
-    code: Code | None = None
-    text: str = ""
-
-    def parts_with_chart(self, found: Chart, name: str) -> list[str]:
-        tools = self.scenario.tools
-        if self.text and (told := text_defects(self.text, found, tools)):
-            return [d.message for d in told]
-        if self.chart is not None:
-            return chart_against_chart(("the source", self.chart), (name, found), tools)
-        if self.code is not None:
-            return [
-                d.message for d in code_defects(self.code, found, tools) if d.severity == "error"
-            ]
-        return []
-
-
 def questions(scenario: Scenario, source: Told, target: Told) -> int:
     """How many questions `convert` asks where every answer can be used."""
     unread = source == "text" and not scenario.flowchart.strip()
@@ -104,121 +71,106 @@ async def convert(scenario: Scenario, source: Told, target: Told, client: Client
     given = str(getattr(scenario, source))
     if not given.strip():
         raise InputError(f"the scenario {scenario.id} has no {source}", "--from")
-    against = _against(scenario, source)
+    work = _Conversion(scenario, source, client)
     spent = Usage()
-    if source == "text" and against.chart is None:
-        first = await _ask(client, scenario, ("text", given), "flowchart", _chart_check(against), 1)
-        if first.reasons:
-            reasons = tuple(f"the source cannot be understood: {r}" for r in first.reasons)
+    if source == "text" and work.chart is None:
+        text, reasons, spent = await work.written("text", given, "flowchart", repeat=1)
+        if reasons:
+            reasons = tuple(f"the source cannot be understood: {r}" for r in reasons)
             return Converted(source=source, target=target, text="", accepted=False,
-                             reasons=reasons, back=first.text, usage=first.usage)  # fmt: skip
-        against = _Source(scenario, parse_chart(first.text), text=given)
-        spent = first.usage
-    checks = {"text": _text_check, "code": _code_check, "flowchart": _chart_check}
-    made = await _ask(client, scenario, (source, given), target, checks[target](against), 0)
-    spent, reasons, back = spent + made.usage, made.reasons, ""
+                             reasons=reasons, back=text, usage=spent)  # fmt: skip
+        work.chart = parse_chart(text)
+    made, reasons, usage = await work.written(source, given, target)
+    spent, back = spent + usage, ""
     if target == "text" and not reasons:
-        check = _chart_check(against, "the flowchart made of the new text")
-        read = await _ask(client, scenario, ("text", made.text), "flowchart", check, 0)
-        spent, reasons, back = spent + read.usage, read.reasons, read.text
-    return Converted(source=source, target=target, text=made.text, accepted=not reasons,
+        work.name = "the flowchart made of the new text"
+        back, reasons, usage = await work.written("text", made, "flowchart")
+        spent += usage
+    return Converted(source=source, target=target, text=made, accepted=not reasons,
                      reasons=reasons, back=back, usage=spent)  # fmt: skip
 
 
-def _against(scenario: Scenario, source: Told) -> _Source:
-    """What is known of the source. The scenario's chart is not asked where code is the source: that
-    the two name the same does not say that they branch alike."""
-    if source == "flowchart":
-        return _Source(scenario, parse_chart(scenario.flowchart))
-    if source == "text":
-        chart = parse_chart(scenario.flowchart) if scenario.flowchart.strip() else None
-        return _Source(scenario, chart, text=scenario.text)
-    code = read_code(scenario.code, scenario.tools)
-    wrong = [d.message for d in code.defects if d.severity == "error"]
-    if wrong:
-        raise InputError(f"the code cannot be converted: {wrong[0]}", "--from")
-    return _Source(scenario, code=code)
+class _Conversion:
+    """What a result is held against: the chart or the code of the source, and its text where it is
+    one. The scenario's chart is not asked where code is the source: that the two name the same does
+    not say that they branch alike."""
 
+    def __init__(self, scenario: Scenario, source: Told, client: Client) -> None:
+        self.scenario, self.client, self.name = scenario, client, "the new flowchart"
+        self.text = scenario.text if source == "text" else ""
+        self.chart: Chart | None = None
+        self.code: Code | None = None
+        if source == "code":
+            self.code = read_code(scenario.code, scenario.tools)
+            if wrong := _errors(self.code.defects):
+                raise InputError(f"the code cannot be converted: {wrong[0]}", "--from")
+        elif source == "flowchart" or scenario.flowchart.strip():
+            self.chart = parse_chart(scenario.flowchart)
 
-def _chart_check(against: _Source, name: str = "the new flowchart") -> Callable[[str], list[str]]:
-    """For a flowchart; also in the words of the code where that is the source."""
+    def reasons(self, target: Told, written: str) -> list[str]:
+        """Why what was written does not tell the same; InputError: it cannot be read."""
+        tools = self.scenario.tools
+        if target == "flowchart":
+            chart = parse_chart(written, self.name)
+            wrong = _errors(check_chart(chart, tools))
+            if self.text and not wrong:
+                wrong = [d.message for d in text_defects(self.text, chart, tools)]
+            if wrong or self.chart is None:
+                return wrong or (
+                    _errors(code_defects(self.code, chart, tools)) if self.code else []
+                )
+            return chart_against_chart(("the source", self.chart), (self.name, chart), tools)
+        if target == "code":
+            assert self.chart is not None
+            code = read_code(written, tools, self.chart.parameters)
+            return _errors(code_defects(code, self.chart, tools))
+        if self.chart is not None:
+            return _errors(text_defects(written, self.chart, tools))
+        assert self.code is not None
+        return [f"the text does not name {name}" for name in self.code.tools if name not in written]
 
-    def reasons(written: str) -> list[str]:
-        tools = against.scenario.tools
-        chart = parse_chart(written, name)
-        found = [d.message for d in check_chart(chart, tools) if d.severity == "error"]
-        return found or against.parts_with_chart(chart, name)
+    async def written(
+        self, source: Told, text: str, target: Told, repeat: int = 0
+    ) -> tuple[str, tuple[str, ...], Usage]:
+        """What the model writes, after one repair where it needs it, and why that is not right."""
+        tries: list[tuple[str, tuple[str, ...]]] = []
 
-    return reasons
+        def read(reply: str) -> tuple[str, tuple[str, ...]]:
+            made = unfenced(reply)
+            try:
+                reasons = self.reasons(target, made) if made else ["the reply is empty"]
+            except InputError as error:
+                reasons = [str(error)]
+            tries.append((made, tuple(reasons)))
+            if reasons and len(tries) == 1:
+                raise ReplyError("\n".join(f"- {reason}" for reason in reasons)[:_PROBLEM])
+            return tries[-1]
 
-
-def _code_check(against: _Source) -> Callable[[str], list[str]]:
-    def reasons(written: str) -> list[str]:
-        assert against.chart is not None
-        code = read_code(written, against.scenario.tools, against.chart.parameters)
-        found = code_defects(code, against.chart, against.scenario.tools)
-        return [d.message for d in found if d.severity == "error"]
-
-    return reasons
-
-
-def _text_check(against: _Source) -> Callable[[str], list[str]]:
-    def reasons(written: str) -> list[str]:
-        if against.chart is not None:
-            found = text_defects(written, against.chart, against.scenario.tools)
-            return [d.message for d in found if d.severity == "error"]
-        assert against.code is not None
-        return [
-            f"the text does not name {name}" for name in against.code.tools if name not in written
-        ]
-
-    return reasons
-
-
-async def _ask(
-    client: Client,
-    scenario: Scenario,
-    given: tuple[Told, str],
-    target: Told,
-    check: Callable[[str], list[str]],
-    repeat: int,
-) -> _Written:  # fmt: skip
-    tries: list[_Written] = []
-
-    def read(reply: str) -> _Written:
-        text = unfenced(reply)
+        system, user, repair = (
+            load_prompt(_PACKAGE, f"convert_{part}") for part in ("system", "user", "repair")
+        )
+        tools = [t.model_dump(mode="json", exclude={"effect"}) for t in self.scenario.tools]
+        instructions = system.render(nonce=NONCE, source=source, target=target)
+        request = Request(
+            messages=(
+                {"role": "system", "content": instructions},
+                {"role": "user", "content": user.render(text=text, source=source, tools=tools)},
+            ),
+            parameters={"temperature": 0.0, "max_tokens": 4096, "seed": 0},
+            repeat=repeat,
+            role=f"flow:convert:{target}",
+        )
         try:
-            reasons = check(text) if text else ["the reply is empty"]
-        except InputError as error:
-            reasons = [str(error)]
-        tries.append(_Written(text, tuple(reasons), Usage()))
-        if reasons and len(tries) == 1:
-            raise ReplyError("\n".join(f"- {reason}" for reason in reasons)[:_PROBLEM])
-        return tries[-1]
-
-    repair = load_prompt(_PACKAGE, "convert_repair")
-    request = _request(scenario, given, target, repeat)
-    try:
-        asked = await ask(client, request, read, lambda problem: repair.render(problem=problem))
-    except ReplyError:  # the repair could not be asked for: what was first wrong stands
-        return tries[-1]
-    return _Written(asked.value.text, asked.value.reasons, asked.usage)
+            asked = await ask(
+                self.client, request, read, lambda problem: repair.render(problem=problem)
+            )
+        except ReplyError:  # the repair could not be asked for: what was first wrong stands
+            return *tries[-1], Usage()
+        return *asked.value, asked.usage
 
 
-def _request(scenario: Scenario, given: tuple[Told, str], target: Told, repeat: int) -> Request:
-    source, text = given
-    tools = [t.model_dump(mode="json", exclude={"effect"}) for t in scenario.tools]
-    system = load_prompt(_PACKAGE, "convert_system")
-    user = load_prompt(_PACKAGE, "convert_user")
-    return Request(
-        messages=(
-            {"role": "system", "content": system.render(nonce=NONCE, source=source, target=target)},
-            {"role": "user", "content": user.render(text=text, source=source, tools=tools)},
-        ),
-        parameters={"temperature": 0.0, "max_tokens": 4096, "seed": 0},
-        repeat=repeat,
-        role=f"flow:convert:{target}",
-    )
+def _errors(defects: Iterable[Defect]) -> list[str]:
+    return [d.message for d in defects if d.severity == "error"]
 
 
 def unfenced(reply: str) -> str:

@@ -113,9 +113,8 @@ def pooled(files: Sequence[tuple[Path, Rows]]) -> Rows:
 
 def _documents(path: Path) -> list[tuple[str, Row]]:
     """(place, row) of every row."""
-    text = _text(path)
+    text, name = read_text(path, LARGE), str(path)
     notes = Notes()
-    name = str(path)
     if text.lstrip().startswith("["):
         values = decode(text, name, notes=notes)
         rows = [(f"{name}, row {i}", value) for i, value in enumerate(values, 1)]
@@ -133,46 +132,36 @@ def _documents(path: Path) -> list[tuple[str, Row]]:
     return rows
 
 
-def _text(path: Path) -> str:
-    return read_text(path, LARGE)
-
-
 def _turn(row: Row, at: str, index: int) -> TurnRow:
     truth = row.get("ground_truth")
     truth = truth if isinstance(truth, dict) else {}
-    thought = _thought(row.get("gt_thought", truth.get("thought")), at)
-    response = row.get("gt_response", truth.get("response", ""))
+    thought = row.get("gt_thought", truth.get("thought"))
+    thought = read_object(thought) if isinstance(thought, str) else thought
+    if not isinstance(thought, dict):
+        raise InputError("gt_thought must be an object", at)
     action, text, arguments = _gold_call(thought, at)
-    messages = _messages(row, at)
-    prompt = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
-    said = [m for m in messages if m["role"] != "system"]
+    messages = _messages(row.get("messages", []), "messages", at)
+    prompt = "\n\n".join(content for role, content in messages if role == "system")
+    said = [(role, content) for role, content in messages if role != "system"]
     id = _id(row, at, f"row{index}")
     turn_number = _TURN_ID.search(id)
+    node, intent = (thought.get(name) for name in ("current_node", "intent"))
     gold = GoldTurn(
         session=str(row.get("session") or (id[: turn_number.start()] if turn_number else id)),
         turn=len(said) or index,
         scenario=str(row.get("scenario") or ""),
-        action=None
-        if action is None
+        action=None if action is None
         else Action(tool=action.removeprefix("functions."), arguments=arguments),
-        response=_as_text(response, "gt_response", at),
-        node=_item(thought, "current_node"),
-        intent=_item(thought, "intent"),
-    )
-    return TurnRow(
-        where=at, gold=gold, predict=_as_text(_first(row, _PREDICT, at), "predict", at),
-        action=action, action_input=text, prompt=prompt, schemas=told_schemas(row, prompt),
-        history="\n".join(f"{m['role']}: {m['content']}" for m in said),
-        workflow=_as_text(_first(row, _WORKFLOW, None), "workflow_text", at),
+        response=_text({"gt_response": truth.get("response"), **row}, ("gt_response",), at),
+        node=node.strip() or None if isinstance(node, str) else None,
+        intent=intent.strip() or None if isinstance(intent, str) else None,
     )  # fmt: skip
-
-
-def _thought(value: Any, at: str) -> dict[str, Any]:
-    if isinstance(value, str):
-        value = read_object(value)
-    if not isinstance(value, dict):
-        raise InputError("gt_thought must be an object", at)
-    return value
+    return TurnRow(
+        where=at, gold=gold, predict=_text(row, _PREDICT, at, needed=True),
+        action=action, action_input=text, prompt=prompt, schemas=told_schemas(row, prompt),
+        history="\n".join(f"{role}: {content}" for role, content in said),
+        workflow=_text(row, _WORKFLOW, at),
+    )  # fmt: skip
 
 
 def _gold_call(
@@ -183,36 +172,28 @@ def _gold_call(
     given = thought.get("Action Input")
     if not isinstance(action, str):
         raise InputError("gt_thought.Action must be the name of a tool", at)
-    if not action.strip():
-        return None, None, {}
     action = action.strip()
+    if not action:
+        return None, None, {}
     if isinstance(given, dict):
         return action, json.dumps(given, ensure_ascii=False), given
     if given in (None, ""):
         return action, "", {}
-    found = read_object(given) if isinstance(given, str) else None
-    if found is None:
+    arguments = read_object(given) if isinstance(given, str) else None
+    if arguments is None:
         raise InputError("gt_thought.Action Input must be a JSON object, or one as text", at)
-    return action, given, found
+    return action, given, arguments
 
 
-def _messages(row: Row, at: str) -> list[dict[str, str]]:
-    messages = row.get("messages", [])
+def _messages(messages: Any, name: str, at: str) -> list[tuple[str, str]]:
+    """(role, content) of each."""
     if not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
-        raise InputError("messages must be a list of objects", at)
-    return [
-        {
-            "role": str(m.get("role") or "user"),
-            "content": _as_text(m.get("content", ""), "content", at),
-        }
-        for m in messages
-    ]
+        raise InputError(f"{name} must be a list of objects", at)
+    return [(str(m.get("role") or "user"), _text(m, ("content",), at)) for m in messages]
 
 
 def _session(row: Row, at: str) -> SessionRow:
-    if row.get("gt_actions_string") is None:
-        raise InputError("gt_actions_string is missing", at)
-    gold_text = _as_text(row["gt_actions_string"], "gt_actions_string", at)
+    gold_text = _text(row, ("gt_actions_string",), at, needed=True)
     gold = []
     for call in read_actions(gold_text):
         if not isinstance(call.arguments, dict):
@@ -221,91 +202,69 @@ def _session(row: Row, at: str) -> SessionRow:
     if gold_text.strip() and not gold:
         raise InputError("gt_actions_string holds no line 'Action: <tool>'", at)
     dialogue, by_agent = _dialogue(row, at)
-    prompt = str(
-        _nested(row, "assistant_agent", "assistant_prompt") or row.get("assistant_prompt") or ""
+    agent = row.get("assistant_agent")
+    prompt = (agent.get("assistant_prompt") if isinstance(agent, dict) else None) or row.get(
+        "assistant_prompt"
     )
+    success, progress = row.get("success_gpt"), row.get("progress_gpt")
+    if success is not None and str(success) not in ("0", "1"):
+        raise InputError(f"success_gpt must be 0 or 1, not {success!r:.40}", at)
+    if progress is not None and (
+        isinstance(progress, bool)
+        or not isinstance(progress, int | float)
+        or not 0 <= progress <= 1
+    ):
+        raise InputError(f"progress_gpt must be a number from 0 to 1, not {progress!r:.40}", at)
     return SessionRow(
         where=at, id=_id(row, at, at), gold_text=gold_text, dialogue=dialogue, gold=tuple(gold),
-        calls=read_actions(by_agent), schemas=told_schemas(row, prompt),
-        wanted=_as_text(row.get("user_target", ""), "user_target", at),
-        workflow=_as_text(_first(row, _WORKFLOW, None), "workflow_text", at),
-        success=_recorded_success(row.get("success_gpt"), at),
-        progress=_recorded_progress(row.get("progress_gpt"), at),
+        calls=read_actions(by_agent), schemas=told_schemas(row, str(prompt or "")),
+        wanted=_text(row, ("user_target",), at), workflow=_text(row, _WORKFLOW, at),
+        success=None if success is None else str(success) == "1",
+        progress=None if progress is None else float(progress),
     )  # fmt: skip
 
 
 def _dialogue(row: Row, at: str) -> tuple[str, str]:
     """The whole dialogue, and what of it the agent said where the roles are told."""
-    said = row.get("gen_dialog_list")
-    own = None
-    if isinstance(said, list) and said and all(isinstance(m, dict) and "role" in m for m in said):
-        unknown = sorted({str(m["role"]) for m in said} - _ROLES)
+    listed = row.get("gen_dialog_list")
+    by_agent, said = None, list[tuple[str, str]]()
+    if isinstance(listed, list) and listed and all(
+        isinstance(m, dict) and "role" in m for m in listed
+    ):  # fmt: skip
+        unknown = sorted({str(m["role"]) for m in listed} - _ROLES)
         if unknown:  # whose calls they are could only be guessed
             raise InputError(
                 f"role must be one of {', '.join(sorted(_ROLES))}, not {unknown[0]!r:.40}", at
             )
-        texts = [_as_text(m.get("content", ""), "content", at) for m in said]
-        own = "\n\n".join(t for t, m in zip(texts, said, strict=True) if m["role"] == "assistant")
+        said = _messages(listed, "gen_dialog_list", at)
+        by_agent = "\n\n".join(content for role, content in said if role == "assistant")
     for key in ("gen_dialog_str", "gen_actions_string"):
         if row.get(key) is not None:
-            text = _as_text(row[key], key, at)
-            return text, text if own is None else own
-    if own is not None:
-        return "\n\n".join(
-            f"{m['role']}:\n{t}" for m, t in zip(said or [], texts, strict=True)
-        ), own
-    raise InputError("gen_dialog_str is missing (or gen_dialog_list with roles)", at)
-
-
-def _recorded_success(value: Any, at: str) -> bool | None:
-    if value is None:
-        return None
-    if str(value) not in ("0", "1"):
-        raise InputError(f"success_gpt must be 0 or 1, not {value!r:.40}", at)
-    return str(value) == "1"
-
-
-def _recorded_progress(value: Any, at: str) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InputError(f"progress_gpt must be a number from 0 to 1, not {value!r:.40}", at)
-    return float(value)
-
-
-def _first(row: Row, names: tuple[str, ...], at: str | None) -> Any:
-    """The first of these members; without any "", or an error at the place given."""
-    for name in names:
-        if row.get(name) is not None:
-            return row[name]
-    if at is not None:
-        raise InputError(f"{names[0]} is missing", at)
-    return ""
+            text = _text(row, (key,), at)
+            return text, text if by_agent is None else by_agent
+    if by_agent is None:
+        raise InputError("gen_dialog_str is missing (or gen_dialog_list with roles)", at)
+    return "\n\n".join(f"{role}:\n{content}" for role, content in said), by_agent
 
 
 def _id(row: Row, at: str, otherwise: str) -> str:
-    value = _first(row, _ID, None)
+    value = next((row[name] for name in _ID if row.get(name) is not None), "")
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value) or otherwise
     raise InputError("id must be a text or a number", at)
 
 
-def _as_text(value: Any, name: str, at: str) -> str:
-    if value is None:
+def _text(row: Row, names: tuple[str, ...], at: str, *, needed: bool = False) -> str:
+    """The first of these members that is there, as a text; "" or an error without any."""
+    name = next((name for name in names if row.get(name) is not None), None)
+    if name is None:
+        if needed:
+            raise InputError(f"{names[0]} is missing", at)
         return ""
+    value = row[name]
     if not isinstance(value, str):
         raise InputError(f"{name} must be a text, not {type(value).__name__}", at)
     return value
-
-
-def _item(thought: dict[str, Any], name: str) -> str | None:
-    value = thought.get(name)
-    return value.strip() or None if isinstance(value, str) else None
-
-
-def _nested(row: Row, outer: str, inner: str) -> Any:
-    found = row.get(outer)
-    return found.get(inner) if isinstance(found, dict) else None
 
 
 _API = re.compile(r"^API:[ \t]*(\w{1,128})[ \t]*$", re.M)

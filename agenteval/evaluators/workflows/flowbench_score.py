@@ -9,21 +9,23 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from agenteval.errors import Filtered, InputError, ReplyError, TooLong, Transient
+from agenteval.evaluators.workflows import published as reference
 from agenteval.evaluators.workflows.equality import Equality, Judgement, Question, TextJudge
 from agenteval.evaluators.workflows.flowbench_rows import SessionRow, TurnRow
+from agenteval.evaluators.workflows.published import (
+    ERROR,
+    Asked,
+    ReferenceCounts,
+    ReferenceTurn,
+    TurnCounts,
+)
 from agenteval.evaluators.workflows.rates import Resampling
-from agenteval.evaluators.workflows.reference import sessions as published_sessions
-from agenteval.evaluators.workflows.reference import turns as published_turns
-from agenteval.evaluators.workflows.reference.sessions import ReferenceCounts
-from agenteval.evaluators.workflows.reference.turns import ERROR, ReferenceTurn, TurnCounts
-from agenteval.evaluators.workflows.reference.values import Asked
 from agenteval.evaluators.workflows.reply_text import read_reply
-from agenteval.evaluators.workflows.response_judge import Reply, ResponseJudge, ResponseVerdict
+from agenteval.evaluators.workflows.response_judge import Reply, ResponseVerdict
 from agenteval.evaluators.workflows.session_judge import (
     GoalsFailure,
     GoalsTable,
     GoalsVerdict,
-    SessionJudge,
     SessionText,
     goals_table,
 )
@@ -40,19 +42,11 @@ from agenteval.evaluators.workflows.turn_score import (
     score_turn,
     turn_table,
 )
+from agenteval.evaluators.workflows.verdicts import Judges
 from agenteval.records import Usage, canonical_json
 
 _AT_ONCE = 256  # rows in work; the client bounds the requests
 # Results have no repr of their contents: asyncio.run writes out what its task returns.
-
-
-@dataclass(frozen=True, slots=True)
-class Judges:
-    """Who decides what rules cannot; None for what nobody is asked."""
-
-    equality: TextJudge | None = None
-    response: ResponseJudge | None = None
-    goals: SessionJudge | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,10 +121,10 @@ async def score_session_rows(
             equality = equalities.of(row.schemas)
             counts = await score_session(row.id, row.gold, row.calls, equality)
             text = row.workflow or workflow
-            if judges.goals is None or not row.wanted.strip() or not text:
+            if judges.session is None or not row.wanted.strip() or not text:
                 return counts, None
             session = SessionText(row.dialogue, text, wanted=row.wanted)
-            return counts, await judges.goals.judge(session)
+            return counts, await judges.session.judge(session)
 
     found = await asyncio.gather(*(one(row) for row in rows))
     counts = tuple(one for one, _ in found)
@@ -166,9 +160,7 @@ async def published_turn_rows(rows: Sequence[TurnRow], judge: TextJudge | None) 
         for row in rows:
             turn = ReferenceTurn(row.action, row.action_input, row.predict, row.prompt)
             try:
-                total = total + await published_turns.score_turns(
-                    [turn], answers.or_else(otherwise)
-                )
+                total = total + await reference.score_turns([turn], answers.or_else(otherwise))
             except ValueError as error:
                 raise InputError(f"the published script stops here: {error}", row.where) from error
         sums.append(total)
@@ -184,7 +176,7 @@ async def published_session_rows(
     for otherwise in ("no", "yes"):
         asking = answers.or_else(otherwise)
         found = [
-            await published_sessions.score_session(
+            await reference.score_session(
                 row.gold_text, row.dialogue, asking, published=as_released
             )
             for row in rows

@@ -8,9 +8,8 @@ from typing import Any
 
 from agenteval.evaluators.workflows.flowbench_rows import Rows
 from agenteval.evaluators.workflows.flowbench_score import Published, SessionScores, TurnScores
+from agenteval.evaluators.workflows.published import f1, micro
 from agenteval.evaluators.workflows.rates import Rates
-from agenteval.evaluators.workflows.reference.sessions import micro
-from agenteval.evaluators.workflows.reference.turns import f1
 from agenteval.records.table import Cell, Column, Estimate, Table
 from agenteval.stats import Interval
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agenteval.agents.dialogue import AssistantSystem, Dialogue, take_turn
+from agenteval.agents import Dialogue, System, drive
 from agenteval.agents.protocol import AgentFailure, AgentLimits, AgentLog
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import InputError
@@ -21,7 +21,7 @@ async def predict(
     role: Role,
     session: RecordedSession,
     index: int,
-    system: AssistantSystem,
+    system: System,
     format: Format,
     limits: AgentLimits | None = None,
 ) -> Prediction | AgentFailure:
@@ -39,7 +39,7 @@ async def predict(
     dialogue = Dialogue(
         instructions=instructions(role, ids, format), messages=history(session.turns[:index])
     )
-    log = await take_turn(system.make(), dialogue, tools)
+    log = await drive(system.make(), dialogue, tools)
     return log if isinstance(log, AgentFailure) else _prediction(log, tuple(tools.beyond))
 
 

@@ -10,13 +10,8 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from agenteval.agents.dialogue import (
-    Assistant,
-    AssistantSystem,
-    Dialogue,
-    take_turn,
-    turn_messages,
-)
+from agenteval.agents import Agent, Dialogue, System, drive
+from agenteval.agents.conversation import turn_messages
 from agenteval.agents.protocol import AgentFailure, AgentLimits, AgentLog, Tool
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import (
@@ -93,7 +88,7 @@ class SessionSettings:
 async def run_session(
     role: Role,
     profile: Profile,
-    system: AssistantSystem,
+    system: System,
     user: UserSimulator,
     tools: ToolSimulator,
     settings: SessionSettings,
@@ -236,7 +231,7 @@ class Serving:
 
     def __init__(
         self,
-        assistant: Assistant,
+        assistant: Agent,
         instructions: str,
         given: Sequence[Tool],
         tools: ToolSession,
@@ -273,7 +268,7 @@ class Serving:
         )
         dialogue = Dialogue(instructions=self._instructions, messages=tuple(self.messages))
         try:
-            done = await take_turn(self._assistant, dialogue, box)
+            done = await drive(self._assistant, dialogue, box)
         except AgentevalError:
             self._keep(AgentLog(events=tuple(box.events), usage=box.usage), dialogue)
             raise

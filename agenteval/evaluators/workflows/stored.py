@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -25,26 +25,6 @@ from agenteval.store import Store, Trial, Trials, TrialSystem, distinct, of_one_
 EVALUATORS: dict[Level, str] = {"turn": "workflows.turn", "session": "workflows.session"}
 
 
-class _System(NamedTuple):
-    """A stored system: `same` is a hash of all but its format."""
-
-    agent: str
-    format: Format
-    settings: dict[str, JsonValue]
-    same: str
-
-
-class _About(NamedTuple):
-    """The first fields of a result."""
-
-    case: CaseInfo
-    system: str
-    agent: str
-    format: Format
-    settings: dict[str, JsonValue]
-    trial: int
-
-
 @of_one_state
 def load_sessions(
     store: Store, *, cases: Iterable[str] | None = None, systems: Iterable[str] | None = None
@@ -53,17 +33,16 @@ def load_sessions(
 
     Raises StoreError for a damaged row.
     """
-    rows = _rows(store, "session", cases, systems)
     return [
         SessionResult(
             *about,
-            SessionFailure.model_validate(t.log)
+            log=SessionFailure.model_validate(t.log)
             if t.status != "done"
             else SessionLog.model_validate(t.log),
-            None if t.verdict is None else SessionVerdict.model_validate(t.verdict),
-            None if t.started is None or t.ended is None else t.ended - t.started,
+            verdict=None if t.verdict is None else SessionVerdict.model_validate(t.verdict),
+            seconds=None if t.started is None or t.ended is None else t.ended - t.started,
         )
-        for about, t in rows
+        for about, t in _rows(store, "session", cases, systems)
     ]
 
 
@@ -72,21 +51,20 @@ def load_turns(
     store: Store, *, cases: Iterable[str] | None = None, systems: Iterable[str] | None = None
 ) -> list[TurnResult]:
     """Stored predictions, as `load_sessions`."""
-    found = []
+    results = []
     for about, t in _rows(store, "turn", cases, systems):
-        said = None if t.verdict is None else TurnJudged.model_validate(t.verdict)
-        found.append(
-            TurnResult(
-                *about,
-                AgentFailure.model_validate(t.log)
-                if t.status != "done"
-                else Prediction.model_validate(t.log),
-                said.turn if said else None,
-                said.grade if said else None,
-                said.failures if said else (),
-            )
+        judged = None if t.verdict is None else TurnJudged.model_validate(t.verdict)
+        prediction = (
+            AgentFailure.model_validate(t.log)
+            if t.status != "done"
+            else Prediction.model_validate(t.log)
         )
-    return found
+        said = (judged.turn, judged.grade, judged.failures) if judged else (None, None, ())
+        results.append(TurnResult(*about, prediction, *said))
+    return results
+
+
+_About = tuple[CaseInfo, str, str, Format, dict[str, JsonValue], int]  # first fields of a result
 
 
 def _rows(
@@ -98,22 +76,27 @@ def _rows(
     piece of a hash behind their names.
     """
     tables, name = Trials(store), EVALUATORS[level]
-    infos = _told_apart({c.key: CaseInfo.model_validate(c.body) for c in tables.cases(name)})
-    known = {s.key: _system(s) for s in tables.systems(name)}
-    agents = distinct({s.same: s.agent for s in known.values()})
-    found = []
+    infos = {c.key: CaseInfo.model_validate(c.body) for c in tables.cases(name)}
+    tasks = distinct({info.version + info.task: info.task for info in infos.values()})
+    for key, info in infos.items():
+        task = tasks[info.version + info.task]
+        id = info.id + task.removeprefix(info.task)
+        infos[key] = info.model_copy(update={"id": id, "task": task})
+    known = {stored.key: _system(stored) for stored in tables.systems(name)}
+    agents = distinct({same: agent for same, agent, _, _ in known.values()})
+    rows = []
     for trial in tables.trials(name, cases, systems):
-        system = known[trial.system_key]
-        agent = agents[system.same]
-        about = _About(
-            infos[trial.case_key], f"{agent} · {system.format}", agent, system.format,
-            system.settings, trial.trial,
-        )  # fmt: skip
-        found.append((about, trial))
-    return sorted(found, key=lambda row: _place(row[0]))
+        same, _, format, settings = known[trial.system_key]
+        agent, case = agents[same], infos[trial.case_key]
+        about: _About = case, f"{agent} · {format}", agent, format, settings, trial.trial
+        place = (agent, FORMATS.index(format), about[1], case.id, trial.trial)
+        rows.append((place, about, trial))
+    rows.sort(key=lambda row: row[0])
+    return [(about, trial) for _, about, trial in rows]
 
 
-def _system(stored: TrialSystem) -> _System:
+def _system(stored: TrialSystem) -> tuple[str, str, Format, dict[str, JsonValue]]:
+    """A hash of all but the format, name of the agent, format, conditions."""
     parameters: dict[str, Any] = stored.parameters
     try:
         same = content_hash([parameters["agent"], parameters["conditions"]])
@@ -121,22 +104,4 @@ def _system(stored: TrialSystem) -> _System:
         FORMATS.index(format)
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"the system {stored.name!r} is damaged in the store") from error
-    return _System(name, format, parameters["conditions"], same)
-
-
-def _told_apart(infos: dict[str, CaseInfo]) -> dict[str, CaseInfo]:
-    """The same, a task of several versions under a name for each."""
-    tasks = distinct({info.version + info.task: info.task for info in infos.values()})
-    named = {}
-    for key, info in infos.items():
-        task = tasks[info.version + info.task]
-        id = info.id + task.removeprefix(info.task)
-        named[key] = info.model_copy(update={"id": id, "task": task})
-    return named
-
-
-def _place(about: _About) -> tuple[str, int, str, str, int]:
-    """By agent, format as in FORMATS, system, case and number."""
-    return (
-        about.agent, FORMATS.index(about.format), about.system, about.case.id, about.trial,
-    )  # fmt: skip
+    return same, name, format, parameters["conditions"]

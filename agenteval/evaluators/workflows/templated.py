@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from agenteval.agents import Dialogue, System
 from agenteval.agents.conversation import Exchange, arguments_text, in_words
-from agenteval.agents.dialogue import AssistantSystem, Dialogue
 from agenteval.agents.endpoint import Endpoint, Line
 from agenteval.agents.toolbox import Toolbox
 from agenteval.evaluators.workflows.instructions import CHART_HEADING
@@ -46,7 +46,7 @@ class TemplateAssistant:
         self._parameters = endpoint.request_parameters()
         self._client = client
 
-    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         """The text after `Response:`.
 
         A reply in neither form is malformed; the model is told so once, and again after every
@@ -84,9 +84,9 @@ class TemplateAssistant:
         return ""
 
 
-def template_assistant(endpoint: Endpoint, client: Client) -> AssistantSystem:
+def template_assistant(endpoint: Endpoint, client: Client) -> System:
     """The assistant `template:MODEL`; `client` comes from `connect(endpoint)`."""
-    return AssistantSystem(
+    return System(
         name=f"template:{endpoint.model}",
         make=lambda: TemplateAssistant(endpoint, client),
         parameters={
@@ -121,8 +121,8 @@ def _as_call(item: Exchange) -> str:
 
 
 def _system(dialogue: Dialogue) -> WireMessage:
-    chart = CHART_HEADING in dialogue.instructions
-    text = template_prompt().render(instructions=dialogue.instructions, chart=chart)
+    instructions = dialogue.instructions or ""
+    text = template_prompt().render(instructions=instructions, chart=CHART_HEADING in instructions)
     return {"role": "system", "content": text}
 
 

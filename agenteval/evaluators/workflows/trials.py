@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 from pydantic import JsonValue
 
-from agenteval.agents import AgentFailure, AgentLimits
-from agenteval.agents.dialogue import AssistantSystem
+from agenteval.agents import AgentFailure, AgentLimits, System
 from agenteval.errors import BudgetExceeded, InputError
 from agenteval.evaluators.trials import TrialOutcome, TrialPlan
 from agenteval.evaluators.workflows.cases import OpenRole, SessionCase, TurnCase
@@ -44,12 +43,12 @@ class Candidate:
     `for_case`, of scripted assistants, makes the one for a case, None where it has no place.
     """
 
-    assistant: AssistantSystem
+    assistant: System
     format: Format
     conditions: Mapping[str, JsonValue]
-    for_case: Callable[[Case], AssistantSystem | None] | None = None
+    for_case: Callable[[Case], System | None] | None = None
 
-    def at(self, case: Case) -> AssistantSystem | None:
+    def at(self, case: Case) -> System | None:
         """Who does the case."""
         return self.assistant if self.for_case is None else self.for_case(case)
 
@@ -116,7 +115,7 @@ class Turns:
         )
 
 
-def _present(candidate: Candidate, case: Case) -> AssistantSystem:
+def _present(candidate: Candidate, case: Case) -> System:
     found = candidate.at(case)
     if found is None:
         raise InputError(f"{candidate.assistant.name} has no place in {case.info.id}")

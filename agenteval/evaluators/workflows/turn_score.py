@@ -13,12 +13,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from pydantic import Field
 
 from agenteval.evaluators.workflows.equality import Decision, Equality, Judgement, decided
 from agenteval.evaluators.workflows.rates import Counts, Rates, Resampling, rates
+from agenteval.evaluators.workflows.response_judge import ResponseVerdict
 from agenteval.evaluators.workflows.scenario import Action, RecordedSession
 from agenteval.evaluators.workflows.session import Prediction
 from agenteval.evaluators.workflows.values import filled
@@ -78,20 +79,6 @@ class TurnFailure(Record):
     message: str = ""
 
 
-class Graded(Protocol):
-    """A response's grade from 0 to 10, or the status of the failure."""
-
-    @property
-    def score(self) -> float | None:
-        """The grade; None for a failure."""
-        ...
-
-    @property
-    def status(self) -> FailureStatus | None:
-        """Why there is none."""
-        ...
-
-
 def gold_turns(session: RecordedSession) -> tuple[GoldTurn, ...]:
     """Every call and reply of a recorded session, with the index of its turn."""
     found = []
@@ -111,10 +98,13 @@ def gold_turns(session: RecordedSession) -> tuple[GoldTurn, ...]:
 
 async def score_turn(gold: GoldTurn, prediction: Prediction, equality: Equality) -> TurnVerdict:
     """The verdict on one prediction. Raises what `Equality.compare` raises."""
+    node_right = None
+    if gold.node is not None and prediction.node is not None:
+        node_right = gold.node.strip().casefold() == prediction.node.strip().casefold()
     verdict = TurnVerdict(
         session=gold.session, turn=gold.turn, scenario=gold.scenario, form=prediction.form,
         gold_call=gold.action is not None, further=len(prediction.further),
-        gold_node=gold.node is not None, node_right=_node(gold.node, prediction.node),
+        gold_node=gold.node is not None, node_right=node_right,
     )  # fmt: skip
     if gold.action is None:
         wrong = {"call": "wrong"} if prediction.form == "call" else {}
@@ -188,7 +178,7 @@ class TurnTable:
 
 def turn_table(
     verdicts: Sequence[TurnVerdict | TurnFailure],
-    grades: Sequence[Graded | None] | None = None,
+    grades: Sequence[ResponseVerdict | None] | None = None,
     how: Resampling | None = None,
 ) -> TurnTable:
     """The figures of all turns; intervals resample sessions.
@@ -243,7 +233,7 @@ def _nodes(known: Sequence[TurnVerdict], how: Resampling) -> NodeAccuracy:
 
 def _responses(
     verdicts: Sequence[TurnVerdict | TurnFailure],
-    grades: Sequence[Graded | None],
+    grades: Sequence[ResponseVerdict | None],
     how: Resampling,
 ) -> ResponseMean:
     rows = list(zip(verdicts, grades, strict=True))
@@ -254,9 +244,3 @@ def _responses(
         g.status for g in grades if g is not None and g.status is not None
     )
     return ResponseMean(mean, len(due), sum(v.form != "reply" for v in due), dict(failures))
-
-
-def _node(gold: str | None, named: str | None) -> bool | None:
-    if gold is None or named is None:
-        return None
-    return gold.strip().casefold() == named.strip().casefold()

@@ -3,7 +3,7 @@
 It speaks as `simulators.user_scripted` understands it. At a node that calls tools it asks for the
 parameters it does not know, calls, and follows the edge whose condition holds; where the user's
 will decides it offers the labels. It keeps nothing: at each turn it walks the dialogue again from
-its first message, so `proceed` is a function of the dialogue.
+its first message, so `run` is a function of the dialogue.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agenteval.agents.dialogue import Dialogue
+from agenteval.agents import Dialogue
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError
 from agenteval.evaluators.workflows.chart import Chart, Edge, Node, parse_chart
@@ -113,7 +113,7 @@ class Walker:
         self._book = book
         self._plan = plan
 
-    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         """The next words, after all calls that come before them.
 
         Raises AgentevalError for a dialogue that is not one of its own.

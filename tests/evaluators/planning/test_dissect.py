@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from agenteval.agents import Agent, System, Toolbox
+from agenteval.agents import Agent, Dialogue, System, Toolbox
 from agenteval.errors import BudgetExceeded, InputError, Transient, Unauthorized
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.dissect import (
-    STAGES,
     Dissection,
     DissectOptions,
     Stage,
@@ -79,7 +78,7 @@ class Told:
     def system(self) -> System:
         return System("told", lambda: self, {})
 
-    async def run(self, request: str, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         self.runs += 1
         number = self.runs
         self.now += 1
@@ -88,11 +87,11 @@ class Told:
             if self.now >= self.together:
                 self.met.set()
             await asyncio.wait_for(self.met.wait(), 60)
-            passes = self.rule(request, number)
+            passes = self.rule(dialogue.messages[-1].content, number)
             if isinstance(passes, Exception):
                 raise passes
             agent: Agent = self.right() if passes else self.wrong()
-            return await agent.run(request, tools)
+            return await agent.run(dialogue, tools)
         finally:
             self.now -= 1
 
@@ -104,11 +103,11 @@ class Spending(Told):
         super().__init__(lambda _, __: False)
         self.cap = cap
 
-    async def run(self, request: str, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         if self.runs >= self.cap:
             raise BudgetExceeded("the cap is reached")
         tools.spend(Usage(requests=1))
-        return await super().run(request, tools)
+        return await super().run(dialogue, tools)
 
 
 def a_case(seed: int = 1, *, extended: bool = False) -> Case:
@@ -261,7 +260,3 @@ async def test_planted_causes_are_found(agent: str, cause: str, extended: bool) 
 async def test_chance_is_mostly_called_probability() -> None:
     """p = .8: 1 - .2^3 = .992 of the labels, so 3 others among 20 have probability .0004."""
     assert (await found_causes("chance=0.8", 20))["Probability"] >= 18
-
-
-def test_stage_names_are_in_the_order_of_the_algorithm() -> None:
-    assert STAGES == ("original", "terminal", "topic", "structure")

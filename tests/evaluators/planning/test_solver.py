@@ -17,7 +17,6 @@ from agenteval.evaluators.planning.case import Before, Constraint, Span, TimeLim
 from agenteval.evaluators.planning.solver import (
     MAX_DOWN_SETS,
     Graph,
-    Solver,
     Timed,
     Undecided,
     contradiction,
@@ -31,7 +30,6 @@ from agenteval.evaluators.planning.solver import (
 )
 
 Schedule = tuple[Span, ...]  # from, until of each action
-SLOW = settings(max_examples=60, deadline=None)
 
 
 def kept(constraint: Constraint, times: Schedule) -> bool:
@@ -92,7 +90,7 @@ def test_a_growing_set_is_decided_as_by_enumeration(
 ) -> None:
     n, durations, asked = problem
     left = everything(n, durations)
-    solver: Solver = solver_for(n, durations)
+    solver = solver_for(n, durations)
     assert solver.allows(asked) == any(all(kept(c, t) for c in asked) for t in left)
     for constraint in asked:
         held = [t for t in left if kept(constraint, t)]

@@ -153,12 +153,12 @@ def test_effort_counts_what_was_told() -> None:
         attempt(k, WRONG, seconds=4.0, trial=1, usage=Usage(requests=1)),
         failure(k, trial=2),
     ]
-    (found,) = tallies.effort(trials)
-    assert (found.seconds, found.turns, found.plans) == (3.0, 2.0, 1.0)
-    assert (found.tokens, found.told, found.trials) == (120.0, 1, 3)
-    assert found.total_seconds == 7.0  # that of the failure, 1 s, is spent too
-    assert (found.usage.cost, found.usage.requests) == (0.5, 3)
-    assert tallies.effort([failure(k)])[0].seconds is None
+    (row,) = tallies.effort(trials)
+    assert (row["seconds"], row["turns"], row["plans"]) == (3.0, 2.0, 1.0)
+    assert (row["tokens"], row["stated"], row["trials"]) == (120.0, 1, 3)
+    assert row["total_seconds"] == 7.0  # that of the failure, 1 s, is spent too
+    assert (row["cost"], row["requests"]) == (0.5, 3)
+    assert tallies.effort([failure(k)])[0]["seconds"] is None
 
 
 def test_pass_hat_and_pass_at_k() -> None:
@@ -167,10 +167,13 @@ def test_pass_hat_and_pass_at_k() -> None:
     trials = [attempt(k, RIGHT if i < 2 else WRONG, trial=i) for i in range(3)]
     trials += [attempt(m, RIGHT, trial=i) for i in range(3)]
     trials += [attempt(case("once"), WRONG), failure(case("gone"))]
-    two, three = tallies.pass_rows(trials)
-    assert (two.k, two.hat.rate.mean, two.at.rate.mean) == (2, pytest.approx(2 / 3), 1.0)
-    assert (three.k, three.hat.rate.mean, three.hat.left_out) == (3, 0.5, 1)
-    assert tallies.pass_rows([attempt(k, RIGHT)]) == []
+    two, three = tallies.repeated(trials)
+    assert two["k"] == 2
+    assert two["all_right"].value == pytest.approx(2 / 3)  # type: ignore[union-attr]
+    assert two["one_right"].value == 1.0  # type: ignore[union-attr]
+    assert (three["k"], three["left_out"]) == (3, 1)
+    assert three["all_right"].value == 0.5  # type: ignore[union-attr]
+    assert tallies.repeated([attempt(k, RIGHT)]) == []
 
 
 @given(

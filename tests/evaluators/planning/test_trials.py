@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.agents import AgentFailure, System, Toolbox
+from agenteval.agents import AgentFailure, Dialogue, System, Toolbox
 from agenteval.errors import BudgetExceeded, ModelError, Unauthorized
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.oracle import CheckRules
@@ -28,8 +28,8 @@ class Knowing:
     def __init__(self, calls: list[str], fail: set[str] = frozenset(), wrong: bool = False) -> None:  # type: ignore[assignment]
         self.calls, self.fail, self.wrong = calls, fail, wrong
 
-    async def run(self, request: str, tools: Toolbox) -> str:
-        case = BY_REQUEST[request]
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
+        case = BY_REQUEST[dialogue.messages[-1].content]
         self.calls.append(case.id)
         if case.id in self.fail:
             raise ModelError("no answer came")
@@ -104,7 +104,7 @@ def test_an_endpoint_that_never_answers_ends_the_campaign(tmp_path: Path) -> Non
 
 def test_a_refused_key_is_raised(tmp_path: Path) -> None:
     class Refused:
-        async def run(self, request: str, tools: Toolbox) -> str:
+        async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
             raise Unauthorized("the key is refused")
 
     agent = System("refused", Refused, {})
@@ -114,9 +114,9 @@ def test_a_refused_key_is_raised(tmp_path: Path) -> None:
 
 def test_other_rules_judge_the_stored_log_anew(tmp_path: Path) -> None:
     class Slips:
-        async def run(self, request: str, tools: Toolbox) -> str:
+        async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
             tools.call("no_such_tool")
-            return await Knowing([]).run(request, tools)
+            return await Knowing([]).run(dialogue, tools)
 
     with Store(tmp_path / "s.db") as store:
         run(store, System("slips", Slips, {}))
@@ -142,7 +142,7 @@ def test_what_the_cap_broke_off_is_counted_and_run_again(tmp_path: Path) -> None
     class Spending:
         """Two requests, then the cap."""
 
-        async def run(self, request: str, tools: Toolbox) -> str:
+        async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
             tools.spend(Usage(requests=2))
             raise BudgetExceeded("the cap is reached")
 

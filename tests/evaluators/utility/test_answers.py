@@ -76,6 +76,14 @@ def test_probabilities_give_the_expected_value() -> None:
     assert answer.label == "clear"
 
 
+@pytest.mark.parametrize("each", [0.5075, 0.4925, 0.5])
+def test_masses_that_sum_to_about_one_are_brought_to_one(each: float) -> None:
+    masses = {"unclear": each, "clear": each}
+    answer = read_answers({"clarity": {"probabilities": masses}}, (CLARITY,)).by_path["clarity"]
+    assert isinstance(answer, Answer)
+    assert (answer.value, answer.probabilities) == (pytest.approx(0.5), masses)
+
+
 @pytest.mark.parametrize(
     "masses",
     [

@@ -20,18 +20,15 @@ def write(folder: Path, value: Any) -> Path:
     return path
 
 
-def test_autogens_list_is_read(tmp_path: Path) -> None:
-    levels = ["not clear", "fairly clear", "very clear"]
-    path = write(tmp_path, [{"name": "Clarity", "description": "d", "accepted_values": levels}])
-    (criterion,) = load_criteria(path).criteria.criteria
-    assert criterion.accepted_values == ("not clear", "fairly clear", "very clear")
-
-
 def test_not_applicable_among_the_levels_is_no_level(tmp_path: Path) -> None:
     levels = ["not applicable", "incorrect", "correct"]
     path = write(tmp_path, [{"name": "Code", "accepted_values": levels}])
     (criterion,) = load_criteria(path).criteria.criteria
     assert (criterion.accepted_values, criterion.allow_na) == (("incorrect", "correct"), True)
+    levels = ["not clear", "fairly clear", "very clear"]  # AutoGen's own form
+    path = write(tmp_path, [{"name": "Clarity", "description": "d", "accepted_values": levels}])
+    (criterion,) = load_criteria(path).criteria.criteria
+    assert criterion.accepted_values == tuple(levels)
 
 
 PACKAGED = Path(__file__).parents[3] / "criteria"

@@ -14,7 +14,6 @@ from agenteval.evaluators.utility.quantifier import (
     Guarded,
     Quantifier,
     QuantifierOptions,
-    reply_schema,
 )
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import NONCE, Reply, Request
@@ -181,15 +180,6 @@ async def test_order_is_permuted_by_seed_and_repeat_and_recorded() -> None:
     assert judge_.request(unit(criteria=many))[1] == shown
 
 
-def test_the_schema_asks_for_the_explanation_first_and_closes_everything() -> None:
-    schema = reply_schema([("clarity", CLARITY)])
-    entry = schema["properties"]["clarity"]
-    assert list(entry["properties"]) == ["explanation", "label"]
-    assert entry["properties"]["label"]["enum"] == ["unclear", "fair", "clear"]
-    assert entry["additionalProperties"] is False
-    assert schema["required"] == ["clarity"]
-
-
 async def test_sub_criteria_are_scored_and_aggregated() -> None:
     parent = Criterion(name="Quality", sub_criteria=(CLARITY, ACCURACY))
     weakest = parent.model_copy(update={"aggregation": "min", "id": "weakest"})
@@ -317,8 +307,10 @@ async def test_the_reversed_scale_lists_the_best_first_and_scores_by_meaning() -
     assert text.count("the first value is the best, the last value is the worst") == 2
     assert "worst to best" not in text
     assert request.schema is not None
-    label = request.schema["properties"]["clarity"]["properties"]["label"]
-    assert label["enum"] == ["clear", "fair", "unclear"]
+    entry = request.schema["properties"]["clarity"]
+    assert list(entry["properties"]) == entry["required"] == ["explanation", "label"]
+    assert entry["properties"]["label"]["enum"] == ["clear", "fair", "unclear"]
+    assert entry["additionalProperties"] is False
 
 
 def test_the_other_wording_says_the_same_in_other_words() -> None:

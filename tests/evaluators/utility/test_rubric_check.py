@@ -97,34 +97,27 @@ def test_a_label_that_stands_twice() -> None:
     assert kinds(Criterion.model_construct(**twice)) == [("a-b", "same_label", "error")]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["Response time", "Number of steps", "Token usage", "Latency", "Tool call count", "API cost",
-     "Response length", "Execution speed", "Number of tool calls", "Time taken", "Lines of code",
-     "Time to completion", "Speed of response", "Runtime", "Memory usage"],
-)  # fmt: skip
-def test_what_a_program_should_measure(name: str) -> None:
-    assert [k for _, k, _ in kinds(criterion(name))] == ["measurable"]
-
-
-@pytest.mark.parametrize(
-    "description",
-    ["How quickly the system reaches the end.", "The number of tool calls used.",
-     "Whether the time taken is acceptable.", "The duration from question to answer."],
-)  # fmt: skip
-def test_what_a_program_should_measure_by_description(description: str) -> None:
-    found = kinds(criterion("Efficiency", description=description))
-    assert [k for _, k, _ in found] == ["measurable"]
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["Timeliness of the warning", "Step justification", "Token of gratitude", "Cost awareness",
-     "Handling of long inputs", "Stepwise reasoning", "Tool call arguments", "Real-time safety",
-     "Number theory", "Sense of time"],
-)  # fmt: skip
-def test_what_only_sounds_measurable(name: str) -> None:
-    assert kinds(criterion(name)) == []
+def test_what_a_program_should_measure() -> None:
+    measured = (
+        "Response time", "Number of steps", "Token usage", "Latency", "Tool call count", "API cost",
+        "Response length", "Execution speed", "Number of tool calls", "Time taken", "Lines of code",
+        "Time to completion", "Speed of response", "Runtime", "Memory usage",
+    )  # fmt: skip
+    only_sounds = (
+        "Timeliness of the warning", "Step justification", "Token of gratitude", "Cost awareness",
+        "Handling of long inputs", "Stepwise reasoning", "Tool call arguments", "Real-time safety",
+        "Number theory", "Sense of time",
+    )  # fmt: skip
+    for name in measured:
+        assert [k for _, k, _ in kinds(criterion(name))] == ["measurable"], name
+    for name in only_sounds:
+        assert kinds(criterion(name)) == [], name
+    for description in (
+        "How quickly the system reaches the end.", "The number of tool calls used.",
+        "Whether the time taken is acceptable.", "The duration from question to answer.",
+    ):  # fmt: skip
+        told_kinds = [k for _, k, _ in kinds(criterion("Efficiency", description=description))]
+        assert told_kinds == ["measurable"], description
 
 
 @pytest.mark.parametrize(

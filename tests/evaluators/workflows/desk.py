@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from agenteval.agents.dialogue import AssistantSystem, Dialogue
+from agenteval.agents import Dialogue, System
 from agenteval.agents.toolbox import Toolbox
 from agenteval.evaluators.workflows.folder import load_backend, read_role
 from agenteval.evaluators.workflows.scenario import Profile, Role, WorkflowTool
@@ -57,14 +57,14 @@ class Talker:
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
 
-    async def proceed(self, dialogue: Dialogue, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         said = self.turn(dialogue, tools)
         text: str = await said if hasattr(said, "__await__") else said
         return text
 
 
-def system(turn: Turn) -> AssistantSystem:
-    return AssistantSystem("test", lambda: Talker(turn), {})
+def system(turn: Turn) -> System:
+    return System("test", lambda: Talker(turn), {})
 
 
 def spoken(messages: Sequence[Message]) -> list[tuple[str, str]]:

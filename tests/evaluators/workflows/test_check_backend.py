@@ -112,10 +112,8 @@ def test_ways_to_have_a_state(tmp_path: Path, source: str) -> None:
     [
         stateless(),
         stateless("def __init__(self): self.books = {}"),
-        stateless("def __init__(self): self.state: dict"),
         stateless("def __init__(self): self.state['books'] = {}"),
         stateless("def __init__(self): state = {}"),
-        stateless("def reset(self): self.state = {}"),
         stateless("def state(self): return {}"),
         stateless("state: dict"),
     ],

@@ -9,18 +9,15 @@ from typing import Any
 import pytest
 
 from agenteval.errors import InputError, Transient
-from agenteval.evaluators.workflows.equality import EqualityJudge
 from agenteval.evaluators.workflows.flowbench_rows import Rows, pooled, read_rows, toolbox
 from agenteval.evaluators.workflows.flowbench_score import (
-    Judges,
     published_session_rows,
     published_turn_rows,
     score_session_rows,
     score_turn_rows,
 )
 from agenteval.evaluators.workflows.rates import Resampling
-from agenteval.evaluators.workflows.response_judge import ResponseJudge
-from agenteval.evaluators.workflows.session_judge import SessionJudge
+from agenteval.evaluators.workflows.verdicts import Judges
 from agenteval.models.client import Client, RetryPolicy
 from agenteval.models.wire import Request
 from agenteval.testing.scripted import ScriptedTransport
@@ -243,7 +240,7 @@ async def test_enumerations_of_the_prompt_and_failed_turns(tmp_path: Path) -> No
 def all_judges(answer: Any) -> tuple[Judges, ScriptedTransport]:
     transport = ScriptedTransport(answer)
     client = Client(transport, retry=RetryPolicy(attempts=1))
-    return Judges(EqualityJudge(client), ResponseJudge(client), SessionJudge(client)), transport
+    return Judges.on(client), transport
 
 
 def answer(request: Request) -> str:

@@ -11,7 +11,6 @@ from agenteval.errors import InputError
 from agenteval.evaluators.workflows.folder import read_role
 from agenteval.evaluators.workflows.instructions import (
     instructions,
-    instructions_prompt,
     procedure_word,
     tools_given,
 )
@@ -111,7 +110,3 @@ def test_scenarios_that_are_not_there(role: Role, ids: list[str]) -> None:
     for ask in (instructions, tools_given):
         with pytest.raises(InputError, match="it has lend_book, return_book"):
             ask(role, ids, "text")
-
-
-def test_the_template_is_identified() -> None:
-    assert len(instructions_prompt().sha256) == 64

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from agenteval.agents import AgentFailure, AgentLimits
-from agenteval.agents.autogen import autogen_assistant
-from agenteval.agents.callable import CallableAssistant
-from agenteval.agents.dialogue import AssistantSystem, Dialogue
+from agenteval.agents import AgentFailure, AgentLimits, Dialogue, System
+from agenteval.agents.autogen import autogen
+from agenteval.agents.callable import CallableAgent
 from agenteval.agents.endpoint import Endpoint, connect
-from agenteval.agents.openai_chat import openai_chat_assistant
-from agenteval.agents.react import react_assistant
+from agenteval.agents.openai_chat import openai_chat
+from agenteval.agents.react import react
 from agenteval.errors import InputError, Transient
 from agenteval.evaluators.workflows.folder import read_role
 from agenteval.evaluators.workflows.instructions import instructions
@@ -27,8 +26,8 @@ from tests.agents.conftest import call, calls, instant
 ROLE = read_role(Path(__file__).parent / "library_desk")
 (SESSION,) = ROLE.scenario("lend_book").sessions
 MODELS = {
-    "openai": openai_chat_assistant, "autogen": autogen_assistant,
-    "react": react_assistant, "template": template_assistant,
+    "openai": openai_chat, "autogen": autogen,
+    "react": react, "template": template_assistant,
 }  # fmt: skip
 FIRST_CALL = 3  # the turn of find_book
 
@@ -43,8 +42,8 @@ async def ask(model: str, reply: Any, index: int = FIRST_CALL) -> tuple[Any, lis
         return found, [r.body for r in server.requests if r.body]
 
 
-def system_of(function: Any) -> AssistantSystem:
-    return AssistantSystem("f", lambda: CallableAssistant(function), {})
+def system_of(function: Any) -> System:
+    return System("f", lambda: CallableAgent(function), {})
 
 
 ACTION = 'Action: find_book\nAction Input: {"title": "Dune"}'

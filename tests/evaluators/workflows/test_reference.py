@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from fractions import Fraction
@@ -12,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenteval.evaluators.workflows import published as reference
 from agenteval.evaluators.workflows.equality import Equality, Question
+from agenteval.evaluators.workflows.published import Asked, ReferenceTurn, TurnCounts, by_substring
 from agenteval.evaluators.workflows.rates import Resampling
-from agenteval.evaluators.workflows.reference import sessions, turns
-from agenteval.evaluators.workflows.reference.turns import ReferenceTurn, TurnCounts
-from agenteval.evaluators.workflows.reference.values import Asked, Judge, by_substring
 from agenteval.evaluators.workflows.reply_text import read_reply
 from agenteval.evaluators.workflows.scenario import Action
 from agenteval.evaluators.workflows.turn_score import GoldTurn, TurnVerdict, score_turn, turn_table
@@ -62,9 +60,9 @@ async def test_recorded_turns(case: dict[str, Any]) -> None:
     expected = case["expected"]
     if "exception" in expected:
         with pytest.raises(ValueError, match=r"\Amatches is None\.\Z"):
-            await turns.score_turns(rows, judge)
+            await reference.score_turns(rows, judge)
         return
-    counts = await turns.score_turns(rows, judge)
+    counts = await reference.score_turns(rows, judge)
     assert {k: round(v, 6) for k, v in counts.figures.items()} == expected
     assert len(judge.asked) == case["judge_calls"]
 
@@ -72,7 +70,7 @@ async def test_recorded_turns(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("published", [False, True])
 @pytest.mark.parametrize("case", SESSIONS["cases"], ids=by_name)
 async def test_recorded_sessions(case: dict[str, Any], published: bool) -> None:
-    found = await sessions.score_session(
+    found = await reference.score_session(
         case["gt_actions_string"], case["gen_dialog_str"], Stub(case["fuzzy_judge"]),
         published=published,
     )  # fmt: skip
@@ -147,7 +145,9 @@ async def turn(
 ) -> tuple[TurnCounts, Stub]:
     judge = Stub(answer)
     action, given = gold or (None, None)
-    return await turns.score_turns([ReferenceTurn(action, given, predict, PROMPT)], judge), judge
+    return await reference.score_turns(
+        [ReferenceTurn(action, given, predict, PROMPT)], judge
+    ), judge
 
 
 def does(tool: str, given: str) -> str:
@@ -197,8 +197,8 @@ async def test_the_judge_says_no_whenever_the_letters_are_there() -> None:
 async def test_a_zero_denominator_is_minus_one() -> None:
     counts, _ = await turn(None, "Response: hi")
     assert [str(v) for v in counts.figures.values()] == ["-0.0"] * 4
-    assert turns.f1(-0.0, -0.0) is None
-    assert turns.f1(0.5, 2 / 3) == pytest.approx(0.571429, abs=1e-6)
+    assert reference.f1(-0.0, -0.0) is None
+    assert reference.f1(0.5, 2 / 3) == pytest.approx(0.571429, abs=1e-6)
 
 
 def test_substrings_after_deleting_punctuation() -> None:
@@ -210,7 +210,7 @@ def test_substrings_after_deleting_punctuation() -> None:
 
 @given(st.text(alphabet="{}a\n", max_size=14))
 def test_balanced_braces_as_a_backtracking_search_finds_them(text: str) -> None:
-    found = turns.balanced(text, 0)
+    found = reference.balanced(text, 0)
     nested = r"\{[^{}]*\}"
     for _ in range(7):  # deep enough for 14 characters
         nested = rf"\{{(?:[^{{}}]|{nested})*\}}"
@@ -221,7 +221,7 @@ def test_balanced_braces_as_a_backtracking_search_finds_them(text: str) -> None:
 async def counted(
     gold: str, made: str, answer: str = "no", *, published: bool = False
 ) -> tuple[int, int, int]:
-    found = await sessions.score_session(gold, made, Stub(answer), published=published)
+    found = await reference.score_session(gold, made, Stub(answer), published=published)
     return found.right, found.gold, found.generated
 
 
@@ -266,15 +266,6 @@ def test_goals_as_published() -> None:
 
 
 def test_micro_figures() -> None:
-    rows = [sessions.ReferenceCounts(2, 2, 1), sessions.ReferenceCounts(0, 1, 2)]
-    assert sessions.micro(rows) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
-    assert sessions.micro([]) == (None, None)
-
-
-def test_judges_are_any_async_function() -> None:
-    async def yes(asked: Asked) -> str:
-        return "yes"
-
-    judge: Judge = yes
-    gold = ReferenceTurn("pay", '{"to": "a"}', does("pay", '{"to": "b"}'), PROMPT)
-    assert asyncio.run(turns.score_turn(gold, judge)).right == 1
+    rows = [reference.ReferenceCounts(2, 2, 1), reference.ReferenceCounts(0, 1, 2)]
+    assert reference.micro(rows) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert reference.micro([]) == (None, None)

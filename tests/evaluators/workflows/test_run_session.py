@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agenteval.agents.autogen import autogen_assistant
+from agenteval.agents.autogen import autogen
 from agenteval.agents.endpoint import Endpoint
-from agenteval.agents.openai_chat import openai_chat_assistant
-from agenteval.agents.react import react_assistant
+from agenteval.agents.openai_chat import openai_chat
+from agenteval.agents.react import react
 from agenteval.errors import (
     BudgetExceeded,
     Filtered,
@@ -418,7 +418,7 @@ async def test_many_sessions_at_once_are_the_same_as_one_after_the_other() -> No
     assert len(set(together)) > 8
 
 
-@pytest.mark.parametrize("adapter", [autogen_assistant, openai_chat_assistant, react_assistant])
+@pytest.mark.parametrize("adapter", [autogen, openai_chat, react])
 @pytest.mark.parametrize("waiting", [False, True])
 async def test_agents_on_models_and_tools_of_either_kind(adapter: Any, waiting: bool) -> None:
     """Agent and tools on one scripted model: the agent asks, calls twice at once, and is done."""
@@ -429,9 +429,9 @@ async def test_agents_on_models_and_tools_of_either_kind(adapter: Any, waiting: 
         said = [m for m in request.messages if m["role"] in ("user", "assistant")]
         if len(said) == 1:
             text = "Which `title`?"
-            return Reply(f"Final Answer: {text}" if adapter is react_assistant else text)
+            return Reply(f"Final Answer: {text}" if adapter is react else text)
         if request.messages[-1]["role"] == "user" and "title: Dune" in said[-1]["content"]:
-            if adapter is react_assistant:
+            if adapter is react:
                 return Reply('Thought: look\nAction: find_book\nAction Input: {"title": "Dune"}')
             asked = [
                 {
@@ -442,7 +442,7 @@ async def test_agents_on_models_and_tools_of_either_kind(adapter: Any, waiting: 
                 for i in range(2)
             ]
             return Reply("", tool_calls=tuple(asked), finish="tool_calls")
-        if adapter is react_assistant:
+        if adapter is react:
             return Reply("Thought: done\nFinal Answer: It is in. Goodbye.")
         return Reply("It is in. Goodbye.")
 

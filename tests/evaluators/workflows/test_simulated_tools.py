@@ -127,15 +127,6 @@ def test_a_backend_that_does_not_fit_the_role() -> None:
         ToolSimulator(backend=Refusing).open(ROLE, HANA)
 
 
-def test_a_backend_without_state_is_told_before_the_session() -> None:
-    class Bare:
-        books: tuple[str, ...] = ()
-
-    without: Any = Bare
-    with pytest.raises(InputError, match=r"test_simulated_tools\.py: the backend has no `state`"):
-        ToolSimulator(backend=without).open(ROLE, HANA)
-
-
 def test_a_mode_needs_its_part() -> None:
     with pytest.raises(InputError, match=r"backend\.py"):
         ToolSimulator("backend")
@@ -238,15 +229,6 @@ def test_a_backend_that_leaves_is_a_defect(error: BaseException) -> None:
     assert tools.defect is not None
 
 
-def test_a_backend_that_leaves_while_it_is_made() -> None:
-    class Exiting(Half):
-        def __init__(self) -> None:
-            raise SystemExit(2)
-
-    with pytest.raises(InputError, match="cannot be made: SystemExit: 2"):
-        ToolSimulator(backend=Exiting).open(ROLE, HANA)
-
-
 def test_a_backend_that_has_to_be_awaited() -> None:
     class Waiting(BACKEND):  # type: ignore[misc,valid-type]
         async def find_book(self, title: str) -> Any:
@@ -314,14 +296,6 @@ def test_the_exact_value_for_the_same_call() -> None:
     assert recorded.answer("find_book", {"title": "Dune", "note": ""}) == FOUND
     assert recorded.answer("find_book", {"title": "Emma"}) is None
     assert recorded.answer("return_book", {"title": "Dune"}) is None
-
-
-def test_the_answer_is_a_copy() -> None:
-    recorded = Recorded(ROLE, PROFILES["hana"], TOOLS)
-    answer = recorded.answer("find_book", {"title": "Dune"})
-    assert isinstance(answer, dict)
-    answer["shelf"] = "changed"
-    assert recorded.answer("find_book", {"title": "Dune"}) == FOUND
 
 
 def test_repeated_calls_have_the_results_in_their_order() -> None:

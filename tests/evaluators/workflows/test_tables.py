@@ -117,12 +117,6 @@ def test_undecided_calls_have_their_bounds_beside_the_figure() -> None:
     assert "optimistic" in note(grouped)
 
 
-def test_without_open_calls_nothing_is_said_of_them() -> None:
-    found = tables([session("t1", True), session("t2", False, about={"domain": "Zoo"})])
-    assert "f1_low" not in {column.key for column in found["session_calls"].columns}
-    assert not any("optimistic" in note(table) for table in found.values())
-
-
 def test_groups_are_details_and_one_group_is_no_table() -> None:
     found = tables([session("t1", True), session("t2", True, about={"domain": "Zoo"})])
     assert found["sessions_by_domain"].detail
@@ -263,7 +257,3 @@ def test_a_rate_without_an_interval_says_why() -> None:
     assert "No interval: no variation between tasks." in note(tables(six)["session_calls"])
     other = tables([*six, session("t6", True, right=0)])
     assert "No interval" not in note(other["session_calls"])
-
-
-def test_no_table_of_effort_where_nothing_was_asked() -> None:
-    assert "effort" not in tables([session("t1", True)])

@@ -131,20 +131,6 @@ def test_what_has_no_verdict_is_counted_by_what_it_lacks() -> None:
     assert tally.progress.n == 1
 
 
-def test_calls_are_summed_and_undecided_ones_bound_the_figures() -> None:
-    own = [
-        session("t1", verdict(right=3, generated=4, gold=5, unjudged=1)),
-        session("t2", verdict(right=1, generated=4, gold=1)),
-    ]  # fmt: skip
-    (tally,) = Tallies(own).sessions_by()
-    tool = tally.tool
-    assert (tool.right, tool.undecided, tool.predicted, tool.gold) == (4, 1, 8, 6)
-    assert tool.precision.known.mean == pytest.approx(4 / 7)  # the undecided one on neither side
-    assert tool.recall.known.mean == pytest.approx(4 / 5)
-    assert [tool.f1.low, tool.f1.high] == pytest.approx([8 / 14, 10 / 14])
-    assert tally.unjudged == 1
-
-
 def test_means_per_session_and_what_it_took() -> None:
     spoiled = SimulatorMistake(who="user", kind="reveals_goals", turn=0)
     own = [
@@ -360,10 +346,3 @@ def test_pairs_of_turns_are_over_due_calls_that_are_decided() -> None:
     (pair,) = format_pairs(own)
     assert (pair.tasks, pair.left_out) == (1, 1)
     assert pair.difference.mean == 0.5
-
-
-def test_nothing_is_nothing() -> None:
-    assert Tallies([]).sessions_by() == []
-    assert Tallies(turns=[]).turns_by() == []
-    assert causes([]) == []
-    assert format_pairs([]) == []

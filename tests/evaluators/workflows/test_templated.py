@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.agents import AgentFailure, AgentLog, Toolbox
-from agenteval.agents.dialogue import Dialogue, take_turn
+from agenteval.agents import AgentFailure, AgentLog, Dialogue, Toolbox, drive
 from agenteval.agents.endpoint import Endpoint, connect
 from agenteval.agents.spec import AgentSettings
 from agenteval.errors import InputError
@@ -49,7 +48,7 @@ async def turn(
         client = connect(endpoint, sleep=instant)
         tools = Toolbox(tools_given(ROLE, IDS, format), answer_later, stop_after=stop_after)
         dialogue = Dialogue(instructions=instructions(ROLE, IDS, format), messages=messages)
-        log = await take_turn(template_assistant(endpoint, client).make(), dialogue, tools)
+        log = await drive(template_assistant(endpoint, client).make(), dialogue, tools)
         await client.close()
         return log, [r.body for r in server.requests if r.body]
 
@@ -192,7 +191,7 @@ async def test_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         async with named.opened({}, Budget()) as (candidate,):
             found = candidate.assistant
             dialogue = Dialogue(instructions="Serve.", messages=HISTORY)
-            log = await take_turn(found.make(), dialogue, Toolbox((), answer_later))
+            log = await drive(found.make(), dialogue, Toolbox((), answer_later))
     assert isinstance(log, AgentLog)
     assert log.output == "Which title?"
     assert found.name == "template:m"

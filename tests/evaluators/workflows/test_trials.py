@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.agents import AgentFailure
-from agenteval.agents.dialogue import AssistantSystem
+from agenteval.agents import AgentFailure, System
 from agenteval.errors import BudgetExceeded, InputError, StoreError, Transient, Unauthorized
 from agenteval.evaluators.workflows.behaviours import scripted_assistants
 from agenteval.evaluators.workflows.cases import OpenRole, open_role, session_cases, turn_cases
@@ -100,7 +99,7 @@ def nobody() -> Any:
 
 
 def candidate(format: Format = "flowchart", name: str = "agent", **conditions: Any) -> Candidate:
-    return Candidate(AssistantSystem(name, nobody, {"v": 1}), format, conditions)
+    return Candidate(System(name, nobody, {"v": 1}), format, conditions)
 
 
 def run(
@@ -404,7 +403,7 @@ def test_repeats_differ_by_their_number_and_are_the_same_again(
     def tools(of: OpenRole) -> ToolSimulator:
         return ToolSimulator(backend=of.backend)
 
-    def made(case: Case) -> AssistantSystem:
+    def made(case: Case) -> System:
         return scripted_assistants(case.of.role, case.profile)["perfect"]
 
     def asides(opened: Store) -> dict[int, int]:

@@ -129,13 +129,6 @@ async def test_what_only_a_judge_can_tell(equality: Equality, expected: str) -> 
     assert found.call == expected
 
 
-async def test_a_wrong_value_decides_whatever_is_open() -> None:
-    found = await verdict(gold(t="7 pm", n=2), call(arguments={"t": "19:00", "n": 3}))
-    assert found.call == "wrong"
-    missing = await verdict(gold(t="7 pm", n=2), call(arguments={"t": "19:00"}))
-    assert missing.call == "wrong"
-
-
 @pytest.mark.parametrize(
     ("named", "right"),
     [("LB001", True), ("lb001 ", True), ("LB002", False), (None, None)],
@@ -173,35 +166,6 @@ async def test_figures_by_hand(
     assert [None if g is None else pytest.approx(g) for g in got] == expected
 
 
-async def test_five_turns() -> None:
-    found = await table(
-        (gold(n=1), call(arguments={"n": 1})),
-        (gold(n=2), call(arguments={"n": 2})),
-        (gold(n=3), call(arguments={"n": 4})),
-        (gold(None), call(arguments={"n": 9})),
-        (gold(None), REPLY),
-    )
-    expected = [2 / 4, 2 / 3, 4 / 7, 2 / 3, 2 / 3, 2 / 3, 2 / 3]
-    assert figures(found) == pytest.approx(expected)
-
-
-async def test_what_is_open_is_left_out_and_bounded() -> None:
-    found = await table(
-        (gold(t="a"), call(arguments={"t": "a"})),
-        (gold(t="b"), call(arguments={"t": "bb"})),  # open
-        (gold(n=1), call(arguments={"n": 2})),
-        (gold(n=1), REPLY),
-    )
-    tool = found.tool
-    assert (tool.right, tool.undecided, tool.predicted, tool.gold) == (1, 1, 3, 4)
-    assert tool.precision.known.mean == pytest.approx(1 / 2)  # of the two decided
-    assert (tool.precision.low, tool.precision.high) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
-    assert tool.recall.known.mean == pytest.approx(1 / 3)
-    assert (tool.recall.low, tool.recall.high) == (1 / 4, 2 / 4)
-    assert tool.f1.known.mean == pytest.approx(2 * 1 / (2 + 3))
-    assert (tool.f1.low, tool.f1.high) == (pytest.approx(2 / 7), pytest.approx(4 / 7))
-
-
 async def test_counts_beside_the_figures() -> None:
     more = call(arguments={"n": 2}, further=("pay", "go"))
     verdicts: list[TurnVerdict | TurnFailure] = [
@@ -237,12 +201,6 @@ async def test_response_grades_with_their_failures() -> None:
     assert (found.due, found.no_reply, found.failures) == (4, 1, {"unscored:parse": 1})
     with pytest.raises(ValueError, match=r"shorter|longer"):
         turn_table(verdicts, grades[:2], QUICK)
-
-
-def test_no_turns_at_all() -> None:
-    found = turn_table([], how=QUICK)
-    assert figures(found) == [None] * 7
-    assert (found.turns, found.node.accuracy.mean) == (0, None)
 
 
 # -- rates ---------------------------------------------------------------------------------------

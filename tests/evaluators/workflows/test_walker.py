@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agenteval.agents.dialogue import Dialogue
+from agenteval.agents import Dialogue
 from agenteval.agents.protocol import AgentLimits
 from agenteval.agents.toolbox import Toolbox
 from agenteval.errors import AgentevalError
@@ -61,7 +61,7 @@ async def test_it_is_a_function_of_the_dialogue() -> None:
             raise AssertionError("every call stands in the dialogue")
 
         tools = Toolbox((), unused, AgentLimits())
-        said = await Walker(book, Plan()).proceed(Dialogue(instructions="", messages=before), tools)
+        said = await Walker(book, Plan()).run(Dialogue(instructions="", messages=before), tools)
         assert said == message.content
 
 
@@ -69,7 +69,7 @@ async def test_a_dialogue_that_it_did_not_lead() -> None:
     tool = Message(role="tool", content="{}", tool_call_id="x")
     dialogue = Dialogue(instructions="", messages=(Message(role="user", content="Hi"), tool))
     with pytest.raises(AgentevalError, match="not one that this scripted assistant led"):
-        await Walker(Book.of(ROLE, ("lend_book",)), Plan()).proceed(
+        await Walker(Book.of(ROLE, ("lend_book",)), Plan()).run(
             dialogue, Toolbox((), lambda *_: "{}")
         )
 

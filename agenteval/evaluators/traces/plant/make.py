@@ -18,7 +18,7 @@ from typing import Any
 from agenteval.agents.drive import drive
 from agenteval.agents.endpoint import Endpoint, connect
 from agenteval.agents.openai_chat import OpenAIChatAgent
-from agenteval.agents.protocol import Agent, AgentFailure, AgentLimits, AgentLog, Tool
+from agenteval.agents.protocol import Agent, AgentFailure, AgentLimits, AgentLog, Dialogue, Tool
 from agenteval.agents.toolbox import Backend, Toolbox
 from agenteval.errors import AgentevalError, InputError, ModelError
 from agenteval.evaluators.traces.annotation_files import write_folder
@@ -151,12 +151,12 @@ class _SampleAgent:
     endpoint: Endpoint
     instructions: str
 
-    async def run(self, request: str, tools: Toolbox) -> str:
+    async def run(self, dialogue: Dialogue, tools: Toolbox) -> str:
         # Nobody waits for a loopback service: pauses between retries are short.
         client = connect(self.endpoint, sleep=lambda s: asyncio.sleep(min(0.02, s / 100)))
         try:
             return await OpenAIChatAgent(self.endpoint, client, self.instructions).run(
-                request, tools
+                dialogue, tools
             )
         finally:
             await client.close()
