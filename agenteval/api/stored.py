@@ -269,8 +269,8 @@ def page(
                     )
                 if source is None:
                     notes += _other_experiments(kept, record, judges)
-                found = _trials(kept, record.evaluator)
-                return _written(output, found.page(), [*notes, *found.notes], found.unfinished)
+                trials = _trials(kept, record.evaluator)
+                return _written(output, trials.page(), [*notes, *trials.notes], trials.unfinished)
             material = from_store(kept, key, record, wanted, thresholds)
             html = utility_page(material, most_runs=most)  # reads the texts of runs
     return _written(output, html, notes, material.unfinished)

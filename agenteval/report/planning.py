@@ -224,14 +224,14 @@ def pieces(case: Case, violated: frozenset[int], lexicon: Lexicon) -> list[Piece
     if not spans:
         return [Piece(cut(case.request, MOST_TEXT))]
     before, text, after = case.request.partition(case.text)
-    found, at = [Piece(before)], 0
+    parts, at = [Piece(before)], 0
     for number, (start, end) in enumerate(spans):
         if number in violated:
-            found.append(Piece(text[at:start]))
-            found.append(Piece(text[start:end], "mark", note=str(number + 1)))
+            parts.append(Piece(text[at:start]))
+            parts.append(Piece(text[start:end], "mark", note=str(number + 1)))
             at = end
-    found.append(Piece(text[at:] + after))
-    return [p for p in found if p.text]
+    parts.append(Piece(text[at:] + after))
+    return [p for p in parts if p.text]
 
 
 def wrong_plan(attempt: Attempt, lexicon: Lexicon) -> Item:
@@ -323,7 +323,7 @@ def _spans(case: Case, lexicon: Lexicon) -> list[tuple[int, int]]:
     except InputError:
         return []
     phrases = [action.phrase for action in case.actions]
-    found, at = [], 0
+    spans, at = [], 0
     for part in parts:
         said = render_part(part, phrases, lexicon)
         # at the start of a sentence the first letter is a capital
@@ -332,5 +332,5 @@ def _spans(case: Case, lexicon: Lexicon) -> list[tuple[int, int]]:
         if not starts:
             return []
         at = min(starts) + len(said)
-        found.append((min(starts), at))
-    return found
+        spans.append((min(starts), at))
+    return spans

@@ -62,9 +62,9 @@ def originals(table: ScoreTable) -> ScoreTable:
 
 def systems(table: ScoreTable) -> dict[str, ScoreTable]:
     """The rows of every system, in order; runs without a system come last."""
-    found = {name: table.of(system=name) for name in table.present("system")}
+    named = {name: table.of(system=name) for name in table.present("system")}
     nameless = table.where(table.system.codes < 0)
-    return {**found, UNNAMED: nameless} if len(nameless) else found
+    return {**named, UNNAMED: nameless} if len(nameless) else named
 
 
 def interval(table: ScoreTable) -> Interval:
@@ -407,12 +407,12 @@ def _shares_of(table: ScoreTable) -> dict[str, list[float]]:
 
     Raises InputError for a share that is not in (0, 1].
     """
-    found: dict[str, set[float]] = {}
+    shares: dict[str, set[float]] = {}
     for name in table.present("variant"):
         if name != ORIGINAL:
             operator, share = _dose(name)
-            found.setdefault(operator, set()).update([] if share is None else [share])
-    return {operator: sorted(shares) for operator, shares in found.items()}
+            shares.setdefault(operator, set()).update([] if share is None else [share])
+    return {operator: sorted(some) for operator, some in shares.items()}
 
 
 def _dose(variant: str) -> tuple[str, float | None]:

@@ -269,34 +269,34 @@ def _goal(text: str, state: bool | None, judged: GoalVerdict | None) -> Words:
     return words
 
 
-def _number(found: Deviation, calls: int) -> int:
+def _number(deviation: Deviation, calls: int) -> int:
     """The call (from 1) that a deviation is about, or before which a step is missing; 0 for the end
     of the session."""
-    return found.at + 1 if found.at < calls else 0
+    return deviation.at + 1 if deviation.at < calls else 0
 
 
 def _anchor(id: str, number: int) -> str:
     return f"{id}-c{number}" if number else f"{id}-end"
 
 
-def _mark(found: Deviation, *, tool: bool) -> list[str | Piece]:
-    words: list[str | Piece] = [Piece(found.cause.replace("_", " "), "strong")]
-    if tool and found.tool:
-        words.append(f" {cut(found.tool, 100)}")
-    if found.detail:
-        words.append(f": {cut(found.detail, _MOST_DETAIL)}")
-    where = f"node {found.node}" if found.node else ""
-    if found.edge:
-        where = f"edge {found.edge[0]} → {found.edge[1]}"
+def _mark(deviation: Deviation, *, tool: bool) -> list[str | Piece]:
+    words: list[str | Piece] = [Piece(deviation.cause.replace("_", " "), "strong")]
+    if tool and deviation.tool:
+        words.append(f" {cut(deviation.tool, 100)}")
+    if deviation.detail:
+        words.append(f": {cut(deviation.detail, _MOST_DETAIL)}")
+    where = f"node {deviation.node}" if deviation.node else ""
+    if deviation.edge:
+        where = f"edge {deviation.edge[0]} → {deviation.edge[1]}"
     return [*words, Piece(f" ({cut(where, 200)})", "small")] if where else words
 
 
-def _listed(id: str, found: Deviation, calls: int, reachable: set[str]) -> Words:
-    number = _number(found, calls)
-    before = "before " if found.cause == "missing_step" else ""
+def _listed(id: str, deviation: Deviation, calls: int, reachable: set[str]) -> Words:
+    number = _number(deviation, calls)
+    before = "before " if deviation.cause == "missing_step" else ""
     place, anchor = f"{before}call {number}" if number else "at the end", _anchor(id, number)
     link: str | Piece = Piece(place, link=anchor) if anchor in reachable else place
-    return [link, ": ", *_mark(found, tool=True)]
+    return [link, ": ", *_mark(deviation, tool=True)]
 
 
 @dataclass

@@ -305,21 +305,21 @@ def _criteria(material: Material) -> Section:
 
 
 def _criterion(material: Material, criterion: Criterion, id: str) -> Item:
-    found = material.findings.of(criterion.id) if material.findings else None
+    verdict = material.findings.of(criterion.id) if material.findings else None
     blocks: list[Block] = [Text(cut(criterion.description, 4000))]
     if criterion.accepted_values:
         order = "worst to best" if criterion.ordered else "in no known order, so without a mean"
         blocks.append(Text(f"Levels, {order}: {' → '.join(criterion.accepted_values)}", "quiet"))
     if criterion.order_reason:
         blocks.append(Text(f"Order: {criterion.order_reason}", "quiet"))
-    if found:
-        blocks += [Text(reason) for reason in found.reasons]
-        blocks += [Text(f"Next: {found.next_step}")] if found.next_step else []
+    if verdict:
+        blocks += [Text(reason) for reason in verdict.reasons]
+        blocks += [Text(f"Next: {verdict.next_step}")] if verdict.next_step else []
     if labels := _labels(material, criterion):
         blocks.append(Text(f"Answers: {labels}", "quiet"))
-    if found and (found.checks or found.effects):
-        blocks.append(checks_table(found))
-    badges = [badge(found.verdict, found.verdict)] if found else []
+    if verdict and (verdict.checks or verdict.effects):
+        blocks.append(checks_table(verdict))
+    badges = [badge(verdict.verdict, verdict.verdict)] if verdict else []
     return Item(id, criterion.name, blocks, badges)
 
 

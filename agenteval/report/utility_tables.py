@@ -45,10 +45,10 @@ def criteria_table(material: Material) -> Table:
     notes = []
     for criterion in material.criteria:
         own = ratings.of(criterion=criterion.id)
-        found = material.findings.of(criterion.id) if material.findings else None
+        verdict = material.findings.of(criterion.id) if material.findings else None
         overall = interval(own)
         row: dict[str, Cell] = {
-            "criterion": criterion.name, "verdict": found.verdict if found else "not verified",
+            "criterion": criterion.name, "verdict": verdict.verdict if verdict else "not verified",
             "mean": Estimate.of(overall), "rated": rated_share(own), "ratings": overall.n,
             "cases": overall.n_clusters or 0,
         }  # fmt: skip
@@ -62,7 +62,7 @@ def criteria_table(material: Material) -> Table:
                 for name, side in (("success", 1), ("failed", 0))
             }
         for name in ("agreement", "discrimination"):
-            check = found.check(name) if found else None
+            check = verdict.check(name) if verdict else None
             row[name] = _checked(check) if check else None
         rows.append(row)
     return Table("criteria", "Criteria", columns, tuple(rows), tuple(notes))
@@ -76,15 +76,15 @@ def _checked(check: Check | Effect) -> Estimate:
 
 def systems_table(material: Material) -> Table | None:
     """Means of every system on every criterion; None with a single system."""
-    found = systems(material.originals)
+    by_system = systems(material.originals)
     ordered = [c for c in material.criteria if c.ordered]
-    if len(found) < 2 or not ordered:
+    if len(by_system) < 2 or not ordered:
         return None
-    columns = [Column(f"system_{i}", name, "number") for i, name in enumerate(found)]
+    columns = [Column(f"system_{i}", name, "number") for i, name in enumerate(by_system)]
     rows = tuple(
         {"criterion": criterion.name}
         | {f"system_{i}": Estimate.of(interval(own.of(criterion=criterion.id)))
-           for i, own in enumerate(found.values())}
+           for i, own in enumerate(by_system.values())}
         for criterion in ordered
     )  # fmt: skip
     return Table("systems", "Systems", (_CRITERION, *columns), rows)
@@ -150,7 +150,7 @@ def missing_table(material: Material) -> Table | None:
     return Table("missing", "Not rated", columns, tuple(rows))
 
 
-def checks_table(found: Verification) -> Table:
+def checks_table(verdict: Verification) -> Table:
     """Every check and effect of a criterion, with its reason."""
     columns = (
         Column("examined", "examined"), Column("result", "outcome"),
@@ -158,10 +158,10 @@ def checks_table(found: Verification) -> Table:
         Column("corrected", "p corrected", "p", "over all criteria"), Column("n", "n", "count"),
         Column("why", "in words"),
     )  # fmt: skip
-    named: list[tuple[str, Check | Effect]] = [(c.name, c) for c in found.checks]
+    named: list[tuple[str, Check | Effect]] = [(c.name, c) for c in verdict.checks]
     named += [
         (f"{operator_label(e.operator, e.share or 0.0)} (expected {SIGNS[e.expected]})", e)
-        for e in found.effects
+        for e in verdict.effects
     ]
     rows: Sequence[dict[str, Cell]] = [
         {"examined": name, "result": one.outcome, "estimate": _checked(one), "p": one.p,

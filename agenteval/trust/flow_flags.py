@@ -39,14 +39,14 @@ def flow_signs(result: Result) -> tuple[str, ...] | None:
 
 def flow_flags(sessions: Sequence[SessionResult], turns: Sequence[TurnResult]) -> Flags:
     """The flags of all that can be judged, by case and, from the second on, trial."""
-    found, examined = [], 0
+    flags, examined = [], 0
     results: list[Result] = [*sessions, *turns]
     for result in results:
         signs = flow_signs(result)
         examined += signs is not None
         if signs:
-            found.append(Flag(_name(result), result.system, signs))
-    return Flags(tuple(found), examined)
+            flags.append(Flag(_name(result), result.system, signs))
+    return Flags(tuple(flags), examined)
 
 
 def row_flags(rows: Rows) -> Flags:
@@ -59,11 +59,11 @@ def row_flags(rows: Rows) -> Flags:
         for turn in rows.turns if ERROR not in turn.predict
     ]  # fmt: skip
     texts += [(session.id, (session.dialogue,)) for session in rows.sessions]
-    found = []
+    flags = []
     for name, own in texts:
         if signs := texts_signs(own):
-            found.append(Flag(name, None, tuple(sign.name for sign in signs)))
-    return Flags(tuple(found), len(texts))
+            flags.append(Flag(name, None, tuple(sign.name for sign in signs)))
+    return Flags(tuple(flags), len(texts))
 
 
 def _name(result: Result) -> str:

@@ -95,10 +95,10 @@ def plan_verification(
 
 def lengths_of(material: Material) -> Lengths:
     """Characters of every trajectory that is judged."""
-    found = {(run.id, ORIGINAL): len(view.trajectory) for run, view in material.items}
+    lengths = {(run.id, ORIGINAL): len(view.trajectory) for run, view in material.items}
     for one in material.copies:
-        found |= {(run.id, one.variant): len(view.trajectory) for run, view in one.items}
-    return found
+        lengths |= {(run.id, one.variant): len(view.trajectory) for run, view in one.items}
+    return lengths
 
 
 def stored_table(store: Store, source_key: str, material: Material) -> ScoreTable:

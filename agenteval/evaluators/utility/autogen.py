@@ -18,7 +18,7 @@ from agenteval.errors import InputError, ReplyError
 from agenteval.evaluators.base import Unit, judge
 from agenteval.evaluators.utility.critic import Critic
 from agenteval.evaluators.utility.critic_reply import read_criteria
-from agenteval.evaluators.utility.quantifier import Quantifier, QuantifierOptions
+from agenteval.evaluators.utility.quantifier import QuantifierOptions, chat_judge
 from agenteval.models.client import Client
 from agenteval.models.factory import PROVIDERS, choose_model, make_client
 from agenteval.models.limits import Limits
@@ -74,7 +74,8 @@ def quantify_criteria(
 
     Returns `actual_success` (the `ground_truth` given, which nobody is shown),
     `estimated_performance` (JSON text: accepted value by name of the criterion, for one with parts
-    an object of theirs, null where it has none) and `unscored` (by name, why there is none).
+    an object of theirs, null where it has none) and `unscored` (by name, why there is none). An
+    empty test case gets the worst values by rule, and nobody is asked.
     `llm_config` and `task` as for `generate_criteria`; `criteria` are `Criterion` records, those of
     AutoGen, or objects of the same form. Raises InputError, and Unauthorized for a refused key.
     """
@@ -83,7 +84,7 @@ def quantify_criteria(
 
     async def quantify(client: Client, config: Mapping[str, Any]) -> dict[str, Any]:
         options = QuantifierOptions(temperature=config.get("temperature"), seed=_seed(config))
-        outcome = await judge(Quantifier(client, job, options), Unit(run, make_view(run), asked))
+        outcome = await judge(chat_judge(client, job, options), Unit(run, make_view(run), asked))
         performance: dict[str, Any] = {}
         unscored: dict[str, str] = {}
         for criterion, result in zip(asked, outcome.results, strict=True):

@@ -71,6 +71,9 @@ def test_a_test_case_is_graded_and_what_has_no_grade_says_why() -> None:
     assert graded["unscored"]["Accuracy"].startswith("unscored:off_scale: 'superb' is none of")
     shown = transport.requests[0].messages[1]["content"]
     assert "It makes four." in shown
+    empty = quantify_criteria(client, RUBRIC, TASK, " ")["estimated_performance"]
+    assert json.loads(empty) == {"Clarity": "poor", "Accuracy": "poor"}
+    assert len(transport.requests) == 2  # the grades above and their repair
     part = Criterion(name="Wording", accepted_values=("poor", "good"))
     whole = Criterion(name="Style", sub_criteria=(part,))
     client, _ = scripted(quantifier={"style": {"wording": "good"}})
