@@ -16,8 +16,11 @@ from agenteval.evaluators.workflows.instructions import instructions, tools_give
 from agenteval.evaluators.workflows.predict import predict
 from agenteval.evaluators.workflows.scenario import Scenario
 from agenteval.evaluators.workflows.session import Prediction, SessionLog
+from agenteval.evaluators.workflows.simulated_tools import ToolModel
+from agenteval.evaluators.workflows.simulated_user import Heard
 from agenteval.evaluators.workflows.stored import EVALUATORS
 from agenteval.evaluators.workflows.trials import Candidate, Case, Work, open_work, spent
+from agenteval.evaluators.workflows.user_model import UserOnModel
 from agenteval.evaluators.workflows.verdicts import Judges, Verdicts, most_pairs
 from agenteval.models.asking import MOST_REQUESTS
 from agenteval.models.client import Client
@@ -124,10 +127,6 @@ def _agent(part: Part, one: Candidate, cases: Sequence[Case], cast: Cast | None)
 def _simulators(cast: Cast, client: Client, work: Sequence[Work]) -> Iterator[Part]:
     """The simulated user speaks before every reply and once after the last; tools on a model are
     asked for every call, each as long as the longest there can be."""
-    from agenteval.evaluators.workflows.simulated_tools import ToolModel
-    from agenteval.evaluators.workflows.simulated_user import Heard
-    from agenteval.evaluators.workflows.user_model import UserOnModel
-
     if cast.user == "model":
         user = UserOnModel(client)
         part = Part(

@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from agenteval.agents import AgentLimits
 from agenteval.api.running import Watch
 from agenteval.evaluators.workflows.assistants import Assistants
+from agenteval.evaluators.workflows.cast import Cast
 from agenteval.evaluators.workflows.results import Level
 from agenteval.evaluators.workflows.stored import EVALUATORS
 from agenteval.evaluators.workflows.trials import (
@@ -27,13 +27,11 @@ from agenteval.evaluators.workflows.trials import (
 )
 from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
 from agenteval.experiment import Ended, Experiment
+from agenteval.files import write_atomically
 from agenteval.models.client import Client
 from agenteval.models.factory import ModelChoice, make_client, make_transport
 from agenteval.models.limits import Budget, Limits
 from agenteval.store import Store, Trials
-
-if TYPE_CHECKING:
-    from agenteval.evaluators.workflows.cast import Cast
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,8 +170,6 @@ class Campaign:
 
 
 def _write_judgements(path: Path, verdicts: Verdicts, watch: Watch) -> None:
-    from agenteval.files import write_atomically
-
     rows = [j.model_dump_json() for e in verdicts.equalities for j in e.log]
     write_atomically(path, "".join(f"{row}\n" for row in rows))
     watch.note(f"{len(rows)} decisions on values written to {path}")

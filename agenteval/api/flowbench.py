@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from agenteval.api.running import Notify, Watch, opened, synchronous
 from agenteval.errors import InputError
+from agenteval.evaluators.workflows import flowbench_score as flowbench
+from agenteval.evaluators.workflows import flowbench_tables as tables
+from agenteval.evaluators.workflows.flowbench_rows import Rows, pooled, read_rows
+from agenteval.evaluators.workflows.rates import Resampling
+from agenteval.evaluators.workflows.verdicts import Judges
+from agenteval.experiment import answered
+from agenteval.models.client import Client
+from agenteval.models.factory import ModelChoice, choose_model, make_client
 from agenteval.models.limits import Limits
 from agenteval.report.report import Report
+from agenteval.store import Store
+from agenteval.trust.flow_flags import row_flags
 from agenteval.trust.gates import unscored_gate
-
-if TYPE_CHECKING:
-    from agenteval.evaluators.workflows.flowbench_rows import Rows
-    from agenteval.evaluators.workflows.verdicts import Judges
-    from agenteval.models.client import Client
-    from agenteval.models.factory import ModelChoice
-    from agenteval.store import Store
 
 _T = TypeVar("_T")
 
@@ -47,11 +50,6 @@ async def aflow_score(
     scripts do, with `published` as they were released. `workflow` is the procedure as text, for the
     judge of replies and goals. Raises InputError for rows that cannot be read, Unauthorized.
     """
-    from agenteval.evaluators.workflows import flowbench_score as flowbench
-    from agenteval.evaluators.workflows import flowbench_tables as tables
-    from agenteval.evaluators.workflows.rates import Resampling
-    from agenteval.trust.flow_flags import row_flags
-
     watch = Watch(notify)
     if published and not reference:
         raise InputError("this is a way of counting as published; give --reference too",
@@ -123,8 +121,6 @@ def chat_choice(
 ) -> ModelChoice:
     """The model meant. Raises InputError with what it `needs` for the embedded one, which cannot be
     asked, and as `choose_model`."""
-    from agenteval.models.factory import choose_model
-
     choice = choose_model(model, base_url, need_key=need_key)
     if choice.kind == "embedded":
         raise InputError(needs, option)
@@ -133,14 +129,10 @@ def chat_choice(
 
 async def kept_replies(work: Coroutine[Any, Any, _T], client: Client | None, watch: Watch) -> _T:
     """What `work` returns; when it is cancelled, the replies under way are waited for and kept."""
-    from agenteval.experiment import answered
-
     return await (work if client is None else answered(work, client, watch.waiting))
 
 
 def _rows(files: Sequence[str | Path], level: str | None) -> Rows:
-    from agenteval.evaluators.workflows.flowbench_rows import pooled, read_rows
-
     read = [(Path(path), read_rows(Path(path), level)) for path in files]  # type: ignore[arg-type]
     if len({rows.level for _, rows in read}) > 1:
         raise InputError("some files hold turns, others sessions; score them apart", "FILES")
@@ -164,9 +156,6 @@ async def _judging(
     seed: int,
 ) -> AsyncIterator[tuple[Judges, Client | None]]:
     """The judges, none without a model; connections and the store end with the block."""
-    from agenteval.evaluators.workflows.verdicts import Judges
-    from agenteval.models.factory import make_client
-
     if choice is None:
         yield Judges(), None
         return

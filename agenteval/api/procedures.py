@@ -7,26 +7,40 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
+from pydantic import TypeAdapter, ValidationError
+
+from agenteval import files
+from agenteval.api.flow_bill import convert_bill
 from agenteval.api.flowbench import chat_choice, kept_replies
 from agenteval.api.running import Notify, Watch, opened, synchronous
 from agenteval.errors import InputError
 from agenteval.evaluators.workflows.align import Call
+from agenteval.evaluators.workflows.causes import calls_of
+from agenteval.evaluators.workflows.chart import parse_chart
+from agenteval.evaluators.workflows.check import Checked, check_file, check_role
 from agenteval.evaluators.workflows.conformance import Conformance
+from agenteval.evaluators.workflows.conformance import conform as aligned
+from agenteval.evaluators.workflows.convert import Converted, Told, convert
+from agenteval.evaluators.workflows.folder import (
+    find_role,
+    read_role,
+    read_text,
+    read_tools,
+    role_folders,
+)
+from agenteval.evaluators.workflows.procedure import Procedure, compiled, procedure
+from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
+from agenteval.evaluators.workflows.session import SessionLog
+from agenteval.models.factory import make_client
 from agenteval.models.limits import Limits
+from agenteval.models.rehearsal import Bill
 from agenteval.records import Run
 from agenteval.records.table import Column, Table
 from agenteval.report.report import Report
+from agenteval.store import Store
 from agenteval.text import plural
-
-if TYPE_CHECKING:
-    from agenteval.evaluators.workflows.convert import Converted
-    from agenteval.evaluators.workflows.procedure import Procedure
-    from agenteval.evaluators.workflows.scenario import Role, WorkflowTool
-    from agenteval.evaluators.workflows.session import SessionLog
-    from agenteval.models.rehearsal import Bill
-    from agenteval.store import Store
 
 _CHART = ".mmd"
 
@@ -79,8 +93,6 @@ def conform(
 
     Raises InputError for what cannot be read, and for a chart that has no end.
     """
-    from agenteval.evaluators.workflows.conformance import conform as aligned
-
     made = _calls(calls)
     verdict = aligned(_procedure(chart, scenarios, tools), made, complete=complete)
     deviations = Table(
@@ -114,9 +126,6 @@ def flow_check(
     """Defects of roles by name or folder (None: all that are found), or of .mmd files, whose
     `tools` stand in a tools.json. The exit code is 1 for errors, 2 for what cannot be read, which
     is noted and does not keep the others from being checked."""
-    from agenteval.evaluators.workflows.check import Checked, check_file, check_role
-    from agenteval.evaluators.workflows.folder import role_folders
-
     watch = Watch(notify)
     names = [str(one) for one in ([roles] if isinstance(roles, str | Path) else roles or ())]
     names = names or [str(folder) for folder in role_folders().values()]
@@ -181,11 +190,6 @@ async def aflow_convert(
 ) -> ConvertReport:
     """Have a model convert a procedure to text, code or flowchart; the exit code is 1 where it then
     tells another one, and the notes say why. Raises InputError."""
-    from agenteval.api.flow_bill import convert_bill
-    from agenteval.evaluators.workflows.convert import Told, convert
-    from agenteval.evaluators.workflows.folder import find_role, read_role
-    from agenteval.models.factory import make_client
-
     told: dict[str, Told] = {name: name for name in get_args(Told)}
     begin = source or ("code" if to == "flowchart" else "flowchart")
     for name, option in ((to, "--to"), (begin, "--from")):
@@ -225,11 +229,6 @@ flow_convert = synchronous(aflow_convert)
 
 
 def _calls(calls: Any) -> tuple[Call, ...]:
-    from pydantic import TypeAdapter, ValidationError
-
-    from agenteval.evaluators.workflows.causes import calls_of
-    from agenteval.evaluators.workflows.session import SessionLog
-
     if isinstance(calls, SessionLog):
         return calls_of(calls)
     if isinstance(calls, Run):
@@ -239,9 +238,7 @@ def _calls(calls: Any) -> tuple[Call, ...]:
             for span in calls.spans if span.kind == "tool"
         )  # fmt: skip
     if isinstance(calls, str | Path):
-        from agenteval.files import read_text
-
-        path, calls = calls, json.loads(read_text(Path(calls)))
+        path, calls = calls, json.loads(files.read_text(Path(calls)))
     else:
         path = "calls"
     try:
@@ -261,10 +258,6 @@ def _json(text: Any) -> Any:
 
 
 def _procedure(chart: Any, scenarios: Sequence[str] | None, tools: Any) -> Procedure:
-    from agenteval.evaluators.workflows.chart import parse_chart
-    from agenteval.evaluators.workflows.folder import find_role, read_role, read_text, read_tools
-    from agenteval.evaluators.workflows.procedure import compiled, procedure
-
     if isinstance(chart, str | Path) and str(chart).endswith(_CHART):
         known = read_tools(Path(tools)) if isinstance(tools, str | Path) else tuple(tools)
         return compiled({Path(chart).stem: parse_chart(read_text(Path(chart)), str(chart))}, known)

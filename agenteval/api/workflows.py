@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agenteval.agents import AgentLimits
 from agenteval.agents.spec import AgentSettings
+from agenteval.api.flow_bill import bill
 from agenteval.api.flow_campaign import Campaign
 from agenteval.api.flowbench import chat_choice
 from agenteval.api.running import Notify, Progress, Stopped, Watch, opened, synchronous, why_stopped
@@ -25,15 +26,19 @@ from agenteval.evaluators.workflows.cases import (
     session_cases,
     turn_cases,
 )
+from agenteval.evaluators.workflows.cast import Cast, check_players
+from agenteval.evaluators.workflows.folder import find_role, role_folders
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
+from agenteval.evaluators.workflows.run_session import SessionSettings
 from agenteval.evaluators.workflows.scenario import FORMATS, Format
 from agenteval.evaluators.workflows.stored import EVALUATORS, load_sessions, load_turns
+from agenteval.evaluators.workflows.verdicts import Verdicts
 from agenteval.models.factory import ModelChoice
 from agenteval.models.limits import Limits
+from agenteval.store import Store, default_path
+from agenteval.store.connect import store_path
+from agenteval.store.experiments import unfinished_trials
 from agenteval.trust.gates import least_gate, unscored_gate
-
-if TYPE_CHECKING:
-    from agenteval.store import Store
 
 Roles = str | Path | OpenRole | Sequence[str | Path | OpenRole] | None
 _NO_TRIAL = "run `agenteval flow session` or `agenteval flow turn` first"
@@ -89,9 +94,6 @@ async def aflow_sessions(
     Returns the rates of each format with all trials. Raises InputError for what cannot be, before
     anything is asked; Unauthorized for a refused key, StoreError.
     """
-    from agenteval.evaluators.workflows.cast import Cast, check_players
-    from agenteval.evaluators.workflows.verdicts import Verdicts
-
     watch = Watch(notify, progress)
     assistants = Assistants(
         agent,
@@ -195,10 +197,6 @@ def flow_results(
 ) -> WorkflowReport:
     """All sessions and turns that are stored, or those of these roles by name, with what was begun
     and is not finished. Raises InputError where there are none."""
-    from agenteval.store import Store, default_path
-    from agenteval.store.connect import store_path
-    from agenteval.store.experiments import unfinished_trials
-
     if not isinstance(store, Store):
         path = store_path(Path(store) if store else default_path())
         if not path.is_file():  # the store itself would name another command
@@ -240,8 +238,6 @@ def flow_results(
 def read_roles(roles: Roles, *, backend: bool) -> list[OpenRole]:
     """The roles meant, or all that are found; with `backend` their backend.py is run. Raises
     InputError."""
-    from agenteval.evaluators.workflows.folder import find_role, role_folders
-
     if isinstance(roles, str | Path | OpenRole):
         roles = [roles]
     folders: list[str | Path | OpenRole] = list(roles or role_folders().values())
@@ -270,8 +266,6 @@ async def _run(
     import asyncio
 
     if dry_run:  # what is rehearsed runs in a loop of its own
-        from agenteval.api.flow_bill import bill
-
         rehearsed = await asyncio.to_thread(bill, campaign, store)
         return WorkflowReport(title=f"flow {campaign.level}", tables=(), bill=rehearsed)
     with opened(store) as kept:
@@ -369,8 +363,6 @@ def _chat_model(
 def _session_settings(
     turns: int | None, calls: int | None, seconds: float, seed: int, *, flowbench: bool
 ) -> Any:
-    from agenteval.evaluators.workflows.run_session import SessionSettings
-
     if flowbench:
         if turns is not None or calls is not None:
             raise InputError("it sets the limits; --turns and --calls have no place", "--flowbench")

@@ -1,1 +1,41 @@
-"""Planning tests with an exact oracle (PDoctor, arXiv 2404.17833)."""
+"""Planning tests: requests with exact demands, agents on mock tools, verdicts, causes of failures
+(arXiv 2404.17833)."""
+
+from agenteval.evaluators.planning.case import Action, Before, Case, OrderRule, TimeLimit, TimeRule
+from agenteval.evaluators.planning.dissect import Dissection, DissectOptions
+from agenteval.evaluators.planning.oracle import CheckRules, Verdict, check
+from agenteval.evaluators.planning.scripted import SCRIPTED
+from agenteval.evaluators.planning.suite import read_suite, write_suite
+from agenteval.evaluators.planning.synthesis import Generator, Shape
+from agenteval.evaluators.planning.tables import dissection_tables, planning_tables
+from agenteval.evaluators.planning.trials import Attempt, load_attempts, plan_trials, run_case
+from agenteval.evaluators.planning.words import Lexicon, Topic, built_in, built_in_topics
+
+__all__ = [
+    "SCRIPTED",
+    "Action",
+    "Attempt",
+    "Before",
+    "Case",
+    "CheckRules",
+    "DissectOptions",
+    "Dissection",
+    "Generator",
+    "Lexicon",
+    "OrderRule",
+    "Shape",
+    "TimeLimit",
+    "TimeRule",
+    "Topic",
+    "Verdict",
+    "built_in",
+    "built_in_topics",
+    "check",
+    "dissection_tables",
+    "load_attempts",
+    "plan_trials",
+    "planning_tables",
+    "read_suite",
+    "run_case",
+    "write_suite",
+]

@@ -7,16 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from agenteval.errors import ReplyError
+from agenteval.errors import AgentevalError, ReplyError, Unauthorized
+from agenteval.evaluators.base import classify
 from agenteval.models.asking import Asked, ask
 from agenteval.models.client import Client
 from agenteval.models.prompts import load_prompt
 from agenteval.models.wire import NONCE, Request
-from agenteval.records import content_hash
+from agenteval.records import FailureStatus, Usage, content_hash
 
 T = TypeVar("T")
 _PACKAGE = "agenteval.evaluators.workflows"
-_PROBLEM = 300  # characters
+_PROBLEM, _MESSAGE = 300, 500  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,16 @@ async def ask_judge(
     return await ask(
         client, request, form.read, lambda problem: repair.render(problem=problem[:_PROBLEM])
     )
+
+
+def failure_of(error: Exception) -> tuple[FailureStatus, str, Usage]:
+    """Status, message and what was spent on a question that brought no answer. Raises the error
+    again for a refused key, which would fail every question."""
+    if isinstance(error, Unauthorized):
+        raise error
+    status, message = classify(error)
+    spent = error.spent if isinstance(error, AgentevalError) else None
+    return status, message[:_MESSAGE], spent or Usage()
 
 
 def prompts_sha256(name: str) -> str:

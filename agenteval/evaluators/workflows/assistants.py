@@ -6,32 +6,24 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import JsonValue
 
 from agenteval.agents import System, spec
 from agenteval.agents.spec import AgentSettings
 from agenteval.errors import InputError
+from agenteval.evaluators.workflows.behaviours import CAUSE, scripted_assistants
 from agenteval.evaluators.workflows.scenario import Format
+from agenteval.evaluators.workflows.templated import template_assistant
 from agenteval.evaluators.workflows.trials import Candidate, Case
-
-if TYPE_CHECKING:
-    from agenteval.agents.endpoint import Endpoint
-    from agenteval.models.client import Client
-    from agenteval.models.limits import Budget
+from agenteval.models.limits import Budget
 
 Agent = str | Callable[..., Any] | System
 _SCRIPTED = "scripted:"
 
 
-def _template(endpoint: Endpoint, client: Client) -> System:
-    from agenteval.evaluators.workflows.templated import template_assistant
-
-    return template_assistant(endpoint, client)
-
-
-_ON_MODEL: spec.OnModel = {"template": _template}
+_ON_MODEL: spec.OnModel = {"template": template_assistant}
 
 
 @dataclass(frozen=True)
@@ -75,8 +67,6 @@ class Assistants:
 
     def _scripted(self, name: str, conditions: dict[str, JsonValue]) -> list[Candidate]:
         """A scripted assistant, made for each user; see `behaviours`."""
-        from agenteval.evaluators.workflows.behaviours import CAUSE, scripted_assistants
-
         known = tuple[str, ...](CAUSE)
         if name not in known:
             near = get_close_matches(name, known, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from pydantic import JsonValue
 
@@ -16,9 +16,7 @@ from agenteval.evaluators.workflows.simulated_tools import ToolMode, ToolModel, 
 from agenteval.evaluators.workflows.simulated_user import ScriptedUser, UserSimulator
 from agenteval.evaluators.workflows.trials import Sessions
 from agenteval.evaluators.workflows.user_model import UserOnModel
-
-if TYPE_CHECKING:
-    from agenteval.models.client import Client
+from agenteval.models.client import Client
 
 USERS = ("model", "scripted")
 

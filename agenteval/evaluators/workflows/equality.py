@@ -15,12 +15,11 @@ from typing import Any, Literal, Protocol
 
 from pydantic import JsonValue
 
-from agenteval.errors import AgentevalError, Unauthorized
-from agenteval.evaluators.base import classify
 from agenteval.evaluators.workflows.asked_judge import (
     Form,
     JudgeOptions,
     ask_judge,
+    failure_of,
     object_schema,
     reason_of,
     yes_or_no,
@@ -156,16 +155,12 @@ class Equality:
         status: FailureStatus | None = None
         try:
             asked = await self.judge.same(question)
-        except Unauthorized:
-            raise
         except Exception as error:  # noqa: BLE001  becomes a judgement that says why there is none
-            status, message = classify(error)
-            if isinstance(error, AgentevalError):
-                self.usage += error.spent or Usage()
+            status, message, usage = failure_of(error)
         else:
-            equal, message = asked.value
+            (equal, message), usage = asked.value, asked.usage
             verdict = "equal" if equal else "different"
-            self.usage += asked.usage
+        self.usage += usage
         return Judgement(
             tool=tool, parameter=pair.path, gold=pair.gold, given=pair.given,
             verdict=verdict, by="judge", status=status, message=message[:_SHOWN],

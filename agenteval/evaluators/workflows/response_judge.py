@@ -12,12 +12,12 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from agenteval.errors import AgentevalError, ReplyError, Unauthorized
-from agenteval.evaluators.base import classify
+from agenteval.errors import ReplyError
 from agenteval.evaluators.workflows.asked_judge import (
     Form,
     JudgeOptions,
     ask_judge,
+    failure_of,
     number_of,
     object_schema,
     reason_of,
@@ -81,10 +81,10 @@ class ResponseJudge:
                 reply=given.reply, gold=given.gold, workflow=given.workflow,
                 history=given.history,
             )  # fmt: skip
-        except Unauthorized:
-            raise
         except Exception as error:  # noqa: BLE001  becomes a failure that says what it is
-            return _failure(error)
+            status, message, usage = failure_of(error)
+            status = "unscored:off_scale" if isinstance(error, OffScale) else status
+            return ResponseVerdict(status=status, message=message, usage=usage)
         return ResponseVerdict(**asked.value, usage=asked.usage)
 
 
@@ -102,11 +102,3 @@ def read_score(text: str) -> dict[str, Any]:
     if not WORST <= score <= BEST:
         raise OffScale(f"score must lie from 0 to 10, not {score!r}")
     return found | {"score": score}
-
-
-def _failure(error: Exception) -> ResponseVerdict:
-    status, message = classify(error)
-    if isinstance(error, OffScale):
-        status = "unscored:off_scale"
-    spent = error.spent if isinstance(error, AgentevalError) else None
-    return ResponseVerdict(status=status, message=message[:500], usage=spent or Usage())

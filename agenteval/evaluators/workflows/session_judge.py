@@ -15,12 +15,12 @@ from typing import Any, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from agenteval.errors import AgentevalError, ReplyError, Unauthorized
-from agenteval.evaluators.base import classify
+from agenteval.errors import ReplyError
 from agenteval.evaluators.workflows.asked_judge import (
     Form,
     JudgeOptions,
     ask_judge,
+    failure_of,
     number_of,
     object_schema,
     reason_of,
@@ -113,12 +113,9 @@ class SessionJudge:
                 goals="\n".join(numbered) or session.wanted, workflow=session.workflow,
                 dialogue=session.dialogue,
             )  # fmt: skip
-        except Unauthorized:
-            raise
         except Exception as error:  # noqa: BLE001  becomes a failure that says what it is
-            status, message = classify(error)
-            spent = error.spent if isinstance(error, AgentevalError) else None
-            return GoalsFailure(status=status, message=message[:500], usage=spent or Usage())
+            status, message, usage = failure_of(error)
+            return GoalsFailure(status=status, message=message, usage=usage)
         verdict: GoalsVerdict = asked.value
         return verdict.model_copy(update={"usage": asked.usage})
 

@@ -135,7 +135,7 @@ SPANS = st.builds(
 )
 
 
-@settings(max_examples=often(60, 100), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=often(25, 100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(SPANS, max_size=7))
 def test_any_run_at_all(spans: list[Span]) -> None:
     run = Run(id="t", spans=tuple(spans))
@@ -166,6 +166,7 @@ def long_trace(requests: int) -> Run:
     return Run(id="long", spans=tuple(spans))
 
 
+@pytest.mark.slow
 def test_time_grows_with_size() -> None:
     seconds = []
     for requests in (1_250, 5_000):
@@ -176,6 +177,7 @@ def test_time_grows_with_size() -> None:
     assert seconds[1] < 12 * max(seconds[0], 0.05)  # 4 times the spans; quadratic would be 16
 
 
+@pytest.mark.slow
 def test_many_spans_in_one_conversation() -> None:
     """Requests without cumulative messages, one parent: 30,000 spans, or 100,000."""
     count = often(15_000, 50_000)
