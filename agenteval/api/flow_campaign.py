@@ -20,10 +20,10 @@ from agenteval.evaluators.workflows.trials import (
     Act,
     Candidate,
     Case,
-    Turns,
     Work,
     plan_workflows,
     spent,
+    turns,
 )
 from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
 from agenteval.experiment import Ended, Experiment
@@ -148,10 +148,10 @@ class Campaign:
     @asynccontextmanager
     async def _opened_act(self, store: Store, budget: Budget) -> AsyncIterator[Act]:
         if self.cast is None:
-            yield Turns(self.turn_limits)
+            yield turns(self.turn_limits)
             return
-        async with self.cast.opened(self.simulator_client(store, budget)) as sessions:
-            yield sessions
+        async with self.cast.opened(self.simulator_client(store, budget)) as act:
+            yield act
 
     def judge_client(self, store: Store, budget: Budget) -> Client | None:
         """A client for judges, None without one; the store is its cache."""

@@ -14,7 +14,7 @@ from agenteval.evaluators.workflows.cases import OpenRole
 from agenteval.evaluators.workflows.run_session import SessionSettings
 from agenteval.evaluators.workflows.simulated_tools import ToolMode, ToolModel, ToolSimulator
 from agenteval.evaluators.workflows.simulated_user import ScriptedUser, UserSimulator
-from agenteval.evaluators.workflows.trials import Sessions
+from agenteval.evaluators.workflows.trials import Act, sessions
 from agenteval.evaluators.workflows.user_model import UserOnModel
 from agenteval.models.client import Client
 
@@ -85,10 +85,10 @@ class Cast:
         return conditions
 
     @asynccontextmanager
-    async def opened(self, client: Client | None) -> AsyncIterator[Sessions]:
+    async def opened(self, client: Client | None) -> AsyncIterator[Act]:
         """How sessions are held; the client is closed at the end."""
         try:
-            yield Sessions(self._user(client), self._tools(client), self.settings)
+            yield sessions(self._user(client), self._tools(client), self.settings)
         finally:
             if client is not None:
                 await client.close()

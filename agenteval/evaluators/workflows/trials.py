@@ -7,9 +7,9 @@ from the log that is stored, without asking the assistant again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -72,47 +72,33 @@ class Candidate:
         return content_hash({"name": self.name, "parameters": self.parameters})
 
 
-class Act(Protocol):
-    """Does what a trial is about: the log or the failure of one case."""
-
-    async def __call__(
-        self, case: Any, candidate: Candidate, number: int
-    ) -> SessionLog | SessionFailure | Prediction | AgentFailure: ...
+Log = SessionLog | SessionFailure | Prediction | AgentFailure
+# Does what a trial is about: the log or the failure of one case, for the trial of that number.
+Act = Callable[[Any, Candidate, int], Awaitable[Log]]
 
 
-@dataclass(frozen=True, slots=True)
-class Sessions:
-    """How sessions are held: the simulated user, the tools of each role, and the settings."""
+def sessions(
+    user: UserSimulator, tools: Callable[[OpenRole], ToolSimulator], settings: SessionSettings
+) -> Act:
+    """Holds sessions with this simulated user and the tools of each role; repeats differ by the
+    number of their trial."""
 
-    user: UserSimulator
-    tools: Callable[[OpenRole], ToolSimulator]
-    settings: SessionSettings
+    async def act(case: SessionCase, candidate: Candidate, number: int) -> Log:
+        own = replace(settings, format=candidate.format, repeat=number)
+        assistant = _present(candidate, case)
+        return await run_session(case.of.role, case.profile, assistant, user, tools(case.of), own)
 
-    async def __call__(
-        self, case: SessionCase, candidate: Candidate, number: int
-    ) -> SessionLog | SessionFailure:
-        """One session; `number` is that of the trial, by which repeats differ."""
-        settings = replace(self.settings, format=candidate.format, repeat=number)
-        role, assistant = case.of.role, _present(candidate, case)
-        return await run_session(
-            role, case.profile, assistant, self.user, self.tools(case.of), settings
-        )
+    return act
 
 
-@dataclass(frozen=True, slots=True)
-class Turns:
-    """How single turns are predicted."""
+def turns(limits: AgentLimits) -> Act:
+    """Predicts single turns."""
 
-    limits: AgentLimits
+    async def act(case: TurnCase, candidate: Candidate, number: int) -> Log:
+        assistant, format = _present(candidate, case), candidate.format
+        return await predict(case.of.role, case.session, case.index, assistant, format, limits)
 
-    async def __call__(
-        self, case: TurnCase, candidate: Candidate, number: int
-    ) -> Prediction | AgentFailure:
-        """One prediction."""
-        role, assistant = case.of.role, _present(candidate, case)
-        return await predict(
-            role, case.session, case.index, assistant, candidate.format, self.limits
-        )
+    return act
 
 
 def _present(candidate: Candidate, case: Case) -> System:
@@ -263,7 +249,7 @@ class _Trialled:
     def _trial(
         self,
         work: Work,
-        log: SessionLog | SessionFailure | Prediction | AgentFailure,
+        log: Log,
         started: float,
     ) -> Trial:
         failure = log if isinstance(log, SessionFailure | AgentFailure) else None

@@ -32,9 +32,9 @@ from agenteval.evaluators.workflows.trials import (
     Act,
     Candidate,
     Case,
-    Sessions,
     open_work,
     plan_workflows,
+    sessions,
     spent,
 )
 from agenteval.evaluators.workflows.verdicts import Judges, Verdicts
@@ -390,7 +390,7 @@ def test_a_damaged_system_is_said(store: Store) -> None:
 
 
 def test_an_assistant_without_a_place_is_no_result(store: Store) -> None:
-    act = Sessions(ScriptedUser(), lambda of: ToolSimulator(backend=of.backend), SessionSettings())
+    act = sessions(ScriptedUser(), lambda of: ToolSimulator(backend=of.backend), SessionSettings())
     who = replace(candidate(), for_case=lambda case: None)
     with pytest.raises(InputError, match="agent has no place in library_desk"):
         run(store, act, who=who)
@@ -415,7 +415,7 @@ def test_repeats_differ_by_their_number_and_are_the_same_again(
             found[r.trial] = next((i for i, t in enumerate(own) if "heated" in t), 0)
         return found
 
-    act = Sessions(ScriptedUser(), tools, SessionSettings())
+    act = sessions(ScriptedUser(), tools, SessionSettings())
     who = replace(candidate(), for_case=made)
     otto = [c for c in CASES if c.profile.id == "otto"]
     run(store, act, who=who, trials=4, cases=otto)
