@@ -20,7 +20,7 @@ from math import comb
 from operator import or_
 from typing import Any
 
-from agenteval.errors import AgentevalError
+from agenteval.errors import AgentevalError, InputError
 from agenteval.evaluators.planning.case import DAY, Before, Constraint, Span, holds, limits, orders
 
 MAX_DOWN_SETS = 1 << 16  # a second or two; 16 actions without any order among them
@@ -331,9 +331,10 @@ class Timed:
                 return False
         if self._known and not holds(constraint, self._known):
             return False
+        formula = self._formula(constraint)
         import z3
 
-        return not self._satisfiable([z3.Not(self._formula(constraint))])
+        return not self._satisfiable([z3.Not(formula)])
 
     def add(self, constraints: Sequence[Constraint]) -> None:
         """Add them. ValueError if the set were unsatisfiable; it is then as it was."""
@@ -364,7 +365,10 @@ class Timed:
     def _model(self) -> None:
         if self._solver is not None:
             return
-        import z3
+        try:
+            import z3
+        except ModuleNotFoundError:
+            raise InputError("points of time need Z3: pip install 'agenteval[planning]'") from None
 
         # One context per thread: threads do not disturb each other, names are stored once.
         if not hasattr(_local, "context"):
@@ -379,9 +383,9 @@ class Timed:
         solver.add(*map(self._formula, self._added))
 
     def _satisfiable(self, formulas: Sequence[Any]) -> bool:
+        self._model()
         import z3
 
-        self._model()
         self._solver.push()
         try:
             self._solver.add(*formulas)

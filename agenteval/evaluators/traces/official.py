@@ -221,7 +221,7 @@ def score_official(
         weighted_f1=bootstrap_sums(parts, weighted_f1, how=how()),
         location=bootstrap_mean([recalls[0] for recalls in per_trace.values()], how=how()),
         joint=bootstrap_mean([recalls[1] for recalls in per_trace.values()], how=how()),
-        categories=_categories(parts.sum(axis=0)),
+        categories=_categories(gold, predicted),
         pearson=_correlations(list(read.values())),
         traces=len(read),
         skipped=Counter(case.skipped or "" for case in every if case.trace not in read),
@@ -244,13 +244,16 @@ def _divided(above: _Floats, below: _Floats) -> _Floats:
     return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
 
-def _categories(totals: _Floats) -> tuple[OfficialCategory, ...]:
-    hits, predicted, gold = np.split(totals, 3)
-    precision, recall = _divided(hits, predicted), _divided(hits, gold)
-    f1 = _divided(2 * hits, predicted + gold)
+def _categories(gold: _Floats, predicted: _Floats) -> tuple[OfficialCategory, ...]:
+    """Presence in gold and prediction, (traces, categories) each, as scikit-learn scores it."""
+    from sklearn.metrics import precision_recall_fscore_support
+
+    if not len(gold):
+        return tuple(OfficialCategory(name, 0.0, 0.0, 0.0, 0) for name in CATEGORIES)
+    rows = zip(*precision_recall_fscore_support(gold, predicted, zero_division=0), strict=True)
     return tuple(
-        OfficialCategory(name, float(precision[i]), float(recall[i]), float(f1[i]), int(gold[i]))
-        for i, name in enumerate(CATEGORIES)
+        OfficialCategory(name, float(precision), float(recall), float(f1), int(support))
+        for name, (precision, recall, f1, support) in zip(CATEGORIES, rows, strict=True)
     )
 
 

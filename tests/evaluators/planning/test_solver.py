@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import Before, Constraint, Span, TimeLimit
 from agenteval.evaluators.planning.solver import (
     MAX_DOWN_SETS,
@@ -250,6 +251,17 @@ def test_an_unknown_of_z3_is_an_error_and_the_solver_stays_usable(
         with pytest.raises(Undecided):
             solver.allows([TimeLimit(1, "before", 3)])
     assert not solver.allows([TimeLimit(1, "before", 3)])
+
+
+def test_orders_need_no_z3_and_hours_without_it_name_the_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "z3", None)
+    solver = Timed(2, [3, 4])
+    solver.add([Before(0, 1)])
+    assert not solver.allows([Before(1, 0)])
+    with pytest.raises(InputError, match=r"agenteval\[planning\]"):
+        solver.allows([TimeLimit(0, "before", 9)])
 
 
 def test_threads_do_not_disturb_each_other() -> None:
