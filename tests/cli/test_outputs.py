@@ -65,11 +65,10 @@ def test_a_file_that_is_no_recording_is_left_alone(cli: Cli, project: Path, text
 
 def test_what_a_recorder_leaves_begins_a_recording(tmp_path: Path) -> None:
     file = tmp_path / "r.jsonl"
-    FileRecorder(file).close()
+    FileRecorder(file)
     check_record(file, [])  # empty
     recorder = FileRecorder(file)
     recorder.record(Request(messages=({"role": "user", "content": "é"},)), Reply("ok"))
-    recorder.close()
     check_record(file, [])
     file.write_bytes(file.read_bytes()[:-5])
     with pytest.raises(InputError, match=r"r\.jsonl:1: the last line broke off|no recording"):
@@ -220,12 +219,6 @@ def test_a_store_that_is_still_to_be_made_is_kept_free(
         at = len(command) - command[-1].startswith("-")  # before the option that takes the name
         command = (*command[:at], "--store", f"../{project.name}/{name}", *command[at:])
     refused(cli, project, *command, name)
-
-
-def test_what_sqlite_keeps_beside_a_store_is_its_own(cli: Cli, project: Path) -> None:
-    stored(project / "agenteval.db")
-    for end in ("-wal", "-shm", "-journal"):
-        refused(cli, project, "plan", "synth", "--count", 1, "-o", f"agenteval.db{end}")
 
 
 def test_a_recording_and_a_result_are_two_files(cli: Cli, project: Path) -> None:
