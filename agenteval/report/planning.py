@@ -19,6 +19,7 @@ from agenteval.evaluators.planning.tables import by_kind, planning_tables
 from agenteval.evaluators.planning.tallies import Cause
 from agenteval.evaluators.planning.trials import Attempt
 from agenteval.evaluators.planning.words import Lexicon, built_in
+from agenteval.evaluators.systems import by_system
 from agenteval.records import content_hash
 from agenteval.records.table import Cell, Column, Table, shown
 from agenteval.report import trial_plots as drawn
@@ -209,7 +210,7 @@ def chosen(attempts: Sequence[Attempt], most: int) -> tuple[list[Attempt], int]:
     wrong = [a for a in attempts if a.verdict is not None and a.outcome != "pass"]
     queues = [
         sorted(own, key=lambda a: (a.case.n, len(a.case.constraints), a.case.id, a.trial))
-        for own in tallies.by_system(wrong).values()
+        for own in by_system(wrong).values()
     ]
     return taking_turns(queues)[:most], len(wrong)
 

@@ -11,6 +11,7 @@ from itertools import zip_longest
 
 from pydantic import JsonValue
 
+from agenteval.evaluators.systems import by_system
 from agenteval.evaluators.workflows.conformance import Deviation
 from agenteval.evaluators.workflows.results import (
     SessionResult,
@@ -20,7 +21,6 @@ from agenteval.evaluators.workflows.results import (
 )
 from agenteval.evaluators.workflows.session import Prediction, SessionCall, SessionLog
 from agenteval.evaluators.workflows.session_judge import GoalsFailure, GoalsVerdict, GoalVerdict
-from agenteval.evaluators.workflows.tallies import by_system
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
 from agenteval.evaluators.workflows.values import filled
 from agenteval.records import Message, ToolCall, content_hash

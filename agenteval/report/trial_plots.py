@@ -7,8 +7,8 @@ Figures 8 and 9 of arXiv 2404.17833 (curves over the number of actions) and the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from agenteval.errors import InputError
 from agenteval.evaluators.planning.capability import Bound
 from agenteval.evaluators.planning.contrasts import Contrast
 from agenteval.evaluators.planning.tallies import Tally
+from agenteval.evaluators.systems import Pair, by_system
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
 from agenteval.evaluators.workflows.scenario import FORMATS
-from agenteval.evaluators.workflows.tallies import FormatPair, Tallies
+from agenteval.evaluators.workflows.tallies import Tallies
 from agenteval.records.table import Estimate
 from agenteval.report import charts
 from agenteval.report.charts import Series
@@ -38,22 +39,6 @@ _THRESHOLD = 0.2
 _ALL = "all domains"
 
 
-class _Of(Protocol):
-    @property
-    def system(self) -> str: ...
-
-
-_T = TypeVar("_T", bound=_Of)
-
-
-def _by_system(some: Iterable[_T]) -> dict[str, list[_T]]:
-    """What belongs to each system, in the order in which they come."""
-    grouped: dict[str, list[_T]] = {}
-    for one in some:
-        grouped.setdefault(one.system, []).append(one)
-    return grouped
-
-
 def success_by_actions(rates: Sequence[Tally], bounds: Sequence[Bound] = ()) -> Figure:
     """Success against number of actions, a line per system; its capability bound is in the legend.
     Dashed is the threshold of 20 %, dotted what random orders would reach (mean over all trials).
@@ -68,7 +53,7 @@ def success_by_actions(rates: Sequence[Tally], bounds: Sequence[Bound] = ()) -> 
         last = bound.found.last
         legend[bound.system] = ", no bound" if last is None else f", bound {least}{last}"
     series = []
-    for system, some in _by_system(known).items():
+    for system, some in by_system(known).items():
         own = sorted(some, key=lambda t: t.place)
         series.append(Series(system, [t.rate for t in own], system + legend[system],
                              at=[t.place for t in own]))  # fmt: skip
@@ -120,7 +105,7 @@ def form_points(contrasts: Sequence[Contrast]) -> Figure:
         yes, no = sum(c.holding.rate.n for c in own), sum(c.others.rate.n for c in own)
         names.append(f"{form} ({yes:,} : {no:,})")
     series = _in_rows(forms, {system: {c.form: c.within for c in own}
-                              for system, own in _by_system(known).items()})  # fmt: skip
+                              for system, own in by_system(known).items()})  # fmt: skip
     return charts.rows(
         names, {"": series}, title="Difference of success by clause form", level=0.0, limits=None,
         x="success with the form less without it, within equal numbers of actions",
@@ -145,7 +130,7 @@ def success_by_topic(rates: Sequence[Tally]) -> Figure:
     notes = [f"each mark: {n_label([t.rate for t in known if t.group in topics], 'trial')}"]
     notes += [f"not shown: {plural(rest, 'topic')} with more success"] if rest > 0 else []
     series = _in_rows(topics, {system: {t.group: t.rate for t in own}
-                               for system, own in _by_system(known).items()})  # fmt: skip
+                               for system, own in by_system(known).items()})  # fmt: skip
     return charts.rows(
         topics, {"": series}, title="Success by topic", notes=notes,
         x="share of plans that are right; whiskers: 95 %",
@@ -257,7 +242,7 @@ def _turn_rates(known: Tallies) -> _Rates:
     }  # fmt: skip
 
 
-def format_differences(pairs: Sequence[FormatPair], what: str = "success") -> Figure:
+def format_differences(pairs: Sequence[Pair], what: str = "success") -> Figure:
     """Paired differences of formats, first less second, with 95 % intervals, at the right the
     tasks that both have a verdict on. `what` names the rate. Beyond 40 pairs the others are
     counted. Raises InputError without any difference."""

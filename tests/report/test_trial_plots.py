@@ -12,6 +12,7 @@ from agenteval.errors import InputError
 from agenteval.evaluators.planning.capability import bounds
 from agenteval.evaluators.planning.contrasts import Contrast, difference
 from agenteval.evaluators.planning.tallies import Tally
+from agenteval.evaluators.systems import Pair
 from agenteval.evaluators.workflows.results import (
     CaseInfo,
     SessionResult,
@@ -19,7 +20,7 @@ from agenteval.evaluators.workflows.results import (
     TurnResult,
 )
 from agenteval.evaluators.workflows.session import Prediction, SessionLog
-from agenteval.evaluators.workflows.tallies import FormatPair, Tallies
+from agenteval.evaluators.workflows.tallies import Tallies
 from agenteval.evaluators.workflows.turn_score import TurnVerdict
 from agenteval.report.trial_plots import (
     form_points,
@@ -297,7 +298,7 @@ def test_in_a_single_domain_agents_are_the_rows():
 
 
 def pair(agent, names, difference, tasks=9):
-    return FormatPair(agent, *names, tasks, 0, difference, 0.5, 0.5, None)
+    return Pair(*names, tasks, 0, difference, 0.5, 0.5, agent=agent)
 
 
 def test_differences_stand_on_one_scale_with_zero_in_the_middle(words):

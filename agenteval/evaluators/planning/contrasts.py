@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,12 +16,12 @@ from agenteval.errors import InputError
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.grammar import forms_in
 from agenteval.evaluators.planning.suite import paragraph_of
-from agenteval.evaluators.planning.tallies import Tally, by_system, tally
+from agenteval.evaluators.planning.tallies import Tally, tally
 from agenteval.evaluators.planning.trials import Attempt
 from agenteval.evaluators.planning.words import Lexicon, built_in
-from agenteval.stats import Interval, adjust, discordant, mcnemar, sign_test
-from agenteval.stats.bounded import bounded_interval
-from agenteval.stats.vectors import normal_quantile
+from agenteval.evaluators.systems import Pair, by_system, holm, pairs
+from agenteval.stats import Interval, mcnemar, sign_test
+from agenteval.stats.vectors import Floats, normal_quantile
 
 EXAMPLES = {
     "verb prec": "A precedes B",
@@ -66,29 +65,6 @@ class Forms:
 
     contrasts: tuple[Contrast, ...]
     unread: int
-
-
-@dataclass(frozen=True, slots=True)
-class PairedSystems:
-    """Two systems on the cases that both have a verdict on.
-
-    `difference` is the mean over cases of the first's share of passes less the second's; `p` is
-    of McNemar's exact test, or with several trials per case of the sign test on these
-    differences; `p_holm` is corrected for all pairs of the table. `left_out` counts cases that
-    only one of the two has a verdict on.
-    """
-
-    first: str
-    second: str
-    cases: int
-    left_out: int
-    difference: Interval
-    only_first: int
-    only_second: int
-    p: float | None
-    p_holm: float | None
-    method: str
-    reason: str | None
 
 
 def by_form(attempts: Sequence[Attempt], lexicon: Lexicon | None = None) -> Forms:
@@ -162,20 +138,19 @@ def within_sizes(holding: Sequence[Attempt], others: Sequence[Attempt]) -> Inter
     return Interval(found, max(found - half, -1.0), min(found + half, 1.0), None, n, n, method)
 
 
-def paired(attempts: Iterable[Attempt]) -> list[PairedSystems]:
-    """Every two systems that share cases, in the order of the systems."""
-    shares = {
-        system: _case_shares([a for a in own if a.verdict is not None])
-        for system, own in by_system(attempts).items()
-    }
-    rows = []
-    for first, second in combinations(shares, 2):
-        a, b = shares[first], shares[second]
-        if common := [case for case in a if case in b]:
-            rows.append((first, second, len(set(a) ^ set(b)), [(a[c], b[c]) for c in common]))
-    pairs = [_pair(*row) for row in rows]
-    corrected = adjust([pair.p for pair in pairs]).adjusted
-    return [replace(pair, p_holm=q) for pair, q in zip(pairs, corrected, strict=True)]
+def paired(attempts: Iterable[Attempt]) -> list[Pair]:
+    """Every two systems that share cases: McNemar's exact test, or with several trials per case
+    the sign test on the differences of their shares of passes."""
+    successes = {system: _hits(own) for system, own in by_system(attempts).items()}
+    return holm(pairs(successes, _exact))
+
+
+def _exact(apart: Floats, single: bool) -> tuple[float | None, str, str | None]:
+    signs = sign_test(apart)
+    if single:
+        test = mcnemar(signs.positive, signs.negative)
+        return test.p, "McNemar, exact", test.reason
+    return signs.p, "sign test over cases, exact", signs.reason
 
 
 def _forms(case: Case, lexicon: Lexicon) -> frozenset[str] | None:
@@ -194,23 +169,21 @@ def _contrast(
     )
 
 
-def _case_shares(attempts: Iterable[Attempt]) -> dict[str, tuple[float, int, int]]:
-    """Share of passes, number of trials with a verdict, and number of actions by case."""
-    found: dict[str, list[Attempt]] = {}
+def _hits(attempts: Iterable[Attempt]) -> dict[str, list[float]]:
+    """Passes (1 or 0) of the trials with a verdict by case."""
+    hits: dict[str, list[float]] = {}
     for attempt in attempts:
         if attempt.verdict is not None:
-            found.setdefault(attempt.case.id, []).append(attempt)
-    return {
-        case: (sum(a.outcome == "pass" for a in own) / len(own), len(own), own[0].case.n)
-        for case, own in found.items()
-    }
+            hits.setdefault(attempt.case.id, []).append(float(attempt.outcome == "pass"))
+    return hits
 
 
 def _by_size(attempts: Sequence[Attempt]) -> dict[int, list[float]]:
-    found: dict[int, list[float]] = {}
-    for share, _, n in _case_shares(attempts).values():
-        found.setdefault(n, []).append(share)
-    return found
+    """The cases' shares of passes by number of actions."""
+    sizes, shares = {a.case.id: a.case.n for a in attempts}, dict[int, list[float]]()
+    for case, hits in _hits(attempts).items():
+        shares.setdefault(sizes[case], []).append(sum(hits) / len(hits))
+    return shares
 
 
 def _variance(values: Sequence[float]) -> float:
@@ -218,25 +191,3 @@ def _variance(values: Sequence[float]) -> float:
     p = float(np.mean(values))
     moved = (p * len(values) + 1) / (len(values) + 2)
     return max(p * (1 - p), moved * (1 - moved))
-
-
-def _pair(
-    first: str,
-    second: str,
-    left_out: int,
-    values: Sequence[tuple[tuple[float, int, int], tuple[float, int, int]]],
-) -> PairedSystems:
-    apart = np.array([a[0] - b[0] for a, b in values])
-    p: float | None
-    spread = bounded_interval(apart, (-1.0, 1.0))
-    if all(a[1] == b[1] == 1 for a, b in values):
-        counts = discordant([a[0] == 1 for a, _ in values], [b[0] == 1 for _, b in values])
-        test = mcnemar(*counts)
-        p, reason, method = test.p, test.reason, "McNemar, exact"
-    else:
-        signs = sign_test(apart)
-        p, reason, method = signs.p, signs.reason, "sign test over cases, exact"
-        counts = (signs.positive, signs.negative)
-    return PairedSystems(
-        first, second, len(values), left_out, spread, *counts, p, None, method, reason
-    )

@@ -178,8 +178,8 @@ def _pairs(attempts: Sequence[Attempt]) -> Table | None:
     )  # fmt: skip
     rows = tuple(
         {"first": p.first, "second": p.second, "difference": Estimate.of(p.difference),
-         "only_first": p.only_first, "only_second": p.only_second, "cases": p.cases,
-         "left_out": p.left_out, "p": p.p, "p_holm": p.p_holm,
+         "only_first": p.only_first, "only_second": p.only_second, "cases": p.tasks,
+         "left_out": p.left_out, "p": p.p, "p_holm": p.corrected,
          "test": p.method + (f"; {p.reason}" if p.reason else "")}
         for p in pairs
     )  # fmt: skip

@@ -16,6 +16,7 @@ from agenteval.agents import AgentLog
 from agenteval.evaluators.planning.case import Case
 from agenteval.evaluators.planning.oracle import Outcome
 from agenteval.evaluators.planning.trials import Attempt
+from agenteval.evaluators.systems import by_system
 from agenteval.records import Usage
 from agenteval.records.table import Cell, Estimate
 from agenteval.stats import Interval, mean_interval, pass_rate, proportion_interval
@@ -121,14 +122,6 @@ def tally(attempts: Sequence[Attempt], system: str, group: Group = (ALL, 0.0)) -
 def guess(case: Case) -> float | None:
     """Chance that a random order of all tools is a valid plan; None where not counted."""
     return None if case.valid_plans is None else case.valid_plans / math.factorial(case.n)
-
-
-def by_system(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
-    """The trials of every system, systems in the order in which they appear."""
-    found: dict[str, list[Attempt]] = {}
-    for attempt in attempts:
-        found.setdefault(attempt.system, []).append(attempt)
-    return found
 
 
 def tallies(attempts: Iterable[Attempt], feature: Feature | None = None) -> list[Tally]:

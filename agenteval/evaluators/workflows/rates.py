@@ -9,12 +9,12 @@ high: then only the ends say something.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from agenteval.stats import Bootstrap, Interval, bootstrap_mean, bootstrap_sums, pass_hat_k
+from agenteval.stats import Bootstrap, Interval, PassK, bootstrap_mean, bootstrap_sums, pass_hat_k
 from agenteval.stats.bootstrap import Floats
 
 
@@ -96,48 +96,17 @@ def rates(
     return Rates(right, undecided, predicted, gold, rate((1, 0)), rate((0, 1)), rate((1, 1)))
 
 
-@dataclass(frozen=True)
-class PassPower:
-    """pass^k with its interval over cases.
-
-    `few` counts cases with fewer than k attempts that have a verdict: they are left out, as
-    neither 0 nor 1. `unknown` counts attempts without a verdict, in all cases.
-    """
-
-    k: int
-    rate: Interval
-    few: int
-    unknown: int
-
-
-def pass_power(
-    attempts: Mapping[str, Sequence[bool | None]], k: int, how: Resampling | None = None
-) -> PassPower:
-    """Mean over cases of C(c, k) / C(n, k), the interval by resampling cases.
-
-    `attempts` by case: True or False, None where a failure left no verdict. c of n attempts with a
-    verdict succeeded (Yao et al., tau-bench, arXiv 2406.12045, section 4). The mean is None where
-    no case has k attempts with a verdict. Raises ValueError for k < 1.
-    """
-    if k < 1:
-        raise ValueError(f"k must be at least 1, not {k}")
-    values: list[float] = []
-    few = unknown = 0
-    for tries in attempts.values():
-        known = [one for one in tries if one is not None]
-        unknown += len(tries) - len(known)
-        value = pass_hat_k(sum(known), len(known), k)
-        if value is None:
-            few += 1
-        else:
-            values.append(value)
-    return PassPower(k, bootstrap_mean(values, how=(how or Resampling()).bootstrap()), few, unknown)
-
-
 def pass_powers(
-    attempts: Mapping[str, Sequence[bool | None]], most: int, how: Resampling | None = None
-) -> tuple[PassPower, ...]:
-    """pass^1 to pass^most, as far as some case has that many attempts with a verdict."""
-    counts = [sum(one is not None for one in tries) for tries in attempts.values()]
-    longest = min(most, max(counts, default=0))
-    return tuple(pass_power(attempts, k, how) for k in range(1, longest + 1))
+    tasks: Sequence[tuple[int, int]], most: int, how: Resampling | None = None
+) -> tuple[PassK, ...]:
+    """pass^1 to pass^most, as far as some task has that many attempts with a verdict.
+
+    `tasks` as (successes, attempts with a verdict). Each is the mean over tasks of `pass_hat_k`,
+    the interval by resampling tasks; tasks with fewer attempts are left out, as neither 0 nor 1.
+    """
+    powers = []
+    for k in range(1, min(most, max((n for _, n in tasks), default=0)) + 1):
+        values = [v for c, n in tasks if (v := pass_hat_k(c, n, k)) is not None]
+        rate = bootstrap_mean(values, how=(how or Resampling()).bootstrap())
+        powers.append(PassK(rate, k, len(tasks) - len(values)))
+    return tuple(powers)

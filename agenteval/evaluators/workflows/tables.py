@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from agenteval.evaluators.systems import Pair
 from agenteval.evaluators.workflows.caveats import (
     bare,
     losses_of_session,
@@ -15,7 +16,7 @@ from agenteval.evaluators.workflows.caveats import (
 from agenteval.evaluators.workflows.conformance import CAUSES
 from agenteval.evaluators.workflows.rates import Rates
 from agenteval.evaluators.workflows.results import SessionResult, TurnResult
-from agenteval.evaluators.workflows.tallies import GROUPS, FormatPair, SessionTally, Tallies
+from agenteval.evaluators.workflows.tallies import GROUPS, SessionTally, Tallies
 from agenteval.evaluators.workflows.turn_score import TurnTable
 from agenteval.records import Usage
 from agenteval.records.table import Cell, Column, Estimate, Table
@@ -126,7 +127,7 @@ def _session_tables(known: Tallies) -> Iterator[Table]:
          Column("left_out", "left out", "count", "tasks with fewer than k")),
         tuple(
             {**who[t.system], "k": p.k, "rate": Estimate.of(p.rate), "tasks": p.rate.n,
-             "left_out": p.few}
+             "left_out": p.left_out}
             for t in whole for p in t.powers if p.k > 1
         ),
         (), "agent", detail=True,
@@ -302,7 +303,7 @@ def _session_group(name: str, known: Tallies) -> Table:
     )  # fmt: skip
 
 
-def _formats(pairs: Sequence[FormatPair], level: str, what: str) -> Table:
+def _formats(pairs: Sequence[Pair], level: str, what: str) -> Table:
     return Table(
         f"formats_{level}",
         f"Formats of the procedure compared, {level}",

@@ -10,14 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from agenteval.agents import AgentFailure
 from agenteval.agents.protocol import CallStatus
+from agenteval.evaluators.systems import Pair, by_system, holm, pairs
 from agenteval.evaluators.workflows.conformance import CAUSES
-from agenteval.evaluators.workflows.rates import Counts, PassPower, Rates, pass_powers, rates
+from agenteval.evaluators.workflows.rates import Counts, Rates, pass_powers, rates
 from agenteval.evaluators.workflows.results import (
     CaseInfo,
     SessionResult,
@@ -36,12 +37,13 @@ from agenteval.records import Usage
 from agenteval.stats import (
     Interval,
     Kappa,
-    adjust,
+    PassK,
     mean_interval,
     proportion_interval,
     sign_flip_test,
 )
 from agenteval.stats.bounded import bounded_interval
+from agenteval.stats.vectors import Floats
 
 ALL = "all"
 _MOST_K = 8
@@ -92,7 +94,7 @@ class SessionTally:
     usage: Usage
     simulated: Usage
     judging: Usage
-    powers: tuple[PassPower, ...]
+    powers: tuple[PassK, ...]
     agreement: Kappa | None
 
     @property
@@ -115,59 +117,32 @@ class CauseShare:
     counts: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class FormatPair:
-    """Two formats under one agent, on the tasks that both have a verdict on.
-
-    `difference` is the mean over tasks of first less second, of the share of successes (sessions)
-    or right calls (turns); `p` of a sign-flip test over tasks, `corrected` over all pairs shown.
-    `left_out` are tasks with a verdict in one only.
-    """
-
-    agent: str
-    first: str
-    second: str
-    tasks: int
-    left_out: int
-    difference: Interval
-    p: float | None
-    corrected: float | None
-    reason: str | None
-
-
-def by_system(results: Iterable[SessionResult]) -> dict[str, list[SessionResult]]:
-    """Results of each system, in the order in which they come."""
-    found: dict[str, list[SessionResult]] = {}
-    for result in results:
-        found.setdefault(result.system, []).append(result)
-    return found
-
-
 def groups_of(
     results: Iterable[Result], group: Group | None = None
 ) -> list[tuple[str, str, list[Result]]]:
     """(system, group, its results in their order), systems as they come, groups by name."""
-    chosen: Group = group or (lambda case: ALL)
-    systems: dict[str, dict[str, list[Result]]] = {}
-    for result in results:
-        own = systems.setdefault(result.system, {})
-        own.setdefault(chosen(result.case), []).append(result)
-    return [(system, name, own[name]) for system, own in systems.items() for name in sorted(own)]
+    grouped = []
+    for system, results_of in by_system(results).items():
+        groups: dict[str, list[Result]] = {}
+        for result in results_of:
+            groups.setdefault(group(result.case) if group else ALL, []).append(result)
+        grouped += [(system, name, groups[name]) for name in sorted(groups)]
+    return grouped
 
 
-def session_tally(system: str, group: str, own: Sequence[SessionResult]) -> SessionTally:
+def session_tally(own: Sequence[SessionResult], group: str = ALL) -> SessionTally:
     """The tally of these sessions, all of one system."""
     judged = [(r, r.verdict) for r in own if r.verdict is not None]
     logs = [(r.case.task, r.log) for r in own if isinstance(r.log, SessionLog)]
     lost = [r.log for r in own if isinstance(r.log, SessionFailure)]
     seen = [log for _, log in logs] + [f.log for f in lost if f.log is not None]
-    attempts: dict[str, list[bool | None]] = {}
-    for r in own:
-        attempts.setdefault(r.case.task, []).append(r.verdict.success if r.verdict else None)
+    trials: dict[str, list[bool]] = {r.case.task: [] for r in own}
+    for r, v in judged:
+        trials[r.case.task] += [] if v.success is None else [v.success]
     return SessionTally(
-        system=system,
+        system=own[0].system,
         group=group,
-        tasks=len(attempts),
+        tasks=len(trials),
         success=success_rate(own),
         progress=_mean([(r.case.task, v.progress) for r, v in judged]),
         tool=rates(
@@ -193,7 +168,7 @@ def session_tally(system: str, group: str, own: Sequence[SessionResult]) -> Sess
         usage=sum((r.log.usage for r in own), Usage()),
         simulated=sum((r.log.simulator_usage for r in own), Usage()),
         judging=sum((v.usage for _, v in judged), Usage()),
-        powers=pass_powers(attempts, _MOST_K),
+        powers=pass_powers([(sum(t), len(t)) for t in trials.values()], _MOST_K),
         agreement=_agreement(own),
     )
 
@@ -274,26 +249,23 @@ def _turn(result: TurnResult) -> TurnVerdict | TurnFailure | None:
     return result.verdict
 
 
-def format_pairs(results: Iterable[SessionResult] | Iterable[TurnResult]) -> list[FormatPair]:
-    """Every two formats of one agent that share tasks, corrected over all of them (Holm)."""
-    shares: dict[str, dict[str, dict[str, list[float]]]] = {}
+def format_pairs(results: Iterable[SessionResult] | Iterable[TurnResult]) -> list[Pair]:
+    """Every two formats of one agent that share tasks: a sign-flip test over tasks of successes
+    (sessions) or right calls (turns), corrected over all pairs (Holm)."""
+    agents: dict[str, dict[str, dict[str, list[float]]]] = {}
     for r in results:
         value = _worth(r)
         if value is not None:
-            formats = shares.setdefault(r.agent, {})
+            formats = agents.setdefault(r.agent, {})
             formats.setdefault(r.format, {}).setdefault(r.case.task, []).append(value)
-    found = []
-    for agent, formats in shares.items():
-        names = list(formats)
-        for i, first in enumerate(names):
-            for second in names[i + 1 :]:
-                pair = _pair(agent, (first, second), (formats[first], formats[second]))
-                found += [pair] if pair else []
-    adjusted = adjust([p.p for p in found]).adjusted
-    return [
-        FormatPair(p.agent, p.first, p.second, p.tasks, p.left_out, p.difference, p.p, q, p.reason)
-        for p, q in zip(found, adjusted, strict=True)
-    ]
+    return holm([
+        pair for agent, formats in agents.items() for pair in pairs(formats, _flips, agent)
+    ])  # fmt: skip
+
+
+def _flips(apart: Floats, single: bool) -> tuple[float | None, str, str | None]:
+    test = sign_flip_test(apart, rng=np.random.default_rng(0))
+    return test.p, test.method, test.reason
 
 
 def _worth(result: SessionResult | TurnResult) -> float | None:
@@ -304,22 +276,6 @@ def _worth(result: SessionResult | TurnResult) -> float | None:
     if verdict is None or not verdict.gold_call or verdict.call == "undecided":
         return None
     return float(verdict.call == "right")
-
-
-def _pair(
-    agent: str,
-    names: tuple[str, str],
-    values: tuple[dict[str, list[float]], dict[str, list[float]]],
-) -> FormatPair | None:
-    first, second = values
-    common = [task for task in first if task in second]
-    if not common:
-        return None
-    apart = np.array([np.mean(first[t]) - np.mean(second[t]) for t in common])
-    test = sign_flip_test(apart, rng=np.random.default_rng(0))
-    left_out = len(set(first) ^ set(second))
-    spread = bounded_interval(apart, (-1.0, 1.0))
-    return FormatPair(agent, *names, len(common), left_out, spread, test.p, None, test.reason)
 
 
 class Tallies:
@@ -333,29 +289,28 @@ class Tallies:
     ) -> None:
         self.sessions, self.turns = tuple(sessions), tuple(turns)
         # By the identity of the members: they live as long as the two tuples above.
-        self._sessions: dict[tuple[int, ...], SessionTally] = {}
-        self._turns: dict[tuple[int, ...], TurnTable] = {}
+        self._known: dict[tuple[int, ...], Any] = {}
 
     def sessions_by(self, name: str = "") -> list[SessionTally]:
         """One tally for each system, or for each system and group of this name (one of GROUPS),
         groups by name."""
-        tallies = []
-        for system, group, own in groups_of(self.sessions, GROUPS[name] if name else None):
-            key = tuple(map(id, own))
-            if key not in self._sessions:
-                self._sessions[key] = session_tally(system, group, own)
-            tallies.append(replace(self._sessions[key], group=group))
-        return tallies
+        return [
+            replace(self._once(session_tally, own), group=group)
+            for _, group, own in groups_of(self.sessions, GROUPS[name] if name else None)
+        ]
 
     def turns_by(self, name: str = "") -> list[tuple[str, str, TurnTable]]:
         """(system, group, table), as `sessions_by`."""
-        tables = []
-        for system, group, own in groups_of(self.turns, GROUPS[name] if name else None):
-            key = tuple(map(id, own))
-            if key not in self._turns:
-                self._turns[key] = turn_tally(own)
-            tables.append((system, group, self._turns[key]))
-        return tables
+        return [
+            (system, group, self._once(turn_tally, own))
+            for system, group, own in groups_of(self.turns, GROUPS[name] if name else None)
+        ]
+
+    def _once(self, make: Callable[[Sequence[Any]], Any], own: Sequence[Any]) -> Any:
+        key = tuple(map(id, own))
+        if key not in self._known:
+            self._known[key] = make(own)
+        return self._known[key]
 
     @cached_property
     def causes(self) -> list[CauseShare]:
@@ -363,11 +318,11 @@ class Tallies:
         return causes(self.sessions)
 
     @cached_property
-    def session_pairs(self) -> list[FormatPair]:
+    def session_pairs(self) -> list[Pair]:
         """Formats compared on the same users."""
         return format_pairs(self.sessions)
 
     @cached_property
-    def turn_pairs(self) -> list[FormatPair]:
+    def turn_pairs(self) -> list[Pair]:
         """Formats compared on the same recorded sessions."""
         return format_pairs(self.turns)

@@ -90,9 +90,9 @@ def test_pairs_are_mcnemar_on_common_cases() -> None:
     first = outcomes("11111100")
     second = [*outcomes("00000100", system="t"), failure(case("x"), system="t")]
     (found,) = paired([*first, attempt(case("x"), RIGHT), *second])
-    assert (found.first, found.second, found.cases, found.left_out) == ("s", "t", 8, 1)
+    assert (found.first, found.second, found.tasks, found.left_out) == ("s", "t", 8, 1)
     assert (found.only_first, found.only_second) == (5, 0)
-    assert found.p == found.p_holm == pytest.approx(0.0625)
+    assert found.p == found.corrected == pytest.approx(0.0625)
     assert found.difference.mean == pytest.approx(5 / 8)
     assert found.reason is not None  # five pairs cannot reach .05
     assert paired(first) == []
@@ -103,7 +103,7 @@ def test_three_systems_are_corrected() -> None:
     c = outcomes("0" * 8, system="u")
     found = paired([*a, *b, *c])
     assert [p.p for p in found] == pytest.approx([2 * 0.5**8, 2 * 0.5**8, 1.0])
-    assert [p.p_holm for p in found] == pytest.approx([6 * 0.5**8, 6 * 0.5**8, 1.0])
+    assert [p.corrected for p in found] == pytest.approx([6 * 0.5**8, 6 * 0.5**8, 1.0])
 
 
 def test_repeated_trials_are_one_pair_per_case() -> None:
@@ -117,7 +117,7 @@ def test_repeated_trials_are_one_pair_per_case() -> None:
         trials("s", {"k": "110", "l": "11", "m": "0"})
         + trials("t", {"k": "1", "l": "10", "m": "0"})
     )
-    assert found.cases == 3
+    assert found.tasks == 3
     assert (found.only_first, found.only_second) == (1, 1)  # l is better, k worse, m equal
     assert found.p == 1.0
     assert found.difference.mean == pytest.approx((-1 / 3 + 1 / 2 + 0) / 3)

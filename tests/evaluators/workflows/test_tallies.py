@@ -111,8 +111,8 @@ def test_repeated_trials_add_no_tasks_and_failures_are_in_no_rate() -> None:
 def test_pass_power_is_over_tasks_that_have_as_many_trials() -> None:
     (tally,) = Tallies(REPEATED).sessions_by()
     first, second = tally.powers
-    assert (first.k, first.rate.mean, first.few, first.unknown) == (1, 0.5, 0, 1)
-    assert (second.k, second.rate.mean, second.few) == (2, 0.5, 1)  # t1: 1 of 1 pairs, t2: 0
+    assert (first.k, first.rate.mean, first.left_out) == (1, 0.5, 0)
+    assert (second.k, second.rate.mean, second.left_out) == (2, 0.5, 1)  # t1: 1 of 1 pairs, t2: 0
 
 
 def test_what_has_no_verdict_is_counted_by_what_it_lacks() -> None:
