@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import agenteval.evaluators.utility.proposals
-import agenteval.store
 from agenteval.cli.console import Verbosity
 from agenteval.cli.main import main
 from agenteval.store.store import Store
@@ -251,25 +249,22 @@ Acknowledged = list[tuple[str, dict[str, Any]]]
 @contextlib.contextmanager
 def noting() -> Iterator[Acknowledged]:
     """Every row that a store opened within the block has called durable, with its table."""
-    said: Acknowledged = []
+    acknowledged: Acknowledged = []
+    submit = Store.submit
 
-    class Noting(Store):
-        def submit(self, writes: Any, *rest: Any) -> Future[None]:
-            # An experiment that is open gives way to a larger one.
-            rows = [(str(s.table.name), dict(row)) for s, many in writes for row in many
-                    if s.is_insert and s.table.name != "experiments"]  # fmt: skip
-            done = super().submit(writes, *rest)
-            done.add_done_callback(lambda f: None if f.exception() else said.extend(rows))
-            return done
+    def noting_submit(store: Store, writes: Any, *rest: Any) -> Future[None]:
+        # An experiment that is open gives way to a larger one.
+        rows = [(str(s.table.name), dict(row)) for s, many in writes for row in many
+                if s.is_insert and s.table.name != "experiments"]  # fmt: skip
+        done = submit(store, writes, *rest)
+        done.add_done_callback(lambda f: None if f.exception() else acknowledged.extend(rows))
+        return done
 
-    modules = (agenteval.store, agenteval.evaluators.utility.proposals)
+    Store.submit = noting_submit  # type: ignore[method-assign, assignment]
     try:
-        for module in modules:
-            module.Store = Noting  # type: ignore[attr-defined]
-        yield said
+        yield acknowledged
     finally:
-        for module in modules:
-            module.Store = Store  # type: ignore[attr-defined]
+        Store.submit = submit  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

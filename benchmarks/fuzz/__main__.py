@@ -32,7 +32,7 @@ from benchmarks.outcome import Row, finish
 SECONDS, QUICK_EXECUTIONS = 60.0, 3000
 LONGEST, LONGEST_SEED = 4000, 1500  # characters
 STEPS_PER_CHARACTER, STEPS_AT_ONCE = 100, 5000
-_WARM = '{"warm": "up"}'
+_WARM = ('{"warm": "up"}', "Clear enough. The final score is 3.")
 Target = Callable[[str], object]
 
 
@@ -65,7 +65,8 @@ class Fuzz:
         What the readers keep from one call to the next is made before anything is counted.
         """
         for call in self.targets.values():
-            call(_WARM)
+            for text in _WARM:
+                call(text)
         for target, text in seeds:
             if go_on():
                 self.run(target, text)
