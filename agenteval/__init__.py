@@ -1,8 +1,13 @@
 """agenteval: is an LLM agent useful, and can the judge that says so be trusted?
 
-What users do, each with an async twin (`aquantify`, ...) and a `Report` as its result:
+What users do; what asks a model or an agent has an async twin (`aquantify`, ...):
 
     propose, quantify, verify, perturb      criteria, scores, trust in a judge
+    agree, compare                          questions to ratings
+    plan_suite, plan_test, dissect          planning tests
+    locate, detect, score_findings          errors in traces
+    flow_sessions, flow_turns, conform      workflows
+    scores, sources, results, export, page  what is stored
 
 The names below load on first use, so that importing the package costs nothing.
 """

@@ -80,8 +80,7 @@ def _instrumentors() -> tuple[Any, Any]:
         from openinference.instrumentation.openai import OpenAIInstrumentor
     except ImportError as error:
         raise ModelUnavailable(
-            f"tracing needs {error.name}: pip install opentelemetry-sdk "
-            "openinference-instrumentation-openai openinference-instrumentation-autogen-agentchat"
+            f"tracing needs {error.name}: pip install 'agenteval[tracing]'"
         ) from None
     return OpenAIInstrumentor(), AutogenAgentChatInstrumentor()
 

@@ -158,6 +158,8 @@ def read_judging(
     need_key: bool = True,
 ) -> Judging:
     """Read and check everything before the store is opened. Raises InputError."""
+    if not (judge is None or isinstance(judge, str) or callable(judge)):
+        raise InputError("a judge is a model's name or a function of (run, criterion)", "judge")
     name = task.name if isinstance(task, Task) else task or ""
     every = read_run_list(runs, name, watch)
     read = every[:limit]

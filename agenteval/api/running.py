@@ -13,6 +13,9 @@ It takes `limits`, `store`, `notify` and `progress` as the user gave them, and d
     return Report(..., notes=(*watch.notes, ...))
 
 Where cancellation leaves something to show, it raises `Stopped(report)`.
+
+Where what was read and checked is an object of its own, of which a bill can be made as well, there
+is `prepare_verb(...) -> Prepared`, and `verb, averb = twins("verb", prepare_verb)`.
 """
 
 from __future__ import annotations

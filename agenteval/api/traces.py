@@ -157,7 +157,7 @@ def detect(
 
 @dataclass
 class Location:
-    """A finder over traces."""
+    """What `locate` is to do, read and checked: a finder over traces, into a store."""
 
     cases: list[TraceCase]
     finder: DetectorsFinder | LocatorFinder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -263,8 +264,6 @@ async def _run(
     *,
     dry_run: bool,
 ) -> WorkflowReport:
-    import asyncio
-
     if dry_run:  # what is rehearsed runs in a loop of its own
         rehearsed = await asyncio.to_thread(bill, campaign, store)
         return WorkflowReport(title=f"flow {campaign.level}", tables=(), bill=rehearsed)

@@ -59,8 +59,9 @@ class TrialOutcome:
 class TrialPlan(Generic[_U]):
     """What the store lacks of one system's trials under one evaluator; see `experiment.Plan`.
 
-    `new` are the trials among the units, as (case key, number), of which nothing is stored;
-    `lock` is the evaluator whose lock is held meanwhile, where it is another.
+    `new` are the trials among the units, as (case key, number), of which nothing is stored; `act`
+    does one unit; `lock` is the evaluator whose lock is held meanwhile, where it is another.
+    `worked`: some of the plan is stored already.
     """
 
     evaluator: str

@@ -135,3 +135,9 @@ def test_inside_a_running_loop_as_in_a_notebook() -> None:
 
     first, second = asyncio.run(notebook()), asyncio.run(awaited())
     assert first["scores"].rows == second["scores"].rows
+
+
+def test_what_is_neither_a_name_nor_a_function_is_refused() -> None:
+    with pytest.raises(InputError, match="a model's name or a function"):
+        agenteval.quantify(RUNS, judge=object())  # type: ignore[arg-type]
+    assert not Path("agenteval.db").exists()

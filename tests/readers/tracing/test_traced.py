@@ -323,7 +323,7 @@ def test_missing_packages_are_one_clear_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "openinference.instrumentation.openai", None)
-    with pytest.raises(ModelUnavailable, match="pip install opentelemetry-sdk") as caught:
+    with pytest.raises(ModelUnavailable, match=r"pip install 'agenteval\[tracing\]'") as caught:
         traced(tmp_path / "t.jsonl").__enter__()
     assert "openinference.instrumentation.openai" in str(caught.value)
     assert "\n" not in str(caught.value)
