@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 from sklearn.metrics import cohen_kappa_score
 
 from agenteval.stats import Bootstrap, Kappa, cohen_kappa, fleiss_kappa, gwet_ac1
@@ -68,6 +69,13 @@ def test_natural_pairs_judged_in_both_orders() -> None:
     assert ac1.coefficient.mean == pytest.approx(0.882307, abs=2e-6)
     assert ac1.agreement.mean == 0.94
     assert ac1.agreement.method == "Wilson"
+
+
+@pytest.mark.parametrize("level", [0.8, 0.99])
+def test_raw_agreement_has_the_level_asked_for(level: float) -> None:
+    got = cohen_kappa(by_cells([[40, 2], [4, 54]]), bootstrap=how(level=level)).agreement
+    expected = binomtest(94, 100).proportion_ci(level, method="wilson")
+    assert (got.low, got.high) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
 def test_the_paradox() -> None:

@@ -173,6 +173,8 @@ def test_twenty_of_twenty_is_not_more_than_it_shows() -> None:
     assert under_gate(perfect, "clarity", 0.83).outcome == "met"
     gate = under_gate(perfect, "clarity", 0.84)
     assert gate.outcome == "undecided"
+    # nor is it below the best there is: the interval ends at 1 itself
+    assert under_gate(perfect, "clarity", 1.0).outcome == "undecided"
     # .025^(1/21) = .839, .025^(1/22) = .846
     assert gate.detail.endswith(
         "lies on both sides of 0.84; about 22 cases like these would decide"

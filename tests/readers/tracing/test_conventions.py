@@ -307,6 +307,15 @@ def test_logs_of_decorated_functions(tmp_path: Path) -> None:
     assert (run.spans[0].input, run.output) == ('{"n": 3}', "done")
 
 
+def test_a_run_goes_from_the_first_root_to_the_last(tmp_path: Path) -> None:
+    roots = [
+        span(number, span_attributes={"input.value": f"ask {i}", "output.value": f"say {i}"})
+        for i, number in enumerate((ROOT, FIRST, SECOND))
+    ]
+    run = read(tmp_path, nested(*roots)).runs[0]
+    assert (run.input, run.output) == ("ask 0", "say 2")
+
+
 def test_messages_of_a_run_stand_once(tmp_path: Path) -> None:
     def llm(number: str, *said: tuple[str, str], reply: str) -> dict[str, Any]:
         attributes: dict[str, Any] = {"openinference.span.kind": "LLM",
