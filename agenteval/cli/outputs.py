@@ -54,7 +54,7 @@ def _same(one: str | Path, output: Path) -> bool:
 
 
 def _refuse_store(output: Path, store: Path | None) -> None:
-    from agenteval.files import is_database
+    from agenteval.files import is_database, refused
     from agenteval.store import default_path
     from agenteval.store.connect import store_path
 
@@ -63,9 +63,10 @@ def _refuse_store(output: Path, store: Path | None) -> None:
         raise InputError(_STORE, str(output))
     try:
         found = is_database(output)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise InputError(f"cannot write ({reason})", str(output)) from error
+    except OSError as error:
+        raise refused(error, output) from error
+    except ValueError as error:
+        raise InputError(f"cannot write ({' '.join(str(error).split())})", str(output)) from error
     if found:
         raise InputError(_DATABASE, str(output))
 

@@ -120,8 +120,13 @@ class FileRecorder:
         line = json.dumps(entry, ensure_ascii=True, allow_nan=False).encode() + b"\n"
         try:
             with self._place.open("ab", buffering=0) as stream:
-                while line:
-                    line = line[stream.write(line) :]
+                end = stream.seek(0, os.SEEK_END)
+                try:
+                    while line:
+                        line = line[stream.write(line) :]
+                except OSError:
+                    stream.truncate(end)  # half a line would make the recording unreadable
+                    raise
         except OSError as error:
             self._failed = refused(error, self._path, "cannot write the recording")
             raise self._failed from error
