@@ -252,6 +252,15 @@ def test_pieces_keep_to_their_size() -> None:
     assert condense(run, WHOLE).cut == 0
 
 
+def test_what_is_told_above_the_texts_counts_as_part_of_a_piece() -> None:
+    turns = [said("user", f"turn {k}") for k in range(120)]
+    answer = said("assistant", PARAGRAPH * 20)
+    run = trace(llm("a", turns, said("assistant", "x")), llm("b", turns[::2], answer))
+    pieces = condense(run, Options(budget=None, piece=400)).pieces
+    assert "no longer sent: M2, M4, M6" in pieces[1].text
+    assert len(pieces[1].text) <= 4 * 400  # four bytes to a token
+
+
 def test_a_cut_keeps_the_end_and_says_how_much_is_gone() -> None:
     text = "".join(f"row {k} of the table\n" for k in range(4000)) + "sum 17"
     condensed = condense(trace(tool("a", text)), Options(budget=None, piece=300))

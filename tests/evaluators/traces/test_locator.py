@@ -281,6 +281,15 @@ async def test_an_outage_in_the_middle_stops_asking_and_keeps_what_was_found() -
     assert any("not asked: 3 parts in a row failed" in r.why for r in located.findings.rejected)
 
 
+async def test_failures_that_others_come_between_stop_nothing() -> None:
+    bad = {"S3", "S12", "S21", "S30"}
+    judge, transport = locator(failing(bad, Transient("503")))  # type: ignore[arg-type]
+    run, condensed = planted(n=36)
+    located = await judge.examine(run, condensed)
+    assert located.readings == len(transport.requests)
+    assert located.failed == sum(not bad.isdisjoint(shown(r)) for r in transport.requests) == 4
+
+
 async def test_a_refused_key_ends_everything() -> None:
     judge, _ = locator(lambda _: Unauthorized("401"), mode="areas")
     with pytest.raises(Unauthorized):

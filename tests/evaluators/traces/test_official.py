@@ -237,7 +237,7 @@ def test_no_trace_left_is_no_figure() -> None:
 def test_scores_are_read_with_their_quirks(value: Any, reliability: float, other: float) -> None:
     from scipy.stats import pearsonr
 
-    gold, rest = [1, 2, 5], [2, 4]
+    gold, rest = [1.5, 2, 5], [2, 4]  # of gold nothing is cut
     found = scored(
         *(
             case(text(reliability_score=g, overall=g), text(reliability_score=p, overall=p), str(i))

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 import pytest
 
 from agenteval.evaluators.workflows.align import Call, align
-from agenteval.evaluators.workflows.chart import Chart, Edge, Node
+from agenteval.evaluators.workflows.chart import Chart, Edge, Node, parse_chart
 from agenteval.evaluators.workflows.conditions import Comparison, Condition
 from agenteval.evaluators.workflows.conformance import conformance
 from agenteval.evaluators.workflows.procedure import compiled
 from agenteval.evaluators.workflows.scenario import WorkflowTool
+from tests.evaluators.workflows.boats import boats
 
 TOOLS = {"f": "ok", "g": "fine", "h": "good"}  # what each returns
 Place = tuple[str, str, int]  # scenario, node, how many of its tools are behind
@@ -185,3 +186,14 @@ def test_the_cost_is_the_lowest(scenarios: int) -> None:
         assert reading.cost <= reading.worst
         compared += 1
     assert compared > 100
+
+
+def test_what_was_refused_and_is_called_again_is_no_loop() -> None:
+    """Both readings cost 2: a step left out (weight 2) is told before an extra call (3)."""
+    scenario = boats()
+    walk = compiled({scenario.id: parse_chart(scenario.flowchart)}, scenario.tools)
+    book = {"tool": "book_boat", "arguments": {"boat": "Heron", "skipper": "Ada"}}
+    made = [Call.model_validate({**book, "carried_out": done}) for done in (False, True)]
+    reading = align(walk, made, complete=False)
+    told = [(m.kind, m.at) for m in reading.moves if m.kind in ("step", "skip", "extra")]
+    assert (reading.cost, sorted(told)) == (2, [("extra", 0), ("skip", 1), ("step", 1)])

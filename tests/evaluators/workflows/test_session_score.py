@@ -98,6 +98,10 @@ async def test_the_judge_is_asked_only_where_nothing_else_differs() -> None:
     assert (found.right, found.pairs) == (1, ((0, 3),))
     assert len(asked) == 1
     assert "19:03" in asked[0]
+    # nor where the call that is surely right leaves nothing to add
+    noon, twelve = ("a", {"t": "noon"}), ("a", {"t": "12"})
+    found = await counts([noon], [noon, twelve], equality)
+    assert (found.right, found.pairs, len(asked)) == (1, ((0, 0),), 1)
 
 
 PARAMETERS = st.dictionaries(st.sampled_from("mn"), st.sampled_from([1, 2]), max_size=2)
