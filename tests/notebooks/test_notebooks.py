@@ -101,6 +101,15 @@ def figures(notebook: Any) -> int:
     return sum(PNG in o.get("data", {}) for c in notebook.cells for o in c.get("outputs", []))
 
 
+def printed(notebook: Any) -> list[str]:
+    """What cells print, one text for each that prints."""
+    texts = (
+        "".join(o.text for o in cell.get("outputs", []) if o.get("name") == "stdout")
+        for cell in notebook.cells
+    )
+    return [text for text in texts if text]
+
+
 def test_every_notebook_is_tested() -> None:
     assert {p.stem for p in FOLDER.glob("*.ipynb")} == set(FIGURES)
 
@@ -141,6 +150,7 @@ def test_it_runs_offline_with_all_figures(name: str, tmp_path: Path) -> None:
     print(f"{name}: {time.perf_counter() - start:.0f} s")
     assert complaints(done) == []
     assert figures(done) == FIGURES[name]
+    assert printed(done) == printed(read(FOLDER / f"{name}.ipynb"))  # what is stored is today's
 
 
 @needs_client
