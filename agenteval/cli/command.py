@@ -94,15 +94,12 @@ def finish(report: Report, output: OutputOptions) -> NoReturn:
     exit code."""
     from agenteval.trust.gates import gate_lines
 
-    if report.bill is not None:
-        from agenteval.cli import dry
-
-        dry.show(report.bill, as_json=output.as_json)
-        raise typer.Exit
     if output.as_json:
         print_json(report.to_json())
     else:
         report.print(all=output.all, console=out())
+    if report.bill is not None:
+        raise typer.Exit
     if output.as_json or not sys.stdout.isatty():  # else it stands beside the tables
         for line in (
             *report.unfinished,

@@ -184,8 +184,8 @@ def _show_asked(
     """What `--invent` would ask."""
     from agenteval.api.suites import embedder_for, inventor
     from agenteval.api.utility_bill import LOCAL, asked_in_turn
-    from agenteval.cli import dry
     from agenteval.evaluators.planning.invent import invent, requests_for
+    from agenteval.report.bill import print_bill
 
     if professions is None:
         out().print(f"{count} cases; {LOCAL}")
@@ -196,7 +196,7 @@ def _show_asked(
         "plan synth", f"new professions: {professions}", choice, requests_for(professions),
         lambda client: invent(client, embedder, professions),
     )  # fmt: skip
-    dry.show(bill, as_json=False)
+    print_bill(bill, out())
 
 
 def _print_case(case: Case) -> None:

@@ -103,13 +103,18 @@ def test_a_key_that_is_missing_leaves_no_store() -> None:
     assert not Path("agenteval.db").exists()
 
 
-def test_a_dry_run_says_what_would_be_asked_and_leaves_nothing() -> None:
+def test_a_dry_run_says_what_would_be_asked_and_leaves_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     asked: dict[str, Any] = {"judge": "openai:m", "dry_run": True}  # no key is needed
     report = agenteval.quantify(RUNS, CRITERIA, task=TASK, repeats=2, **asked)
     assert report.bill is not None
     least, most = report.bill.requests
     assert 0 < least < most == 2 * 2 * len(RUNS)  # two repeats, each with one repair
     assert (report.ratings, report.exit_code) == ((), 0)
+    assert report.to_json()["requests"] == {"least": least, "most": most}
+    report.print()
+    assert f"at least {least:,}, at most {most:,}" in capsys.readouterr().out
     verified = agenteval.verify(RUNS, CRITERIA, task=TASK, perturbations=["pad"], **asked)
     assert verified.bill is not None
     assert verified.bill.requests[0] > least
