@@ -183,8 +183,8 @@ class Part:
                 prompt = count * (draft.prompt + longer) + (count - times) * repair
             self.most += Amount(count, prompt, count * draft.reply)
             if certain and draft.key not in self._keys:
-                said = None if reply is None else reply * certain
-                self.least += Amount(certain, draft.prompt * certain, said)
+                tokens = None if reply is None else reply * certain
+                self.least += Amount(certain, draft.prompt * certain, tokens)
             self._keys.add(draft.key)
             room = 3 * ((longer or 0) + repair)
             self.largest = max(self.largest, (draft.size + room, draft.reply))
