@@ -340,12 +340,12 @@ def report(
 
     for path in (page, runs):
         refuse_input(path, [suite, lexicon], store=store)
-    found = plan_report(store, suite, strict=strict, lexicon=lexicon)
-    _write_runs(runs, found)
+    report = plan_report(store, suite, strict=strict, lexicon=lexicon)
+    _write_runs(runs, report)
     if page is not None:
-        write_atomically(page, found.page())
+        write_atomically(page, report.page())
         note(f"written: {page}")
-    finish(found, output)
+    finish(report, output)
 
 
 def _write_runs(path: Path | None, report: PlanReport) -> None:
