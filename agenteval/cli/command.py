@@ -98,8 +98,6 @@ def finish(report: Report, output: OutputOptions) -> NoReturn:
         print_json(report.to_json())
     else:
         report.print(all=output.all, console=out())
-    if report.bill is not None:
-        raise typer.Exit
     if output.as_json or not sys.stdout.isatty():  # else it stands beside the tables
         for line in (
             *report.unfinished,

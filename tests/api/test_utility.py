@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,8 @@ def test_a_report_of_scores(tmp_path: Path) -> None:
     assert counts[0] == (0, 24)
     assert counts[-1] == (24, 24)
     assert any("48 cells; 48 to judge in 24 calls" in line for line in heard)
+    once = agenteval.quantify(RUNS, CRITERIA, judge=judge, store="own.db")
+    assert [score.key.repeat for score in once.scores] == [0] * 24  # those it was asked for
     saved = json.loads(report.save(tmp_path / "r.json").read_text())
     assert saved["runs"] == {"success": 6, "failed": 6, "unknown": 0}
     assert report.save(tmp_path / "r.csv").read_text().count("\n") == 49
@@ -136,3 +139,12 @@ def test_too_many_unscored_are_a_gate_of_the_report() -> None:
     report = agenteval.quantify(RUNS, CRITERIA, judge=silent, version="1")
     assert (report.exit_code, report.gates[-1].outcome) == (3, "missed")
     assert report.gate(max_unscored=1).exit_code == 0
+
+
+def test_what_a_judge_cannot_see_is_not_held_against_it() -> None:
+    criteria = [*CRITERIA, Criterion(name="Truth", accepted_values=("no", "yes"))]
+    report = agenteval.quantify(RUNS, CRITERIA, judge=judge)
+    blind = [replace(r, status="unscored:unsupported", label=None, value=None)
+             for r in report.ratings[:20]]  # fmt: skip
+    mixed = replace(report, criteria=tuple(criteria), ratings=(*blind, *report.ratings[20:]))
+    assert mixed.gate(max_unscored=0).exit_code == 0
