@@ -148,3 +148,14 @@ def test_what_a_judge_cannot_see_is_not_held_against_it() -> None:
              for r in report.ratings[:20]]  # fmt: skip
     mixed = replace(report, criteria=tuple(criteria), ratings=(*blind, *report.ratings[20:]))
     assert mixed.gate(max_unscored=0).exit_code == 0
+
+
+def test_a_stored_judge_that_used_other_levels_is_left_out() -> None:
+    agenteval.quantify(RUNS, CRITERIA, judge=judge)
+    changed = [Criterion(name="Clarity", accepted_values=("none", "some", "all")), CRITERIA[1]]
+    labels = [{"run": r.id, "criterion": c.id, "label": c.accepted_values[0], "status": "scored"}
+              for r in RUNS for c in changed]  # fmt: skip
+    Path("labels.jsonl").write_text("\n".join(map(json.dumps, labels)))
+    report = agenteval.agree("labels.jsonl", criteria=changed)
+    assert list(report.criteria) == ["depth"]
+    assert any("clarity: the stored judge used other levels" in note for note in report.notes)
