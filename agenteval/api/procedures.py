@@ -160,6 +160,10 @@ def flow_check(
          "place": d.node or (" → ".join(d.edge) if d.edge else None)}
         for one in checked for d in one.defects
     )  # fmt: skip
+    columns = (Column("severity", "severity"), Column("where", "where"),
+               Column("line", "line", "count"), Column("kind", "kind"),
+               Column("place", "node or edge"), Column("message", "what is wrong"))  # fmt: skip
+    read = tuple(row for row in defects if row["severity"] == "note")
     numbers = [Column(k, k, "count") for k in ("nodes", "edges")]
     numbers.append(
         Column(
@@ -178,11 +182,10 @@ def flow_check(
         tables=(
             Table("checked", f"{len(checked)} checked",
                   (Column("role", "role"), Column("scenario", "scenario"), *numbers), counts),
-            Table("defects", "Defects",
-                  (Column("severity", "severity"), Column("where", "where"),
-                   Column("line", "line", "count"), Column("kind", "kind"),
-                   Column("place", "node or edge"), Column("message", "what is wrong")),
-                  defects, group="where"),
+            Table("defects", "Defects", columns,
+                  tuple(row for row in defects if row["severity"] != "note"), group="where"),
+            *([Table("notes", "How charts are read", columns, read, group="where", detail=True)]
+              if read else []),
         ),
         notes=tuple(watch.notes),
         data={"unreadable": unread},

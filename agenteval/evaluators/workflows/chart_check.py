@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from agenteval.evaluators.workflows.chart import WORD, Chart, Edge, Node, calls_by_node, names_in
 from agenteval.evaluators.workflows.conditions import Comparison, constant, is_date, plain
-from agenteval.evaluators.workflows.instructions import TRY_AGAIN
 from agenteval.evaluators.workflows.procedure import compiled
 from agenteval.evaluators.workflows.scenario import WorkflowTool
 from agenteval.evaluators.workflows.worlds import (
@@ -112,8 +111,9 @@ def _reach(chart: Chart) -> Iterator[Defect]:
             told = f"nothing follows {n.id}, which calls a tool"
             yield _at(n, "dead_end", told, "warning")
     for cycle in _unlimited(chart, forward, back):
-        message = f"nothing says how often {', '.join(n.id for n in cycle)} can be gone through"
-        yield _at(cycle[0], "no_limit", f"{message}; agents are told: {TRY_AGAIN}", "note")
+        message = (f"nothing says how often {', '.join(n.id for n in cycle)} can be gone through: "
+                   "agents are told, with nothing new from the user once at most")  # fmt: skip
+        yield _at(cycle[0], "no_limit", message, "note")
     stuck = seen - leads_out
     beside = {id: [n for n in (*forward[id], *back[id]) if n in stuck] for id in stuck}
     told_of: set[str] = set()

@@ -17,10 +17,6 @@ from agenteval.evaluators.workflows.scenario import Format, Role, Scenario, Work
 from agenteval.models.prompts import Prompt, load_prompt
 
 CHART_HEADING = "as a flowchart (Mermaid):"  # stands in the instructions where there is a chart
-TRY_AGAIN = (  # "try again" in a procedure seldom says how often
-    "An earlier step that the procedure leads back to without naming a limit is taken again when "
-    "the user has something new for it, and with nothing new once at most."
-)
 _HEADINGS = {"text": "in words:", "code": "as pseudo-code:", "flowchart": CHART_HEADING}
 _WORDS: dict[Format, str] = {
     "text": "description",
@@ -61,7 +57,6 @@ def instructions(role: Role, scenario_ids: Sequence[str], format: Format) -> str
         scenarios=shown,
         many=len(shown) > 1,
         word=procedure_word(format),
-        try_again=TRY_AGAIN,
         tools=tools_text(role, scenario_ids, format),
         now=role.now,
     )

@@ -15,6 +15,7 @@ from agenteval.errors import InputError
 from agenteval.evaluators.workflows.chart import Chart, Edge, calls_by_node, names_in
 from agenteval.evaluators.workflows.conditions import Comparison, Condition
 from agenteval.evaluators.workflows.mermaid import parse_chart
+from agenteval.readers.strict_yaml import read_yaml
 from tests.evaluators.workflows.boats import CHART
 
 PAPER = Path(
@@ -23,6 +24,8 @@ PAPER = Path(
         Path(__file__).parents[4] / "shared/reference/workflows/paper_listings_en.txt",
     )
 )
+FOREIGN = Path(__file__).parent / "foreign_charts"
+EXPECTED = read_yaml(FOREIGN / "expected.yaml")
 HEAD = "flowchart TD\n"
 
 
@@ -130,6 +133,41 @@ def test_edges(body: str, expected: list[tuple[str, str, str]]) -> None:
 )
 def test_labels_of_nodes(written: str, text: str) -> None:
     assert chart(f"A{written}").nodes[0].text == text
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_charts_in_the_styles_of_others(name: str) -> None:
+    found, expected = parse_chart((FOREIGN / name).read_text()), EXPECTED[name]
+    assert [f"{e.source} > {e.target}: {e.label}" for e in found.edges] == expected["edges"]
+    assert [n.id for n in found.starts] == expected["starts"]
+    assert sorted(r.kind for r in found.remarks) == expected["remarks"]
+    assert [n.id for n in found.nodes if n.shape == "call"] == expected.get("calls", [])
+    texts = expected.get("texts", {})
+    assert {n.id: n.text for n in found.nodes if n.id in texts} == texts
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "bad_extra_bracket.mmd",
+            "line 2, column 48: this `[` in the label of CS001",
+        ),
+        ("bad_group_edge.mmd", "line 5, column 16: desk is a subgraph, which is no step"),
+        ("bad_unclosed.mmd", "line 2, column 2: the label of A is not closed before"),
+        ("bad_direction.mmd", "line 3, column 3: the label has no arrow or is not closed"),
+        ("bad_kind.md", "line 4, column 1: a chart begins with `flowchart` or `graph`"),
+    ],
+)
+def test_charts_of_others_that_cannot_be_read(name: str, told: str) -> None:
+    assert told in refused((FOREIGN / name).read_text())
+
+
+def test_of_two_texts_the_later_one_stands_as_in_mermaid() -> None:
+    found = chart("A(s)-->B[one]\nA-->B[two]\nB>two]-->B[two]")
+    assert [(n.text, n.shape, n.line) for n in found.nodes if n.id == "B"] == [("two", "reply", 4)]
+    assert [r.line for r in found.remarks] == [3, 4, 4]
+    assert "text or shape in line 2 and another in line 3: the later" in found.remarks[0].message
 
 
 @pytest.mark.parametrize("first", ["：\n", "The chart：\n", "%% mine\n\n", "\ufeff", "：", "  \n "])
